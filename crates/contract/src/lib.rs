@@ -1,1 +1,42 @@
+//! The words of Holdfast: what a tool call is, what comes back, and what a tool has to be.
 //!
+//! Every other crate speaks in these types and this crate knows none of the others. It holds no
+//! behaviour beyond reading an envelope, naming a failure and redacting a text, so a tool author
+//! depends on this crate alone.
+//!
+//! | module | what it names |
+//! |---|---|
+//! | [`envelope`] | the call as it arrives ([`ToolCallEnvelope`]) |
+//! | [`result`] | the answer as it leaves ([`ToolResultEnvelope`]) |
+//! | [`tool`] | the [`Tool`] trait, tiers, effects, results |
+//! | [`context`] | what a tool is handed: identity and capabilities, nothing else |
+//! | [`error`] | the four ways a tool fails, with a typed cause |
+//! | [`code`] | every error code with its meaning and what to do next |
+//! | [`clock`] | injected time and randomness |
+//! | [`limit`] | how limits are declared so that they document themselves |
+
+pub mod clock;
+pub mod code;
+pub mod context;
+pub mod envelope;
+pub mod error;
+pub mod limit;
+pub mod result;
+pub mod tool;
+
+pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
+pub use code::ErrorCode;
+pub use context::{
+    CallContext, ExecHandle, Lifeline, ReadHandle, SessionContext, ToolContext, WriteHandle,
+};
+pub use envelope::{
+    BreakerHint, CallHints, Control, DedupeMode, EnvelopeError, Payload, RetryBudget, Target,
+    ToolCallEnvelope, ToolStep, Trace, Transport,
+};
+pub use error::{Cause, ToolError};
+pub use limit::Limit;
+pub use result::{
+    CacheHit, CacheMatch, CircuitBreakerState, ResultError, ResultOutput, RetryNote, Status,
+    ToolResultEnvelope,
+};
+pub use tool::{Artifact, Effect, PermissionTier, Reconciled, Tool, ToolResult};
