@@ -1,0 +1,3 @@
+//! At most one execution per intent.
+
+pub mod key;
