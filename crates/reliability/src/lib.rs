@@ -1,1 +1,4 @@
 //!
+
+pub mod breaker;
+pub mod policy_check;
