@@ -2,3 +2,4 @@
 
 pub mod breaker;
 pub mod policy_check;
+pub mod retry;
