@@ -1,4 +1,7 @@
-//!
+//! The reliability stack: the layers every tool call passes, and the stores behind them.
 
+pub mod breaker;
 pub mod canonical;
 pub mod idempotency;
+pub mod policy_check;
+pub mod retry;
