@@ -2,6 +2,7 @@
 
 pub mod breaker;
 pub mod canonical;
+pub mod guard;
 pub mod idempotency;
 pub mod policy_check;
 pub mod retry;

@@ -1,0 +1,184 @@
+//! Which calls are the same call.
+
+use serde_json::Value;
+
+use super::canonical::Encoder;
+use super::hash::{Hash64, Hash128};
+
+/// Room for the arguments of an ordinary call without growing.
+const ENCODED_BYTES_USUAL: usize = 1536;
+
+/// A call as the guard compares it: tool name and arguments, canonically.
+///
+/// ```
+/// use holdfast_reliability::guard::CallIdentity;
+/// use serde_json::{Value, json};
+///
+/// let plain = CallIdentity::of("read", &json!({}));
+/// assert!(plain.same_call(&CallIdentity::of(" read", &Value::Null)));
+/// assert!(plain.same_call(&CallIdentity::of("read", &json!({ "path": null }))));
+/// assert!(!plain.same_call(&CallIdentity::of("read", &json!({ "path": "" }))));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct CallIdentity<'a> {
+    name: &'a str,
+    pub(super) tool: Hash64,
+    pub(super) call: Hash128,
+    /// How this call was spelled; equal for two calls whose JSON is equal.
+    pub(super) form: Hash64,
+}
+
+impl<'a> CallIdentity<'a> {
+    /// The identity of calling `tool_name` with `args`. Absent arguments are [`Value::Null`].
+    ///
+    /// The name is trimmed and compared without ASCII case.
+    pub fn of(tool_name: &'a str, args: &Value) -> Self {
+        let name = tool_name.trim();
+        let mut encoder = Encoder::with_capacity(ENCODED_BYTES_USUAL);
+        encoder.text(b't', name.as_bytes());
+        let name_at = encoder.bytes.len() - name.len();
+        encoder.bytes[name_at..].make_ascii_lowercase();
+        let tool = Hash64::of(&encoder.bytes);
+        if name.len() != tool_name.len() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            encoder.oddity(b'w', tool_name.as_bytes());
+        }
+        if !is_nothing(args) {
+            encoder.value(args);
+        }
+        let form = if encoder.oddities.is_empty() {
+            Hash64(0)
+        } else {
+            Hash64::of(&encoder.oddities)
+        };
+        Self {
+            name,
+            tool,
+            call: Hash128::of(&encoder.bytes),
+            form,
+        }
+    }
+
+    /// Whether both are the same tool with the same arguments.
+    pub fn same_call(&self, other: &CallIdentity<'_>) -> bool {
+        self.call == other.call
+    }
+
+    /// The tool's name as the model wrote it, trimmed.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The stored form of the identity, to join records of one call in logs.
+    pub fn fingerprint(&self) -> String {
+        self.call.to_string()
+    }
+}
+
+/// `{}`, null, absent and an empty arguments string are one and the same call without arguments, in
+/// every host, so they do not even differ in form.
+fn is_nothing(args: &Value) -> bool {
+    match args {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::String(text) => text.trim().is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn same(a: &str, b: &str) -> bool {
+        CallIdentity::of("t", &parse(a)).same_call(&CallIdentity::of("t", &parse(b)))
+    }
+
+    #[test]
+    fn spelling_hides_nothing() {
+        for (a, b) in [
+            ("{}", "null"),
+            ("{}", "\"\""),
+            ("{}", r#"{"a":null}"#),
+            ("{}", r#"{"a":{"b":null}}"#),
+            (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#),
+            (
+                r#"{"a":{"x":1,"y":[{"p":1,"q":2}]}}"#,
+                r#"{"a":{"y":[{"q":2,"p":1}],"x":1}}"#,
+            ),
+            (r#"{"a":1,"o":{}}"#, r#"{"a":1}"#),
+            (r#"{" a ":1,"b":2}"#, r#"{"a":1,"b":2}"#),
+            (r#"{"b ":1," a":2}"#, r#"{"a":2,"b":1}"#),
+            (r#"{"n":1.0}"#, r#"{"n":1}"#),
+            (r#"{"n":1e2}"#, r#"{"n":100}"#),
+            (r#"{"n":-0.0}"#, r#"{"n":0}"#),
+            (r#"{"n":1.50}"#, r#"{"n":1.5}"#),
+        ] {
+            assert!(same(a, b), "{a} and {b}");
+        }
+    }
+
+    #[test]
+    fn meaning_is_kept() {
+        for (a, b) in [
+            ("{}", "[]"),
+            (r#"{"a":""}"#, "{}"),
+            (r#"{"a":[]}"#, "{}"),
+            (r#"{"a":"1"}"#, r#"{"a":1}"#),
+            (r#"{"a":" x"}"#, r#"{"a":"x"}"#),
+            (r#"{"a":[null,1]}"#, r#"{"a":[1]}"#),
+            (r#"{"a":[null]}"#, r#"{"a":[{}]}"#),
+            (r#"{"a":["b","c"]}"#, r#"{"a":["c","b"]}"#),
+            (r#"{"a":{"b":1},"c":2}"#, r#"{"a":{"b":1,"c":2}}"#),
+            (r#"{"id":9007199254740993}"#, r#"{"id":9007199254740992}"#),
+            (
+                r#"{"id":18446744073709551616}"#,
+                r#"{"id":18446744073709551617}"#,
+            ),
+            (
+                r#"{"n":0.1000000000000000001}"#,
+                r#"{"n":0.1000000000000000002}"#,
+            ),
+            (r#"{"a":true}"#, r#"{"a":"true"}"#),
+        ] {
+            assert!(!same(a, b), "{a} and {b}");
+        }
+        let args = json!({"a": 1});
+        assert!(!CallIdentity::of("x", &args).same_call(&CallIdentity::of("y", &args)));
+    }
+
+    #[test]
+    fn a_corrected_spelling_is_another_form_of_the_same_call() {
+        for (wrong, right) in [
+            (r#"{"a":1,"limit":null}"#, r#"{"a":1}"#),
+            (r#"{"a ":1}"#, r#"{"a":1}"#),
+            (r#"{"a":1.0}"#, r#"{"a":1}"#),
+            (r#"{"a":1,"o":{}}"#, r#"{"a":1,"o":null}"#),
+        ] {
+            let (wrong, right) = (parse(wrong), parse(right));
+            let (wrong, right) = (CallIdentity::of("t", &wrong), CallIdentity::of("t", &right));
+            assert!(wrong.same_call(&right));
+            assert_ne!(wrong.form, right.form);
+        }
+        let args = json!({});
+        let (odd, plain) = (
+            CallIdentity::of("Read ", &args),
+            CallIdentity::of("read", &args),
+        );
+        assert!(odd.same_call(&plain));
+        assert_ne!(odd.form, plain.form);
+        assert_eq!(plain.form, CallIdentity::of("read", &Value::Null).form);
+    }
+
+    #[test]
+    fn the_identity_is_stable_across_versions() {
+        // Stored in the state of a turn: a change here is a change of the state's version.
+        let args = json!({"path": "src/lib.rs", "range": [1, 2.5, true, null]});
+        insta::assert_snapshot!(CallIdentity::of("Read", &args).fingerprint(), @"dbcca1cb93d544391e4c4b5c367ec521");
+    }
+}

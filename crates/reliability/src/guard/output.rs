@@ -1,0 +1,285 @@
+//! Whether two results are the same result.
+//!
+//! Unlike an error signature this keeps plain numbers: `34 %` and then `35 %` is progress. Only what
+//! changes although nothing happened is left out: times, durations, UUIDs, memory addresses, and
+//! fields of a structured result that exist to hold such values. Results are compared whole.
+
+use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::canonical::for_each_sorted;
+use super::hash::Hash64;
+use super::signature::ErrorSignature;
+use super::volatile::volatile_len;
+
+/// Digest of a successful result.
+///
+/// Build it from what the tool returned, before any advice is appended to it.
+///
+/// ```
+/// use holdfast_reliability::guard::OutputDigest;
+/// use serde_json::json;
+///
+/// let first = OutputDigest::of(&json!({ "text": "done in 1.2s", "durationMs": 1200 }));
+/// let again = OutputDigest::of(&json!({ "text": "done in 1.4s", "durationMs": 1389 }));
+/// assert_eq!(first, again);
+/// assert_ne!(OutputDigest::of_text("34 %"), OutputDigest::of_text("35 %"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OutputDigest(pub(super) Hash64);
+
+impl OutputDigest {
+    /// Digest of a structured result.
+    pub fn of(output: &Value) -> Self {
+        let mut hasher = Xxh3::new();
+        digest_value(&mut hasher, output);
+        Self(Hash64(hasher.digest()))
+    }
+
+    /// Digest of a textual result; the same as that of the text as a JSON string.
+    pub fn of_text(output: &str) -> Self {
+        let mut hasher = Xxh3::new();
+        digest_text(&mut hasher, output);
+        Self(Hash64(hasher.digest()))
+    }
+}
+
+/// Digest of what a command printed that ran and returned non-zero.
+///
+/// It is compared twice: exactly like a success for "no progress at all", and as an error for the
+/// slow net under it, so that a changing line number does not hide a loop for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExitDigest {
+    pub(super) output: OutputDigest,
+    pub(super) signature: ErrorSignature,
+}
+
+impl ExitDigest {
+    /// Digest of a structured result.
+    pub fn of(output: &Value) -> Self {
+        let signature = match output {
+            Value::String(text) => ErrorSignature::of(text),
+            other => ErrorSignature::of(&other.to_string()),
+        };
+        Self {
+            output: OutputDigest::of(output),
+            signature,
+        }
+    }
+
+    /// Digest of a textual result.
+    pub fn of_text(output: &str) -> Self {
+        Self {
+            output: OutputDigest::of_text(output),
+            signature: ErrorSignature::of(output),
+        }
+    }
+}
+
+fn digest_value(hasher: &mut Xxh3, value: &Value) {
+    match value {
+        Value::Null => hasher.update(b"n"),
+        Value::Bool(flag) => hasher.update(if *flag { b"t" } else { b"f" }),
+        Value::Number(number) => {
+            hasher.update(b"i");
+            hasher.update(number.as_str().as_bytes());
+            hasher.update(&[0]);
+        }
+        Value::String(text) => digest_text(hasher, text),
+        Value::Array(items) => {
+            hasher.update(b"[");
+            for item in items {
+                digest_value(hasher, item);
+            }
+            hasher.update(b"]");
+        }
+        Value::Object(map) => {
+            hasher.update(b"{");
+            for_each_sorted(map, |key, value| {
+                if !is_volatile_key(key) {
+                    hasher.update(b":");
+                    hasher.update(&(key.len() as u64).to_le_bytes());
+                    hasher.update(key.as_bytes());
+                    digest_value(hasher, value);
+                }
+            });
+            hasher.update(b"}");
+        }
+    }
+}
+
+/// Hashes `text` in spans between volatile parts. Equal texts have equal spans, so the length
+/// that closes each span keeps neighbouring strings apart without another pass.
+fn digest_text(hasher: &mut Xxh3, text: &str) {
+    let bytes = text.as_bytes();
+    let (mut span, mut at) = (0, 0);
+    hasher.update(b"s");
+    while let Some(digit) = next_digit(bytes, at) {
+        if let Some((start, end)) = volatile_len(bytes, span, digit) {
+            digest_span(hasher, &bytes[span..start]);
+            (span, at) = (end, end);
+        } else {
+            // Words are judged once, at their first digit; a number ends where its digits end.
+            at = digit
+                + bytes[digit..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .count();
+        }
+    }
+    digest_span(hasher, &bytes[span..]);
+    hasher.update(b"$");
+}
+
+/// The next digit from `at` on. Blocks without one are skipped by a test that the compiler turns
+/// into a few vector instructions.
+fn next_digit(bytes: &[u8], at: usize) -> Option<usize> {
+    const BLOCK_BYTES: usize = 32;
+    let rest = &bytes[at..];
+    let skipped = rest
+        .chunks_exact(BLOCK_BYTES)
+        .take_while(|block| {
+            !block
+                .iter()
+                .fold(false, |any, byte| any | byte.is_ascii_digit())
+        })
+        .count()
+        * BLOCK_BYTES;
+    rest[skipped..]
+        .iter()
+        .position(u8::is_ascii_digit)
+        .map(|step| at + skipped + step)
+}
+
+fn digest_span(hasher: &mut Xxh3, span: &[u8]) {
+    hasher.update(span);
+    hasher.update(&(span.len() as u64).to_le_bytes());
+}
+
+/// Fields that tools add about the call itself rather than about its result.
+fn is_volatile_key(key: &str) -> bool {
+    const KEYS: [&str; 24] = [
+        "completedat",
+        "duration",
+        "durationms",
+        "elapsed",
+        "elapsedms",
+        "elapsedseconds",
+        "endedat",
+        "executiontime",
+        "executiontimems",
+        "finishedat",
+        "latency",
+        "latencyms",
+        "pid",
+        "requestid",
+        "startedat",
+        "timestamp",
+        "timestampms",
+        "took",
+        "tookms",
+        "traceid",
+        "traceparent",
+        "toolcallid",
+        "walltime",
+        "ts",
+    ];
+    const KEY_BYTES_MAX: usize = 24;
+    // Nearly no key starts like one of these and is short enough; the rest is decided at once.
+    if key.len() > KEY_BYTES_MAX {
+        return false;
+    }
+    let mut folded = [0_u8; KEY_BYTES_MAX];
+    let mut len = 0;
+    for byte in key
+        .bytes()
+        .filter(|byte| !matches!(byte, b'_' | b'-' | b' '))
+    {
+        folded[len] = byte.to_ascii_lowercase();
+        len += 1;
+    }
+    KEYS.iter()
+        .any(|volatile| volatile.as_bytes() == &folded[..len])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn same(a: &str, b: &str) {
+        assert_eq!(
+            OutputDigest::of_text(a),
+            OutputDigest::of_text(b),
+            "{a:?} and {b:?}"
+        );
+    }
+
+    #[track_caller]
+    fn differ(a: &str, b: &str) {
+        assert_ne!(
+            OutputDigest::of_text(a),
+            OutputDigest::of_text(b),
+            "{a:?} and {b:?}"
+        );
+    }
+
+    #[test]
+    fn times_and_ids_do_not_make_a_result_new() {
+        same("ok. finished in 0.34s", "ok. finished in 12.1s");
+        same("took 31 ms.", "took 7 ms.");
+        same("real\t0m3.210s", "real\t1m0.002s");
+        same("[2026-02-13T10:00:00.123Z] up", "[2026-02-13T10:00:07Z] up");
+        same("2026-02-13 10:00:00 up", "2026-02-14 11:30:59 up");
+        same("now 10:04:59", "now 23:00:01");
+        same(
+            "id=550e8400-e29b-41d4-a716-446655440000;",
+            "id=abcdefab-e29b-41d4-a716-446655440001;",
+        );
+        same("Foo at 0x7ffd3c10", "Foo at 0x55aa0110");
+    }
+
+    #[test]
+    fn progress_and_content_do() {
+        differ("34 %", "35 %");
+        differ("3 failed, 10 passed", "2 failed, 11 passed");
+        differ("src/main.rs:10:25: error", "src/main.rs:11:25: error");
+        differ("HEAD is 3f9a1c2", "HEAD is 77ab012");
+        differ("v1.2.3", "v1.2.4");
+        differ("5 shards", "6 shards");
+        differ("a", "a ");
+        differ("1", "2");
+        differ("port 8080", "port 8081");
+        differ("10.0.0.1", "10.0.0.2");
+    }
+
+    #[test]
+    fn structure_is_kept_apart() {
+        for (a, b) in [
+            (json!(["a", "b"]), json!(["ab"])),
+            (json!(["a", "b"]), json!(["a", ["b"]])),
+            (json!({"a": "1"}), json!({"a": 1})),
+            (json!({"a": 1}), json!({"a": 2})),
+            (json!({"progress": 34}), json!({"progress": 35})),
+            (json!(null), json!("")),
+        ] {
+            assert_ne!(OutputDigest::of(&a), OutputDigest::of(&b), "{a} and {b}");
+        }
+        assert_eq!(
+            OutputDigest::of(&json!("x 1")),
+            OutputDigest::of_text("x 1")
+        );
+        assert_eq!(
+            OutputDigest::of(&json!({"a": 1, "started_at": 5, "durationMs": 3, "pid": 9})),
+            OutputDigest::of(&json!({"a": 1, "started_at": 6, "durationMs": 4, "pid": 10})),
+        );
+    }
+
+    #[test]
+    fn a_change_at_the_very_end_of_a_long_result_counts() {
+        let long = "line\n".repeat(200_000);
+        differ(&format!("{long}a"), &format!("{long}b"));
+    }
+}

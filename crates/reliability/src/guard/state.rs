@@ -1,0 +1,361 @@
+//! The state of one turn and its two steps: may this call run, and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::calls::Calls;
+use super::config::{FORGIVE_AFTER_MAX, GuardConfig};
+use super::failures::{Failures, Family};
+use super::hash::{Hash64, Hash128};
+use super::identity::CallIdentity;
+use super::output::{ExitDigest, OutputDigest};
+use super::signature::ErrorSignature;
+use super::text;
+use super::verdict::{Advice, Block, BlockCode, FailureKind, GuardAction, Observation, Verdict};
+
+/// The version of the stored form. A state of another version is refused when it is read; the
+/// host then starts the turn afresh, which can only make the guard more patient.
+pub const STATE_VERSION: u32 = 1;
+
+/// Everything the guard knows about one turn of one session.
+///
+/// A turn starts with the default state. Between calls the state can be stored as JSON; its size
+/// is bounded by the `…_KEPT_MAX` constants, whatever the turn does. Calls that overlap are checked
+/// and observed in the order in which they come; each is counted once, when it is observed.
+///
+/// ```
+/// use holdfast_reliability::guard::{
+///     CallIdentity, FailureKind, GuardConfig, Observation, TurnState, Verdict,
+/// };
+///
+/// let config = GuardConfig::default();
+/// let args = serde_json::json!({});
+/// let call = CallIdentity::of("read", &args);
+/// let error = "Missing required parameter: path";
+/// let failed = Observation::Failed { kind: FailureKind::Validation, error };
+///
+/// let mut turn = TurnState::default();
+/// assert_eq!(turn.check(&call, &config), Verdict::Run);
+/// assert!(turn.observe(&call, &failed, &config).texts.is_empty());
+/// assert_eq!(turn.check(&call, &config), Verdict::Run);
+/// assert!(turn.observe(&call, &failed, &config).texts[0].starts_with("[LOOP DETECTED]"));
+/// assert!(turn.check(&call, &config).is_block());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredTurn")]
+pub struct TurnState {
+    version: u32,
+    /// Layer C: failures and refused calls, less what was forgiven.
+    failures_in_turn: u32,
+    /// Layer C has ended this turn. Nothing takes that back.
+    stopped: bool,
+    /// Distinct successes in a row since the last failure, while there is one to forgive.
+    streak: Vec<Hash128>,
+    failures: Failures,
+    calls: Calls,
+}
+
+impl Default for TurnState {
+    fn default() -> Self {
+        Self {
+            version: STATE_VERSION,
+            failures_in_turn: 0,
+            stopped: false,
+            streak: Vec::new(),
+            failures: Failures::default(),
+            calls: Calls::default(),
+        }
+    }
+}
+
+impl TurnState {
+    /// Whether `call` may run. Changes nothing: the outcome goes to [`observe`](Self::observe).
+    pub fn check(&self, call: &CallIdentity<'_>, config: &GuardConfig) -> Verdict {
+        if !config.enabled {
+            return Verdict::Run;
+        }
+        if self.stopped {
+            return Verdict::Block(self.block_stopped(config));
+        }
+        let failed = self.failures.worst(call.call, call.form);
+        if failed >= config.max_identical_failures {
+            return Verdict::Block(block_failing(call, failed, config));
+        }
+        let repeats = self.calls.repeats(call.call);
+        if repeats >= config.cut_identical_successes && !config.polls(call.name()) {
+            return Verdict::Block(block_repeating(call, repeats, config));
+        }
+        Verdict::Run
+    }
+
+    /// Takes note of what became of `call` and says what to do with the answer.
+    ///
+    /// A host that can not refuse a call before it runs may observe it anyway; the advice then
+    /// carries the same texts.
+    pub fn observe(
+        &mut self,
+        call: &CallIdentity<'_>,
+        what: &Observation<'_>,
+        config: &GuardConfig,
+    ) -> Advice {
+        let mut advice = Advice::default();
+        if !config.enabled {
+            return advice;
+        }
+        match *what {
+            Observation::Succeeded {
+                mutating,
+                polls,
+                output,
+            } => {
+                self.succeeded(call, mutating, polls, output, config, &mut advice);
+            }
+            Observation::NonZeroExit { polls, output } => {
+                self.exited_non_zero(call, polls, output, config, &mut advice);
+            }
+            Observation::Failed { kind, error } => {
+                self.failed(call, kind, error, config, &mut advice);
+            }
+            Observation::Blocked => self.count_failure(config, &mut advice),
+            Observation::Neutral => {}
+        }
+        advice.stop_turn = self.stopped;
+        advice
+    }
+
+    /// Whether no tool runs any more in this turn.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Failures of this turn as layer C counts them.
+    pub fn failures_in_turn(&self) -> u32 {
+        self.failures_in_turn
+    }
+
+    fn succeeded(
+        &mut self,
+        call: &CallIdentity<'_>,
+        mutating: bool,
+        polls: bool,
+        output: OutputDigest,
+        config: &GuardConfig,
+        advice: &mut Advice,
+    ) {
+        let counted = !polls && !config.polls(call.name());
+        let noted = self.calls.note(call.call, output.0, true, counted);
+        self.failures.settle(call.call);
+        self.failures.arguments_accepted(call.tool);
+        // Repeating a change that was made already changes nothing, so only a first success does.
+        if mutating && noted.first_success {
+            self.failures.world_changed();
+        }
+        self.forgive(call.call, config);
+        if counted {
+            advise_repeats(call, noted.repeats, config, advice);
+        }
+    }
+
+    fn exited_non_zero(
+        &mut self,
+        call: &CallIdentity<'_>,
+        polls: bool,
+        output: ExitDigest,
+        config: &GuardConfig,
+        advice: &mut Advice,
+    ) {
+        self.failures.arguments_accepted(call.tool);
+        let counted = !polls && !config.polls(call.name());
+        // A command can print one and the same text and exit with zero or not.
+        let loose = Hash64(!output.signature.0.0);
+        let noted = self.calls.note(call.call, loose, false, counted);
+        if !counted {
+            return;
+        }
+        let exact = output.output.0;
+        self.failures.settle_other_exits(call.call, exact);
+        let count = self
+            .failures
+            .count(call.call, call.form, exact, Family::NonZeroExit);
+        if count >= config.max_identical_failures {
+            advise_loop(call, config, advice);
+        } else {
+            advise_repeats(call, noted.repeats, config, advice);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        call: &CallIdentity<'_>,
+        kind: FailureKind,
+        error: &str,
+        config: &GuardConfig,
+        advice: &mut Advice,
+    ) {
+        let attempts = match kind {
+            FailureKind::Validation => self.failures.count_validation(call.tool),
+            FailureKind::UnknownTool => self.failures.count_unknown_tool(),
+            // In the stack permission comes before the arguments are looked at.
+            FailureKind::Permission => 0,
+            FailureKind::Deterministic | FailureKind::Retryable => {
+                self.failures.arguments_accepted(call.tool);
+                0
+            }
+        };
+        advice.non_retryable = attempts > 0;
+        advice.escalate_to_parent = attempts >= config.validation_attempts_max;
+        let family = match kind {
+            FailureKind::UnknownTool | FailureKind::Validation | FailureKind::Permission => {
+                Some(Family::Refusal)
+            }
+            FailureKind::Deterministic => Some(Family::Execution),
+            FailureKind::Retryable => None,
+        };
+        if let Some(family) = family {
+            // The suggestions in an unknown tool's error may change; the mistake is the same.
+            let signature = match kind {
+                FailureKind::UnknownTool => Hash64(0),
+                _ => ErrorSignature::of(error).0,
+            };
+            let count = self.failures.count(call.call, call.form, signature, family);
+            if count >= config.max_identical_failures {
+                advise_loop(call, config, advice);
+            }
+        }
+        self.count_failure(config, advice);
+    }
+
+    /// Layer C.
+    fn count_failure(&mut self, config: &GuardConfig, advice: &mut Advice) {
+        self.streak.clear();
+        // The count stays at what ended the turn, so that the text stays the same after it.
+        if !self.stopped {
+            self.failures_in_turn = self.failures_in_turn.saturating_add(1);
+            self.stopped = self.failures_in_turn >= config.max_failures_per_turn;
+        }
+        if self.stopped {
+            advice
+                .texts
+                .push(text::tool_error_limit(self.failures_in_turn));
+            advice.action = GuardAction::HardCap;
+        }
+    }
+
+    fn forgive(&mut self, call: Hash128, config: &GuardConfig) {
+        if self.failures_in_turn == 0 || self.stopped || config.forgive_after == 0 {
+            return;
+        }
+        if !self.streak.contains(&call) {
+            self.streak.push(call);
+        }
+        if self.streak.len() >= config.forgive_after.min(FORGIVE_AFTER_MAX) as usize {
+            self.streak.clear();
+            self.failures_in_turn -= 1;
+            self.failures.forgive_unknown_tool();
+        }
+    }
+
+    fn block_stopped(&self, config: &GuardConfig) -> Block {
+        let count = self.failures_in_turn;
+        Block {
+            code: BlockCode::ToolErrorLimit,
+            text: text::tool_error_limit(count),
+            why: format!(
+                "{count} tool failures and refused calls were counted in this turn \
+                 (maxFailuresPerTurn = {}). No tool runs until the turn ends.",
+                config.max_failures_per_turn,
+            ),
+        }
+    }
+}
+
+fn block_failing(call: &CallIdentity<'_>, failed: u32, config: &GuardConfig) -> Block {
+    Block {
+        code: BlockCode::LoopDetected,
+        text: text::loop_detected(call.name(), config.max_identical_failures),
+        why: format!(
+            "This call of {:?} failed {failed} times in this turn with the same arguments and the \
+             same error (maxIdenticalFailures = {}), and nothing has changed since that could make \
+             it work.",
+            call.name(),
+            config.max_identical_failures,
+        ),
+    }
+}
+
+fn block_repeating(call: &CallIdentity<'_>, repeats: u32, config: &GuardConfig) -> Block {
+    Block {
+        code: BlockCode::LoopDetected,
+        text: text::success_loop_detected(call.name(), config.cut_identical_successes),
+        why: format!(
+            "This call of {:?} returned the same result {repeats} times with the same arguments \
+             (cutIdenticalSuccesses = {}), and no call in between returned anything new. A tool \
+             that polls can be named in pollingTools.",
+            call.name(),
+            config.cut_identical_successes,
+        ),
+    }
+}
+
+fn advise_loop(call: &CallIdentity<'_>, config: &GuardConfig, advice: &mut Advice) {
+    advice.texts.push(text::loop_detected(
+        call.name(),
+        config.max_identical_failures,
+    ));
+    advice.action = GuardAction::LoopDetected;
+}
+
+fn advise_repeats(
+    call: &CallIdentity<'_>,
+    repeats: u32,
+    config: &GuardConfig,
+    advice: &mut Advice,
+) {
+    if repeats >= config.cut_identical_successes {
+        let cut = config.cut_identical_successes;
+        advice
+            .texts
+            .push(text::success_loop_detected(call.name(), cut));
+        advice.action = GuardAction::LoopDetected;
+    } else if repeats == config.advise_identical_successes {
+        advice.texts.push(text::no_progress(call.name(), repeats));
+        advice.action = GuardAction::NoProgress;
+    }
+}
+
+#[derive(Deserialize)]
+struct StoredTurn {
+    version: u32,
+    failures_in_turn: u32,
+    stopped: bool,
+    streak: Vec<Hash128>,
+    failures: Failures,
+    calls: Calls,
+}
+
+/// A state that another version wrote.
+#[derive(Debug, thiserror::Error)]
+#[error("loop guard state has version {found}, this build reads version {STATE_VERSION}")]
+struct UnknownStateVersion {
+    found: u32,
+}
+
+impl TryFrom<StoredTurn> for TurnState {
+    type Error = UnknownStateVersion;
+
+    fn try_from(mut stored: StoredTurn) -> Result<Self, Self::Error> {
+        if stored.version != STATE_VERSION {
+            return Err(UnknownStateVersion {
+                found: stored.version,
+            });
+        }
+        stored.streak.truncate(FORGIVE_AFTER_MAX as usize);
+        Ok(Self {
+            version: stored.version,
+            failures_in_turn: stored.failures_in_turn,
+            stopped: stored.stopped,
+            streak: stored.streak,
+            failures: stored.failures,
+            calls: stored.calls,
+        })
+    }
+}

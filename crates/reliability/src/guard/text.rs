@@ -1,0 +1,201 @@
+//! What the model reads. The bracketed texts are interfaces: prompts and tests depend on them.
+//!
+//! The original texts end their first lines in a space before the line break, an artefact of how
+//! they were typeset. Here a line ends where its sentence ends.
+
+use super::verdict::Advice;
+
+/// Appended to an error that can not go away by trying again.
+pub const NON_RETRYABLE_TAG: &str = "[NON-RETRYABLE]";
+
+/// A tool name comes from the model, so it could be anything; real names are shorter.
+const NAME_CHARS_MAX: usize = 128;
+
+/// Layer B: the same call failed the same way too often.
+pub(super) fn loop_detected(name: &str, count: u32) -> String {
+    format!(
+        "[LOOP DETECTED] Tool \"{}\" failed {count} times with identical arguments.\n\
+         This is a non-retryable error. Do NOT retry this call.\n\
+         Try a different approach or report the issue.",
+        printable(name),
+    )
+}
+
+/// Layer C: too many failures in this turn.
+pub(super) fn tool_error_limit(count: u32) -> String {
+    format!(
+        "[TOOL ERROR LIMIT] {count} tool failures in this turn.\n\
+         Stopping tool execution. Review your approach before continuing."
+    )
+}
+
+/// The same call returned the same result often enough to say so.
+pub(super) fn no_progress(name: &str, count: u32) -> String {
+    format!(
+        "[NO PROGRESS] Tool \"{}\" returned the same result {count} times with identical \
+         arguments.\n\
+         Nothing has changed since. Use the result you already have or try a different approach.",
+        printable(name),
+    )
+}
+
+/// The same call returned the same result too often.
+pub(super) fn success_loop_detected(name: &str, count: u32) -> String {
+    format!(
+        "[LOOP DETECTED] Tool \"{}\" returned the same result {count} times with identical \
+         arguments.\n\
+         Nothing has changed since. Do NOT repeat this call.\n\
+         Use the result you already have, try a different approach or report the issue.",
+        printable(name),
+    )
+}
+
+/// One line, of bounded length, whatever the model invented.
+fn printable(name: &str) -> String {
+    name.trim()
+        .chars()
+        .take(NAME_CHARS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+/// An error as the model sees it: the message, the tag, then the guard's texts.
+///
+/// Decorating twice changes nothing, because some hosts call a hook more than once for one result.
+///
+/// ```
+/// use holdfast_reliability::guard::{
+///     CallIdentity, FailureKind, GuardConfig, Observation, TurnState, decorate_error,
+/// };
+///
+/// let config = GuardConfig::default();
+/// let mut turn = TurnState::default();
+/// let error = "Missing required parameter: path";
+/// let failed = Observation::Failed { kind: FailureKind::Validation, error };
+/// let advice = turn.observe(&CallIdentity::of("read", &serde_json::json!({})), &failed, &config);
+/// assert_eq!(
+///     decorate_error(error, &advice),
+///     "Missing required parameter: path [NON-RETRYABLE]",
+/// );
+/// ```
+pub fn decorate_error(message: &str, advice: &Advice) -> String {
+    let mut out = message.to_owned();
+    if advice.non_retryable && !out.contains(NON_RETRYABLE_TAG) {
+        if !out.is_empty() && !out.ends_with(char::is_whitespace) {
+            out.push(' ');
+        }
+        out.push_str(NON_RETRYABLE_TAG);
+    }
+    append_texts(out, advice)
+}
+
+/// A result as the model sees it: the text, then the guard's texts. Idempotent like
+/// [`decorate_error`].
+pub fn decorate_output(text: &str, advice: &Advice) -> String {
+    append_texts(text.to_owned(), advice)
+}
+
+fn append_texts(mut out: String, advice: &Advice) -> String {
+    for text in &advice.texts {
+        if !out.contains(text.as_str()) {
+            if !out.is_empty() && !out.ends_with('\n') {
+                out.push('\n');
+            }
+            out.push_str(text);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layer_b_text() {
+        insta::assert_snapshot!(loop_detected("read", 2), @r#"
+        [LOOP DETECTED] Tool "read" failed 2 times with identical arguments.
+        This is a non-retryable error. Do NOT retry this call.
+        Try a different approach or report the issue.
+        "#);
+    }
+
+    #[test]
+    fn layer_c_text() {
+        insta::assert_snapshot!(tool_error_limit(5), @r"
+        [TOOL ERROR LIMIT] 5 tool failures in this turn.
+        Stopping tool execution. Review your approach before continuing.
+        ");
+    }
+
+    #[test]
+    fn advisory_text() {
+        insta::assert_snapshot!(no_progress("exec", 10), @r#"
+        [NO PROGRESS] Tool "exec" returned the same result 10 times with identical arguments.
+        Nothing has changed since. Use the result you already have or try a different approach.
+        "#);
+    }
+
+    #[test]
+    fn success_loop_text() {
+        insta::assert_snapshot!(success_loop_detected("exec", 25), @r#"
+        [LOOP DETECTED] Tool "exec" returned the same result 25 times with identical arguments.
+        Nothing has changed since. Do NOT repeat this call.
+        Use the result you already have, try a different approach or report the issue.
+        "#);
+    }
+
+    #[test]
+    fn no_line_ends_in_a_space() {
+        for text in [
+            loop_detected("t", 2),
+            tool_error_limit(5),
+            no_progress("t", 10),
+            success_loop_detected("t", 25),
+        ] {
+            assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_invented_name_stays_on_its_line() {
+        let text = loop_detected(&format!("a\nb{}", "x".repeat(5000)), 2);
+        assert_eq!(text.lines().count(), 3);
+        assert!(text.len() < 400);
+    }
+
+    #[test]
+    fn decorated_error() {
+        let advice = Advice {
+            non_retryable: true,
+            texts: vec![loop_detected("read", 2), tool_error_limit(5)],
+            ..Advice::default()
+        };
+        let once = decorate_error("Missing required parameter: path", &advice);
+        assert_eq!(decorate_error(&once, &advice), once);
+        insta::assert_snapshot!(once, @r#"
+        Missing required parameter: path [NON-RETRYABLE]
+        [LOOP DETECTED] Tool "read" failed 2 times with identical arguments.
+        This is a non-retryable error. Do NOT retry this call.
+        Try a different approach or report the issue.
+        [TOOL ERROR LIMIT] 5 tool failures in this turn.
+        Stopping tool execution. Review your approach before continuing.
+        "#);
+    }
+
+    #[test]
+    fn decorated_output() {
+        let advice = Advice {
+            texts: vec![no_progress("exec", 10)],
+            ..Advice::default()
+        };
+        let once = decorate_output("nothing to commit", &advice);
+        assert_eq!(decorate_output(&once, &advice), once);
+        insta::assert_snapshot!(once, @r#"
+        nothing to commit
+        [NO PROGRESS] Tool "exec" returned the same result 10 times with identical arguments.
+        Nothing has changed since. Use the result you already have or try a different approach.
+        "#);
+        assert_eq!(decorate_output("x", &Advice::default()), "x");
+    }
+}

@@ -1,0 +1,237 @@
+//! Finds times, durations, UUIDs and memory addresses in a text, by hand: this runs over every
+//! result of every tool, and a regular expression would be its most expensive part.
+
+const UUID_BYTES: usize = 36;
+const UUID_DASHES: [usize; 4] = [8, 13, 18, 23];
+/// Shorter hexadecimal literals are constants of a program rather than addresses.
+const ADDRESS_DIGITS_MIN: usize = 5;
+
+/// The volatile part of `bytes` around the digit at `digit`, as start and end. Nothing before
+/// `floor` is looked at: it belongs to an earlier part.
+pub(super) fn volatile_len(bytes: &[u8], floor: usize, digit: usize) -> Option<(usize, usize)> {
+    if let Some(found) = uuid(bytes, floor, digit) {
+        return Some(found);
+    }
+    let starts = digit == floor || !continues(bytes[digit - 1]);
+    if !starts {
+        return None;
+    }
+    let rest = &bytes[digit..];
+    let len = date(rest)
+        .map(|day| day + after_date(&rest[day..]))
+        .or_else(|| clock(rest))
+        .or_else(|| address(rest))
+        .or_else(|| duration(rest))?;
+    // "10:00:00x" or "5 shards" is something else.
+    let ends = rest
+        .get(len)
+        .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    ends.then_some((digit, digit + len))
+}
+
+/// Whether a number after this byte is the middle of something: a version, a position, a name.
+fn continues(before: u8) -> bool {
+    before.is_ascii_alphanumeric() || matches!(before, b'_' | b'.' | b':' | b'-' | b'/')
+}
+
+fn uuid(bytes: &[u8], floor: usize, digit: usize) -> Option<(usize, usize)> {
+    let is_part = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    let back = bytes[floor..digit]
+        .iter()
+        .rev()
+        .take(UUID_BYTES)
+        .take_while(|byte| is_part(**byte))
+        .count();
+    let start = digit - back;
+    let run = bytes[start..]
+        .iter()
+        .take(UUID_BYTES + 1)
+        .take_while(|byte| is_part(**byte))
+        .count();
+    if run != UUID_BYTES {
+        return None;
+    }
+    let candidate = &bytes[start..start + UUID_BYTES];
+    let shaped = candidate
+        .iter()
+        .enumerate()
+        .all(|(at, byte)| (*byte == b'-') == UUID_DASHES.contains(&at));
+    shaped.then_some((start, start + UUID_BYTES))
+}
+
+fn digits(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count()
+}
+
+fn is_at(bytes: &[u8], at: usize, wanted: &[u8]) -> bool {
+    bytes.get(at).is_some_and(|byte| wanted.contains(byte))
+}
+
+/// `2026-02-13`, `2026/02/13`.
+fn date(bytes: &[u8]) -> Option<usize> {
+    let shaped = digits(bytes) == 4
+        && is_at(bytes, 4, b"-/")
+        && digits(&bytes[5..]) == 2
+        && is_at(bytes, 7, &bytes[4..5])
+        && digits(&bytes[8..]) == 2;
+    shaped.then_some(10)
+}
+
+/// The time of day and zone that may follow a date.
+fn after_date(bytes: &[u8]) -> usize {
+    if !is_at(bytes, 0, b"T t") {
+        return 0;
+    }
+    let Some(time) = clock(&bytes[1..]) else {
+        return 0;
+    };
+    let end = 1 + time;
+    let zone = &bytes[end..];
+    if is_at(zone, 0, b"Zz") {
+        return end + 1;
+    }
+    if is_at(zone, 0, b"+-") && digits(&zone[1..]) == 2 {
+        let minutes = if is_at(zone, 3, b":") && digits(&zone[4..]) == 2 {
+            6
+        } else {
+            3
+        };
+        return end + minutes;
+    }
+    end
+}
+
+/// `10:04:59`, with a fraction. Without seconds it could be a ratio or a position.
+fn clock(bytes: &[u8]) -> Option<usize> {
+    let hours = digits(bytes);
+    let shaped = (1..=2).contains(&hours)
+        && is_at(bytes, hours, b":")
+        && digits(&bytes[hours + 1..]) == 2
+        && is_at(bytes, hours + 3, b":")
+        && digits(&bytes[hours + 4..]) == 2;
+    if !shaped {
+        return None;
+    }
+    let end = hours + 6;
+    let fraction = if is_at(bytes, end, b".,") {
+        digits(&bytes[end + 1..])
+    } else {
+        0
+    };
+    Some(if fraction > 0 {
+        end + 1 + fraction
+    } else {
+        end
+    })
+}
+
+/// `0x7ffd3c10`.
+fn address(bytes: &[u8]) -> Option<usize> {
+    let prefixed = bytes.first() == Some(&b'0') && is_at(bytes, 1, b"xX");
+    let len = bytes
+        .iter()
+        .skip(2)
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
+    (prefixed && len >= ADDRESS_DIGITS_MIN).then_some(2 + len)
+}
+
+/// `31 ms`, `1.2s`, `0m3.210s`.
+fn duration(bytes: &[u8]) -> Option<usize> {
+    const UNITS: [&[u8]; 9] = [
+        b"ns",
+        b"us",
+        "µs".as_bytes(),
+        b"ms",
+        b"seconds",
+        b"second",
+        b"secs",
+        b"sec",
+        b"s",
+    ];
+    let mut at = decimal(bytes);
+    if is_at(bytes, at, b"m") && digits(&bytes[at + 1..]) > 0 {
+        at += 1 + decimal(&bytes[at + 1..]);
+        return is_at(bytes, at, b"s").then_some(at + 1);
+    }
+    if is_at(bytes, at, b" ") {
+        at += 1;
+    }
+    let rest = &bytes[at..];
+    UNITS
+        .iter()
+        .find(|unit| rest.starts_with(unit))
+        .map(|unit| at + unit.len())
+}
+
+fn decimal(bytes: &[u8]) -> usize {
+    let whole = digits(bytes);
+    let fraction = if is_at(bytes, whole, b".") {
+        digits(&bytes[whole + 1..])
+    } else {
+        0
+    };
+    if fraction > 0 {
+        whole + 1 + fraction
+    } else {
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first volatile part of a text, looked for at its first digit only.
+    fn part(text: &str) -> Option<&str> {
+        let digit = text.bytes().position(|byte| byte.is_ascii_digit())?;
+        volatile_len(text.as_bytes(), 0, digit).map(|(start, end)| &text[start..end])
+    }
+
+    #[test]
+    fn volatile_parts_are_found_whole() {
+        for (text, wanted) in [
+            (
+                "at 2026-02-13T10:00:00.5+01:00, ok",
+                "2026-02-13T10:00:00.5+01:00",
+            ),
+            ("at 2026-02-13T10:00:00+0100", "2026-02-13T10:00:00"),
+            ("on 2026/02/13!", "2026/02/13"),
+            ("(9:05:00)", "9:05:00"),
+            ("10:04:59,123 INFO", "10:04:59,123"),
+            ("in 1.25 seconds", "1.25 seconds"),
+            ("in 40µs", "40µs"),
+            ("0m3.21s user", "0m3.21s"),
+            ("p=0xdeadbeef", "0xdeadbeef"),
+        ] {
+            assert_eq!(part(text), Some(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_left_alone() {
+        for text in [
+            "34 %",
+            "v10:04:59",
+            "a.rs:10:25",
+            "10:25",
+            "5 shards",
+            "3 msgs",
+            "0x10",
+            "2026-2-3",
+            "20260213",
+            "12345678901234567890",
+            "1.2.3",
+            "x5s",
+            "7",
+            "7 ",
+            "3m",
+            "10:00:00x",
+        ] {
+            assert_eq!(part(text), None, "{text}");
+        }
+    }
+}
