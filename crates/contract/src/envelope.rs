@@ -123,7 +123,7 @@ pub struct CallHints {
 }
 
 /// Where in its run a call stands. Repeated by a resumed run, so it identifies the intent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolStep {
     /// The loop's iteration.

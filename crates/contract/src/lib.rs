@@ -21,6 +21,7 @@ pub mod context;
 pub mod envelope;
 pub mod error;
 pub mod limit;
+pub mod redact;
 pub mod result;
 pub mod tool;
 

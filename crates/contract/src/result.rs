@@ -39,7 +39,18 @@ impl Status {
 }
 
 /// Where a circuit breaker stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+///
+/// ```
+/// use holdfast_contract::CircuitBreakerState;
+///
+/// let state = CircuitBreakerState::HalfOpen;
+/// assert_eq!(serde_json::to_string(&state)?, r#""HALF_OPEN""#);
+/// assert_eq!(state.to_string(), "HALF_OPEN");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CircuitBreakerState {
     /// Calls pass.
@@ -53,6 +64,9 @@ pub enum CircuitBreakerState {
 }
 
 impl CircuitBreakerState {
+    /// All states, for metrics that report one gauge per state.
+    pub const ALL: [Self; 4] = [Self::Closed, Self::Open, Self::HalfOpen, Self::ForcedOpen];
+
     /// The word used in envelopes, logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,6 +75,12 @@ impl CircuitBreakerState {
             Self::HalfOpen => "HALF_OPEN",
             Self::ForcedOpen => "FORCED_OPEN",
         }
+    }
+}
+
+impl std::fmt::Display for CircuitBreakerState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

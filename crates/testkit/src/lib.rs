@@ -1,1 +1,7 @@
-//!
+//! What tests need: time that obeys, randomness that repeats, tools that misbehave on command.
+
+mod clock;
+mod tool;
+
+pub use clock::{SeededEntropy, TokioClock};
+pub use tool::{Reaction, ScriptedTool};

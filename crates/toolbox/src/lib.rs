@@ -1,1 +1,12 @@
+//! The tools and the one way to call them.
 //!
+//! [`stack::ToolStack`] answers a call: it finds the tool, asks whether it is allowed, checks the
+//! arguments and passes the call through the reliability layers, in the order that
+//! [`stack`] lists.
+
+pub mod permit;
+pub mod registry;
+pub mod resolve;
+pub mod stack;
+pub mod tools;
+pub mod validate;

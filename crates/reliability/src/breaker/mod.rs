@@ -46,19 +46,24 @@
 //! ```
 
 mod key;
+mod layer;
 mod policy;
 mod snapshot;
 mod state;
 mod step;
+mod store;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub use holdfast_contract::CircuitBreakerState;
 pub use key::{BreakerKey, BreakerKeyError, BreakerTarget};
+pub use layer::Breaker;
 pub use policy::{BreakerOverrides, BreakerPolicy};
 pub use snapshot::BreakerSnapshot;
-pub use state::{BreakerState, CircuitBreakerState, Permit, ProbeId};
+pub use state::{BreakerState, Permit, ProbeId};
 pub use step::{
     Admission, AttemptResult, BreakerOp, StepOutcome, Transition, TransitionReason, step,
 };
+pub use store::{BREAKERS_MAX, BreakerStore};

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use holdfast_contract::CircuitBreakerState;
+
 use super::policy::BreakerPolicy;
-use super::state::{BreakerState, CircuitBreakerState, Gate, Phase};
+use super::state::{BreakerState, Gate, Phase};
 
 /// What one breaker looks like at one moment. Taking it changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,57 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
+use holdfast_contract::CircuitBreakerState;
 use serde::{Deserialize, Serialize};
 
 use super::policy::BreakerPolicy;
 use super::window::Window;
-
-/// The state of a breaker as callers, logs and metrics see it.
-///
-/// ```
-/// use holdfast_reliability::breaker::CircuitBreakerState;
-///
-/// let state = CircuitBreakerState::HalfOpen;
-/// assert_eq!(serde_json::to_string(&state)?, r#""HALF_OPEN""#);
-/// assert_eq!(state.to_string(), "HALF_OPEN");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum CircuitBreakerState {
-    /// Calls go through and are counted.
-    Closed,
-    /// Calls are refused until the cooldown is over.
-    Open,
-    /// A few calls go through, to see whether it works again.
-    HalfOpen,
-    /// Calls are refused until somebody resets the breaker.
-    ForcedOpen,
-}
-
-impl CircuitBreakerState {
-    /// All states, for metrics that report one gauge per state.
-    pub const ALL: [Self; 4] = [Self::Closed, Self::Open, Self::HalfOpen, Self::ForcedOpen];
-
-    /// The name as it is written everywhere.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "CLOSED",
-            Self::Open => "OPEN",
-            Self::HalfOpen => "HALF_OPEN",
-            Self::ForcedOpen => "FORCED_OPEN",
-        }
-    }
-}
-
-impl fmt::Display for CircuitBreakerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Names one attempt among all processes that share the breaker.
 ///

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use holdfast_contract::CircuitBreakerState;
+
 use super::policy::BreakerPolicy;
-use super::state::{
-    BreakerState, CircuitBreakerState, Gate, Permit, PermitKind, Phase, Probe, ProbeId,
-};
+use super::state::{BreakerState, Gate, Permit, PermitKind, Phase, Probe, ProbeId};
 
 /// Most characters kept of the reason somebody gives for forcing a breaker open.
 const REASON_CHARS_MAX: usize = 256;

@@ -58,6 +58,7 @@
 //! failures apart; forgetting makes a call new again and so never leads to a refusal.
 
 mod attribution;
+pub mod attribution_log;
 mod calls;
 mod canonical;
 mod classify;
@@ -65,9 +66,11 @@ mod config;
 mod failures;
 mod hash;
 mod identity;
+mod layer;
 mod output;
 mod signature;
 mod state;
+mod store;
 mod text;
 mod verdict;
 mod volatile;
@@ -80,8 +83,10 @@ pub use classify::{ErrorClass, classify_error, classify_failure};
 pub use config::{FORGIVE_AFTER_MAX, GuardConfig, GuardConfigError};
 pub use failures::{FAILURES_KEPT_MAX, FORMS_KEPT_MAX, VALIDATION_TOOLS_KEPT_MAX};
 pub use identity::CallIdentity;
+pub use layer::Guard;
 pub use output::{ExitDigest, OutputDigest};
 pub use signature::{ErrorSignature, SIGNATURE_BYTES_MAX};
 pub use state::{STATE_VERSION, TurnState};
+pub use store::{GuardStore, IMPLICIT_TURN_IDLE_MS, TURN_IDLE_MS_MAX, TURNS_MAX, TurnKey};
 pub use text::{NON_RETRYABLE_TAG, decorate_error, decorate_output};
 pub use verdict::{Advice, Block, BlockCode, FailureKind, GuardAction, Observation, Verdict};

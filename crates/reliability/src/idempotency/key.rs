@@ -14,6 +14,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub use holdfast_contract::ToolStep;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -50,11 +51,15 @@ enum Reach {
     #[default]
     Session,
     Global,
+    Shadow,
 }
 
 impl Scope {
     /// The same key in another session, or from another actor, is another key. The default.
     pub const SESSION: Self = Self(Reach::Session);
+
+    /// Like a session's key, in the keyspace of calls that are only watched.
+    pub const SHADOW: Self = Self(Reach::Shadow);
 
     /// The key is shared by all sessions and actors of a tenant and workspace.
     ///
@@ -121,15 +126,6 @@ pub enum Place<'a> {
     Step(ToolStep),
     /// `toolCallId`.
     ToolCall(&'a str),
-}
-
-/// The position of a call: which iteration of the loop, and which call within it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ToolStep {
-    /// The iteration of the agent loop.
-    pub iteration: u64,
-    /// The index of the call among those of the iteration.
-    pub index: u64,
 }
 
 /// Picks the identity of a call: run (else turn) plus step (else `toolCallId`), else `requestId`.
@@ -311,6 +307,7 @@ impl PartHash {
         hash.part(DOMAIN);
         let (scope, session, actor) = match parts.scope.0 {
             Reach::Session => ("session", Some(parts.session), Some(parts.actor)),
+            Reach::Shadow => ("shadow", Some(parts.session), Some(parts.actor)),
             Reach::Global => ("global", None, None),
         };
         hash.kind(scope)

@@ -1,0 +1,211 @@
+//! The layer that stops calling what is down.
+
+use std::sync::Arc;
+
+use holdfast_contract::{BreakerHint, CircuitBreakerState, ErrorCode, Status};
+
+use super::{
+    Admission, AttemptResult, BreakerKey, BreakerOp, BreakerPolicy, BreakerStore, Permit, ProbeId,
+    StepOutcome,
+};
+use crate::call::{Call, Failure, Judged, Reply};
+use crate::guard::FailureKind;
+use crate::observe::Event;
+use crate::policy::Mode;
+use crate::runtime::Runtime;
+use crate::service::Service;
+
+/// The context of breakers that only watch.
+const SHADOW_CONTEXT: &str = "shadow";
+
+/// See the [module](self).
+pub struct Breaker<S> {
+    inner: S,
+    store: Arc<dyn BreakerStore>,
+    runtime: Arc<Runtime>,
+}
+
+/// An admitted attempt whose result is not known yet. Dropped, it says that nothing was learnt,
+/// so that a cancelled probe frees its place at once.
+struct Attempt<'a> {
+    store: &'a dyn BreakerStore,
+    key: BreakerKey,
+    policy: Arc<crate::policy::ToolPolicy>,
+    permit: Option<Permit>,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            let op = BreakerOp::Record {
+                permit,
+                result: AttemptResult::Neutral,
+            };
+            self.store
+                .apply_detached(&self.key, op, &self.policy.breaker);
+        }
+    }
+}
+
+impl<S: Service> Breaker<S> {
+    /// Wraps one attempt.
+    pub fn new(inner: S, store: Arc<dyn BreakerStore>, runtime: Arc<Runtime>) -> Self {
+        Self {
+            inner,
+            store,
+            runtime,
+        }
+    }
+
+    async fn step(
+        &self,
+        key: &BreakerKey,
+        op: BreakerOp,
+        policy: &BreakerPolicy,
+    ) -> Option<StepOutcome> {
+        match self.store.apply(key, op, policy).await {
+            Ok(outcome) => {
+                if let Some(transition) = &outcome.transition {
+                    self.runtime.tell(&Event::Circuit { key, transition });
+                }
+                Some(outcome)
+            }
+            // A breaker that can not be read is no breaker: the claim still protects the effect.
+            Err(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "breaker",
+                    error: &error,
+                });
+                None
+            }
+        }
+    }
+
+    async fn run(&self, call: &mut Call, key: BreakerKey, permit: Permit) -> Reply {
+        call.breaker_state = Some(if permit.is_probe() {
+            CircuitBreakerState::HalfOpen
+        } else {
+            CircuitBreakerState::Closed
+        });
+        let policy = call.policy.clone();
+        let mut attempt = Attempt {
+            store: &*self.store,
+            key,
+            policy: policy.clone(),
+            permit: Some(permit),
+        };
+        let mut reply = self.inner.call(call).await;
+        if let Some(permit) = attempt.permit.take() {
+            let result = match reply.failure() {
+                None => AttemptResult::Success,
+                Some(failure) if failure.counts_for_breaker => AttemptResult::Failure,
+                Some(_) => AttemptResult::Neutral,
+            };
+            let op = BreakerOp::Record { permit, result };
+            let outcome = self.step(&attempt.key, op, &policy.breaker).await;
+            if let Some(transition) = outcome.and_then(|outcome| outcome.transition) {
+                call.breaker_state = Some(transition.to);
+            }
+        }
+        if let Err(failure) = &mut reply.outcome {
+            failure.breaker_state = call.breaker_state;
+        }
+        reply
+    }
+
+    fn reject(
+        &self,
+        call: &mut Call,
+        state: CircuitBreakerState,
+        retry_after_ms: Option<u64>,
+        key: &BreakerKey,
+    ) -> Reply {
+        call.breaker_state = Some(state);
+        let why = match (state, retry_after_ms) {
+            (CircuitBreakerState::ForcedOpen, _) => {
+                format!("the circuit breaker {key} is held open by an operator")
+            }
+            (CircuitBreakerState::HalfOpen, _) => {
+                format!("the circuit breaker {key} is probing whether the tool is back")
+            }
+            (_, Some(wait_ms)) => {
+                format!(
+                    "the circuit breaker {key} is open after repeated failures; it probes again in {wait_ms} ms"
+                )
+            }
+            (_, None) => format!("the circuit breaker {key} is open"),
+        };
+        let code = ErrorCode::CircuitOpen;
+        self.runtime.tell(&Event::Blocked {
+            call,
+            code: code.as_str(),
+            why: &why,
+            mode: Mode::Enforce,
+        });
+        call.explain(why.clone());
+        let mut failure = Failure::before_start(code, why, Judged::Counts(FailureKind::Retryable))
+            .with_status(Status::CircuitOpen);
+        failure.breaker_state = Some(state);
+        failure.retry_after_ms = retry_after_ms;
+        failure.into()
+    }
+}
+
+impl<S: Service> Service for Breaker<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        let mode = call.modes.breaker;
+        if mode == Mode::Off {
+            return self.inner.call(call).await;
+        }
+        let key = key_of(call);
+        let prober = ProbeId::new(
+            u128::from(self.runtime.entropy.next_u64()) << 64
+                | u128::from(self.runtime.entropy.next_u64()),
+        );
+        let policy = call.policy.clone();
+        let outcome = self
+            .step(&key, BreakerOp::Admit { prober }, &policy.breaker)
+            .await;
+        match (outcome.and_then(|outcome| outcome.admission), mode) {
+            (Some(Admission::Pass(permit)), _) => self.run(call, key, permit).await,
+            (
+                Some(Admission::Rejected {
+                    state,
+                    retry_after_ms,
+                }),
+                Mode::Enforce,
+            ) => self.reject(call, state, retry_after_ms, &key),
+            (Some(Admission::Rejected { .. }), _) => {
+                let (code, why) = (ErrorCode::CircuitOpen.as_str(), "the circuit would be open");
+                self.runtime.tell(&Event::Blocked {
+                    call,
+                    code,
+                    why,
+                    mode: Mode::Shadow,
+                });
+                self.inner.call(call).await
+            }
+            (None, _) => self.inner.call(call).await,
+        }
+    }
+}
+
+/// Which breaker judges the call.
+fn key_of(call: &Call) -> BreakerKey {
+    let envelope = &call.envelope;
+    let key = match (
+        envelope.transport.circuit_breaker_hint,
+        &call.policy.dependency,
+    ) {
+        (Some(BreakerHint::Global), _) => BreakerKey::global(),
+        (Some(BreakerHint::Dependency) | None, Some(dependency)) => {
+            BreakerKey::dependency(dependency)
+        }
+        _ => BreakerKey::tool(&envelope.tool_namespace, &envelope.tool_name),
+    };
+    if call.modes.breaker == Mode::Shadow {
+        key.in_context(SHADOW_CONTEXT)
+    } else {
+        key
+    }
+}

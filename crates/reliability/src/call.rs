@@ -1,0 +1,266 @@
+//! A call on its way through the stack, and what comes back.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdfast_contract::{
+    CacheHit, CircuitBreakerState, ErrorCode, Lifeline, ResultError, ResultOutput, RetryNote,
+    SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
+};
+use tokio::time::Instant;
+
+use crate::guard::FailureKind;
+use crate::idempotency::key::StoredKey;
+use crate::idempotency::record::{AttemptNote, Execution};
+use crate::policy::{LayerModes, ToolPolicy};
+use crate::retry::Evidence;
+
+/// What has to be known about a call even while its future is being dropped.
+#[derive(Debug, Default)]
+pub struct Started(AtomicBool);
+
+impl Started {
+    /// The tool is about to run: from here on its effect may happen.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the tool was started.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A call on its way.
+pub struct Call {
+    /// As admitted: hooks may have changed its arguments.
+    pub envelope: ToolCallEnvelope,
+    /// Settings of the tool, or the defaults for a name nobody knows.
+    pub policy: Arc<ToolPolicy>,
+    /// Which of the four reliability layers act, watch or stand aside.
+    pub modes: LayerModes,
+    /// What the session may do.
+    pub session: Arc<SessionContext>,
+    /// Found by the resolve layer.
+    pub tool: Option<Arc<dyn Tool>>,
+    /// A key that an admit hook supplied.
+    pub hook_key: Option<String>,
+    /// The key in the store, once derived.
+    pub stored_key: Option<StoredKey>,
+    /// What to hand to the tool's children.
+    pub lifeline: Option<Lifeline>,
+    /// Whether the tool was started, shared with the claim's drop guard.
+    pub started: Arc<Started>,
+    /// When the call was admitted.
+    pub admitted_at: Instant,
+    /// The same as wall time.
+    pub admitted_at_ms: u64,
+    /// Attempts so far.
+    pub attempts: Vec<AttemptNote>,
+    /// Retries so far.
+    pub retries: Vec<RetryNote>,
+    /// The last breaker state seen.
+    pub breaker_state: Option<CircuitBreakerState>,
+    /// The answer went to an earlier delivery of this same request already.
+    pub redelivered: bool,
+    /// Why the call was answered as it was, for `holdfast explain`.
+    pub why: Vec<String>,
+}
+
+impl Call {
+    /// A call that has just been admitted.
+    pub fn new(
+        envelope: ToolCallEnvelope,
+        policy: Arc<ToolPolicy>,
+        modes: LayerModes,
+        session: Arc<SessionContext>,
+        now_ms: u64,
+    ) -> Self {
+        Self {
+            envelope,
+            policy,
+            modes,
+            session,
+            tool: None,
+            hook_key: None,
+            stored_key: None,
+            lifeline: None,
+            started: Arc::default(),
+            admitted_at: Instant::now(),
+            admitted_at_ms: now_ms,
+            attempts: Vec::new(),
+            retries: Vec::new(),
+            breaker_state: None,
+            redelivered: false,
+            why: Vec::new(),
+        }
+    }
+
+    /// Milliseconds since admission.
+    pub fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.admitted_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The number of attempts so far.
+    pub fn attempt_count(&self) -> u32 {
+        u32::try_from(self.attempts.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The attempts as they go on record.
+    pub fn execution(&self) -> Execution {
+        Execution {
+            attempt_count: self.attempt_count(),
+            attempts: self.attempts.clone(),
+        }
+    }
+
+    /// Adds a line to the explanation of this call.
+    pub fn explain(&mut self, why: impl Into<String>) {
+        self.why.push(why.into());
+    }
+
+    /// Turns a reply into the answer that leaves. The only place where that happens.
+    pub fn answer(&mut self, reply: Reply) -> ToolResultEnvelope {
+        let (status, cache, output, error) = match reply.outcome {
+            Ok(output) => (Status::Success, reply.cache, Some(output), None),
+            Err(failure) => (
+                failure.status,
+                reply.cache,
+                None,
+                Some(failure.into_result_error()),
+            ),
+        };
+        ToolResultEnvelope {
+            request_id: self.envelope.request_id.clone(),
+            status,
+            from_cache: cache.is_some(),
+            cache,
+            tool_name: self.envelope.tool_name.clone(),
+            duration_ms: self.elapsed_ms(),
+            attempts: self.attempt_count(),
+            output,
+            error,
+            retried_by: std::mem::take(&mut self.retries),
+        }
+    }
+}
+
+/// What a layer answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The output, or why there is none.
+    pub outcome: Result<ResultOutput, Failure>,
+    /// Set when the answer comes from another call's record.
+    pub cache: Option<CacheHit>,
+}
+
+impl Reply {
+    /// A success.
+    pub fn done(output: ResultOutput) -> Self {
+        Self {
+            outcome: Ok(output),
+            cache: None,
+        }
+    }
+
+    /// A failure.
+    pub fn failed(failure: Failure) -> Self {
+        Self {
+            outcome: Err(failure),
+            cache: None,
+        }
+    }
+
+    /// The failure, when it is one.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.outcome.as_ref().err()
+    }
+}
+
+impl From<Failure> for Reply {
+    fn from(failure: Failure) -> Self {
+        Self::failed(failure)
+    }
+}
+
+/// How the loop guard looks at a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// The call itself is at fault, or its target: it counts.
+    Counts(FailureKind),
+    /// The guard refused it: it counts toward the turn's limit, so that a model which ignores
+    /// every text still ends.
+    BlockedByGuard,
+    /// Nothing can be said about the call (store away, breaker open, duplicate in flight).
+    Neutral,
+}
+
+/// Why there is no output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// What the caller is told.
+    pub status: Status,
+    /// A stable code.
+    pub code: Cow<'static, str>,
+    /// For the model and for people.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// Whether a later call with the same intent may succeed.
+    pub retriable: bool,
+    /// Whether repeating this call is pointless or dangerous.
+    pub terminal: bool,
+    /// Whether the effect may have happened.
+    pub evidence: Evidence,
+    /// Whether the attempt speaks against the dependency.
+    pub counts_for_breaker: bool,
+    /// What the dependency asked to wait.
+    pub retry_after_ms: Option<u64>,
+    /// How the loop guard looks at it.
+    pub judged: Judged,
+    /// The breaker's state, when a breaker had a say.
+    pub breaker_state: Option<CircuitBreakerState>,
+}
+
+impl Failure {
+    /// A failure of Holdfast's own that happened before anything ran.
+    pub fn before_start(code: ErrorCode, message: impl Into<String>, judged: Judged) -> Self {
+        Self {
+            status: Status::Error,
+            code: Cow::Borrowed(code.as_str()),
+            message: message.into(),
+            hint: Some(code.doc().next.to_owned()),
+            retriable: code.is_retriable(),
+            terminal: code.is_terminal(),
+            evidence: Evidence::NoEffect,
+            counts_for_breaker: false,
+            retry_after_ms: None,
+            judged,
+            breaker_state: None,
+        }
+    }
+
+    /// The same failure under another status.
+    #[must_use]
+    pub fn with_status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Whether it carries one of our own codes.
+    pub fn is(&self, code: ErrorCode) -> bool {
+        self.code == code.as_str()
+    }
+
+    fn into_result_error(self) -> ResultError {
+        ResultError {
+            code: self.code.into_owned(),
+            message: self.message,
+            retriable: self.retriable,
+            terminal: self.terminal,
+            breaker_state: self.breaker_state,
+            hint: self.hint,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Layer D: which model made which malformed call, in JSON lines.
+//!
+//! Writing happens on a thread of its own behind a bounded queue. A full queue, a full disk or a
+//! missing directory costs log lines, which are counted, and never a tool call.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use holdfast_contract::redact::Redactor;
+
+use super::{AttributionEntry, GuardAction, attribute_model};
+use crate::call::{Call, Failure};
+use crate::observe::time::rfc3339;
+
+/// Lines waiting to be written at most; more are dropped and counted.
+pub const ATTRIBUTION_QUEUE_MAX: usize = 1024;
+/// The log is rotated when it has grown to this size.
+pub const ATTRIBUTION_LOG_BYTES_MAX: u64 = 10 * 1024 * 1024;
+/// Rotated logs kept beside it, as `.1` and so on.
+pub const ATTRIBUTION_LOGS_KEPT: u32 = 3;
+
+/// The log and its writing thread.
+pub struct AttributionLog {
+    queue: Option<SyncSender<String>>,
+    writer: Option<JoinHandle<()>>,
+    dropped: Arc<AtomicU64>,
+    redactor: Redactor,
+}
+
+impl AttributionLog {
+    /// Starts a log at `path`. The file and its directory are made with the first line.
+    pub fn start(path: PathBuf, redactor: Redactor) -> io::Result<Self> {
+        let (queue, lines) = sync_channel(ATTRIBUTION_QUEUE_MAX);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let lost = dropped.clone();
+        let writer = std::thread::Builder::new()
+            .name("attribution-log".to_owned())
+            .spawn(move || write_lines(&path, &lines, &lost))?;
+        Ok(Self {
+            queue: Some(queue),
+            writer: Some(writer),
+            dropped,
+            redactor,
+        })
+    }
+
+    /// Adds the line for a failed call.
+    pub fn record(&self, call: &Call, failure: &Failure, action: GuardAction, now_ms: u64) {
+        let envelope = &call.envelope;
+        let target = &envelope.target;
+        let tool_call_id = envelope.tool_call_id.as_deref();
+        let entry = AttributionEntry {
+            timestamp: rfc3339(now_ms),
+            model_id: attribute_model(target.model_id.as_deref(), tool_call_id.unwrap_or_default())
+                .to_owned(),
+            tool: envelope.tool_name.clone(),
+            args: self.redactor.redact_value(&envelope.payload.params),
+            error_type: failure.code.to_string(),
+            error: self.redactor.redact_text(&failure.message).into_owned(),
+            request_id: Some(envelope.request_id.clone()),
+            tool_call_id: envelope.tool_call_id.clone(),
+            session_key: Some(target.session_key.clone()),
+            turn_id: target.turn_id.clone().or_else(|| target.run_id.clone()),
+            action,
+        };
+        let sent = match (&self.queue, entry.to_json_line()) {
+            (Some(queue), Ok(line)) => queue.try_send(line).is_ok(),
+            _ => false,
+        };
+        if !sent {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Lines that could not be written.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for AttributionLog {
+    /// Writes what is queued: a short-lived process must not lose its last line.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has nothing left to write.
+            let _ = writer.join();
+        }
+    }
+}
+
+fn write_lines(path: &Path, lines: &Receiver<String>, lost: &AtomicU64) {
+    while let Ok(line) = lines.recv() {
+        if append(path, line.as_bytes()).is_err() {
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Opens for every line: another process may have rotated the file, and failures are rare.
+fn append(path: &Path, line: &[u8]) -> io::Result<()> {
+    if path
+        .metadata()
+        .is_ok_and(|found| found.len() >= ATTRIBUTION_LOG_BYTES_MAX)
+    {
+        rotate(path)?;
+    }
+    open(path)?.write_all(line)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    // Owner-only: the arguments in it are redacted, and still somebody's.
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn rotate(path: &Path) -> io::Result<()> {
+    let numbered = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    for number in (1..ATTRIBUTION_LOGS_KEPT).rev() {
+        // Absent in the first rounds.
+        let _ = std::fs::rename(numbered(number), numbered(number + 1));
+    }
+    std::fs::rename(path, numbered(1))
+}

@@ -1,0 +1,218 @@
+//! The layer that cuts loops off.
+//!
+//! It sits outside everything that can refuse a call, because a model loops on refusals most of
+//! all.
+
+use std::sync::Arc;
+
+use holdfast_contract::{ErrorCode, ResultOutput};
+use serde_json::Value;
+
+use super::{
+    Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardConfig, GuardStore, Observation,
+    OutputDigest, TurnKey, Verdict, decorate_error,
+};
+use crate::call::{Call, Failure, Judged, Reply};
+use crate::guard::attribution_log::AttributionLog;
+use crate::observe::Event;
+use crate::policy::Mode;
+use crate::runtime::Runtime;
+use crate::service::Service;
+
+/// See the [module](self).
+pub struct Guard<S> {
+    inner: S,
+    config: Arc<GuardConfig>,
+    store: Arc<dyn GuardStore>,
+    attribution: Option<Arc<AttributionLog>>,
+    runtime: Arc<Runtime>,
+}
+
+impl<S: Service> Guard<S> {
+    /// Wraps everything that can refuse a call.
+    pub fn new(
+        inner: S,
+        config: Arc<GuardConfig>,
+        store: Arc<dyn GuardStore>,
+        attribution: Option<Arc<AttributionLog>>,
+        runtime: Arc<Runtime>,
+    ) -> Self {
+        Self {
+            inner,
+            config,
+            store,
+            attribution,
+            runtime,
+        }
+    }
+
+    /// The verdict on a call. A store that can not answer lets it pass: the guard saves money, and
+    /// must not become the outage.
+    async fn verdict(&self, turn: &TurnKey, identity: &CallIdentity<'_>) -> Verdict {
+        match self.store.check(turn, identity, &self.config).await {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "guard check",
+                    error: &error,
+                });
+                Verdict::Run
+            }
+        }
+    }
+
+    fn refuse(&self, call: &mut Call, block: Block) -> Reply {
+        let code = match block.code {
+            BlockCode::LoopDetected => ErrorCode::LoopDetected,
+            BlockCode::ToolErrorLimit => ErrorCode::ToolErrorLimit,
+        };
+        let (code_text, why) = (code.as_str(), block.why.as_str());
+        self.runtime.tell(&Event::Blocked {
+            call,
+            code: code_text,
+            why,
+            mode: Mode::Enforce,
+        });
+        call.explain(block.why);
+        Failure::before_start(code, block.text, Judged::BlockedByGuard).into()
+    }
+
+    async fn learn(
+        &self,
+        call: &mut Call,
+        turn: &TurnKey,
+        identity: &CallIdentity<'_>,
+        mut reply: Reply,
+    ) -> Reply {
+        let observation = observation_of(call, &reply);
+        let advice = match self
+            .store
+            .observe(turn, identity, observation, &self.config)
+            .await
+        {
+            Ok(advice) => advice,
+            Err(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "guard observe",
+                    error: &error,
+                });
+                Advice::default()
+            }
+        };
+        if let (Some(log), Some(failure)) = (&self.attribution, reply.failure())
+            && failure.judged != Judged::Neutral
+        {
+            log.record(call, failure, advice.action, self.runtime.clock.now_ms());
+        }
+        if call.modes.guard == Mode::Enforce {
+            apply(call, &mut reply, &advice);
+        }
+        reply
+    }
+}
+
+impl<S: Service> Service for Guard<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        if call.modes.guard == Mode::Off || !self.config.enabled {
+            return self.inner.call(call).await;
+        }
+        let turn = turn_of(call);
+        let name = call.envelope.tool_name.clone();
+        let identity = CallIdentity::of(&name, &call.envelope.payload.params);
+        let reply = match (self.verdict(&turn, &identity).await, call.modes.guard) {
+            (Verdict::Block(block), Mode::Enforce) => self.refuse(call, block),
+            (Verdict::Block(block), _) => {
+                let (code, why) = (block.code.as_str(), block.why.as_str());
+                self.runtime.tell(&Event::Blocked {
+                    call,
+                    code,
+                    why,
+                    mode: Mode::Shadow,
+                });
+                self.inner.call(call).await
+            }
+            (Verdict::Run, _) => self.inner.call(call).await,
+        };
+        self.learn(call, &turn, &identity, reply).await
+    }
+}
+
+/// Sessions of one actor are told apart by their key; a watching guard keeps its own turns.
+fn turn_of(call: &Call) -> TurnKey {
+    let target = &call.envelope.target;
+    let prefix = if call.modes.guard == Mode::Shadow {
+        "shadow\u{0}"
+    } else {
+        ""
+    };
+    let tenant = target.tenant_id.as_deref().unwrap_or_default();
+    TurnKey {
+        session: format!(
+            "{prefix}{tenant}\u{0}{}\u{0}{}",
+            target.actor_id, target.session_key
+        ),
+        turn: target.turn_id.clone().or_else(|| target.run_id.clone()),
+    }
+}
+
+fn observation_of<'a>(call: &Call, reply: &'a Reply) -> Observation<'a> {
+    match &reply.outcome {
+        // The same delivery again is the transport's doing, not the model's.
+        _ if call.redelivered => Observation::Neutral,
+        Ok(output) => match exit_code(output) {
+            Some(_) => Observation::NonZeroExit {
+                polls: call.policy.polls,
+                output: ExitDigest::of(&output.content),
+            },
+            None => Observation::Succeeded {
+                // An answer from a record changed nothing now.
+                mutating: call.policy.mutating && reply.cache.is_none(),
+                polls: call.policy.polls,
+                output: OutputDigest::of(&output.content),
+            },
+        },
+        Err(failure) => match failure.judged {
+            Judged::Counts(kind) => Observation::Failed {
+                kind,
+                error: &failure.message,
+            },
+            Judged::BlockedByGuard => Observation::Blocked,
+            Judged::Neutral => Observation::Neutral,
+        },
+    }
+}
+
+fn exit_code(output: &ResultOutput) -> Option<&Value> {
+    output.metadata.as_ref()?.get("exitCode")
+}
+
+/// The texts reach the model: in the error's message, or beside the output as `advisory`.
+fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice) {
+    if advice.is_silent() {
+        return;
+    }
+    match &mut reply.outcome {
+        Ok(output) => {
+            if !advice.texts.is_empty() {
+                let texts = advice.texts.iter().cloned().map(Value::String).collect();
+                output
+                    .metadata
+                    .get_or_insert_default()
+                    .insert("advisory".to_owned(), Value::Array(texts));
+            }
+        }
+        Err(failure) => {
+            failure.message = decorate_error(&failure.message, advice);
+            if advice.escalate_to_parent {
+                failure.hint = Some(
+                    "The model does not get the arguments right: hand the task back to the parent \
+                     session."
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    for text in &advice.texts {
+        call.explain(format!("guard: {}", text.replace('\n', " ")));
+    }
+}

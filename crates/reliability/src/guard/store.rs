@@ -1,0 +1,55 @@
+//! Where turns are kept.
+
+use crate::guard::{Advice, CallIdentity, GuardConfig, Observation, Verdict};
+use crate::store::StoreFuture;
+
+/// Which turn a call belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TurnKey {
+    /// The session, prefixed when the guard only watches.
+    pub session: String,
+    /// The turn's id, or `None` for the session's implicit turn, which ends when the session has
+    /// been quiet for [`IMPLICIT_TURN_IDLE_MS`].
+    pub turn: Option<String>,
+}
+
+/// A caller that names no turns still has them: a pause this long ends one.
+pub const IMPLICIT_TURN_IDLE_MS: u64 = 10 * 60 * 1000;
+/// A turn nobody has touched for this long is forgotten.
+pub const TURN_IDLE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+/// Turns kept at most; the one that was idle longest goes first.
+pub const TURNS_MAX: usize = 4096;
+
+impl TurnKey {
+    /// How long the turn may be quiet before it has ended.
+    pub fn idle_ms_max(&self) -> u64 {
+        if self.turn.is_some() {
+            TURN_IDLE_MS_MAX
+        } else {
+            IMPLICIT_TURN_IDLE_MS
+        }
+    }
+}
+
+/// Keeps the loop guard's turns.
+pub trait GuardStore: Send + Sync {
+    /// Asks before a call.
+    fn check<'a>(
+        &'a self,
+        turn: &'a TurnKey,
+        call: &'a CallIdentity<'a>,
+        config: &'a GuardConfig,
+    ) -> StoreFuture<'a, Verdict>;
+
+    /// Tells after a call.
+    fn observe<'a>(
+        &'a self,
+        turn: &'a TurnKey,
+        call: &'a CallIdentity<'a>,
+        observation: Observation<'a>,
+        config: &'a GuardConfig,
+    ) -> StoreFuture<'a, Advice>;
+
+    /// Ends a turn: its counts are forgotten.
+    fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()>;
+}

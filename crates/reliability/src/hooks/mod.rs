@@ -1,0 +1,225 @@
+//! Others who watch calls, or have a say before one begins.
+//!
+//! An *admit* hook sees a call before anything is keyed, validated or approved; it may supply a
+//! key, change the arguments or refuse. *Observing* hooks see every attempt before and after it,
+//! and a call that was answered without any attempt once; they change nothing.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use holdfast_contract::{ErrorCode, ToolCallEnvelope};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::{Call, Failure, Judged, Reply};
+use crate::guard::FailureKind;
+use crate::service::Service;
+
+pub mod command;
+
+/// What an admit hook wants.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AdmitAnswer {
+    /// A key for this intent; the caller's own wins over it.
+    pub idempotency_key: Option<String>,
+    /// Other arguments, in the place of the caller's.
+    pub params: Option<Value>,
+    /// Why the call is refused.
+    pub refuse: Option<String>,
+}
+
+/// Has a say before a call begins.
+pub trait AdmitHook: Send + Sync {
+    /// Its name, for messages.
+    fn name(&self) -> &str;
+    /// Decides. An error refuses the call: a gate that can not be asked stays shut.
+    fn admit<'a>(
+        &'a self,
+        envelope: &'a ToolCallEnvelope,
+    ) -> BoxFuture<'a, Result<AdmitAnswer, String>>;
+}
+
+/// When an observing hook is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// An attempt is about to run, or the call was answered without one.
+    Before,
+    /// The attempt has ended.
+    After,
+}
+
+/// What an observing hook is told.
+#[derive(Clone, Copy)]
+pub struct HookEvent<'a> {
+    /// When.
+    pub phase: Phase,
+    /// The call.
+    pub call: &'a Call,
+    /// From 1; 0 when no attempt was made.
+    pub attempt: u32,
+    /// How it ended, in the after phase.
+    pub reply: Option<&'a Reply>,
+}
+
+impl HookEvent<'_> {
+    /// Why no attempt was made: `cached`, or the error code.
+    pub fn short_circuit(&self) -> Option<String> {
+        if self.attempt > 0 {
+            return None;
+        }
+        Some(match self.reply {
+            Some(reply) => match &reply.outcome {
+                _ if reply.cache.is_some() => "cached".to_owned(),
+                Err(failure) => failure.code.to_string(),
+                Ok(_) => "answered".to_owned(),
+            },
+            None => "answered".to_owned(),
+        })
+    }
+}
+
+/// Watches calls.
+pub trait ObserveHook: Send + Sync {
+    /// Takes note. What it returns changes nothing.
+    fn observe<'a>(&'a self, event: HookEvent<'a>) -> BoxFuture<'a, ()>;
+}
+
+/// The hooks of a stack.
+#[derive(Default, Clone)]
+pub struct Hooks {
+    /// Asked in order; the first refusal ends it.
+    pub admit: Vec<Arc<dyn AdmitHook>>,
+    /// Told in order.
+    pub observe: Vec<Arc<dyn ObserveHook>>,
+}
+
+impl Hooks {
+    async fn tell(&self, event: HookEvent<'_>) {
+        for hook in &self.observe {
+            hook.observe(event).await;
+        }
+    }
+}
+
+/// Asks the admit hooks, and tells the observing ones of calls that ended without an attempt.
+pub struct AdmitHooks<S> {
+    inner: S,
+    hooks: Hooks,
+}
+
+impl<S: Service> AdmitHooks<S> {
+    /// Wraps everything that keys, validates or judges a call.
+    pub fn new(inner: S, hooks: Hooks) -> Self {
+        Self { inner, hooks }
+    }
+
+    async fn admit(&self, call: &mut Call) -> Result<(), Failure> {
+        for hook in &self.hooks.admit {
+            let answer = hook.admit(&call.envelope).await;
+            let refusal = match answer {
+                Ok(AdmitAnswer {
+                    refuse: Some(reason),
+                    ..
+                }) => reason,
+                Ok(answer) => {
+                    accept(call, hook.name(), answer)?;
+                    continue;
+                }
+                Err(trouble) => format!("it could not be asked: {trouble}"),
+            };
+            return Err(refused(call, hook.name(), &refusal));
+        }
+        Ok(())
+    }
+}
+
+fn accept(call: &mut Call, hook: &str, answer: AdmitAnswer) -> Result<(), Failure> {
+    if let Some(params) = answer.params {
+        if !params.is_object() {
+            return Err(refused(
+                call,
+                hook,
+                "it gave arguments that are not an object",
+            ));
+        }
+        call.explain(format!("the hook {hook} changed the arguments"));
+        call.envelope.payload.params = params;
+    }
+    if call.hook_key.is_none() {
+        call.hook_key = answer.idempotency_key.filter(|key| !key.trim().is_empty());
+    }
+    Ok(())
+}
+
+fn refused(call: &mut Call, hook: &str, reason: &str) -> Failure {
+    let why = format!("refused by the hook {hook}: {reason}");
+    call.explain(why.clone());
+    Failure::before_start(
+        ErrorCode::RefusedByHook,
+        why,
+        Judged::Counts(FailureKind::Permission),
+    )
+}
+
+impl<S: Service> Service for AdmitHooks<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        let reply = match self.admit(call).await {
+            Ok(()) => self.inner.call(call).await,
+            Err(failure) => failure.into(),
+        };
+        if call.attempts.is_empty() {
+            for phase in [Phase::Before, Phase::After] {
+                self.hooks
+                    .tell(HookEvent {
+                        phase,
+                        call,
+                        attempt: 0,
+                        reply: Some(&reply),
+                    })
+                    .await;
+            }
+        }
+        reply
+    }
+}
+
+/// Tells the observing hooks of each attempt.
+pub struct ObservingHooks<S> {
+    inner: S,
+    hooks: Hooks,
+}
+
+impl<S: Service> ObservingHooks<S> {
+    /// Wraps one attempt.
+    pub fn new(inner: S, hooks: Hooks) -> Self {
+        Self { inner, hooks }
+    }
+}
+
+impl<S: Service> Service for ObservingHooks<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        if self.hooks.observe.is_empty() {
+            return self.inner.call(call).await;
+        }
+        let attempt = call.attempt_count() + 1;
+        self.hooks
+            .tell(HookEvent {
+                phase: Phase::Before,
+                call,
+                attempt,
+                reply: None,
+            })
+            .await;
+        let reply = self.inner.call(call).await;
+        self.hooks
+            .tell(HookEvent {
+                phase: Phase::After,
+                call,
+                attempt,
+                reply: Some(&reply),
+            })
+            .await;
+        reply
+    }
+}

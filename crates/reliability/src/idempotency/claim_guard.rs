@@ -1,0 +1,152 @@
+//! A held claim. Whatever happens to its call, the record is left in a defined state.
+
+use std::sync::Arc;
+
+use holdfast_contract::{ErrorCode, Status};
+
+use super::key::StoredKey;
+use super::record::{Execution, RecordError};
+use super::transition::{ClaimRequest, Ending, Finalisation, Lifetimes, Refused};
+use crate::call::Started;
+use crate::observe::Event;
+use crate::retry::RepeatSafety;
+use crate::runtime::Runtime;
+use crate::store::{DedupeStore, StoreResult};
+
+/// Holds a claim and settles it when it is dropped.
+///
+/// A caller that goes away drops the whole call. The claim then ends as cancelled when nothing
+/// had started, else as unknown; never as "in flight" for nobody.
+pub(super) struct ClaimGuard {
+    store: Arc<dyn DedupeStore>,
+    key: StoredKey,
+    owner: String,
+    lifetimes: Lifetimes,
+    repeat: RepeatSafety,
+    started: Arc<Started>,
+    /// What the drop will say, as long as nothing better is on record.
+    open: Option<LastWord>,
+}
+
+enum LastWord {
+    /// Decided by how far the call got.
+    ByProgress,
+    /// The call ended this way, and only the store has not confirmed it yet.
+    Known(Box<(Ending, Execution)>),
+}
+
+impl ClaimGuard {
+    pub(super) fn new(
+        store: Arc<dyn DedupeStore>,
+        wish: &ClaimRequest,
+        started: Arc<Started>,
+    ) -> Self {
+        Self {
+            store,
+            key: wish.key,
+            owner: wish.owner.clone(),
+            lifetimes: wish.lifetimes,
+            repeat: wish.repeat,
+            started,
+            open: Some(LastWord::ByProgress),
+        }
+    }
+
+    /// Extends the lease. A lost claim does not stop the call: it is the only one that can still
+    /// bring the truth.
+    pub(super) async fn renew(&self, runtime: &Runtime) {
+        if let Err(error) = self
+            .store
+            .renew(&self.key, &self.owner, self.lifetimes.lease_ms)
+            .await
+        {
+            runtime.tell(&Event::StoreTrouble {
+                what: "renew",
+                error: &error,
+            });
+        }
+    }
+
+    /// Takes the claim back: nothing ran.
+    pub(super) async fn release(&mut self, runtime: &Runtime) {
+        self.open = Some(LastWord::Known(Box::new((
+            Ending::Cancelled,
+            Execution::default(),
+        ))));
+        let released = self.store.release(&self.key, &self.owner).await;
+        self.settled("release", released, runtime);
+    }
+
+    /// Records how the call ended.
+    pub(super) async fn finalise(
+        &mut self,
+        ending: Ending,
+        execution: Execution,
+        runtime: &Runtime,
+    ) {
+        self.open = Some(LastWord::Known(Box::new((
+            ending.clone(),
+            execution.clone(),
+        ))));
+        let recorded = self.store.finalise(self.last_word(ending, execution)).await;
+        self.settled("finalise", recorded, runtime);
+    }
+
+    fn settled(
+        &mut self,
+        what: &'static str,
+        result: StoreResult<Result<(), Refused>>,
+        runtime: &Runtime,
+    ) {
+        match result {
+            // Refused: an operator cleared the record, or it was settled without us. Either way
+            // there is nothing left to say.
+            Ok(_) => self.open = None,
+            // The drop tries once more; until then the lease protects the effect.
+            Err(error) => runtime.tell(&Event::StoreTrouble {
+                what,
+                error: &error,
+            }),
+        }
+    }
+
+    fn last_word(&self, ending: Ending, execution: Execution) -> Finalisation {
+        Finalisation {
+            key: self.key,
+            owner: self.owner.clone(),
+            ending,
+            execution,
+            lifetimes: self.lifetimes,
+        }
+    }
+
+    fn ending_by_progress(&self) -> Ending {
+        if !self.started.is_set() {
+            return Ending::Cancelled;
+        }
+        match self.repeat {
+            RepeatSafety::Safe => Ending::Cancelled,
+            RepeatSafety::Unsafe => Ending::Unknown(RecordError {
+                code: ErrorCode::OutcomeUnknown.as_str().to_owned(),
+                message: "the caller went away while the tool was running, so the effect may have \
+                          happened"
+                    .to_owned(),
+                terminal: true,
+                should_retriable: false,
+                status: Status::Error,
+            }),
+        }
+    }
+}
+
+impl Drop for ClaimGuard {
+    fn drop(&mut self) {
+        let (ending, execution) = match self.open.take() {
+            None => return,
+            Some(LastWord::ByProgress) => (self.ending_by_progress(), Execution::default()),
+            Some(LastWord::Known(known)) => *known,
+        };
+        self.store
+            .finalise_detached(self.last_word(ending, execution));
+    }
+}

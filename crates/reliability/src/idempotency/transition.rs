@@ -1,0 +1,403 @@
+//! The life of a record as pure functions.
+//!
+//! Every store applies these same functions inside its own atomic section (a mutex, a
+//! transaction, a script), so that "run at most once" is decided in one place and can be tested
+//! without any store at all.
+
+use holdfast_contract::{ErrorCode, ResultOutput, Status};
+
+use super::key::StoredKey;
+use super::record::{DedupeRecord, Execution, RecordError, RecordRequest, RecordState};
+use crate::retry::RepeatSafety;
+
+/// How long each kind of record is kept, and how long a holder may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// A success.
+    pub done_ms: u64,
+    /// A failure.
+    pub failed_ms: u64,
+    /// A cancelled call.
+    pub cancelled_ms: u64,
+    /// An unknown outcome.
+    pub unknown_ms: u64,
+    /// A holder's lease; renewed at a third of it.
+    pub lease_ms: u64,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self {
+            done_ms: 24 * 60 * 60 * 1000,
+            failed_ms: 5 * 60 * 1000,
+            cancelled_ms: 5 * 60 * 1000,
+            unknown_ms: 24 * 60 * 60 * 1000,
+            lease_ms: 120_000,
+        }
+    }
+}
+
+/// The second look-up of tools whose repeated content within a window is an echo, not an intent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContentLookup {
+    /// The content's key.
+    pub key: StoredKey,
+    /// An unknown or running call this young answers for its echo.
+    pub unknown_window_ms: u64,
+    /// A finished call this young answers for its echo; 0 for never.
+    pub echo_window_ms: u64,
+}
+
+/// What a recorded failure that could be retried means for this caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRetriableFailure {
+    /// The recorded failure is the answer.
+    Replay,
+    /// `bestEffort`: run again.
+    RunAgain,
+}
+
+/// A wish to execute an intent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The intent.
+    pub key: StoredKey,
+    /// The second look-up.
+    pub content: Option<ContentLookup>,
+    /// The tool.
+    pub tool: String,
+    /// The key as given, or `computed`.
+    pub idempotency_key: String,
+    /// Who asks.
+    pub request: RecordRequest,
+    /// A token nobody else has.
+    pub owner: String,
+    /// How long things are kept.
+    pub lifetimes: Lifetimes,
+    /// Whether a lost holder's call may simply run again.
+    pub repeat: RepeatSafety,
+    /// What a recorded retriable failure means.
+    pub on_retriable_failure: OnRetriableFailure,
+}
+
+/// Whether the process behind a claim is known to be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// It lives, or nothing is known about it: only its lease counts.
+    MayLive,
+    /// The operating system says that it and all its children are gone.
+    Dead,
+}
+
+/// The answer to a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClaimDecision {
+    /// Execute it: `record` has to be stored first.
+    Grant {
+        /// The record to store, replacing what was there.
+        record: Box<DedupeRecord>,
+    },
+    /// Somebody executes it.
+    InFlight {
+        /// Which record to wait for: the intent's own, or the one with equal content.
+        wait_for: StoredKey,
+        /// The version seen, to notice a change.
+        version: u64,
+        /// When the holder's lease ends if it is not renewed.
+        lock_until_ms: u64,
+    },
+    /// It ended; this is how.
+    Ended {
+        /// The record that answers.
+        record: Box<DedupeRecord>,
+        /// Whether the record was changed by this step and has to be stored.
+        store: bool,
+    },
+    /// The key belongs to another call.
+    Conflict {
+        /// The digest on record.
+        recorded_digest: String,
+    },
+}
+
+/// Decides a claim.
+///
+/// `existing` is the record under the key, `same_content` the newest record with the same content
+/// key (another key), each with what is known about its holder.
+pub fn claim(
+    existing: Option<(&DedupeRecord, Holder)>,
+    same_content: Option<(&DedupeRecord, Holder)>,
+    wish: &ClaimRequest,
+    now_ms: u64,
+) -> ClaimDecision {
+    let live = existing.filter(|(record, _)| !record.is_expired(now_ms));
+    if let Some((record, holder)) = live {
+        if record.request.params_digest != wish.request.params_digest
+            && record.state != RecordState::Cancelled
+        {
+            return ClaimDecision::Conflict {
+                recorded_digest: record.request.params_digest.clone(),
+            };
+        }
+        return claim_existing(record, holder, wish, now_ms);
+    }
+    if let Some(answer) = answer_from_content(same_content, wish, now_ms) {
+        return answer;
+    }
+    grant(wish, existing.map(|(record, _)| record), now_ms)
+}
+
+fn claim_existing(
+    record: &DedupeRecord,
+    holder: Holder,
+    wish: &ClaimRequest,
+    now_ms: u64,
+) -> ClaimDecision {
+    match record.state {
+        RecordState::Inflight if is_lost(record, holder, now_ms) => {
+            if record.repeat_safe && wish.repeat == RepeatSafety::Safe {
+                grant(wish, Some(record), now_ms)
+            } else {
+                ClaimDecision::Ended {
+                    record: Box::new(turned_unknown(record, wish, now_ms)),
+                    store: true,
+                }
+            }
+        }
+        RecordState::Inflight => in_flight(record),
+        RecordState::Cancelled => grant(wish, Some(record), now_ms),
+        RecordState::Failed
+            if wish.on_retriable_failure == OnRetriableFailure::RunAgain
+                && record
+                    .error
+                    .as_ref()
+                    .is_some_and(|error| error.should_retriable) =>
+        {
+            grant(wish, Some(record), now_ms)
+        }
+        RecordState::Done | RecordState::Failed | RecordState::Unknown => ended(record),
+    }
+}
+
+/// An echo: the same content under a new id, shortly after.
+fn answer_from_content(
+    same_content: Option<(&DedupeRecord, Holder)>,
+    wish: &ClaimRequest,
+    now_ms: u64,
+) -> Option<ClaimDecision> {
+    let lookup = wish.content.as_ref()?;
+    let (record, holder) = same_content?;
+    if record.is_expired(now_ms) || record.key == wish.key {
+        return None;
+    }
+    let age_ms = now_ms.saturating_sub(record.updated_at_ms);
+    match record.state {
+        // A running call is joined while it is renewed, whatever its age; a lost one is unknown.
+        RecordState::Inflight if is_lost(record, holder, now_ms) => Some(ClaimDecision::Ended {
+            record: Box::new(turned_unknown(record, wish, now_ms)),
+            store: true,
+        }),
+        RecordState::Inflight => Some(in_flight(record)),
+        RecordState::Unknown if age_ms < lookup.unknown_window_ms => Some(ended(record)),
+        RecordState::Done if age_ms < lookup.echo_window_ms => Some(ended(record)),
+        _ => None,
+    }
+}
+
+fn is_lost(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
+    holder == Holder::Dead || record.lease_has_ended(now_ms)
+}
+
+fn in_flight(record: &DedupeRecord) -> ClaimDecision {
+    ClaimDecision::InFlight {
+        wait_for: record.key,
+        version: record.version,
+        lock_until_ms: record.lock_until_ms.unwrap_or_default(),
+    }
+}
+
+fn ended(record: &DedupeRecord) -> ClaimDecision {
+    ClaimDecision::Ended {
+        record: Box::new(record.clone()),
+        store: false,
+    }
+}
+
+fn grant(wish: &ClaimRequest, before: Option<&DedupeRecord>, now_ms: u64) -> ClaimDecision {
+    let ttl_ms = wish.lifetimes.unknown_ms.max(wish.lifetimes.done_ms);
+    ClaimDecision::Grant {
+        record: Box::new(DedupeRecord {
+            key: wish.key,
+            tool: wish.tool.clone(),
+            idempotency_key: wish.idempotency_key.clone(),
+            state: RecordState::Inflight,
+            created_at_ms: now_ms,
+            updated_at_ms: now_ms,
+            expires_at_ms: now_ms.saturating_add(ttl_ms),
+            ttl_ms,
+            request: wish.request.clone(),
+            execution: None,
+            payload: None,
+            error: None,
+            lock_until_ms: Some(now_ms.saturating_add(wish.lifetimes.lease_ms)),
+            // Continuing the count keeps a former holder's version from ever fitting again.
+            version: before.map_or(0, |record| record.version) + 1,
+            owner: wish.owner.clone(),
+            content_key: wish.content.as_ref().map(|lookup| lookup.key),
+            repeat_safe: wish.repeat == RepeatSafety::Safe,
+        }),
+    }
+}
+
+/// The record of a holder that is lost. Its owner stays on record, so that it can still bring the
+/// truth when it comes back.
+fn turned_unknown(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> DedupeRecord {
+    DedupeRecord {
+        state: RecordState::Unknown,
+        updated_at_ms: now_ms,
+        expires_at_ms: now_ms.saturating_add(wish.lifetimes.unknown_ms),
+        ttl_ms: wish.lifetimes.unknown_ms,
+        lock_until_ms: None,
+        version: record.version + 1,
+        error: Some(RecordError {
+            code: ErrorCode::OutcomeUnknown.as_str().to_owned(),
+            message: format!(
+                "the process that ran this call (request {}) ended or stalled before it could say \
+                 how the call ended, so the effect may have happened",
+                record.request.request_id
+            ),
+            terminal: true,
+            should_retriable: false,
+            status: Status::Error,
+        }),
+        ..record.clone()
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It worked.
+    Done(ResultOutput),
+    /// It failed and left no effect that matters.
+    Failed(RecordError),
+    /// The caller went away before anything ran.
+    Cancelled,
+    /// It was started and nobody knows.
+    Unknown(RecordError),
+}
+
+/// The holder's last word on its claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finalisation {
+    /// The intent.
+    pub key: StoredKey,
+    /// The claim's token.
+    pub owner: String,
+    /// How it ended.
+    pub ending: Ending,
+    /// The attempts.
+    pub execution: Execution,
+    /// How long the record is kept.
+    pub lifetimes: Lifetimes,
+}
+
+/// Why a holder's word was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such record: it was cleared.
+    Gone,
+    /// The claim belongs to somebody else now, or has ended with certainty.
+    NotTheHolder,
+}
+
+/// Decides a holder's last word: the new record, or why not.
+///
+/// The owner's token takes the place of a bare version check: a holder whose record was turned to
+/// unknown behind its back did change versions, and is still the one who knows the truth.
+pub fn finalise(
+    existing: Option<&DedupeRecord>,
+    last_word: &Finalisation,
+    now_ms: u64,
+) -> Result<DedupeRecord, Refused> {
+    let record = existing.ok_or(Refused::Gone)?;
+    if record.owner != last_word.owner {
+        return Err(Refused::NotTheHolder);
+    }
+    let knows = !matches!(last_word.ending, Ending::Unknown(_));
+    let open = match record.state {
+        RecordState::Inflight => true,
+        // The holder was given up on, and comes back with the truth.
+        RecordState::Unknown => knows,
+        RecordState::Done | RecordState::Failed | RecordState::Cancelled => false,
+    };
+    if !open {
+        return Err(Refused::NotTheHolder);
+    }
+    let lifetimes = &last_word.lifetimes;
+    let (state, ttl_ms, payload, error) = match &last_word.ending {
+        Ending::Done(output) => (
+            RecordState::Done,
+            lifetimes.done_ms,
+            Some(output.clone()),
+            None,
+        ),
+        Ending::Failed(error) => (
+            RecordState::Failed,
+            lifetimes.failed_ms,
+            None,
+            Some(error.clone()),
+        ),
+        Ending::Cancelled => (RecordState::Cancelled, lifetimes.cancelled_ms, None, None),
+        Ending::Unknown(error) => (
+            RecordState::Unknown,
+            lifetimes.unknown_ms,
+            None,
+            Some(error.clone()),
+        ),
+    };
+    Ok(DedupeRecord {
+        state,
+        updated_at_ms: now_ms,
+        expires_at_ms: now_ms.saturating_add(ttl_ms),
+        ttl_ms,
+        execution: Some(last_word.execution.clone()),
+        payload,
+        error,
+        lock_until_ms: None,
+        version: record.version + 1,
+        ..record.clone()
+    })
+}
+
+/// Decides a renewal: the new record, or why the claim is lost.
+pub fn renew(
+    existing: Option<&DedupeRecord>,
+    owner: &str,
+    lease_ms: u64,
+    now_ms: u64,
+) -> Result<DedupeRecord, Refused> {
+    let record = holder_record(existing, owner)?;
+    Ok(DedupeRecord {
+        lock_until_ms: Some(now_ms.saturating_add(lease_ms)),
+        updated_at_ms: now_ms,
+        ..record.clone()
+    })
+}
+
+/// Decides whether a claim may be taken back because nothing ran.
+pub fn release(existing: Option<&DedupeRecord>, owner: &str) -> Result<(), Refused> {
+    holder_record(existing, owner).map(|_| ())
+}
+
+fn holder_record<'a>(
+    existing: Option<&'a DedupeRecord>,
+    owner: &str,
+) -> Result<&'a DedupeRecord, Refused> {
+    let record = existing.ok_or(Refused::Gone)?;
+    if record.owner == owner && record.state == RecordState::Inflight {
+        Ok(record)
+    } else {
+        Err(Refused::NotTheHolder)
+    }
+}

@@ -1,0 +1,413 @@
+//! The seed's metrics, in Prometheus' text format.
+//!
+//! The `tool` label only ever holds names of registered tools; a model can invent names faster
+//! than a metrics store can keep them, so everything else is `unknown`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::RwLock;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::{Event, Observer};
+use crate::breaker::{BreakerTarget, CircuitBreakerState};
+use crate::call::Call;
+use crate::policy::Mode;
+
+/// Distinct values of the `tool` label at most; further tools are counted as `other`.
+pub const METRIC_TOOLS_MAX: usize = 256;
+/// Distinct values of the `reason` label at most; further codes are counted as `other`.
+pub const METRIC_REASONS_MAX: usize = 64;
+
+/// A metric's row in the reference.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricDoc {
+    /// The name as scraped.
+    pub name: &'static str,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// The labels.
+    pub labels: &'static str,
+    /// What it counts.
+    pub meaning: &'static str,
+}
+
+/// The reference table.
+pub const METRICS: &[MetricDoc] = &[
+    MetricDoc {
+        name: "openclaw_tool_calls_total",
+        kind: "counter",
+        labels: "tool, status, scope",
+        meaning: "Calls answered. `scope` is `live`, or `shadow` where the layers only watch.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_call_duration_ms",
+        kind: "histogram",
+        labels: "tool, status",
+        meaning: "Time from admission to answer, in milliseconds.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_retry_attempts_total",
+        kind: "counter",
+        labels: "tool, reason",
+        meaning: "Retries, by the code of the failure before them.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_idempotency_hits_total",
+        kind: "counter",
+        labels: "tool, state",
+        meaning: "Duplicates that met a record, by its state.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_dedupe_cache_size",
+        kind: "gauge",
+        labels: "tool, scope",
+        meaning: "Records kept; `tool` is `all`, `scope` the store.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_dedupe_ttl_seconds",
+        kind: "gauge",
+        labels: "tool, state",
+        meaning: "Configured time to live of a tool's records.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_circuit_breaker_state",
+        kind: "gauge",
+        labels: "tool, state",
+        meaning: "1 for the state a breaker is in, 0 for the others.",
+    },
+    MetricDoc {
+        name: "openclaw_tool_circuit_breaker_transitions_total",
+        kind: "counter",
+        labels: "tool, from_state, to_state",
+        meaning: "Changes of a breaker's state.",
+    },
+    MetricDoc {
+        name: "holdfast_tool_calls_blocked_total",
+        kind: "counter",
+        labels: "tool, code, mode",
+        meaning: "Calls refused before they ran, or that would have been (`mode` is `shadow`).",
+    },
+    MetricDoc {
+        name: "holdfast_store_errors_total",
+        kind: "counter",
+        labels: "operation",
+        meaning: "Store operations that failed.",
+    },
+];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CallLabels {
+    tool: String,
+    status: &'static str,
+    scope: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StatusLabels {
+    tool: String,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    tool: String,
+    reason: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StateLabels {
+    tool: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ScopeLabels {
+    tool: String,
+    scope: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct TransitionLabels {
+    tool: String,
+    from_state: &'static str,
+    to_state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct BlockedLabels {
+    tool: String,
+    code: String,
+    mode: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OperationLabels {
+    operation: &'static str,
+}
+
+type DurationFamily = Family<StatusLabels, Histogram, fn() -> Histogram>;
+
+/// The metrics of one process.
+pub struct Metrics {
+    registry: Registry,
+    tools: RwLock<HashSet<String>>,
+    reasons: RwLock<HashSet<String>>,
+    calls: Family<CallLabels, Counter>,
+    durations: DurationFamily,
+    retries: Family<ReasonLabels, Counter>,
+    hits: Family<StateLabels, Counter>,
+    cache_size: Family<ScopeLabels, Gauge>,
+    ttl_seconds: Family<StateLabels, Gauge<f64, AtomicU64>>,
+    breaker_state: Family<StateLabels, Gauge>,
+    transitions: Family<TransitionLabels, Counter>,
+    blocked: Family<BlockedLabels, Counter>,
+    store_errors: Family<OperationLabels, Counter>,
+}
+
+fn duration_histogram() -> Histogram {
+    Histogram::new([
+        1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0,
+        30_000.0, 60_000.0,
+    ])
+}
+
+impl Metrics {
+    /// No counts yet.
+    pub fn new() -> Arc<Self> {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            tools: RwLock::default(),
+            reasons: RwLock::default(),
+            calls: Family::default(),
+            durations: DurationFamily::new_with_constructor(duration_histogram),
+            retries: Family::default(),
+            hits: Family::default(),
+            cache_size: Family::default(),
+            ttl_seconds: Family::default(),
+            breaker_state: Family::default(),
+            transitions: Family::default(),
+            blocked: Family::default(),
+            store_errors: Family::default(),
+        };
+        metrics.register();
+        Arc::new(metrics)
+    }
+
+    fn register(&mut self) {
+        // The text format adds `_total` to counters by itself.
+        let meaning = |name: &str| {
+            METRICS
+                .iter()
+                .find(|row| row.name == name)
+                .map_or("", |row| row.meaning)
+        };
+        let registry = &mut self.registry;
+        macro_rules! register {
+            ($name:literal, $metric:expr) => {
+                registry.register(
+                    $name.trim_end_matches("_total"),
+                    meaning($name),
+                    $metric.clone(),
+                )
+            };
+        }
+        register!("openclaw_tool_calls_total", self.calls);
+        register!("openclaw_tool_call_duration_ms", self.durations);
+        register!("openclaw_tool_retry_attempts_total", self.retries);
+        register!("openclaw_tool_idempotency_hits_total", self.hits);
+        register!("openclaw_tool_dedupe_cache_size", self.cache_size);
+        register!("openclaw_tool_dedupe_ttl_seconds", self.ttl_seconds);
+        register!("openclaw_tool_circuit_breaker_state", self.breaker_state);
+        register!(
+            "openclaw_tool_circuit_breaker_transitions_total",
+            self.transitions
+        );
+        register!("holdfast_tool_calls_blocked_total", self.blocked);
+        register!("holdfast_store_errors_total", self.store_errors);
+    }
+
+    /// Makes a tool's name a label of its own, and reports its times to live.
+    pub fn know(&self, policy: &crate::policy::ToolPolicy) {
+        let mut tools = self.tools.write();
+        if tools.len() >= METRIC_TOOLS_MAX && !tools.contains(&policy.tool) {
+            return;
+        }
+        tools.insert(policy.tool.clone());
+        drop(tools);
+        let lifetimes = &policy.lifetimes;
+        for (state, ttl_ms) in [
+            ("done", lifetimes.done_ms),
+            ("failed", lifetimes.failed_ms),
+            ("cancelled", lifetimes.cancelled_ms),
+            ("unknown", lifetimes.unknown_ms),
+            ("inflight", lifetimes.lease_ms),
+        ] {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "times to live are far below 2^52 ms"
+            )]
+            let seconds = ttl_ms as f64 / 1000.0;
+            self.ttl_seconds
+                .get_or_create(&StateLabels {
+                    tool: policy.tool.clone(),
+                    state,
+                })
+                .set(seconds);
+        }
+    }
+
+    /// Reports how many records a store holds.
+    pub fn set_cache_size(&self, store: &'static str, records: u64) {
+        self.cache_size
+            .get_or_create(&ScopeLabels {
+                tool: "all".to_owned(),
+                scope: store,
+            })
+            .set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    /// All metrics as text.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string can not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    fn tool(&self, name: &str) -> String {
+        let name = name.trim();
+        let tools = self.tools.read();
+        if tools.contains(name) {
+            name.to_owned()
+        } else if tools.len() >= METRIC_TOOLS_MAX {
+            "other".to_owned()
+        } else {
+            "unknown".to_owned()
+        }
+    }
+
+    fn tool_of(&self, call: &Call) -> String {
+        self.tool(&call.envelope.tool_name)
+    }
+
+    /// A reason is a code: our own, an HTTP status, a transport code, or a tool's.
+    fn reason(&self, code: &str) -> String {
+        if self.reasons.read().contains(code) {
+            return code.to_owned();
+        }
+        let mut reasons = self.reasons.write();
+        if reasons.len() >= METRIC_REASONS_MAX {
+            return "other".to_owned();
+        }
+        reasons.insert(code.to_owned());
+        code.to_owned()
+    }
+}
+
+fn mode_word(mode: Mode) -> &'static str {
+    if mode == Mode::Shadow {
+        "shadow"
+    } else {
+        "live"
+    }
+}
+
+impl Observer for Metrics {
+    fn observe(&self, event: &Event<'_>) {
+        match *event {
+            Event::End { call, result } => {
+                let (tool, status) = (self.tool_of(call), result.status.as_str());
+                let scope = mode_word(call.policy.mode);
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "durations are far below 2^52 ms"
+                )]
+                let duration_ms = result.duration_ms as f64;
+                self.durations
+                    .get_or_create(&StatusLabels {
+                        tool: tool.clone(),
+                        status,
+                    })
+                    .observe(duration_ms);
+                self.calls
+                    .get_or_create(&CallLabels {
+                        tool,
+                        status,
+                        scope,
+                    })
+                    .inc();
+            }
+            Event::Blocked {
+                call, code, mode, ..
+            } => {
+                let labels = BlockedLabels {
+                    tool: self.tool_of(call),
+                    code: self.reason(code),
+                    mode: mode_word(mode),
+                };
+                self.blocked.get_or_create(&labels).inc();
+            }
+            Event::Retry {
+                call,
+                reason_code,
+                mode: Mode::Enforce,
+                ..
+            } => {
+                let labels = ReasonLabels {
+                    tool: self.tool_of(call),
+                    reason: self.reason(reason_code),
+                };
+                self.retries.get_or_create(&labels).inc();
+            }
+            Event::Start { .. } | Event::Retry { .. } => {}
+            Event::DedupeHit { call, state, .. } => {
+                let labels = StateLabels {
+                    tool: self.tool_of(call),
+                    state: state.as_str(),
+                };
+                self.hits.get_or_create(&labels).inc();
+            }
+            Event::Circuit { key, transition } => {
+                // Watching breakers have a context; only real ones are reported.
+                if !key.context().is_empty() {
+                    return;
+                }
+                let tool = match key.target() {
+                    BreakerTarget::Tool { name, .. } => self.tool(name),
+                    BreakerTarget::Dependency { name } => {
+                        self.reason(&format!("dependency:{name}"))
+                    }
+                    BreakerTarget::Global => "global".to_owned(),
+                };
+                for state in CircuitBreakerState::ALL {
+                    let labels = StateLabels {
+                        tool: tool.clone(),
+                        state: state.as_str(),
+                    };
+                    self.breaker_state
+                        .get_or_create(&labels)
+                        .set(i64::from(state == transition.to));
+                }
+                let labels = TransitionLabels {
+                    tool,
+                    from_state: transition.from.as_str(),
+                    to_state: transition.to.as_str(),
+                };
+                self.transitions.get_or_create(&labels).inc();
+            }
+            Event::StoreTrouble { what, .. } => {
+                self.store_errors
+                    .get_or_create(&OperationLabels { operation: what })
+                    .inc();
+            }
+        }
+    }
+}

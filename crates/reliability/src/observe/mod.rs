@@ -1,0 +1,114 @@
+//! What happens, told once and to everybody who wants to know.
+//!
+//! Layers report typed [`Event`]s. Logs, metrics, spans and the journal are [`Observer`]s of the
+//! same events, so no layer formats, counts or redacts anything itself.
+
+pub mod log;
+pub mod metrics;
+pub mod time;
+
+use std::sync::Arc;
+
+use holdfast_contract::ToolResultEnvelope;
+
+use crate::breaker::{BreakerKey, Transition};
+use crate::call::Call;
+use crate::idempotency::record::RecordState;
+use crate::policy::Mode;
+use crate::store::StoreError;
+
+/// Something that happened to a call or to a breaker.
+#[derive(Clone, Copy)]
+pub enum Event<'a> {
+    /// A call was admitted.
+    Start {
+        /// The call.
+        call: &'a Call,
+    },
+    /// A call was answered.
+    End {
+        /// The call.
+        call: &'a Call,
+        /// The answer.
+        result: &'a ToolResultEnvelope,
+    },
+    /// A layer refused a call, or would have.
+    Blocked {
+        /// The call.
+        call: &'a Call,
+        /// The error code.
+        code: &'a str,
+        /// Why, for people.
+        why: &'a str,
+        /// Whether it was really refused.
+        mode: Mode,
+    },
+    /// A failed attempt is followed by another, or would have been.
+    Retry {
+        /// The call.
+        call: &'a Call,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// The wait.
+        delay_ms: u64,
+        /// Why it failed.
+        reason_code: &'a str,
+        /// Whether it is really retried.
+        mode: Mode,
+    },
+    /// A duplicate met a record.
+    DedupeHit {
+        /// The call.
+        call: &'a Call,
+        /// The record's state.
+        state: RecordState,
+        /// Whether the record really answered.
+        mode: Mode,
+    },
+    /// A breaker changed its state.
+    Circuit {
+        /// Which breaker.
+        key: &'a BreakerKey,
+        /// The change.
+        transition: &'a Transition,
+    },
+    /// A store failed; what it was needed for is refused or goes on unprotected, as said.
+    StoreTrouble {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        error: &'a StoreError,
+    },
+}
+
+/// Wants to know what happens. Called on the call's own path: it must not block.
+pub trait Observer: Send + Sync {
+    /// Takes one event.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// Several observers, told in order.
+#[derive(Default, Clone)]
+pub struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observers {
+    /// Nobody yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn with(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.0.push(observer);
+        self
+    }
+}
+
+impl Observer for Observers {
+    fn observe(&self, event: &Event<'_>) {
+        for observer in &self.0 {
+            observer.observe(event);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Wall time as text, without a calendar library on the hot path.
+
+/// `2026-11-15T09:15:30.123Z`.
+///
+/// ```
+/// use holdfast_reliability::observe::time::rfc3339;
+/// assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+/// assert_eq!(rfc3339(1_772_270_130_123), "2026-02-28T09:15:30.123Z");
+/// ```
+pub fn rfc3339(unix_ms: u64) -> String {
+    let (days, ms_of_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
+    let (year, month, day) = civil_from_days(days);
+    let (seconds, ms) = (ms_of_day / 1000, ms_of_day % 1000);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// Year, month and day of a day count since 1970, by counting in 400-year eras that begin on
+/// the first of March (so that the leap day comes last).
+fn civil_from_days(days_since_1970: u64) -> (u64, u64, u64) {
+    let days = days_since_1970 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}

@@ -1,0 +1,261 @@
+//! The settings of each tool, worked out once when it is registered.
+//!
+//! On the hot path nothing looks anything up in a configuration: a call carries its
+//! [`ToolPolicy`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::RwLock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::breaker::BreakerPolicy;
+use crate::canonical::{FieldNames, Whitespace};
+use crate::idempotency::key::Scope;
+use crate::idempotency::transition::Lifetimes;
+use crate::retry::RetryPolicy;
+
+/// What a reliability layer does about what it finds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// It acts.
+    #[default]
+    Enforce,
+    /// It computes and logs what it would have done, in a keyspace of its own, and changes nothing.
+    Shadow,
+    /// It stands aside.
+    Off,
+}
+
+/// The mode of each of the four layers that can be switched. Permission, schema and confinement
+/// are not among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LayerModes {
+    /// The loop guard.
+    pub guard: Mode,
+    /// Idempotency.
+    pub idempotency: Mode,
+    /// Retry, with the codes to retry on or never.
+    pub retry: Mode,
+    /// The circuit breaker.
+    pub breaker: Mode,
+}
+
+impl LayerModes {
+    /// All four alike.
+    pub const fn all(mode: Mode) -> Self {
+        Self {
+            guard: mode,
+            idempotency: mode,
+            retry: mode,
+            breaker: mode,
+        }
+    }
+}
+
+/// Whether keys are computed for calls that bring none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DeriveKeys {
+    /// They are.
+    #[default]
+    On,
+    /// Only calls with a key of their own are deduplicated.
+    Off,
+}
+
+/// What to do about a key that comes back with other arguments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnKeyConflict {
+    /// Refuse: `idempotency_key_conflict`.
+    #[default]
+    Reject,
+    /// Treat it as another key.
+    Independent,
+}
+
+/// Which store keeps a tool's records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Keep {
+    /// This process's memory.
+    Memory,
+    /// The durable store: the claim is on disk before the tool starts.
+    #[default]
+    Durable,
+}
+
+/// Windows of the second look-up by content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentWindows {
+    /// For a running or unknown call.
+    pub unknown_ms: u64,
+    /// For a finished one; 0 for never.
+    pub echo_ms: u64,
+}
+
+/// Everything the layers need to know about one tool.
+#[derive(Debug, Clone)]
+pub struct ToolPolicy {
+    /// The tool's name.
+    pub tool: String,
+    /// The mode set for this tool or its class.
+    pub mode: Mode,
+    /// Whether repeating a call can change anything.
+    pub mutating: bool,
+    /// Whether repeating a call is harmless by the tool's nature.
+    pub repeat_safe: bool,
+    /// Whether identical calls are its ordinary use.
+    pub polls: bool,
+    /// How far its keys reach.
+    pub scope: Scope,
+    /// Whether whitespace in arguments matters to a computed key.
+    pub whitespace: Whitespace,
+    /// Arguments that do not identify the call.
+    pub volatile_fields: FieldNames,
+    /// What a key conflict means.
+    pub on_key_conflict: OnKeyConflict,
+    /// The second look-up, for tools that have one.
+    pub content_windows: Option<ContentWindows>,
+    /// Where its records are kept.
+    pub keep: Keep,
+    /// How long records are kept.
+    pub lifetimes: Lifetimes,
+    /// Retry, with the codes to retry on or never.
+    pub retry: RetryPolicy,
+    /// Breaker.
+    pub breaker: BreakerPolicy,
+    /// The dependency behind it.
+    pub dependency: Option<String>,
+    /// Time limit of one attempt.
+    pub timeout_ms: u64,
+    /// A larger output is not recorded.
+    pub payload_bytes_max: usize,
+}
+
+/// The switches that can be thrown while the process runs.
+#[derive(Debug, Default)]
+pub struct Switches {
+    /// `TOOL_RELIABILITY_ENABLED`: 0 on, 1 off.
+    disabled: AtomicU8,
+    /// `TOOL_RELIABILITY_OPEN_MODE`.
+    open_mode: AtomicMode,
+    /// `TOOL_RELIABLE_DERIVE_IDEMPOTENCY`: 0 on, 1 off.
+    derive_off: AtomicU8,
+}
+
+#[derive(Debug, Default)]
+struct AtomicMode(AtomicU8);
+
+impl AtomicMode {
+    fn get(&self) -> Mode {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Mode::Enforce,
+            1 => Mode::Shadow,
+            _ => Mode::Off,
+        }
+    }
+
+    fn set(&self, mode: Mode) {
+        let number = match mode {
+            Mode::Enforce => 0,
+            Mode::Shadow => 1,
+            Mode::Off => 2,
+        };
+        self.0.store(number, Ordering::Relaxed);
+    }
+}
+
+impl Switches {
+    /// Takes guard, idempotency, retry and breaker out, or puts them back.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.disabled.store(u8::from(!enabled), Ordering::Relaxed);
+    }
+
+    /// Whether the four layers are in.
+    pub fn enabled(&self) -> bool {
+        self.disabled.load(Ordering::Relaxed) == 0
+    }
+
+    /// Sets what an open breaker does.
+    pub fn set_open_mode(&self, mode: Mode) {
+        self.open_mode.set(mode);
+    }
+
+    /// What an open breaker does.
+    pub fn open_mode(&self) -> Mode {
+        self.open_mode.get()
+    }
+
+    /// Sets whether keys are computed.
+    pub fn set_derive_keys(&self, derive: DeriveKeys) {
+        self.derive_off
+            .store(u8::from(derive == DeriveKeys::Off), Ordering::Relaxed);
+    }
+
+    /// Whether keys are computed.
+    pub fn derive_keys(&self) -> DeriveKeys {
+        if self.derive_off.load(Ordering::Relaxed) == 0 {
+            DeriveKeys::On
+        } else {
+            DeriveKeys::Off
+        }
+    }
+
+    /// The modes of a call to a tool with this policy.
+    pub fn modes_for(&self, policy: &ToolPolicy) -> LayerModes {
+        if !self.enabled() {
+            return LayerModes::all(Mode::Off);
+        }
+        let mut modes = LayerModes::all(policy.mode);
+        modes.breaker = weaker(modes.breaker, self.open_mode());
+        modes
+    }
+}
+
+/// The mode that interferes less.
+fn weaker(a: Mode, b: Mode) -> Mode {
+    match (a, b) {
+        (Mode::Off, _) | (_, Mode::Off) => Mode::Off,
+        (Mode::Shadow, _) | (_, Mode::Shadow) => Mode::Shadow,
+        (Mode::Enforce, Mode::Enforce) => Mode::Enforce,
+    }
+}
+
+/// The policies of all registered tools.
+#[derive(Debug)]
+pub struct PolicyTable {
+    by_tool: RwLock<HashMap<String, Arc<ToolPolicy>>>,
+    /// For names nobody registered: the call ends before anything runs, but it is still counted.
+    unknown: Arc<ToolPolicy>,
+}
+
+impl PolicyTable {
+    /// A table that knows no tool.
+    pub fn new(unknown: ToolPolicy) -> Self {
+        Self {
+            by_tool: RwLock::default(),
+            unknown: Arc::new(unknown),
+        }
+    }
+
+    /// Adds or replaces a tool's policy.
+    pub fn insert(&self, policy: ToolPolicy) {
+        self.by_tool
+            .write()
+            .insert(policy.tool.clone(), Arc::new(policy));
+    }
+
+    /// The policy of a tool.
+    pub fn get(&self, tool: &str) -> Arc<ToolPolicy> {
+        self.by_tool
+            .read()
+            .get(tool.trim())
+            .unwrap_or(&self.unknown)
+            .clone()
+    }
+}

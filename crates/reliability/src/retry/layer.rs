@@ -1,0 +1,206 @@
+//! The layer that tries again when that is safe, and says what is not known when it is not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::{ErrorCode, RetryNote, Status};
+
+use super::{CallBudget, Classified, Evidence, GiveUp, Next, RetryPolicy, decide};
+use crate::call::{Call, Failure, Judged, Reply};
+use crate::guard::FailureKind;
+use crate::idempotency::layer::repeat_safety;
+use crate::observe::Event;
+use crate::policy::Mode;
+use crate::runtime::Runtime;
+use crate::service::Service;
+
+/// See the [module](self).
+pub struct Retry<S> {
+    inner: S,
+    runtime: Arc<Runtime>,
+}
+
+impl<S: Service> Retry<S> {
+    /// Wraps one attempt.
+    pub fn new(inner: S, runtime: Arc<Runtime>) -> Self {
+        Self { inner, runtime }
+    }
+
+    async fn attempts(&self, call: &mut Call) -> Reply {
+        self.runtime
+            .retry_budget
+            .deposit(self.runtime.clock.now_ms());
+        let policy = self.policy_of(call);
+        let begun = tokio::time::Instant::now();
+        // The failure of the attempt before this one.
+        let mut last: Option<Failure> = None;
+        loop {
+            let attempt_begun = tokio::time::Instant::now();
+            let reply = self.inner.call(call).await;
+            let Err(failure) = reply.outcome else { return reply };
+            if failure.is(ErrorCode::CircuitOpen) {
+                return opened_on_the_way(failure, last).into();
+            }
+            let next = self.next(call, &failure, &policy, elapsed_ms(begun));
+            let delay_ms = match next {
+                Next::Retry { delay_ms } => delay_ms,
+                Next::GiveUp(why) => return given_up(call, failure, why).into(),
+            };
+            let attempt = call.attempt_count();
+            self.runtime.tell(&Event::Retry {
+                call,
+                attempt,
+                delay_ms,
+                reason_code: &failure.code,
+                mode: Mode::Enforce,
+            });
+            call.retries.push(RetryNote {
+                attempt,
+                delay_ms,
+                reason_code: failure.code.to_string(),
+                latency_ms: elapsed_ms(attempt_begun),
+            });
+            last = Some(failure);
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
+    }
+
+    fn next(&self, call: &Call, failure: &Failure, policy: &RetryPolicy, elapsed_ms: u64) -> Next {
+        let safety = repeat_safety(call);
+        let classified = Classified {
+            code: failure.code.clone(),
+            retriable: failure.retriable,
+            evidence: failure.evidence,
+            counts_for_breaker: failure.counts_for_breaker,
+            retry_after_ms: failure.retry_after_ms,
+        };
+        let mut withdraw = || {
+            self.runtime
+                .retry_budget
+                .withdraw(self.runtime.clock.now_ms())
+        };
+        let mut random = || self.runtime.entropy.next_u64();
+        let attempt = call.attempt_count().max(1);
+        decide(
+            &classified,
+            safety,
+            attempt,
+            elapsed_ms,
+            policy,
+            &mut withdraw,
+            &mut random,
+        )
+    }
+
+    /// What the tool's policy and the caller allow, whichever is less. A retry that would begin
+    /// after the caller has left is not worth its wait.
+    fn policy_of(&self, call: &Call) -> RetryPolicy {
+        let asked = call.envelope.transport.retry_budget;
+        let now_ms = self.runtime.clock.now_ms();
+        let left_ms = call
+            .envelope
+            .control
+            .deadline_at_ms
+            .map_or(u64::MAX, |deadline_ms| deadline_ms.saturating_sub(now_ms));
+        call.policy.retry.effective(CallBudget {
+            max_attempts: asked.max_attempts,
+            max_elapsed_ms: asked.max_elapsed_ms.min(left_ms),
+        })
+    }
+
+    /// One attempt, as without this layer; a watching layer says what it would have done.
+    async fn once(&self, call: &mut Call) -> Reply {
+        let mut reply = self.inner.call(call).await;
+        if let Err(failure) = &mut reply.outcome {
+            if call.modes.retry == Mode::Shadow && failure.retriable {
+                let (attempt, reason_code) = (call.attempt_count(), failure.code.as_ref());
+                self.runtime.tell(&Event::Retry {
+                    call,
+                    attempt,
+                    delay_ms: 0,
+                    reason_code,
+                    mode: Mode::Shadow,
+                });
+            }
+            if failure.retriable && failure.status == Status::Error {
+                failure.status = Status::RetriableError;
+            }
+        }
+        reply
+    }
+}
+
+impl<S: Service> Service for Retry<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        match call.modes.retry {
+            Mode::Enforce => self.attempts(call).await,
+            Mode::Shadow | Mode::Off => self.once(call).await,
+        }
+    }
+}
+
+/// The breaker opened between two attempts: the last real failure is the answer, with the breaker
+/// beside it. When nothing ran at all, the breaker is the answer.
+fn opened_on_the_way(rejection: Failure, last: Option<Failure>) -> Failure {
+    match last {
+        None => rejection,
+        Some(mut last) => {
+            last.status = Status::RetryExhausted;
+            last.breaker_state = rejection.breaker_state;
+            last.message = format!("{} (not retried: {})", last.message, rejection.message);
+            last
+        }
+    }
+}
+
+fn given_up(call: &mut Call, mut failure: Failure, why: GiveUp) -> Failure {
+    match why {
+        GiveUp::Terminal => failure,
+        GiveUp::EffectMayHaveHappened => outcome_unknown(call, &failure),
+        GiveUp::AttemptsSpent | GiveUp::DeadlineReached | GiveUp::RetryBudgetEmpty => {
+            let reason = match why {
+                GiveUp::DeadlineReached => "no time is left for another",
+                GiveUp::RetryBudgetEmpty => "this process has used up its retry budget",
+                _ => "the attempts are used up",
+            };
+            call.explain(format!(
+                "{} attempts failed and {reason}",
+                call.attempt_count()
+            ));
+            // A call that only ever ran out of time says so; everything else is exhaustion.
+            if failure.status != Status::Timeout {
+                failure.status = Status::RetryExhausted;
+            }
+            failure
+        }
+    }
+}
+
+/// The honest answer when an effect may have happened and a repeat could double it.
+fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
+    call.explain(format!(
+        "not retried: after {} the effect of {} may have happened, and it is not safe to repeat",
+        failure.code, call.envelope.tool_name
+    ));
+    let code = ErrorCode::OutcomeUnknown;
+    Failure {
+        status: Status::Error,
+        code: code.as_str().into(),
+        message: format!(
+            "the effect may or may not have happened ({}: {}); it was not repeated",
+            failure.code, failure.message
+        ),
+        hint: Some(code.doc().next.to_owned()),
+        retriable: false,
+        terminal: true,
+        evidence: Evidence::MayHaveHappened,
+        judged: Judged::Counts(FailureKind::Retryable),
+        counts_for_breaker: failure.counts_for_breaker,
+        retry_after_ms: None,
+        breaker_state: failure.breaker_state,
+    }
+}
+
+fn elapsed_ms(since: tokio::time::Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

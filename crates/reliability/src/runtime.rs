@@ -1,0 +1,58 @@
+//! What all layers share.
+
+use std::sync::Arc;
+
+use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
+
+use crate::observe::{Event, Observer, Observers};
+use crate::policy::Switches;
+use crate::retry::RetryBudget;
+
+/// Time, randomness, switches and observers of one stack.
+pub struct Runtime {
+    /// Wall time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// What can be switched at run time.
+    pub switches: Switches,
+    /// The retry budget of this process.
+    pub retry_budget: RetryBudget,
+    observers: Observers,
+}
+
+impl Runtime {
+    /// A runtime with the given time and randomness.
+    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, observers: Observers) -> Self {
+        Self {
+            clock,
+            entropy,
+            switches: Switches::default(),
+            retry_budget: RetryBudget::default(),
+            observers,
+        }
+    }
+
+    /// The operating system's time and randomness, and no observers.
+    pub fn system() -> Self {
+        Self::new(
+            Arc::new(SystemClock),
+            Arc::new(SystemEntropy),
+            Observers::new(),
+        )
+    }
+
+    /// Tells the observers.
+    pub fn tell(&self, event: &Event<'_>) {
+        self.observers.observe(event);
+    }
+
+    /// A token nobody else has, safe as a file name.
+    pub fn token(&self) -> String {
+        format!(
+            "{:016x}{:016x}",
+            self.entropy.next_u64(),
+            self.entropy.next_u64()
+        )
+    }
+}

@@ -1,0 +1,82 @@
+//! Breakers in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::ready;
+use holdfast_contract::Clock;
+use parking_lot::Mutex;
+
+use crate::breaker::{
+    BREAKERS_MAX, BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
+    step,
+};
+use crate::store::{StoreError, StoreFuture, StoreResult};
+
+/// The breakers of one process.
+pub struct MemoryBreakerStore {
+    clock: Arc<dyn Clock>,
+    breakers: Mutex<HashMap<BreakerKey, BreakerState>>,
+}
+
+impl MemoryBreakerStore {
+    /// No breakers yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            breakers: Mutex::default(),
+        }
+    }
+
+    fn apply_now(
+        &self,
+        key: &BreakerKey,
+        op: BreakerOp,
+        policy: &BreakerPolicy,
+    ) -> StoreResult<StepOutcome> {
+        let now_ms = self.clock.now_ms();
+        let mut breakers = self.breakers.lock();
+        if let Some(state) = breakers.get_mut(key) {
+            return Ok(step(state, op, policy, now_ms));
+        }
+        if breakers.len() >= BREAKERS_MAX {
+            return Err(StoreError::Full(format!(
+                "{BREAKERS_MAX} circuit breakers are kept already"
+            )));
+        }
+        Ok(step(
+            breakers.entry(key.clone()).or_default(),
+            op,
+            policy,
+            now_ms,
+        ))
+    }
+}
+
+impl BreakerStore for MemoryBreakerStore {
+    fn apply<'a>(
+        &'a self,
+        key: &'a BreakerKey,
+        op: BreakerOp,
+        policy: &'a BreakerPolicy,
+    ) -> StoreFuture<'a, StepOutcome> {
+        ready(self.apply_now(key, op, policy)).boxed()
+    }
+
+    fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
+        // Nobody is left to be told of a full store, and what it can not hold it can not free.
+        let _ = self.apply_now(key, op, policy);
+    }
+
+    fn breakers(&self) -> StoreFuture<'_, Vec<(BreakerKey, BreakerState)>> {
+        let mut found: Vec<_> = self
+            .breakers
+            .lock()
+            .iter()
+            .map(|(key, state)| (key.clone(), state.clone()))
+            .collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        ready(Ok(found)).boxed()
+    }
+}

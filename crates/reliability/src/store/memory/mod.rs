@@ -1,0 +1,11 @@
+//! Everything in one process's memory: bounded, and gone with the process.
+//!
+//! For read-only calls, for tests, and for hosts that bring their own durability.
+
+mod breakers;
+mod dedupe;
+mod turns;
+
+pub use breakers::MemoryBreakerStore;
+pub use dedupe::{MEMORY_BYTES_MAX, MEMORY_KEYS_MAX, MemoryDedupeStore, MemoryLimits};
+pub use turns::MemoryGuardStore;

@@ -1,0 +1,137 @@
+//! Where records, breakers and turns are kept.
+//!
+//! One trait per thing that is kept ([`DedupeStore`] here; breakers and turns have theirs in the
+//! folders of their layers), and one conformance suite that every implementation passes. The rules
+//! themselves are pure functions ([`crate::idempotency::transition`]); a store only makes each
+//! step atomic, and durable where that is asked for.
+
+use futures_util::future::BoxFuture;
+use holdfast_contract::Lifeline;
+
+use crate::idempotency::key::StoredKey;
+use crate::idempotency::record::SharedRecord;
+use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
+
+pub mod memory;
+
+/// Why a store could not do its work. Nothing ran in consequence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It has no room and nothing in it may be evicted.
+    #[error("the record store is full: {0}")]
+    Full(String),
+    /// It can not be read or written.
+    #[error("the record store is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// The result of a store operation.
+pub type StoreResult<T> = Result<T, StoreError>;
+/// A store operation under way.
+pub type StoreFuture<'a, T> = BoxFuture<'a, StoreResult<T>>;
+
+/// The answer to a claim.
+#[derive(Debug, Clone)]
+pub enum Claim {
+    /// Execute it. The record is stored, durably where the store is durable.
+    Granted {
+        /// Ties the claim to child processes, where the store can.
+        lifeline: Option<Lifeline>,
+    },
+    /// Somebody executes it.
+    InFlight {
+        /// What to pass to [`DedupeStore::changed`].
+        ticket: WaitTicket,
+    },
+    /// It ended.
+    Ended(SharedRecord),
+    /// The key belongs to a call with other arguments.
+    Conflict {
+        /// The digest on record.
+        recorded_digest: String,
+    },
+}
+
+/// What a waiting duplicate waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitTicket {
+    /// The record.
+    pub key: StoredKey,
+    /// The version that was seen.
+    pub version: u64,
+    /// When the holder's lease ends if it is not renewed.
+    pub lock_until_ms: u64,
+}
+
+/// Which records to list or flush.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordFilter {
+    /// Only of this session.
+    pub session: Option<String>,
+    /// Only of this tool.
+    pub tool: Option<String>,
+    /// Only in this state.
+    pub state: Option<crate::idempotency::record::RecordState>,
+    /// At most this many.
+    pub limit: Option<usize>,
+}
+
+/// What the store holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreSize {
+    /// Records.
+    pub records: u64,
+    /// Bytes, as far as the store knows.
+    pub bytes: u64,
+    /// Records in flight.
+    pub in_flight: u64,
+}
+
+/// Keeps the records of intents.
+pub trait DedupeStore: Send + Sync {
+    /// Claims an intent, in one atomic step.
+    fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim>;
+
+    /// Waits until the record may have changed. May wake early; the caller claims again.
+    fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()>;
+
+    /// Extends a holder's lease.
+    fn renew<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>>;
+
+    /// Takes the holder's last word.
+    fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>>;
+
+    /// Takes the holder's last word from a place that can not wait: the drop of a cancelled call.
+    fn finalise_detached(&self, last_word: Finalisation);
+
+    /// Takes a claim back because nothing ran; a waiting duplicate may then run.
+    fn release<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+    ) -> StoreFuture<'a, Result<(), Refused>>;
+
+    /// Looks a record up.
+    fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>>;
+
+    /// Lists records, newest first. A key prefix of at least 6 characters finds a record as well.
+    fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>>;
+
+    /// Forgets one record; says whether it was there. A running call's holder keeps running, but
+    /// its last word is no longer taken.
+    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool>;
+
+    /// Forgets the ended records that fit; says how many. Running calls stay.
+    fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64>;
+
+    /// Forgets what has expired; says how many. The janitor calls it.
+    fn sweep(&self) -> StoreFuture<'_, u64>;
+
+    /// What the store holds.
+    fn size(&self) -> StoreFuture<'_, StoreSize>;
+}

@@ -1,0 +1,252 @@
+//! The one way of a tool call.
+//!
+//! Every caller (the command line, an HTTP client, the agent loop, a library user) enters here and
+//! takes the same way. [`assemble`] is that way as a list.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use holdfast_contract::{
+    EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
+    ToolResultEnvelope,
+};
+use holdfast_reliability::breaker::{Breaker, BreakerStore};
+use holdfast_reliability::call::{Call, Reply};
+use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
+use holdfast_reliability::deadline::Deadline;
+use holdfast_reliability::execute::Execute;
+use holdfast_reliability::guard::attribution_log::AttributionLog;
+use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore};
+use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
+use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
+use holdfast_reliability::observe::Event;
+use holdfast_reliability::policy::PolicyTable;
+use holdfast_reliability::retry::Retry;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::service::{Service, Stack};
+use holdfast_reliability::store::memory::{
+    MemoryBreakerStore, MemoryDedupeStore, MemoryGuardStore, MemoryLimits,
+};
+use holdfast_reliability::timeout::AttemptTimeout;
+
+use crate::permit::{PermissionConfig, Permit};
+use crate::registry::{RegisterError, Registry};
+use crate::resolve::Resolve;
+use crate::validate::Validate;
+
+/// Where the stack keeps what it has to remember.
+#[derive(Clone)]
+pub struct Stores {
+    /// Records of intents.
+    pub dedupe: DedupeStores,
+    /// Circuit breakers.
+    pub breakers: Arc<dyn BreakerStore>,
+    /// Turns of the loop guard.
+    pub turns: Arc<dyn GuardStore>,
+}
+
+impl Stores {
+    /// Everything in this process's memory.
+    pub fn memory(runtime: &Runtime, limits: MemoryLimits) -> Self {
+        Self {
+            dedupe: DedupeStores::single(Arc::new(MemoryDedupeStore::new(
+                runtime.clock.clone(),
+                limits,
+            ))),
+            breakers: Arc::new(MemoryBreakerStore::new(runtime.clock.clone())),
+            turns: Arc::new(MemoryGuardStore::new(runtime.clock.clone())),
+        }
+    }
+}
+
+/// Gives each call the rights of its session.
+pub type Sessions = Arc<dyn Fn(&ToolCallEnvelope) -> Arc<SessionContext> + Send + Sync>;
+
+/// Everything a stack is made of.
+pub struct Parts {
+    /// Time, randomness, switches, observers.
+    pub runtime: Arc<Runtime>,
+    /// Where things are kept.
+    pub stores: Stores,
+    /// The tools.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Settings of the reliability layers.
+    pub reliability: ReliabilityConfig,
+    /// Settings of the loop guard.
+    pub guard: GuardConfig,
+    /// What is allowed.
+    pub permissions: PermissionConfig,
+    /// Hooks.
+    pub hooks: Hooks,
+    /// The loop guard's attribution log.
+    pub attribution: Option<Arc<AttributionLog>>,
+    /// Rights by session.
+    pub sessions: Sessions,
+}
+
+/// Why a stack can not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A tool can not be registered.
+    #[error(transparent)]
+    Tool(#[from] RegisterError),
+    /// A setting can not be.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<ConfigProblem>),
+}
+
+/// The stack, ready for calls.
+pub struct ToolStack {
+    registry: Arc<Registry>,
+    policies: PolicyTable,
+    runtime: Arc<Runtime>,
+    sessions: Sessions,
+    service: Box<dyn ErasedService>,
+}
+
+/// A [`Service`] whose type does not matter any more.
+trait ErasedService: Send + Sync {
+    fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Reply>;
+}
+
+impl<S: Service> ErasedService for S {
+    fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Reply> {
+        Service::call(self, call).boxed()
+    }
+}
+
+/// The layers in their order, from the tool outwards, each with its reason.
+fn assemble(parts: &Parts, registry: &Arc<Registry>) -> impl Service + use<> {
+    let runtime = || parts.runtime.clone();
+    Stack::new(Execute::new(runtime()))
+        // Each attempt has its own time; a tool that hangs must not use up the whole call's.
+        .push(AttemptTimeout::new)
+        // Hooks see what really runs, once per attempt.
+        .push(|inner| ObservingHooks::new(inner, parts.hooks.clone()))
+        // The breaker judges attempts and is asked before each one, so it sits inside retry.
+        .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
+        // One key covers all attempts, so retry sits inside idempotency.
+        .push(|inner| Retry::new(inner, runtime()))
+        // Only a valid and permitted call is worth a record.
+        .push(|inner| Idempotency::new(inner, parts.stores.dedupe.clone(), runtime()))
+        // Bad arguments are told to the model before anything is keyed.
+        .push(|inner| Validate::new(inner, registry.clone()))
+        // What is forbidden is not even looked at.
+        .push(|inner| Permit::new(inner, Arc::new(parts.permissions.clone()), runtime()))
+        // From here inwards the tool is known.
+        .push(|inner| Resolve::new(inner, registry.clone()))
+        // The guard sees cached, invalid, forbidden and unknown calls too: models loop on those.
+        .push(|inner| {
+            Guard::new(
+                inner,
+                Arc::new(parts.guard.clone()),
+                parts.stores.turns.clone(),
+                parts.attribution.clone(),
+                runtime(),
+            )
+        })
+        // The caller's own clock wins over every clock inside.
+        .push(|inner| Deadline::new(inner, runtime()))
+        // Hooks may change the arguments, so they come before all that depends on them.
+        .push(|inner| AdmitHooks::new(inner, parts.hooks.clone()))
+        .build()
+}
+
+impl ToolStack {
+    /// Puts a stack together.
+    pub fn new(parts: Parts) -> Result<Self, BuildError> {
+        let problems = parts.reliability.problems();
+        if !problems.is_empty() {
+            return Err(BuildError::Config(problems));
+        }
+        if let Err(problem) = parts.guard.validate() {
+            let path = format!("guard.{}", problem.field);
+            return Err(BuildError::Config(vec![ConfigProblem::new(path, problem.reason)]));
+        }
+        let unknown = parts.reliability.policy_for_unknown().map_err(BuildError::Config)?;
+        let policies = PolicyTable::new(unknown);
+        let mut registry = Registry::new();
+        for tool in &parts.tools {
+            policies.insert(parts.reliability.policy_for(&**tool).map_err(BuildError::Config)?);
+            registry.register(tool.clone())?;
+        }
+        parts.reliability.apply_switches(&parts.runtime.switches);
+        let registry = Arc::new(registry);
+        let service = Box::new(assemble(&parts, &registry));
+        Ok(Self {
+            registry,
+            policies,
+            runtime: parts.runtime,
+            sessions: parts.sessions,
+            service,
+        })
+    }
+
+    /// The tools.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Time, randomness, switches, observers.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
+    /// The policies of the tools.
+    pub fn policies(&self) -> &PolicyTable {
+        &self.policies
+    }
+
+    /// Answers a call that was read from outside.
+    pub async fn call_bytes(&self, envelope: &[u8]) -> ToolResultEnvelope {
+        match ToolCallEnvelope::parse(envelope) {
+            Ok(envelope) => self.call_checked(envelope).await,
+            Err(error) => malformed(&error),
+        }
+    }
+
+    /// Answers a call.
+    pub async fn call(&self, envelope: ToolCallEnvelope) -> ToolResultEnvelope {
+        match envelope.check() {
+            Ok(()) => self.call_checked(envelope).await,
+            Err(error) => malformed(&error),
+        }
+    }
+
+    async fn call_checked(&self, envelope: ToolCallEnvelope) -> ToolResultEnvelope {
+        let policy = self.policies.get(&envelope.tool_name);
+        let modes = self.runtime.switches.modes_for(&policy);
+        let session = (self.sessions)(&envelope);
+        let mut call = Call::new(envelope, policy, modes, session, self.runtime.clock.now_ms());
+        self.runtime.tell(&Event::Start { call: &call });
+        let reply = self.service.call(&mut call).await;
+        let result = call.answer(reply);
+        self.runtime.tell(&Event::End { call: &call, result: &result });
+        result
+    }
+}
+
+/// A malformed envelope is answered at once: no attempt, no record, no retry.
+fn malformed(error: &EnvelopeError) -> ToolResultEnvelope {
+    let code = ErrorCode::InvalidEnvelope;
+    ToolResultEnvelope {
+        request_id: error.request_id.clone().unwrap_or_default(),
+        status: Status::Error,
+        from_cache: false,
+        cache: None,
+        tool_name: error.tool_name.clone().unwrap_or_default(),
+        duration_ms: 0,
+        attempts: 0,
+        output: None,
+        error: Some(ResultError {
+            code: code.as_str().to_owned(),
+            message: format!("invalid envelope: {error}"),
+            retriable: false,
+            terminal: true,
+            breaker_state: None,
+            hint: Some(code.doc().next.to_owned()),
+        }),
+        retried_by: Vec::new(),
+    }
+}
