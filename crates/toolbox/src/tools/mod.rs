@@ -8,7 +8,7 @@
 //! | tool | tier | effect | idempotent | module |
 //! |---|---|---|---|---|
 //! | `read` | `ReadOnly` | none | yes | [`read`] |
-//! | `write` | `Workspace` | workspace | yes | [`write`] |
+//! | `write` | `Workspace` | workspace | yes | [`mod@write`] |
 //! | `edit` | `Workspace` | workspace | no | [`edit`] |
 //! | `exec` | `System` | external | no | [`exec`] |
 //!

@@ -17,7 +17,9 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
-use super::{ENVIRON_BYTES_MAX, SWEEP_PASSES_MAX, SWEEP_PROCESSES_MAX, TERM_GRACE_MS};
+use super::{
+    ENVIRON_BYTES_MAX, REAP_WAIT_MS, SWEEP_PASSES_MAX, SWEEP_PROCESSES_MAX, TERM_GRACE_MS,
+};
 
 const VARIABLE: &str = "HOLDFAST_CALL";
 /// Wait for what one search found and killed to be gone before the next search.
@@ -76,6 +78,7 @@ pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) {
     for handle in handles() {
         let _ = pidfd_send_signal(handle, Signal::KILL);
     }
+    wait_for_end(&everyone, Duration::from_millis(REAP_WAIT_MS));
     for _ in 0..SWEEP_PASSES_MAX {
         let escaped = find(leader, tag);
         if escaped.is_empty() {
@@ -90,7 +93,7 @@ pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) {
 }
 
 /// Waits until all of them have ended, or for `time`.
-pub(super) fn wait_for_end(handles: &[&OwnedFd], time: Duration) {
+fn wait_for_end(handles: &[&OwnedFd], time: Duration) {
     let deadline = Instant::now() + time;
     let mut waiting = handles.to_vec();
     while !waiting.is_empty() {

@@ -62,8 +62,8 @@ pub const DRAIN_GRACE_MS: u64 = 250;
 pub const EXEC_CONCURRENT_MAX: usize = 64;
 /// Searches for escaped descendants of a killed command.
 pub const SWEEP_PASSES_MAX: usize = 5;
-/// Descendants that one search follows.
-pub const SWEEP_PROCESSES_MAX: usize = 1024;
+/// Descendants that one search follows; each needs a file descriptor of ours for a moment.
+pub const SWEEP_PROCESSES_MAX: usize = 256;
 /// Of a process's environment that is searched.
 pub const ENVIRON_BYTES_MAX: usize = 1024 * 1024;
 

@@ -16,9 +16,7 @@ use tokio::sync::oneshot;
 
 use super::capture::Capture;
 use super::family::{self, Tag};
-use super::{
-    BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, REAP_WAIT_MS, not_startable, spawner,
-};
+use super::{BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, not_startable, spawner};
 
 /// Read from a pipe at once: what a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -268,7 +266,6 @@ impl Running {
     fn end(&mut self) {
         self.over = true;
         family::end(self.leader, &self.handle, &self.tag);
-        family::wait_for_end(&[&self.handle], Duration::from_millis(REAP_WAIT_MS));
     }
 }
 
