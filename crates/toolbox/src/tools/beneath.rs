@@ -1,0 +1,258 @@
+//! Paths that stay beneath a root.
+//!
+//! The kernel resolves every path with the root as its ceiling (`openat2` with `RESOLVE_BENEATH`,
+//! through cap-std). What is compared as text here only turns an absolute path into a relative
+//! one and gives a clear answer early; the defence does not rest on it.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
+use holdfast_contract::ToolError;
+use rustix::fs::OFlags;
+
+use super::fault;
+
+/// Length of a path argument, as the kernel has it.
+pub(super) const PATH_BYTES_MAX: usize = 4096;
+
+/// A path argument, opened as far as its root.
+pub(super) struct Beneath {
+    root: Dir,
+    /// What was asked for, for messages.
+    asked: String,
+    /// Relative to the root; never empty.
+    relative: PathBuf,
+}
+
+/// Where a file is to be replaced: its real directory and its name there.
+pub(super) struct Slot {
+    pub(super) parent: Dir,
+    pub(super) name: OsString,
+}
+
+impl Beneath {
+    /// Checks the argument `field` and opens the root. Nothing of the path is touched yet.
+    pub(super) fn new(root: &Path, field: &str, asked: &str) -> Result<Self, ToolError> {
+        check_text(field, asked)?;
+        let relative = relative_to(root, asked)?;
+        let root = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
+            ToolError::coded(
+                "io_error",
+                format!("the workspace root can not be opened: {error}"),
+            )
+        })?;
+        Ok(Self {
+            root,
+            asked: asked.to_owned(),
+            relative,
+        })
+    }
+
+    /// What was asked for.
+    pub(super) fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    /// The path relative to the root, for the answer.
+    pub(super) fn shown(&self) -> String {
+        self.relative.to_string_lossy().into_owned()
+    }
+
+    /// Opens the regular file for reading.
+    ///
+    /// It is looked at before it is opened, because opening a device can have effects, and once
+    /// more afterwards, because it may have been exchanged. `O_NONBLOCK` makes opening a FIFO
+    /// that took its place return instead of waiting for a writer; on a regular file it has no
+    /// meaning.
+    pub(super) fn open_file(&self) -> Result<(File, Metadata), ToolError> {
+        let seen = self.root.metadata(&self.relative);
+        self.regular(&seen.map_err(|error| self.fault("read", &error))?)?;
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(flags.bits().cast_signed());
+        let file = self
+            .root
+            .open_with(&self.relative, &options)
+            .map_err(|error| self.fault("read", &error))?;
+        let opened = file
+            .metadata()
+            .map_err(|error| self.fault("read", &error))?;
+        self.regular(&opened)?;
+        Ok((file, opened))
+    }
+
+    /// Opens the directory, to be made a working directory.
+    pub(super) fn open_dir(&self) -> Result<Dir, ToolError> {
+        self.root
+            .open_dir(&self.relative)
+            .map_err(|error| self.fault("enter", &error))
+    }
+
+    /// Finds where the file is to be replaced and creates missing directories.
+    ///
+    /// A symbolic link is followed to the file it names, so that a replaced file is still the one
+    /// behind the link. A link to nothing is refused: creating a file in a place that the caller
+    /// did not name is rarely meant.
+    pub(super) fn slot(&self) -> Result<Slot, ToolError> {
+        let failed = |error: std::io::Error| self.fault("write", &error);
+        let real = match self.root.metadata(&self.relative) {
+            Ok(seen) => {
+                self.regular(&seen)?;
+                self.root.canonicalize(&self.relative).map_err(failed)?
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if self.root.symlink_metadata(&self.relative).is_ok() {
+                    return Err(ToolError::coded(
+                        "dangling_symlink",
+                        format!(
+                            "{:?} is a symbolic link to something that does not exist",
+                            self.asked
+                        ),
+                    ));
+                }
+                self.relative.clone()
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let name = real.file_name().filter(|_| !self.asked.ends_with('/'));
+        let Some(name) = name else {
+            return Err(ToolError::coded(
+                "is_directory",
+                format!("{:?} names a directory, not a file", self.asked),
+            ));
+        };
+        let parent = match real.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        self.root.create_dir_all(parent).map_err(failed)?;
+        Ok(Slot {
+            parent: self.root.open_dir(parent).map_err(failed)?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// A failed operation on this path.
+    pub(super) fn fault(&self, doing: &str, error: &std::io::Error) -> ToolError {
+        fault::from_io(&self.asked, doing, error)
+    }
+
+    /// Refuses everything but a regular file.
+    pub(super) fn regular(&self, metadata: &Metadata) -> Result<(), ToolError> {
+        if metadata.is_dir() {
+            Err(ToolError::coded(
+                "is_directory",
+                format!("{:?} is a directory, not a file", self.asked),
+            ))
+        } else if metadata.is_file() {
+            Ok(())
+        } else {
+            Err(ToolError::coded(
+                "special_file",
+                format!(
+                    "{:?} is a FIFO, socket or device, not a regular file",
+                    self.asked
+                ),
+            ))
+        }
+    }
+}
+
+fn check_text(field: &str, asked: &str) -> Result<(), ToolError> {
+    let reason = if asked.is_empty() {
+        "must not be empty"
+    } else if asked.contains('\0') {
+        "must not contain a NUL character"
+    } else if asked.len() > PATH_BYTES_MAX {
+        "is longer than a path can be"
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::invalid(
+        Some(&format!("/{field}")),
+        format!("`{field}` {reason}"),
+    ))
+}
+
+/// `asked` relative to `root`, refused when its `..` outnumber its names.
+fn relative_to(root: &Path, asked: &str) -> Result<PathBuf, ToolError> {
+    let path = Path::new(asked);
+    let relative = if path.is_absolute() {
+        // The root may have been given through a symbolic link; its real name is as good.
+        path.strip_prefix(root)
+            .ok()
+            .or_else(|| {
+                let real = root.canonicalize().ok()?;
+                path.strip_prefix(real).ok()
+            })
+            .ok_or_else(|| fault::outside(asked))?
+    } else {
+        path
+    };
+    let mut depth = 0_usize;
+    let mut clean = PathBuf::new();
+    for component in relative.components() {
+        match component {
+            Component::Normal(_) => depth += 1,
+            // Kept for the kernel: after a symbolic link, `..` is not the name before it.
+            Component::ParentDir => {
+                depth = depth.checked_sub(1).ok_or_else(|| fault::outside(asked))?;
+            }
+            Component::CurDir => continue,
+            Component::RootDir | Component::Prefix(_) => return Err(fault::outside(asked)),
+        }
+        clean.push(component);
+    }
+    if clean.as_os_str().is_empty() {
+        clean.push(".");
+    }
+    Ok(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_paths_within_the_root_become_relative() {
+        let root = Path::new("/work/space");
+        for (asked, expected) in [
+            ("a.txt", "a.txt"),
+            ("./a//b.txt", "a/b.txt"),
+            ("/work/space/a.txt", "a.txt"),
+            ("/work/space", "."),
+            ("a/../b", "a/../b"),
+        ] {
+            assert_eq!(
+                relative_to(root, asked),
+                Ok(PathBuf::from(expected)),
+                "{asked}"
+            );
+        }
+    }
+
+    #[test]
+    fn paths_that_leave_the_root_are_denied() {
+        let root = Path::new("/work/space");
+        for asked in [
+            "..",
+            "../a",
+            "a/../../b",
+            "/",
+            "/etc/passwd",
+            "/work",
+            "/work/spaceship/a",
+            "/work/space/../a",
+        ] {
+            assert!(
+                matches!(
+                    relative_to(root, asked),
+                    Err(ToolError::PermissionDenied { .. })
+                ),
+                "{asked}"
+            );
+        }
+    }
+}

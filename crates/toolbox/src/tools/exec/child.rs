@@ -1,0 +1,80 @@
+//! What the new process does between fork and exec.
+//!
+//! Other threads do not exist in the child but their locks may be held for ever, so only calls
+//! that are async-signal-safe are allowed here: bare system calls, no allocation, no locks.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use holdfast_contract::Lifeline;
+use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Pid, Signal, fchdir, getpid, getppid, set_parent_process_death_signal};
+
+/// What the child needs, allocated before the fork.
+pub(super) struct Setup {
+    directory: File,
+    lifeline: Option<Lifeline>,
+    parent: Pid,
+}
+
+impl Setup {
+    pub(super) fn new(directory: File, lifeline: Option<Lifeline>) -> Self {
+        Self {
+            directory,
+            lifeline,
+            parent: getpid(),
+        }
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died between fork and the line above; then no signal will come.
+        if getppid() != Some(self.parent) {
+            return Err(Errno::SRCH.into());
+        }
+        // By descriptor, so that it is the directory that was resolved beneath the workspace and
+        // not what has taken its name since.
+        fchdir(&self.directory)?;
+        close_on_exec_from_3();
+        if let Some(lifeline) = &self.lifeline {
+            // Here and not in the parent, where another command could inherit it meanwhile.
+            let flags = fcntl_getfd(lifeline.file())?;
+            fcntl_setfd(lifeline.file(), flags.difference(FdFlags::CLOEXEC))?;
+        }
+        Ok(())
+    }
+}
+
+/// Hands `setup` to the process that `command` will start.
+#[expect(
+    unsafe_code,
+    reason = "the parent-death signal, the working directory by descriptor and the inherited lock \
+              can only be set up by the child itself"
+)]
+pub(super) fn prepare(command: &mut Command, setup: Setup) {
+    // SAFETY: `apply` makes system calls only (prctl, getppid, fchdir, close_range, fcntl). It
+    // neither allocates nor takes a lock: errors are made from bare error numbers, and the
+    // descriptors it borrows are owned by the closure, so they are open in the child.
+    unsafe {
+        command.pre_exec(move || setup.apply());
+    }
+}
+
+/// Keeps descriptors that this process was itself started with, or that foreign code opened
+/// carelessly, from reaching commands. Kernels before 5.11 do not know the call; there the
+/// descriptors of Rust code are closed by their own flag all the same.
+#[expect(unsafe_code, reason = "no safe wrapper for close_range is at hand")]
+fn close_on_exec_from_3() {
+    // SAFETY: close_range with CLOSE_RANGE_CLOEXEC closes nothing now; it only sets a flag on
+    // descriptors of the child, and takes plain integers.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3 as libc::c_uint,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! Everything that a command started.
+//!
+//! A process group holds what did not leave it. What did leave it (`setsid`) is found in two
+//! ways: as a descendant while its ancestors live, and by a mark in its environment afterwards.
+//! Both look at `/proc`, so they are best effort: a process that forks faster than it is found, or
+//! that clears its environment and loses its parent, escapes. A PID namespace will not let it.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use holdfast_contract::{Entropy, SystemEntropy};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
+};
+
+use super::{
+    ENVIRON_BYTES_MAX, REAP_WAIT_MS, SWEEP_PASSES_MAX, SWEEP_PROCESSES_MAX, TERM_GRACE_MS,
+};
+
+const VARIABLE: &str = "HOLDFAST_CALL";
+/// Wait for what one search found and killed to be gone before the next search.
+const SWEEP_WAIT: Duration = Duration::from_millis(50);
+
+/// The mark in the environment of everything that one command starts.
+#[derive(Debug, Clone)]
+pub(super) struct Tag(String);
+
+impl Tag {
+    /// A mark that no other process on the machine has. It is not the request's id, because a
+    /// caller may use that twice, and this decides who gets killed.
+    pub(super) fn new() -> Self {
+        let random = SystemEntropy;
+        Self(format!(
+            "{:016x}{:016x}",
+            random.next_u64(),
+            random.next_u64()
+        ))
+    }
+
+    /// The variable to be set.
+    pub(super) fn variable(&self) -> (&'static str, String) {
+        (VARIABLE, self.0.clone())
+    }
+
+    fn marks(&self, environ: &[u8]) -> bool {
+        environ.split(|byte| *byte == 0).any(|entry| {
+            entry
+                .strip_prefix(VARIABLE.as_bytes())
+                .and_then(|rest| rest.strip_prefix(b"="))
+                == Some(self.0.as_bytes())
+        })
+    }
+}
+
+/// A process that can be signalled without mistaking another one for it.
+struct Member {
+    group: i32,
+    handle: OwnedFd,
+}
+
+/// Ends the family of `leader`, which must not have been reaped: as long as it is not, its number
+/// can not be given to another process group.
+pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) {
+    let known = find(leader, tag);
+    let _ = kill_process_group(leader, Signal::TERM);
+    for member in known.iter().filter(|member| member.group != raw(leader)) {
+        let _ = pidfd_send_signal(&member.handle, Signal::TERM);
+    }
+    let handles = || known.iter().map(|member| &member.handle);
+    let everyone: Vec<&OwnedFd> = handles().chain([leader_handle]).collect();
+    wait_for_end(&everyone, Duration::from_millis(TERM_GRACE_MS));
+
+    let _ = kill_process_group(leader, Signal::KILL);
+    for handle in handles() {
+        let _ = pidfd_send_signal(handle, Signal::KILL);
+    }
+    wait_for_end(&everyone, Duration::from_millis(REAP_WAIT_MS));
+    for _ in 0..SWEEP_PASSES_MAX {
+        let escaped = find(leader, tag);
+        if escaped.is_empty() {
+            break;
+        }
+        for member in &escaped {
+            let _ = pidfd_send_signal(&member.handle, Signal::KILL);
+        }
+        let handles: Vec<&OwnedFd> = escaped.iter().map(|member| &member.handle).collect();
+        wait_for_end(&handles, SWEEP_WAIT);
+    }
+}
+
+/// Waits until all of them have ended, or for `time`.
+fn wait_for_end(handles: &[&OwnedFd], time: Duration) {
+    let deadline = Instant::now() + time;
+    let mut waiting = handles.to_vec();
+    while !waiting.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut polled: Vec<PollFd<'_>> = waiting
+            .iter()
+            .map(|handle| PollFd::new(*handle, PollFlags::IN))
+            .collect();
+        let timeout = Timespec::try_from(left).ok();
+        match rustix::event::poll(&mut polled, timeout.as_ref()) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        let ended: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ended = ended.into_iter();
+        waiting.retain(|_| !ended.next().unwrap_or(false));
+    }
+}
+
+/// Whether a process that is not just waiting to be reaped is in the group.
+pub(super) fn group_is_alive(group: Pid) -> bool {
+    rustix::process::test_kill_process_group(group).is_ok()
+        && processes().values().any(|stat| stat.group == raw(group))
+}
+
+/// All living members of the family but the leader.
+fn find(leader: Pid, tag: &Tag) -> Vec<Member> {
+    let (leader, own) = (raw(leader), raw(getpid()));
+    let processes = processes();
+    let descendants = descendants(leader, &processes);
+    let belongs = |pid: i32, stat: &Stat| {
+        stat.group == leader
+            || descendants.contains(&pid)
+            || environ(pid).is_some_and(|environ| tag.marks(&environ))
+    };
+    processes
+        .iter()
+        .filter(|(pid, _)| **pid != leader && **pid != own)
+        .filter(|(pid, stat)| belongs(**pid, stat))
+        .take(SWEEP_PROCESSES_MAX)
+        .filter_map(|(pid, stat)| {
+            let handle = pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok()?;
+            // The number may have passed to another process before the handle was there; that
+            // one would have begun later.
+            let same = Stat::of(*pid)?.started == stat.started;
+            same.then_some(Member {
+                group: stat.group,
+                handle,
+            })
+        })
+        .collect()
+}
+
+fn descendants(ancestor: i32, processes: &HashMap<i32, Stat>) -> HashSet<i32> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for (pid, stat) in processes {
+        children.entry(stat.parent).or_default().push(*pid);
+    }
+    let mut found = HashSet::new();
+    let mut next = vec![ancestor];
+    while let Some(pid) = next.pop() {
+        for child in children.get(&pid).into_iter().flatten() {
+            if found.insert(*child) {
+                next.push(*child);
+            }
+        }
+    }
+    found
+}
+
+/// What `/proc/PID/stat` says that matters here.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: i32,
+    group: i32,
+    started: u64,
+}
+
+impl Stat {
+    /// `None` when there is no such process or it only waits to be reaped.
+    fn of(pid: i32) -> Option<Self> {
+        // A process may name itself with bytes that are not text.
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&stat))
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        // The name in parentheses may itself contain anything, also a parenthesis.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        if matches!(fields.next()?, "Z" | "X") {
+            return None;
+        }
+        Some(Self {
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+            // 16 fields lie between the group and the time the process began.
+            started: fields.nth(16)?.parse().ok()?,
+        })
+    }
+}
+
+fn processes() -> HashMap<i32, Stat> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return HashMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, Stat::of(pid)?)))
+        .collect()
+}
+
+fn environ(pid: i32) -> Option<Vec<u8>> {
+    let file = File::open(format!("/proc/{pid}/environ")).ok()?;
+    let mut environ = Vec::new();
+    file.take(ENVIRON_BYTES_MAX as u64)
+        .read_to_end(&mut environ)
+        .ok()?;
+    Some(environ)
+}
+
+fn raw(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_lines_are_read_whatever_the_name() {
+        let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 100 200";
+        let expected = Stat {
+            parent: 7,
+            group: 8,
+            started: 4711,
+        };
+        for name in ["sh", "a b", "a) S 1 1", "(((", ""] {
+            let stat = Stat::parse(&format!("12 ({name}) {rest}"));
+            assert_eq!(stat.as_ref(), Some(&expected), "{name}");
+        }
+        assert_eq!(
+            Stat::parse(&format!("12 (sh) {}", rest.replacen('S', "Z", 1))),
+            None
+        );
+        assert_eq!(Stat::parse("12 (sh) S 7"), None);
+    }
+
+    #[test]
+    fn a_mark_is_matched_whole() {
+        let tag = Tag("abc".into());
+        assert!(tag.marks(b"PATH=/bin\0HOLDFAST_CALL=abc\0"));
+        for environ in [
+            &b""[..],
+            b"HOLDFAST_CALL=abcd\0",
+            b"XHOLDFAST_CALL=abc\0",
+            b"X=HOLDFAST_CALL=abc\0",
+        ] {
+            assert!(!tag.marks(environ));
+        }
+    }
+
+    #[test]
+    fn our_own_process_is_among_the_processes() {
+        let own = processes().remove(&raw(getpid())).expect("is there");
+        assert_eq!(Some(own), Stat::of(raw(getpid())));
+    }
+}

@@ -1,0 +1,341 @@
+//! The `exec` tool: a shell command in a process group of its own.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `environment` | which variables a command gets to see |
+//! | `child` | what the new process does between fork and exec; the only unsafe code |
+//! | `spawner` | the one thread that starts all commands |
+//! | `supervise` | watches one command: output, end, time limit, caller gone |
+//! | `family` | finds and kills everything a command started |
+//! | `capture` | keeps the beginning and the end of an output |
+//!
+//! Each command is watched by a thread of its own that waits in one `poll` for its output, its
+//! end, its time limit and its caller. A dropped future only closes a pipe, which that thread
+//! notices; so the kill and the reaping happen also when the async runtime is busy, shutting down
+//! or gone. With futures they would have to happen inside `drop`, where nothing can be awaited.
+//!
+//! Linux only: process descriptors, parent-death signals and `/proc` have no portable equal.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_contract::{
+    Effect, Lifeline, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+};
+use rustix::fs::MemfdFlags;
+use serde_json::{Value, json};
+
+use super::args;
+use super::beneath::Beneath;
+use super::text::one_line;
+use family::Tag;
+use supervise::{Ended, Finished};
+
+mod capture;
+mod child;
+mod environment;
+mod family;
+mod spawner;
+mod supervise;
+
+/// Length of a command: the kernel's limit for one argument, less the final NUL.
+pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
+/// Text handed to a command's standard input.
+pub const STDIN_BYTES_MAX: usize = 1024 * 1024;
+/// Kept of each of the two outputs.
+pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// A command's time unless less is asked for.
+pub const EXEC_TIMEOUT_MS_DEFAULT: u64 = 60_000;
+/// Time between SIGTERM and SIGKILL.
+pub const TERM_GRACE_MS: u64 = 200;
+/// Wait for a killed command to be gone before the caller is answered.
+pub const REAP_WAIT_MS: u64 = 300;
+/// Wait for the end of the output after the command's own end.
+pub const DRAIN_GRACE_MS: u64 = 250;
+/// Commands running at the same time in one process.
+pub const EXEC_CONCURRENT_MAX: usize = 64;
+/// Searches for escaped descendants of a killed command.
+pub const SWEEP_PASSES_MAX: usize = 5;
+/// Descendants that one search follows; each needs a file descriptor of ours for a moment.
+pub const SWEEP_PROCESSES_MAX: usize = 256;
+/// Of a process's environment that is searched.
+pub const ENVIRON_BYTES_MAX: usize = 1024 * 1024;
+
+/// When to come back after [`EXEC_CONCURRENT_MAX`] was reached.
+const BUSY_RETRY_AFTER_MS: u64 = 1000;
+/// Characters of a command that are shown to people.
+const DISPLAY_COMMAND_CHARS: usize = 80;
+/// What a shell reports for a command that died of signal 0; signals are added to it.
+const SIGNAL_EXIT_BASE: i32 = 128;
+
+/// Runs a shell command.
+///
+/// The command runs as `sh -c` in a process group of its own, sees a short list of environment
+/// variables and nothing that looks like a token, and dies with this process. When its time is
+/// up, or when the future of [`Tool::execute`] is dropped, everything it started gets SIGTERM
+/// and, 200 ms later, SIGKILL. Descendants that left the process group are found by a mark in
+/// their environment. That is best effort: a process that clears its environment after its parent
+/// died is not found.
+///
+/// A non-zero exit code is a result, not an error. [`ToolResult::exit_code`] is set for it, and
+/// only for it: a command that worked leaves it `None`. A command that died of signal *n* has the
+/// exit code 128 + *n*, as in a shell.
+///
+/// Processes that a command leaves in the background are not waited for and, unless time runs out
+/// first, not killed; the answer then has `"still_running": true`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use holdfast_contract::{CallContext, SessionContext, Tool, ToolContext};
+/// use holdfast_toolbox::tools::ExecTool;
+/// use serde_json::json;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let workspace = tempfile::tempdir().unwrap();
+/// let session = SessionContext::main("session", "agent", workspace.path().to_owned());
+/// let ctx = ToolContext { session: Arc::new(session), call: CallContext::default() };
+/// let params = json!({"command": "echo hello; exit 3"});
+/// let result = ExecTool::new().execute(&params, &ctx).await.unwrap();
+/// assert_eq!(result.output["stdout"], "hello\n");
+/// assert_eq!(result.exit_code, Some(3));
+/// # });
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExecTool {
+    environment: Vec<(OsString, OsString)>,
+    timeout_ms: u64,
+}
+
+impl Default for ExecTool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ExecTool {
+    /// The tool with this process's environment, of which commands see the harmless part.
+    pub fn new() -> Self {
+        Self::with_environment(std::env::vars_os())
+    }
+
+    /// The tool with another environment, which is filtered all the same.
+    pub fn with_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        Self {
+            environment: environment::scrub(variables),
+            timeout_ms: EXEC_TIMEOUT_MS_DEFAULT,
+        }
+    }
+
+    /// The same tool with another time limit.
+    #[must_use]
+    pub fn with_timeout_ms(mut self, timeout_ms: u64) -> Self {
+        self.timeout_ms = timeout_ms;
+        self
+    }
+}
+
+#[async_trait]
+impl Tool for ExecTool {
+    fn name(&self) -> &str {
+        "exec"
+    }
+
+    fn description(&self) -> &str {
+        "Runs a shell command (`sh -c`) in the workspace and returns its exit code and output. \
+         Long output is cut in the middle. A command left in the background should redirect its \
+         output to a file."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["command"],
+            "properties": {
+                "command": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "The shell command."
+                },
+                "timeout_ms": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": format!(
+                        "Kill the command after this many milliseconds; at most {}.",
+                        self.timeout_ms
+                    )
+                },
+                "working_dir": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "The directory to run in, relative to the workspace."
+                },
+                "stdin": {
+                    "type": "string",
+                    "description": "Text for the command's standard input; empty unless given."
+                }
+            }
+        })
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::System
+    }
+
+    // A shell can reach anything, so the most far-reaching effect is the only honest one.
+    fn effect(&self) -> Effect {
+        Effect::External
+    }
+
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
+    fn default_timeout_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        let root = ctx.exec_handle()?.working_dir.clone();
+        let order = Order::new(params)?;
+        let asked_ms = args::optional_count(params, "timeout_ms")?.unwrap_or(u64::MAX);
+        let caller_ms = ctx.call.time_limit_ms.unwrap_or(u64::MAX);
+        let limit = Duration::from_millis(self.timeout_ms.min(asked_ms).min(caller_ms));
+
+        let display = one_line(&order.command, DISPLAY_COMMAND_CHARS);
+        let environment = self.environment.clone();
+        let lifeline = ctx.call.lifeline.clone();
+        let tag = Tag::new();
+        let mark = tag.variable();
+        let prepare = move || order.into_command(&root, environment, mark, lifeline);
+        match supervise::run(prepare, tag, limit).await? {
+            Ended::Exited(finished) => Ok(result(&display, finished)),
+            Ended::TimedOut { elapsed } => Err(ToolError::Timeout { elapsed }),
+        }
+    }
+}
+
+/// The arguments of one call, checked.
+struct Order {
+    command: String,
+    working_dir: Option<String>,
+    stdin: Option<String>,
+}
+
+impl Order {
+    fn new(params: &Value) -> Result<Self, ToolError> {
+        let command = args::text(params, "command")?;
+        let stdin = args::optional_text(params, "stdin")?;
+        let refuse = |field: &str, reason: String| {
+            Err(ToolError::invalid(Some(&format!("/{field}")), reason))
+        };
+        if command.trim().is_empty() {
+            return refuse("command", "`command` must not be empty".into());
+        }
+        if command.contains('\0') {
+            return refuse(
+                "command",
+                "`command` must not contain a NUL character".into(),
+            );
+        }
+        if command.len() > COMMAND_BYTES_MAX {
+            let reason = format!(
+                "`command` is longer than {COMMAND_BYTES_MAX} bytes; write it to a file and run \
+                 that"
+            );
+            return refuse("command", reason);
+        }
+        if stdin.is_some_and(|text| text.len() > STDIN_BYTES_MAX) {
+            let reason = format!("`stdin` is longer than {STDIN_BYTES_MAX} bytes; use a file");
+            return refuse("stdin", reason);
+        }
+        Ok(Self {
+            command: command.to_owned(),
+            working_dir: args::optional_text(params, "working_dir")?.map(str::to_owned),
+            stdin: stdin.map(str::to_owned),
+        })
+    }
+
+    /// Touches files, so it is called on the command's own thread.
+    fn into_command(
+        self,
+        root: &Path,
+        environment: Vec<(OsString, OsString)>,
+        mark: (&'static str, String),
+        lifeline: Option<Lifeline>,
+    ) -> Result<Command, ToolError> {
+        let asked = self.working_dir.as_deref().unwrap_or(".");
+        let directory = Beneath::new(root, "working_dir", asked)?.open_dir()?;
+        let stdin = match &self.stdin {
+            None => Stdio::null(),
+            Some(text) => stdin_from(text).map_err(|error| not_startable(&error))?,
+        };
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(&self.command)
+            .env_clear()
+            .envs(environment)
+            .env(mark.0, mark.1)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let directory = directory.into_std_file();
+        child::prepare(&mut command, child::Setup::new(directory, lifeline));
+        Ok(command)
+    }
+}
+
+/// The text as a file in memory. A pipe would have to be fed while the command runs, and would
+/// raise SIGPIPE in a host that does not ignore it.
+fn stdin_from(text: &str) -> std::io::Result<Stdio> {
+    let memory = rustix::fs::memfd_create("holdfast-stdin", MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(memory);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+fn not_startable(error: &std::io::Error) -> ToolError {
+    ToolError::coded(
+        "not_startable",
+        format!("the command could not be started: {error}"),
+    )
+}
+
+fn result(display: &str, finished: Finished) -> ToolResult {
+    let signal = finished.status.signal();
+    let exit_code = match (finished.status.code(), signal) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => SIGNAL_EXIT_BASE + signal,
+        (None, None) => SIGNAL_EXIT_BASE,
+    };
+    let (stdout, stdout_cut) = finished.stdout.into_text();
+    let (stderr, stderr_cut) = finished.stderr.into_text();
+    let mut output = json!({
+        "exit_code": exit_code,
+        "stdout": stdout,
+        "stderr": stderr,
+        "truncated": stdout_cut || stderr_cut,
+    });
+    if let Some(signal) = signal {
+        output["signal"] = signal.into();
+    }
+    if finished.still_running {
+        output["still_running"] = true.into();
+    }
+    let how = match signal {
+        Some(signal) => format!("died of signal {signal}"),
+        None => format!("exited with {exit_code}"),
+    };
+    let mut result = ToolResult::new(output, format!("`{display}` {how}"));
+    result.exit_code = (exit_code != 0).then_some(exit_code);
+    result
+}

@@ -1,0 +1,107 @@
+//! The one thread that starts all commands.
+//!
+//! A child asks to be killed when its parent dies (`PR_SET_PDEATHSIG`). The kernel reads "parent"
+//! as the *thread* that forked: a child started from a pool thread would be killed as soon as the
+//! pool lets that thread go. So every command is started by one thread that lives as long as the
+//! process.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, Command};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::EXEC_CONCURRENT_MAX;
+
+struct Job {
+    command: Command,
+    answer: SyncSender<io::Result<Child>>,
+}
+
+/// The way to the thread, once there is one.
+static SPAWNER: Mutex<Option<SyncSender<Job>>> = Mutex::new(None);
+
+/// Starts `command` from the spawner thread. Blocks until it has started or failed to.
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    let (answer, answered) = sync_channel(1);
+    let gone = |_| io::Error::other("the spawner thread is gone");
+    spawner()?
+        .send(Job { command, answer })
+        .map_err(|_| io::Error::other("the spawner thread is gone"))?;
+    answered.recv().map_err(gone)?
+}
+
+fn spawner() -> io::Result<SyncSender<Job>> {
+    let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(jobs) = spawner.as_ref() {
+        return Ok(jobs.clone());
+    }
+    let (jobs, queue) = sync_channel::<Job>(EXEC_CONCURRENT_MAX);
+    thread::Builder::new()
+        .name("holdfast-spawner".into())
+        .spawn(move || {
+            for Job { command, answer } in queue {
+                start(command, &answer);
+            }
+        })?;
+    *spawner = Some(jobs.clone());
+    Ok(jobs)
+}
+
+/// Never panics: the end of this thread would kill every running command.
+fn start(mut command: Command, answer: &SyncSender<io::Result<Child>>) {
+    let started = catch_unwind(AssertUnwindSafe(|| command.spawn()))
+        .unwrap_or_else(|_| Err(io::Error::other("starting the command panicked")));
+    // It holds descriptors for the child, the lifeline among them; none may outlive the answer.
+    drop(command);
+    // Whoever asked is gone, so nobody else would end and reap the child.
+    if let Err(unheard) = answer.send(started)
+        && let Ok(mut child) = unheard.0
+    {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::process::Stdio;
+
+    use crate::tools::exec::child;
+
+    #[test]
+    fn a_child_survives_the_thread_that_asked_for_it() {
+        let asker = thread::spawn(|| {
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let here = std::fs::File::open(".").expect("opens");
+            child::prepare(&mut command, child::Setup::new(here, None));
+            let child = spawn(command).expect("starts");
+            (child, rustix::thread::gettid())
+        });
+        let (mut child, asker_id) = asker.join().expect("asks");
+        // `join` returns a moment before the kernel is done with the thread.
+        let task = format!("/proc/self/task/{}", asker_id.as_raw_nonzero());
+        while std::fs::exists(&task).expect("looks") {
+            thread::yield_now();
+        }
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(b"alive").expect("writes");
+        drop(input);
+        let mut output = String::new();
+        let mut pipe = child.stdout.take().expect("a pipe");
+        pipe.read_to_string(&mut output).expect("reads");
+        assert_eq!(output, "alive");
+        assert!(child.wait().expect("ends").success());
+    }
+
+    #[test]
+    fn the_spawner_survives_a_command_that_can_not_start() {
+        assert!(spawn(Command::new("/nonexistent/command")).is_err());
+        let mut child = spawn(Command::new("true")).expect("starts");
+        assert!(child.wait().expect("ends").success());
+    }
+}

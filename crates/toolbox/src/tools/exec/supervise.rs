@@ -1,0 +1,344 @@
+//! Watches one command from its start to its end.
+
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use holdfast_contract::{Cause, ToolError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::sync::oneshot;
+
+use super::capture::Capture;
+use super::family::{self, Tag};
+use super::{BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, not_startable, spawner};
+
+/// Read from a pipe at once: what a pipe holds.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How a command that was started ended.
+pub(super) enum Ended {
+    Exited(Finished),
+    TimedOut { elapsed: Duration },
+}
+
+/// What a command that ended by itself left.
+pub(super) struct Finished {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Capture,
+    pub(super) stderr: Capture,
+    /// Processes that it left in the background live on.
+    pub(super) still_running: bool,
+}
+
+/// Runs what `prepare` makes, on a thread of its own, for at most `limit`. When the future is
+/// dropped the command is killed.
+pub(super) async fn run(
+    prepare: impl FnOnce() -> Result<Command, ToolError> + Send + 'static,
+    tag: Tag,
+    limit: Duration,
+) -> Result<Ended, ToolError> {
+    let place = Place::take()?;
+    let (answer, answered) = oneshot::channel();
+    // The thread sees the other end close when this future is dropped.
+    let (caller_gone, _caller) = io::pipe().map_err(|error| not_startable(&error))?;
+    thread::Builder::new()
+        .name("holdfast-exec".into())
+        .spawn(move || {
+            let _place = place;
+            match start(prepare, tag, &caller_gone) {
+                Err(error) => drop(answer.send(Err(error))),
+                Ok(mut running) => {
+                    let ended = running.watch(&caller_gone, limit);
+                    // Nobody hears it when the caller is gone.
+                    let _ = answer.send(ended);
+                    // `running` is reaped here, after the answer: it may take its time to die.
+                }
+            }
+        })
+        .map_err(|error| not_startable(&error))?;
+    answered
+        .await
+        .unwrap_or_else(|_| Err(ToolError::failed("the command's supervisor ended early")))
+}
+
+/// One of the places for running commands.
+struct Place;
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+impl Place {
+    fn take() -> Result<Self, ToolError> {
+        let taken = TAKEN.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+            (taken < EXEC_CONCURRENT_MAX).then_some(taken + 1)
+        });
+        taken.map(|_| Self).map_err(|_| {
+            let message = format!("{EXEC_CONCURRENT_MAX} commands are already running");
+            throttled(message, Some(BUSY_RETRY_AFTER_MS))
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn throttled(message: String, retry_after_ms: Option<u64>) -> ToolError {
+    ToolError::ExecutionError {
+        message,
+        cause: Cause::Throttled { retry_after_ms },
+    }
+}
+
+fn start(
+    prepare: impl FnOnce() -> Result<Command, ToolError>,
+    tag: Tag,
+    caller_gone: &PipeReader,
+) -> Result<Running, ToolError> {
+    let command = prepare()?;
+    let failed = |error: io::Error| match Errno::from_io_error(&error) {
+        // Nothing ran and a later attempt may find room.
+        Some(Errno::AGAIN | Errno::NOMEM) => {
+            throttled(format!("the command could not be started: {error}"), None)
+        }
+        _ => not_startable(&error),
+    };
+    if is_gone(caller_gone) {
+        return Err(cancelled());
+    }
+    Running::new(spawner::spawn(command).map_err(failed)?, tag).map_err(failed)
+}
+
+fn is_gone(caller_gone: &PipeReader) -> bool {
+    let mut polled = [PollFd::new(caller_gone, PollFlags::IN)];
+    let at_once = Timespec::default();
+    matches!(poll(&mut polled, Some(&at_once)), Ok(1..))
+}
+
+fn cancelled() -> ToolError {
+    ToolError::coded("cancelled", "the caller went away")
+}
+
+/// A command that was started. Dropping it ends and reaps it.
+struct Running {
+    child: Child,
+    leader: Pid,
+    handle: OwnedFd,
+    tag: Tag,
+    stdout: Output<ChildStdout>,
+    stderr: Output<ChildStderr>,
+    /// It ended by itself, or its end was seen to.
+    over: bool,
+}
+
+impl Running {
+    fn new(mut child: Child, tag: Tag) -> io::Result<Self> {
+        let leader = Pid::from_child(&child);
+        let handle = match pidfd_open(leader, PidfdFlags::empty()) {
+            Ok(handle) => handle,
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error.into());
+            }
+        };
+        let mut running = Self {
+            stdout: Output::new(child.stdout.take()),
+            stderr: Output::new(child.stderr.take()),
+            child,
+            leader,
+            handle,
+            tag,
+            over: false,
+        };
+        running.stdout.unblock()?;
+        running.stderr.unblock()?;
+        Ok(running)
+    }
+
+    fn watch(&mut self, caller_gone: &PipeReader, limit: Duration) -> Result<Ended, ToolError> {
+        let started = Instant::now();
+        let outcome = self.wait(caller_gone, started.checked_add(limit));
+        if !matches!(outcome, Ok(Waited::Exited)) {
+            self.end();
+        }
+        match outcome {
+            Ok(Waited::Exited) => self.finish(),
+            Ok(Waited::TimedOut) => Ok(Ended::TimedOut {
+                elapsed: started.elapsed(),
+            }),
+            Ok(Waited::CallerGone) => Err(cancelled()),
+            Err(error) => Err(ToolError::failed(format!(
+                "the command could not be watched and was killed: {error}"
+            ))),
+        }
+    }
+
+    /// Reads output until the command has ended and its output as well, or something else ends
+    /// the wait. The command is not reaped, so that its process group keeps its number.
+    fn wait(&mut self, caller_gone: &PipeReader, deadline: Option<Instant>) -> io::Result<Waited> {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut deadline = deadline;
+        let mut exited = false;
+        loop {
+            if exited && self.stdout.is_over() && self.stderr.is_over() {
+                return Ok(Waited::Exited);
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                // After the command's own end only a background process keeps its output open.
+                return Ok(if exited {
+                    Waited::Exited
+                } else {
+                    Waited::TimedOut
+                });
+            }
+            let ready = self.poll(caller_gone, exited, left)?;
+            if ready.caller_gone {
+                return Ok(Waited::CallerGone);
+            }
+            if ready.stdout {
+                self.stdout.read(&mut chunk)?;
+            }
+            if ready.stderr {
+                self.stderr.read(&mut chunk)?;
+            }
+            if ready.exited {
+                exited = true;
+                deadline = Some(Instant::now() + Duration::from_millis(DRAIN_GRACE_MS));
+            }
+        }
+    }
+
+    fn poll(
+        &self,
+        caller_gone: &PipeReader,
+        exited: bool,
+        left: Option<Duration>,
+    ) -> io::Result<Ready> {
+        let mut polled = vec![PollFd::new(caller_gone, PollFlags::IN)];
+        let mut add = |fd| {
+            polled.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            polled.len() - 1
+        };
+        let exit = (!exited).then(|| add(self.handle.as_fd()));
+        let stdout = self.stdout.pipe.as_ref().map(|pipe| add(pipe.as_fd()));
+        let stderr = self.stderr.pipe.as_ref().map(|pipe| add(pipe.as_fd()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Ready::default()),
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready =
+            |index: Option<usize>| index.is_some_and(|index| !polled[index].revents().is_empty());
+        Ok(Ready {
+            caller_gone: is_ready(Some(0)),
+            exited: is_ready(exit),
+            stdout: is_ready(stdout),
+            stderr: is_ready(stderr),
+        })
+    }
+
+    /// The result of a command that ended by itself.
+    fn finish(&mut self) -> Result<Ended, ToolError> {
+        self.over = true;
+        let held_open = !(self.stdout.is_over() && self.stderr.is_over());
+        let status = self.child.wait().map_err(|error| {
+            ToolError::failed(format!("the command ended, but not how: {error}"))
+        })?;
+        Ok(Ended::Exited(Finished {
+            status,
+            stdout: std::mem::take(&mut self.stdout.capture),
+            stderr: std::mem::take(&mut self.stderr.capture),
+            still_running: held_open || family::group_is_alive(self.leader),
+        }))
+    }
+
+    /// Ends the command and everything it started, and waits a moment for it to be gone.
+    fn end(&mut self) {
+        self.over = true;
+        family::end(self.leader, &self.handle, &self.tag);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over {
+            self.end();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+enum Waited {
+    Exited,
+    TimedOut,
+    CallerGone,
+}
+
+#[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one per polled descriptor; any of them can be ready together"
+)]
+struct Ready {
+    caller_gone: bool,
+    exited: bool,
+    stdout: bool,
+    stderr: bool,
+}
+
+/// One of the command's outputs.
+struct Output<P> {
+    /// Open until its end was read.
+    pipe: Option<P>,
+    capture: Capture,
+}
+
+impl<P: Read + AsFd> Output<P> {
+    fn new(pipe: Option<P>) -> Self {
+        Self {
+            pipe,
+            capture: Capture::default(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.pipe.is_none()
+    }
+
+    /// Only our end of the pipe; the command's end keeps blocking as programs expect.
+    fn unblock(&mut self) -> io::Result<()> {
+        if let Some(pipe) = &self.pipe {
+            fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is there, at most one chunk, so that a command that never stops printing does
+    /// not keep the other descriptors from being looked at.
+    fn read(&mut self, chunk: &mut [u8]) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(());
+        };
+        match pipe.read(chunk) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => self.capture.push(&chunk[..count]),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! The base tools: `read`, `write`, `edit` and `exec`.
+//!
+//! Each tool works through the handles of its context and through nothing else: a session without
+//! a write handle has no way to make [`WriteTool`] write. File paths are resolved by the kernel
+//! beneath the handle's root, so a `..` or a symbolic link that leaves it fails where it is
+//! followed, not where somebody remembered to check.
+//!
+//! | tool | tier | effect | idempotent | module |
+//! |---|---|---|---|---|
+//! | `read` | `ReadOnly` | none | yes | [`read`] |
+//! | `write` | `Workspace` | workspace | yes | [`mod@write`] |
+//! | `edit` | `Workspace` | workspace | no | [`edit`] |
+//! | `exec` | `System` | external | no | [`exec`] |
+//!
+//! A failure carries one of these codes, so that a caller never has to read the message:
+//! `not_found`, `is_directory`, `not_a_directory`, `special_file`, `binary_file`, `not_utf8`,
+//! `file_too_large`, `access_denied`, `read_only_file`, `symlink_loop`, `dangling_symlink`,
+//! `name_too_long`, `disk_full`, `changed_meanwhile`, `cancelled`, `io_error`; from `edit` also
+//! `no_match` and `ambiguous_match`; from `exec` also `not_startable`.
+
+use std::sync::Arc;
+
+use holdfast_contract::{Limit, Tool};
+
+pub mod alias;
+mod args;
+mod atomic;
+mod beneath;
+mod blocking;
+pub mod edit;
+pub mod exec;
+mod fault;
+mod nearest;
+pub mod read;
+mod text;
+pub mod write;
+
+pub use alias::normalise_arguments;
+pub use edit::EditTool;
+pub use exec::ExecTool;
+pub use read::ReadTool;
+pub use write::WriteTool;
+
+/// The four base tools, ready to be registered.
+///
+/// ```
+/// use holdfast_toolbox::tools::base_tools;
+/// let names: Vec<String> = base_tools().iter().map(|tool| tool.name().to_owned()).collect();
+/// assert_eq!(names, ["read", "write", "edit", "exec"]);
+/// ```
+pub fn base_tools() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(ReadTool),
+        Arc::new(WriteTool),
+        Arc::new(EditTool),
+        Arc::new(ExecTool::new()),
+    ]
+}
+
+/// The limits of the base tools.
+pub const LIMITS: &[Limit] = &[
+    Limit {
+        name: "PATH_BYTES_MAX",
+        value: beneath::PATH_BYTES_MAX as u64,
+        meaning: "length of a path argument; a longer one is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "READ_BYTES_MAX",
+        value: read::READ_BYTES_MAX as u64,
+        meaning: "file content in one `read` answer; the rest is announced with `next_offset`",
+        setting: None,
+    },
+    Limit {
+        name: "READ_SCAN_BYTES_MAX",
+        value: read::READ_SCAN_BYTES_MAX,
+        meaning: "how far into a file `read` looks for its first line and counts lines; a line beyond it is refused as `file_too_large`",
+        setting: None,
+    },
+    Limit {
+        name: "WRITE_BYTES_MAX",
+        value: write::WRITE_BYTES_MAX as u64,
+        meaning: "content of one `write`; more is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "EDIT_BYTES_MAX",
+        value: edit::EDIT_BYTES_MAX as u64,
+        meaning: "size of a file before and after an `edit`; beyond it `file_too_large`",
+        setting: None,
+    },
+    Limit {
+        name: "EDIT_MATCHES_COUNTED_MAX",
+        value: edit::EDIT_MATCHES_COUNTED_MAX as u64,
+        meaning: "matches an `ambiguous_match` counts; beyond it the message says `more than`",
+        setting: None,
+    },
+    Limit {
+        name: "EDIT_MATCH_LINES_SHOWN_MAX",
+        value: edit::EDIT_MATCH_LINES_SHOWN_MAX as u64,
+        meaning: "line numbers an `ambiguous_match` names",
+        setting: None,
+    },
+    Limit {
+        name: "NEAREST_LINES_SEARCHED_MAX",
+        value: nearest::NEAREST_LINES_SEARCHED_MAX as u64,
+        meaning: "lines that a `no_match` compares in search of near misses",
+        setting: None,
+    },
+    Limit {
+        name: "NEAREST_LINES_SHOWN_MAX",
+        value: nearest::NEAREST_LINES_SHOWN_MAX as u64,
+        meaning: "near misses that a `no_match` shows",
+        setting: None,
+    },
+    Limit {
+        name: "NEAREST_LINE_CHARS_MAX",
+        value: nearest::NEAREST_LINE_CHARS_MAX as u64,
+        meaning: "characters of a line that are compared and shown as a near miss",
+        setting: None,
+    },
+    Limit {
+        name: "COMMAND_BYTES_MAX",
+        value: exec::COMMAND_BYTES_MAX as u64,
+        meaning: "length of a command, set by the kernel for one argument; a longer one is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "STDIN_BYTES_MAX",
+        value: exec::STDIN_BYTES_MAX as u64,
+        meaning: "text handed to a command's standard input; more is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "OUTPUT_BYTES_MAX",
+        value: exec::OUTPUT_BYTES_MAX as u64,
+        meaning: "kept of each of a command's two outputs: the first and the last half, with a mark of how much was cut between",
+        setting: None,
+    },
+    Limit {
+        name: "EXEC_TIMEOUT_MS_DEFAULT",
+        value: exec::EXEC_TIMEOUT_MS_DEFAULT,
+        meaning: "a command's time; `timeout_ms` and the caller's limit can only lower it, then everything it started is killed",
+        setting: None,
+    },
+    Limit {
+        name: "TERM_GRACE_MS",
+        value: exec::TERM_GRACE_MS,
+        meaning: "time between SIGTERM and SIGKILL for a command that ran out of time or was cancelled",
+        setting: None,
+    },
+    Limit {
+        name: "REAP_WAIT_MS",
+        value: exec::REAP_WAIT_MS,
+        meaning: "wait for a killed command to be gone before the caller is answered; it is reaped later if it takes longer",
+        setting: None,
+    },
+    Limit {
+        name: "DRAIN_GRACE_MS",
+        value: exec::DRAIN_GRACE_MS,
+        meaning: "wait for the end of the output after the command itself has ended, when a background process keeps it open",
+        setting: None,
+    },
+    Limit {
+        name: "EXEC_CONCURRENT_MAX",
+        value: exec::EXEC_CONCURRENT_MAX as u64,
+        meaning: "commands running at the same time in one process; one more is told to come back later",
+        setting: None,
+    },
+    Limit {
+        name: "SWEEP_PASSES_MAX",
+        value: exec::SWEEP_PASSES_MAX as u64,
+        meaning: "searches for escaped descendants of a killed command",
+        setting: None,
+    },
+    Limit {
+        name: "SWEEP_PROCESSES_MAX",
+        value: exec::SWEEP_PROCESSES_MAX as u64,
+        meaning: "escaped descendants that one search follows; the next search finds more",
+        setting: None,
+    },
+    Limit {
+        name: "ENVIRON_BYTES_MAX",
+        value: exec::ENVIRON_BYTES_MAX as u64,
+        meaning: "of a process's environment that is searched for a command's mark",
+        setting: None,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_is_closed_and_compiles() {
+        for tool in base_tools() {
+            let schema = tool.parameters_schema();
+            assert_eq!(schema["additionalProperties"], false, "{}", tool.name());
+            jsonschema::validator_for(&schema).expect("a valid schema");
+        }
+    }
+
+    #[test]
+    fn limits_have_their_own_names() {
+        let mut names: Vec<&str> = LIMITS.iter().map(|limit| limit.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), LIMITS.len());
+    }
+}

@@ -1,0 +1,355 @@
+//! The `read` tool.
+
+use std::io::{BufRead, BufReader};
+
+use async_trait::async_trait;
+use cap_std::fs::MetadataExt;
+use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use serde_json::{Value, json};
+
+use super::args;
+use super::beneath::Beneath;
+use super::blocking;
+use super::text::{binary_file, binary_kind, counted, not_utf8};
+
+/// Content in one answer.
+pub const READ_BYTES_MAX: usize = 256 * 1024;
+/// How far into a file lines are looked for and counted.
+pub const READ_SCAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The part of a file that decides whether it is text.
+const HEAD_BYTES: usize = 8 * 1024;
+
+/// Reads a text file, whole or a range of its lines.
+///
+/// The answer is bounded, and `next_offset` says where to go on. Files that are not text are
+/// refused with what they seem to be: their bytes would only be noise to a model.
+///
+/// ```
+/// use std::sync::Arc;
+/// use holdfast_contract::{CallContext, SessionContext, Tool, ToolContext};
+/// use holdfast_toolbox::tools::ReadTool;
+/// use serde_json::json;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let workspace = tempfile::tempdir().unwrap();
+/// std::fs::write(workspace.path().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+/// let session = SessionContext::main("session", "agent", workspace.path().to_owned());
+/// let ctx = ToolContext { session: Arc::new(session), call: CallContext::default() };
+/// let params = json!({"path": "a.txt", "offset": 2, "limit": 1});
+/// let result = ReadTool.execute(&params, &ctx).await.unwrap();
+/// assert_eq!(result.output["content"], "two\n");
+/// assert_eq!(result.output["next_offset"], 3);
+/// # });
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadTool;
+
+#[async_trait]
+impl Tool for ReadTool {
+    fn name(&self) -> &str {
+        "read"
+    }
+
+    fn description(&self) -> &str {
+        "Reads a text file in the workspace. A long file comes in parts: go on with `offset` set \
+         to the answer's `next_offset`."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["path"],
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "The file, relative to the workspace."
+                },
+                "offset": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "The first line to read, from 1."
+                },
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "How many lines to read at most."
+                }
+            }
+        })
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::ReadOnly
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::None
+    }
+
+    async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        let root = ctx.read_handle()?.root.clone();
+        let path = args::text(params, "path")?.to_owned();
+        let wanted = Wanted {
+            first_line: args::optional_count(params, "offset")?.unwrap_or(1),
+            lines_max: args::optional_count(params, "limit")?.unwrap_or(u64::MAX),
+        };
+        blocking::run(move |_| read(&Beneath::new(&root, "path", &path)?, wanted)).await
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    first_line: u64,
+    lines_max: u64,
+}
+
+fn read(target: &Beneath, wanted: Wanted) -> Result<ToolResult, ToolError> {
+    let (file, metadata) = target.open_file()?;
+    let size_bytes = metadata.size();
+    let mut reader = BufReader::with_capacity(HEAD_BYTES, file);
+    let head = reader
+        .fill_buf()
+        .map_err(|error| target.fault("read", &error))?;
+    if let Some(kind) = binary_kind(head) {
+        return Err(binary_file(target.asked(), kind, size_bytes));
+    }
+    let found = collect(&mut reader, wanted).map_err(|error| target.fault("read", &error))?;
+    if found.starts_at_byte.is_none() && found.scan_stopped {
+        return Err(ToolError::coded(
+            "file_too_large",
+            format!(
+                "{:?} has {size_bytes} bytes and line {} is not within the first \
+                 {READ_SCAN_BYTES_MAX}",
+                target.asked(),
+                wanted.first_line
+            ),
+        ));
+    }
+    if found.content.contains(&0) {
+        return Err(binary_file(target.asked(), "binary data", size_bytes));
+    }
+    let content = found.text().map_err(|at| {
+        not_utf8(
+            target.asked(),
+            size_bytes,
+            found.starts_at_byte.unwrap_or(0) + at as u64,
+        )
+    })?;
+    Ok(answer(target, wanted, &found, content, size_bytes))
+}
+
+/// The wanted lines and what was learned about the file on the way.
+#[derive(Debug, Default)]
+struct Found {
+    content: Vec<u8>,
+    /// Where the first wanted line begins, when it exists.
+    starts_at_byte: Option<u64>,
+    lines: u64,
+    /// Lines in the file as far as it was scanned.
+    lines_seen: u64,
+    /// There is more of the file behind `content`.
+    more: bool,
+    /// `content` ends within a line that is too long.
+    line_cut: bool,
+    /// The scan limit came before the end of the file.
+    scan_stopped: bool,
+}
+
+/// Goes through the file once. Memory is bounded by the answer, not by the file or its lines.
+fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> {
+    let mut found = Found::default();
+    let mut scanned = 0_u64;
+    let mut line = 1_u64;
+    let mut at_line_start = true;
+    let last_line = wanted.first_line.saturating_add(wanted.lines_max - 1);
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() {
+            break;
+        }
+        if scanned >= READ_SCAN_BYTES_MAX {
+            found.scan_stopped = true;
+            found.more |= found.starts_at_byte.is_some();
+            break;
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let piece = &buffer[..end.map_or(buffer.len(), |at| at + 1)];
+        if at_line_start {
+            found.lines_seen = line;
+        }
+        if (wanted.first_line..=last_line).contains(&line) && !found.more {
+            found.starts_at_byte.get_or_insert(scanned);
+            take(&mut found, piece, at_line_start);
+        } else if line > last_line {
+            found.more = true;
+        }
+        let length = piece.len();
+        at_line_start = end.is_some();
+        line += u64::from(end.is_some());
+        reader.consume(length);
+        scanned += length as u64;
+    }
+    Ok(found)
+}
+
+/// Adds a piece of a line, or marks that it did not fit.
+fn take(found: &mut Found, piece: &[u8], at_line_start: bool) {
+    let room = READ_BYTES_MAX - found.content.len();
+    if piece.len() <= room {
+        found.lines += u64::from(at_line_start);
+        found.content.extend_from_slice(piece);
+        return;
+    }
+    found.more = true;
+    // Whole lines are better than a cut one, unless the first line alone is too long.
+    if found.lines > 1 || (found.lines == 1 && at_line_start) {
+        let kept = found.content.iter().rposition(|byte| *byte == b'\n');
+        let whole = kept.map_or(0, |at| at + 1);
+        found.lines -= u64::from(whole < found.content.len());
+        found.content.truncate(whole);
+    } else {
+        found.lines = 1;
+        found.line_cut = true;
+        found.content.extend_from_slice(&piece[..room]);
+    }
+}
+
+impl Found {
+    /// The content as text, or where it stops being text.
+    fn text(&self) -> Result<&str, usize> {
+        std::str::from_utf8(&self.content).or_else(|error| {
+            let valid = error.valid_up_to();
+            // Only a cut may end within a character.
+            if self.line_cut && error.error_len().is_none() {
+                Ok(std::str::from_utf8(&self.content[..valid]).unwrap_or_default())
+            } else {
+                Err(valid)
+            }
+        })
+    }
+}
+
+fn answer(
+    target: &Beneath,
+    wanted: Wanted,
+    found: &Found,
+    content: &str,
+    size_bytes: u64,
+) -> ToolResult {
+    let shown = target.shown();
+    let first = wanted.first_line;
+    let next = first + found.lines;
+    let mut output = json!({
+        "path": shown,
+        "content": content,
+        "first_line": first,
+        "lines": found.lines,
+        "size_bytes": size_bytes,
+        "truncated": found.more,
+    });
+    if !found.scan_stopped {
+        output["total_lines"] = found.lines_seen.into();
+    }
+    let note = if found.line_cut {
+        Some(format!(
+            "line {first} is longer than {READ_BYTES_MAX} bytes and was cut; use exec to look at \
+             the rest of it"
+        ))
+    } else if found.more {
+        Some(format!("there is more; go on with offset {next}"))
+    } else if found.starts_at_byte.is_none() && first > 1 {
+        let total = counted(found.lines_seen, "line");
+        Some(format!("the file has only {total}"))
+    } else {
+        None
+    };
+    if found.more {
+        output["next_offset"] = next.into();
+    }
+    if let Some(note) = note {
+        output["note"] = note.into();
+    }
+    let lines = counted(found.lines, "line");
+    let rest = if found.more { ", there is more" } else { "" };
+    ToolResult::new(output, format!("Read {lines} of {shown}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &[u8], first_line: u64, lines_max: u64) -> Found {
+        let wanted = Wanted {
+            first_line,
+            lines_max,
+        };
+        // A tiny buffer, so that lines arrive in pieces.
+        collect(&mut BufReader::with_capacity(3, text), wanted).expect("reads")
+    }
+
+    #[test]
+    fn ranges_of_lines() {
+        for (text, first, max, content, lines, more) in [
+            ("", 1, u64::MAX, "", 0, false),
+            ("one", 1, u64::MAX, "one", 1, false),
+            ("one\n", 1, u64::MAX, "one\n", 1, false),
+            ("one\ntwo\nthree", 2, 1, "two\n", 1, true),
+            ("one\ntwo\nthree", 2, 2, "two\nthree", 2, false),
+            ("one\ntwo\nthree", 9, 2, "", 0, false),
+            ("one\r\ntwo\r\n", 1, 1, "one\r\n", 1, true),
+            ("\n\n\n", 2, 1, "\n", 1, true),
+            ("\n\n\n", 3, u64::MAX, "\n", 1, false),
+        ] {
+            let found = found(text.as_bytes(), first, max);
+            assert_eq!(found.text(), Ok(content), "{text:?} from {first}");
+            assert_eq!(
+                (found.lines, found.more),
+                (lines, more),
+                "{text:?} from {first}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_lines_are_counted() {
+        assert_eq!(found(b"a\nb\nc", 1, 1).lines_seen, 3);
+        assert_eq!(found(b"a\nb\nc\n", 1, 1).lines_seen, 3);
+        assert_eq!(found(b"", 1, 1).lines_seen, 0);
+    }
+
+    #[test]
+    fn a_long_file_is_cut_between_lines() {
+        let text = "0123456789\n".repeat(READ_BYTES_MAX / 11 + 10);
+        let found = found(text.as_bytes(), 1, u64::MAX);
+        assert!(found.more && !found.line_cut);
+        assert_eq!(found.lines, (READ_BYTES_MAX / 11) as u64);
+        assert_eq!(found.content.len() as u64, found.lines * 11);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_characters() {
+        let text = "ä".repeat(READ_BYTES_MAX);
+        let odd = format!("x{text}");
+        let found = found(odd.as_bytes(), 1, u64::MAX);
+        assert!(found.more && found.line_cut);
+        assert_eq!(found.lines, 1);
+        assert_eq!(found.text().map(str::len), Ok(READ_BYTES_MAX - 1));
+    }
+
+    #[test]
+    fn a_long_line_after_short_ones_is_left_for_the_next_call() {
+        let text = format!("a\nb\n{}", "x".repeat(READ_BYTES_MAX));
+        let found = found(text.as_bytes(), 1, u64::MAX);
+        assert_eq!(found.text(), Ok("a\nb\n"));
+        assert_eq!((found.lines, found.more, found.line_cut), (2, true, false));
+    }
+
+    #[test]
+    fn invalid_text_is_told_by_its_place() {
+        assert_eq!(found(b"ok\n\xff\n", 1, u64::MAX).text(), Err(3));
+        assert_eq!(found(b"ok\n\xff\n", 1, 1).text(), Ok("ok\n"));
+        assert_eq!(found(b"ends within \xc3", 1, u64::MAX).text(), Err(12));
+    }
+}

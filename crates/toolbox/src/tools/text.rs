@@ -1,0 +1,102 @@
+//! Telling text from other bytes, and short texts for people.
+
+use holdfast_contract::ToolError;
+
+/// The first bytes of common formats that are not text.
+const SIGNATURES: &[(&[u8], &str)] = &[
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive or an office document"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"\x28\xb5\x2f\xfd", "zstd data"),
+    (b"\x7fELF", "an ELF executable"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\0asm", "a WebAssembly module"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+];
+
+/// What a file that begins with `head` seems to be, when it is not text.
+pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
+    let known = SIGNATURES
+        .iter()
+        .find(|(signature, _)| head.starts_with(signature))
+        .map(|(_, kind)| *kind);
+    // Some of the signatures are printable, so a text may begin with one; a NUL byte is in none.
+    if head.contains(&0) {
+        return Some(known.unwrap_or("binary data"));
+    }
+    known.filter(|_| std::str::from_utf8(head).is_err_and(|error| error.error_len().is_some()))
+}
+
+pub(super) fn binary_file(asked: &str, kind: &str, size_bytes: u64) -> ToolError {
+    ToolError::coded(
+        "binary_file",
+        format!("{asked:?} can not be shown as text: it seems to be {kind}, {size_bytes} bytes"),
+    )
+}
+
+pub(super) fn not_utf8(asked: &str, size_bytes: u64, at_byte: u64) -> ToolError {
+    ToolError::coded(
+        "not_utf8",
+        format!(
+            "{asked:?} can not be shown as text: it is not valid UTF-8 at byte {at_byte} of \
+             {size_bytes}"
+        ),
+    )
+}
+
+/// `text` on one line for people: control characters replaced, at most `chars_max` characters.
+pub(super) fn one_line(text: &str, chars_max: usize) -> String {
+    let mut chars = text.trim().chars();
+    let mut line: String = chars
+        .by_ref()
+        .take(chars_max)
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect();
+    if chars.next().is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// `1 line`, `2 lines`.
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    if count == 1 {
+        format!("1 {thing}")
+    } else {
+        format!("{count} {thing}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_not_taken_for_binary() {
+        for text in ["", "hello", "%PDF is how a PDF begins", "GIF89a?", "größer"] {
+            assert_eq!(binary_kind(text.as_bytes()), None, "{text}");
+        }
+        // A head that ends within a character is still text.
+        assert_eq!(binary_kind(&"größer".as_bytes()[..3]), None);
+    }
+
+    #[test]
+    fn known_formats_are_named() {
+        assert_eq!(binary_kind(b"\x89PNG\r\n\x1a\n\0\0"), Some("a PNG image"));
+        assert_eq!(
+            binary_kind(b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n"),
+            Some("a PDF document")
+        );
+        assert_eq!(binary_kind(b"abc\0def"), Some("binary data"));
+    }
+
+    #[test]
+    fn one_line_stays_one_line() {
+        assert_eq!(one_line(" a\nb\x1b[31m ", 80), "a b [31m");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+    }
+}
