@@ -12,7 +12,9 @@ pub enum ErrorClass {
     NonRetryable,
 }
 
-/// Classifies an error text by the patterns of the original plugin.
+/// Classifies an error text by the patterns of the original plugin, to the letter.
+///
+/// [`classify_failure`] is what a host wants; this is the part of it that others rely on.
 ///
 /// ```
 /// use holdfast_reliability::guard::{ErrorClass, classify_error};
@@ -21,9 +23,7 @@ pub enum ErrorClass {
 /// assert_eq!(classify_error("timeout"), ErrorClass::Retryable);
 /// ```
 pub fn classify_error(error: &str) -> ErrorClass {
-    // The last pattern, /type.*error/i, also matches "TypeError: fetch failed (ETIMEDOUT)". A text
-    // that names a transient cause is not called hopeless on that pattern alone.
-    if names_the_call(error) || (is_type_error(error) && !is_transient(error)) {
+    if names_the_call(error) || is_type_error(error) {
         ErrorClass::NonRetryable
     } else {
         ErrorClass::Retryable
@@ -47,10 +47,14 @@ pub fn classify_error(error: &str) -> ErrorClass {
 pub fn classify_failure(error: &str) -> FailureKind {
     if names_no_tool(error) {
         FailureKind::UnknownTool
-    } else if classify_error(error) == ErrorClass::NonRetryable {
+    } else if names_the_call(error) || is_schema_error(error) {
         FailureKind::Validation
     } else if is_transient(error) {
+        // Before the loosest pattern: /type.*error/i also matches "TypeError: fetch failed
+        // (ETIMEDOUT)", which is not hopeless.
         FailureKind::Retryable
+    } else if is_type_error(error) {
+        FailureKind::Validation
     } else {
         FailureKind::Deterministic
     }
@@ -62,9 +66,12 @@ fn names_the_call(error: &str) -> bool {
     error.contains("Missing required")
         || error.contains("Missing parameters for")
         || lines(error).any(|line| in_order(line, "Expected ", " but received"))
-        // What hosts write today for arguments that do not match a tool's schema.
-        || error.contains("Invalid arguments for tool")
-        || error.contains("Validation failed for tool")
+}
+
+/// What hosts write today for arguments that do not match a tool's schema.
+fn is_schema_error(error: &str) -> bool {
+    error.starts_with("Invalid arguments for tool")
+        || error.starts_with("Validation failed for tool")
 }
 
 /// `/type.*error/i`.
@@ -78,11 +85,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn in_order(line: &str, first: &str, then: &str) -> bool {
-    line.find(first).is_some_and(|at| {
-        // "Expected  but received": the two may share the one space between them in the pattern
-        // only if there are two of them, so the search goes on after the first part.
-        line[at + first.len()..].contains(then)
-    })
+    line.find(first)
+        .is_some_and(|at| line[at + first.len()..].contains(then))
 }
 
 fn names_no_tool(error: &str) -> bool {
@@ -154,7 +158,6 @@ mod tests {
             "Expected x\nbut received y",
             "Expected but received",
             "error: wrong type",
-            "TypeError: fetch failed (ETIMEDOUT)",
             "",
         ] {
             assert_eq!(classify_error(text), ErrorClass::Retryable, "{text}");
@@ -169,6 +172,22 @@ mod tests {
             ("File not found", FailureKind::Deterministic),
             ("exit status 4291", FailureKind::Deterministic),
             ("HTTP 503", FailureKind::Retryable),
+            (
+                "TypeError: fetch failed (ETIMEDOUT)",
+                FailureKind::Retryable,
+            ),
+            (
+                "TypeError: path.split is not a function",
+                FailureKind::Validation,
+            ),
+            (
+                "Validation failed for tool \"read\":\n  - path: is required",
+                FailureKind::Validation,
+            ),
+            (
+                "timeout: Expected number but received string",
+                FailureKind::Validation,
+            ),
             ("upstream: connection reset by peer", FailureKind::Retryable),
             (
                 "Invalid arguments for tool \"openclaw:core:web_fetch\"",

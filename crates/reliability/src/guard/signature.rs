@@ -7,6 +7,8 @@ pub const SIGNATURE_BYTES_MAX: usize = 16 * 1024;
 /// A word of only the letters a–f is taken for a hexadecimal id from this length on; English has
 /// no such word that an error message would use.
 const HEX_WORD_CHARS_MIN: usize = 8;
+/// No address is longer; a longer run of its characters is something else.
+const ADDRESS_BYTES_MAX: usize = 45;
 /// Stands for whatever was dropped.
 const DROPPED: char = '#';
 
@@ -91,8 +93,9 @@ fn next_word(text: &str) -> (&str, &str) {
 fn address(text: &str) -> Option<&str> {
     let end = text
         .bytes()
-        .position(|byte| !byte.is_ascii_hexdigit() && byte != b':')
-        .unwrap_or(text.len());
+        .take(ADDRESS_BYTES_MAX)
+        .take_while(|byte| byte.is_ascii_hexdigit() || *byte == b':')
+        .count();
     let run = &text[..end];
     let groups_fit = run.split(':').all(|group| group.len() <= 4);
     let colons = run.bytes().filter(|byte| *byte == b':').count();

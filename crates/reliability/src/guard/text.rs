@@ -79,30 +79,37 @@ fn printable(name: &str) -> String {
 /// );
 /// ```
 pub fn decorate_error(message: &str, advice: &Advice) -> String {
+    let texts = advice.texts.join("\n");
+    if !texts.is_empty() && message.ends_with(&texts) {
+        return message.to_owned();
+    }
     let mut out = message.to_owned();
-    if advice.non_retryable && !out.contains(NON_RETRYABLE_TAG) {
+    if advice.non_retryable && !out.trim_end().ends_with(NON_RETRYABLE_TAG) {
         if !out.is_empty() && !out.ends_with(char::is_whitespace) {
             out.push(' ');
         }
         out.push_str(NON_RETRYABLE_TAG);
     }
-    append_texts(out, advice)
+    append(out, &texts)
 }
 
 /// A result as the model sees it: the text, then the guard's texts. Idempotent like
 /// [`decorate_error`].
 pub fn decorate_output(text: &str, advice: &Advice) -> String {
-    append_texts(text.to_owned(), advice)
+    let texts = advice.texts.join("\n");
+    if text.ends_with(&texts) {
+        text.to_owned()
+    } else {
+        append(text.to_owned(), &texts)
+    }
 }
 
-fn append_texts(mut out: String, advice: &Advice) -> String {
-    for text in &advice.texts {
-        if !out.contains(text.as_str()) {
-            if !out.is_empty() && !out.ends_with('\n') {
-                out.push('\n');
-            }
-            out.push_str(text);
+fn append(mut out: String, texts: &str) -> String {
+    if !texts.is_empty() {
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push('\n');
         }
+        out.push_str(texts);
     }
     out
 }
@@ -197,5 +204,8 @@ mod tests {
         Nothing has changed since. Use the result you already have or try a different approach.
         "#);
         assert_eq!(decorate_output("x", &Advice::default()), "x");
+        // A result that quotes the text, a log for example, is not taken for a decorated one.
+        let quoting = format!("{}\nend of log", advice.texts[0]);
+        assert!(decorate_output(&quoting, &advice).ends_with(&advice.texts[0]));
     }
 }
