@@ -434,7 +434,10 @@ struct Nature<'a> {
 
 /// The nearest setting wins: the tool's, else the class's.
 fn nearest<T>(sources: &[Source<'_>], pick: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
-    sources.iter().rev().find_map(|source| pick(source.settings))
+    sources
+        .iter()
+        .rev()
+        .find_map(|source| pick(source.settings))
 }
 
 fn checked<T>(path: &str, policy: Result<T, InvalidPolicy>) -> Result<T, Vec<ConfigProblem>> {

@@ -17,7 +17,10 @@ pub struct TokioClock {
 impl TokioClock {
     /// A clock that begins now. Has to be called inside a runtime.
     pub fn new() -> Self {
-        Self { begun: Instant::now(), jumped_ms: AtomicI64::new(0) }
+        Self {
+            begun: Instant::now(),
+            jumped_ms: AtomicI64::new(0),
+        }
     }
 
     /// Moves the wall time without moving the timers, as a clock adjustment does.

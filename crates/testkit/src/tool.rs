@@ -120,7 +120,11 @@ impl Tool for ScriptedTool {
     }
 
     fn permission_tier(&self) -> PermissionTier {
-        if self.effect.is_mutating() { PermissionTier::System } else { PermissionTier::ReadOnly }
+        if self.effect.is_mutating() {
+            PermissionTier::System
+        } else {
+            PermissionTier::ReadOnly
+        }
     }
 
     fn effect(&self) -> Effect {
@@ -131,7 +135,10 @@ impl Tool for ScriptedTool {
         self.idempotent
     }
 
-    #[expect(clippy::panic, reason = "a tool that panics is one of the things to test")]
+    #[expect(
+        clippy::panic,
+        reason = "a tool that panics is one of the things to test"
+    )]
     async fn execute(&self, params: &Value, _ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         self.executions.fetch_add(1, Ordering::SeqCst);
         self.seen.lock().push(params.clone());

@@ -25,7 +25,10 @@ pub struct PermissionConfig {
 
 impl Default for PermissionConfig {
     fn default() -> Self {
-        Self { max_tier: PermissionTier::System, denied_tools: Vec::new() }
+        Self {
+            max_tier: PermissionTier::System,
+            denied_tools: Vec::new(),
+        }
     }
 }
 
@@ -39,17 +42,25 @@ pub struct Permit<S> {
 impl<S: Service> Permit<S> {
     /// Wraps everything that acts.
     pub fn new(inner: S, config: Arc<PermissionConfig>, runtime: Arc<Runtime>) -> Self {
-        Self { inner, config, runtime }
+        Self {
+            inner,
+            config,
+            runtime,
+        }
     }
 
     fn denial(&self, call: &Call) -> Option<String> {
         let tool = call.tool.as_ref()?;
         let (name, tier) = (tool.name(), tool.permission_tier());
         if self.config.denied_tools.iter().any(|denied| denied == name) {
-            return Some(format!("the tool {name} is denied by permissions.deniedTools"));
+            return Some(format!(
+                "the tool {name} is denied by permissions.deniedTools"
+            ));
         }
         if tier == PermissionTier::Elevated {
-            return Some(format!("{name} is of the Elevated tier and there is nobody to approve it"));
+            return Some(format!(
+                "{name} is of the Elevated tier and there is nobody to approve it"
+            ));
         }
         (tier > self.config.max_tier).then(|| {
             format!(
@@ -67,7 +78,12 @@ impl<S: Service> Service for Permit<S> {
         };
         let code = ErrorCode::PermissionDenied;
         let (code_text, mode) = (code.as_str(), Mode::Enforce);
-        self.runtime.tell(&Event::Blocked { call, code: code_text, why: &reason, mode });
+        self.runtime.tell(&Event::Blocked {
+            call,
+            code: code_text,
+            why: &reason,
+            mode,
+        });
         call.explain(reason.clone());
         Failure::before_start(code, reason, Judged::Counts(FailureKind::Permission)).into()
     }

@@ -70,9 +70,19 @@ impl Registry {
             return Err(RegisterError::Full);
         }
         let schema = tool.parameters_schema();
-        let validator = jsonschema::draft202012::new(&schema)
-            .map_err(|error| RegisterError::BadSchema { tool: name.clone(), reason: error.to_string() })?;
-        self.tools.insert(name, Arc::new(Registered { tool, schema, validator }));
+        let validator =
+            jsonschema::draft202012::new(&schema).map_err(|error| RegisterError::BadSchema {
+                tool: name.clone(),
+                reason: error.to_string(),
+            })?;
+        self.tools.insert(
+            name,
+            Arc::new(Registered {
+                tool,
+                schema,
+                validator,
+            }),
+        );
         Ok(())
     }
 
@@ -92,10 +102,19 @@ impl Registry {
         let mut alike: Vec<(f64, &str)> = self
             .tools
             .keys()
-            .map(|name| (strsim::jaro_winkler(&unknown, &name.to_lowercase()), name.as_str()))
+            .map(|name| {
+                (
+                    strsim::jaro_winkler(&unknown, &name.to_lowercase()),
+                    name.as_str(),
+                )
+            })
             .filter(|(likeness, _)| *likeness >= SUGGESTION_LIKENESS_MIN)
             .collect();
         alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        alike.into_iter().take(SUGGESTIONS_MAX).map(|(_, name)| name).collect()
+        alike
+            .into_iter()
+            .take(SUGGESTIONS_MAX)
+            .map(|(_, name)| name)
+            .collect()
     }
 }

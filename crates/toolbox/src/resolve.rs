@@ -25,7 +25,11 @@ impl<S: Service> Resolve<S> {
     fn not_found(&self, name: &str) -> Failure {
         let alike = self.registry.suggest(name);
         let advice = if alike.is_empty() {
-            let known: Vec<&str> = self.registry.iter().map(|known| known.tool.name()).collect();
+            let known: Vec<&str> = self
+                .registry
+                .iter()
+                .map(|known| known.tool.name())
+                .collect();
             format!("Known tools: {}.", known.join(", "))
         } else {
             format!("Did you mean {}?", alike.join(" or "))

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use holdfast_contract::{
     EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
     ToolResultEnvelope,
@@ -162,13 +162,24 @@ impl ToolStack {
         }
         if let Err(problem) = parts.guard.validate() {
             let path = format!("guard.{}", problem.field);
-            return Err(BuildError::Config(vec![ConfigProblem::new(path, problem.reason)]));
+            return Err(BuildError::Config(vec![ConfigProblem::new(
+                path,
+                problem.reason,
+            )]));
         }
-        let unknown = parts.reliability.policy_for_unknown().map_err(BuildError::Config)?;
+        let unknown = parts
+            .reliability
+            .policy_for_unknown()
+            .map_err(BuildError::Config)?;
         let policies = PolicyTable::new(unknown);
         let mut registry = Registry::new();
         for tool in &parts.tools {
-            policies.insert(parts.reliability.policy_for(&**tool).map_err(BuildError::Config)?);
+            policies.insert(
+                parts
+                    .reliability
+                    .policy_for(&**tool)
+                    .map_err(BuildError::Config)?,
+            );
             registry.register(tool.clone())?;
         }
         parts.reliability.apply_switches(&parts.runtime.switches);
@@ -218,11 +229,20 @@ impl ToolStack {
         let policy = self.policies.get(&envelope.tool_name);
         let modes = self.runtime.switches.modes_for(&policy);
         let session = (self.sessions)(&envelope);
-        let mut call = Call::new(envelope, policy, modes, session, self.runtime.clock.now_ms());
+        let mut call = Call::new(
+            envelope,
+            policy,
+            modes,
+            session,
+            self.runtime.clock.now_ms(),
+        );
         self.runtime.tell(&Event::Start { call: &call });
         let reply = self.service.call(&mut call).await;
         let result = call.answer(reply);
-        self.runtime.tell(&Event::End { call: &call, result: &result });
+        self.runtime.tell(&Event::End {
+            call: &call,
+            result: &result,
+        });
         result
     }
 }

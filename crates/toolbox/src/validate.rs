@@ -71,16 +71,28 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
     let (mut text, field_pointer) = match error.kind() {
         ValidationErrorKind::Required { property } => {
             let missing = property.as_str().unwrap_or_default();
-            let whole = if path.is_empty() { missing.to_owned() } else { format!("{name}/{missing}") };
-            (format!("Missing required parameter: {whole}"), format!("{path}/{missing}"))
+            let whole = if path.is_empty() {
+                missing.to_owned()
+            } else {
+                format!("{name}/{missing}")
+            };
+            (
+                format!("Missing required parameter: {whole}"),
+                format!("{path}/{missing}"),
+            )
         }
         ValidationErrorKind::Type { kind } => (
-            format!("{name}: Expected {} but received {}", expected(kind), kind_of(error.instance())),
+            format!(
+                "{name}: Expected {} but received {}",
+                expected(kind),
+                kind_of(error.instance())
+            ),
             path.to_owned(),
         ),
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            (format!("Unknown parameter: {}", unexpected.join(", ")), String::new())
-        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => (
+            format!("Unknown parameter: {}", unexpected.join(", ")),
+            String::new(),
+        ),
         _ => (format!("{name}: {error}"), path.to_owned()),
     };
     if let Some(shown) = field_schema(schema, &field_pointer) {
@@ -93,15 +105,21 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
 }
 
 fn field_name(pointer: &str) -> &str {
-    if pointer.is_empty() { "arguments" } else { pointer.trim_start_matches('/') }
+    if pointer.is_empty() {
+        "arguments"
+    } else {
+        pointer.trim_start_matches('/')
+    }
 }
 
 fn expected(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => one.to_string(),
-        TypeKind::Multiple(several) => {
-            several.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or ")
-        }
+        TypeKind::Multiple(several) => several
+            .iter()
+            .map(|one| one.to_string())
+            .collect::<Vec<_>>()
+            .join(" or "),
     }
 }
 
@@ -113,7 +131,10 @@ fn kind_of(value: &Value) -> String {
 fn field_schema(schema: &Value, pointer: &str) -> Option<String> {
     let mut part = schema;
     for step in pointer.split('/').skip(1) {
-        part = match part.get("properties").and_then(|properties| properties.get(step)) {
+        part = match part
+            .get("properties")
+            .and_then(|properties| properties.get(step))
+        {
             Some(found) => found,
             None => part.get("items")?,
         };

@@ -154,7 +154,9 @@ impl<S: Service> Idempotency<S> {
         match ending_of(call, &reply) {
             None => guard.release(&self.runtime).await,
             Some(ending) => {
-                guard.finalise(ending, call.execution(), &self.runtime).await;
+                guard
+                    .finalise(ending, call.execution(), &self.runtime)
+                    .await;
             }
         }
         reply
@@ -355,7 +357,9 @@ impl<S: Service> Idempotency<S> {
                 match ending_of(call, &reply) {
                     None => guard.release(&self.runtime).await,
                     Some(ending) => {
-                        guard.finalise(ending, call.execution(), &self.runtime).await;
+                        guard
+                            .finalise(ending, call.execution(), &self.runtime)
+                            .await;
                     }
                 }
                 reply

@@ -37,7 +37,9 @@ impl<S: Service> Retry<S> {
         loop {
             let attempt_begun = tokio::time::Instant::now();
             let reply = self.inner.call(call).await;
-            let Err(failure) = reply.outcome else { return reply };
+            let Err(failure) = reply.outcome else {
+                return reply;
+            };
             if failure.is(ErrorCode::CircuitOpen) {
                 return opened_on_the_way(failure, last).into();
             }

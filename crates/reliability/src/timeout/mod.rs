@@ -6,10 +6,11 @@ use crate::call::{Call, Reply};
 use crate::execute::{attempt_limit_ms, timed_out};
 use crate::service::Service;
 
-/// Cuts an attempt off at its limit.
-///
-/// A tool gets the same limit in its context and should keep it itself; this one holds when the
-/// tool does not.
+/// How long after its limit a tool is cut off. A tool that keeps its limit itself can say more
+/// about what it did than we can, so it gets the first word.
+pub const TIMEOUT_GRACE_MS: u64 = 1_000;
+
+/// Cuts an attempt off when the tool does not keep its limit, which it knows from its context.
 pub struct AttemptTimeout<S> {
     inner: S,
 }
@@ -25,7 +26,12 @@ impl<S: Service> Service for AttemptTimeout<S> {
     async fn call(&self, call: &mut Call) -> Reply {
         let limit_ms = attempt_limit_ms(call);
         let running = self.inner.call(call);
-        match tokio::time::timeout(Duration::from_millis(limit_ms), running).await {
+        match tokio::time::timeout(
+            Duration::from_millis(limit_ms.saturating_add(TIMEOUT_GRACE_MS)),
+            running,
+        )
+        .await
+        {
             Ok(reply) => reply,
             Err(_) => timed_out(limit_ms).into(),
         }
