@@ -1,1 +1,28 @@
-fn main() {}
+//! `holdfast`: the binary. Arguments in, readable output or JSON out.
+//!
+//! What was typed is in [`args`]; what is built from it in [`app`]; each command has a file of its
+//! own under [`commands`]. Exit codes: 0 success, 1 the call or check failed, 2 bad usage.
+
+mod app;
+mod args;
+mod commands;
+mod config;
+mod environment;
+mod fail;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    let json = cli.global.json;
+    match commands::run(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            output::failure(&failure, json);
+            ExitCode::from(failure.exit_code)
+        }
+    }
+}

@@ -32,6 +32,7 @@ pub const PAYLOAD_VERSION: &str = "1.0";
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallEnvelope {
     /// Always `"1.1"`.
+    #[schemars(extend("const" = CONTRACT_VERSION))]
     pub contract_version: String,
     /// A `UUIDv7` or ULID, new for every call.
     pub request_id: String,
@@ -92,6 +93,7 @@ pub struct Target {
 #[serde(rename_all = "camelCase")]
 pub struct Payload {
     /// Always `"1.0"`.
+    #[schemars(extend("const" = PAYLOAD_VERSION))]
     pub version: String,
     /// The arguments: always an object.
     #[schemars(with = "Map<String, Value>")]

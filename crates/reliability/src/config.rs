@@ -12,7 +12,9 @@ use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
 use crate::policy::{ContentWindows, DeriveKeys, Keep, Mode, OnKeyConflict, Switches, ToolPolicy};
 use crate::policy_check::InvalidPolicy;
-use crate::retry::{RetryBudgetOverrides, RetryOverrides, RetryPolicy};
+use crate::retry::{
+    RetryBudget, RetryBudgetOverrides, RetryBudgetPolicy, RetryOverrides, RetryPolicy,
+};
 
 /// The default of `payloadBytesMax`: a larger output is not recorded.
 pub const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -142,8 +144,8 @@ impl Default for StoreConfig {
             read_only: Keep::Memory,
             memory_keys_max: crate::store::memory::MEMORY_KEYS_MAX,
             memory_bytes_max: crate::store::memory::MEMORY_BYTES_MAX,
-            disk_keys_max: 1_000_000,
-            disk_bytes_max: 4 * 1024 * 1024 * 1024,
+            disk_keys_max: crate::store::sqlite::SQLITE_KEYS_MAX,
+            disk_bytes_max: crate::store::sqlite::SQLITE_BYTES_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
         }
     }
@@ -264,7 +266,7 @@ impl ReliabilityConfig {
         if let Err(invalid) = BreakerPolicy::standard().with(&self.breaker) {
             problems.extend(ConfigProblem::from_policy("reliability.breaker", &invalid));
         }
-        if let Err(invalid) = crate::retry::RetryBudgetPolicy::standard().with(&self.retry_budget) {
+        if let Err(invalid) = RetryBudgetPolicy::standard().with(&self.retry_budget) {
             problems.extend(ConfigProblem::from_policy(
                 "reliability.retryBudget",
                 &invalid,
@@ -302,6 +304,12 @@ impl ReliabilityConfig {
             );
         }
         problems
+    }
+
+    /// The retry budget as configured; the standard one when that is not valid.
+    pub fn retry_budget(&self) -> RetryBudget {
+        let standard = RetryBudgetPolicy::standard();
+        RetryBudget::new(standard.with(&self.retry_budget).unwrap_or(standard))
     }
 
     /// Throws the switches as configured.

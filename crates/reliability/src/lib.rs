@@ -21,6 +21,8 @@ pub mod execute;
 pub mod guard;
 pub mod hooks;
 pub mod idempotency;
+pub mod journal;
+pub mod limits;
 pub mod observe;
 pub mod policy;
 pub mod policy_check;

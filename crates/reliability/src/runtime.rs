@@ -23,12 +23,17 @@ pub struct Runtime {
 
 impl Runtime {
     /// A runtime with the given time and randomness.
-    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, observers: Observers) -> Self {
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        retry_budget: RetryBudget,
+        observers: Observers,
+    ) -> Self {
         Self {
             clock,
             entropy,
             switches: Switches::default(),
-            retry_budget: RetryBudget::default(),
+            retry_budget,
             observers,
         }
     }
@@ -38,6 +43,7 @@ impl Runtime {
         Self::new(
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
+            RetryBudget::default(),
             Observers::new(),
         )
     }

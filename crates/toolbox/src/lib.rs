@@ -4,6 +4,7 @@
 //! arguments and passes the call through the reliability layers, in the order that
 //! [`stack`] lists.
 
+pub mod limits;
 pub mod permit;
 pub mod registry;
 pub mod resolve;

@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::registry::{Registered, Registry};
 
 /// Problems told at once; a model corrects the first few and sees the rest next time.
-const PROBLEMS_MAX: usize = 5;
+pub(crate) const PROBLEMS_MAX: usize = 5;
 /// A field's schema is shown up to this length.
-const SCHEMA_BYTES_MAX: usize = 1024;
+pub(crate) const SCHEMA_BYTES_MAX: usize = 1024;
 
 /// Checks arguments before anything is keyed or run.
 pub struct Validate<S> {

@@ -35,16 +35,19 @@ use self::waiters::Waiters;
 use self::writer::{ClosureOp, Durability, Step, Writer};
 use crate::store::{StoreError, StoreResult};
 
+mod breakers;
 mod connection;
 mod dedupe;
 mod errors;
+mod journal;
 mod locks;
-mod queue;
-mod reader;
+pub(crate) mod queue;
+pub(crate) mod reader;
 mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod waiters;
 mod writer;
 

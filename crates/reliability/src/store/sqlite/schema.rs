@@ -9,7 +9,7 @@ use crate::store::{StoreError, StoreResult};
 const APPLICATION_ID: i32 = 0x484F_4C44;
 
 /// Each entry takes the schema one version further. Entries are only ever added at the end.
-pub(super) const MIGRATIONS: &[&str] = &[VERSION_1];
+pub(super) const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2];
 
 /// `body` is the whole record as JSON and the truth about it. The other columns repeat what has to
 /// be found by SQL; numbers beyond `SQLite`'s integers are cut there and whole in the body.
@@ -54,6 +54,27 @@ const VERSION_1: &str = "
     CREATE TRIGGER records_resized AFTER UPDATE OF bytes ON records WHEN old.bytes <> new.bytes BEGIN
         UPDATE records_usage SET bytes = bytes + new.bytes - old.bytes;
     END;
+";
+
+/// Breakers and turns are small JSON states; the journal keeps the last calls in their order.
+const VERSION_2: &str = "
+    CREATE TABLE breakers (
+        key TEXT NOT NULL PRIMARY KEY,
+        state TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE turns (
+        key TEXT NOT NULL PRIMARY KEY,
+        state TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        touched_at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX turns_by_touch ON turns (touched_at_ms);
+    CREATE TABLE calls (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        request_id TEXT NOT NULL,
+        body TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX calls_by_request ON calls (request_id);
 ";
 
 /// Brings the database to the newest version that `migrations` knows, one transaction a version.

@@ -1,0 +1,255 @@
+//! From configuration to a stack that answers calls.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::{Clock, SessionContext, SystemClock, SystemEntropy, Tool};
+use holdfast_reliability::config::StoreKind;
+use holdfast_reliability::guard::attribution_log::AttributionLog;
+use holdfast_reliability::hooks::command::ObservingCommand;
+use holdfast_reliability::hooks::{Hooks, Phase};
+use holdfast_reliability::idempotency::DedupeStores;
+use holdfast_reliability::journal::JournalObserver;
+use holdfast_reliability::observe::Observers;
+use holdfast_reliability::observe::log::{JsonLog, WriterSink};
+use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::StoreError;
+use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
+use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::tools::base_tools;
+
+use crate::args::GlobalArgs;
+use crate::config::{Config, expand, state_dir};
+use crate::fail::{Failure, Outcome};
+
+/// Everything a command may need.
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    log: String,
+}
+
+/// A stack and what has to be kept alive, or read, beside it.
+pub(crate) struct Running {
+    pub(crate) stack: ToolStack,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl App {
+    /// Reads the configuration.
+    pub(crate) fn new(global: &GlobalArgs) -> Outcome<Self> {
+        let config = Config::load(global.config.as_deref())?;
+        let log = global
+            .log
+            .clone()
+            .unwrap_or_else(|| config.observability.log.clone());
+        Ok(Self {
+            state_dir: state_dir(global.state.as_deref())?,
+            config,
+            clock: Arc::new(SystemClock),
+            log,
+        })
+    }
+
+    /// The demo's own configuration and state.
+    pub(crate) fn for_demo(config: Config, state_dir: PathBuf) -> Self {
+        Self {
+            config,
+            state_dir,
+            clock: Arc::new(SystemClock),
+            log: "off".to_owned(),
+        }
+    }
+
+    /// Opens the durable state.
+    pub(crate) fn open_state(&self) -> Result<Arc<SqliteState>, StoreError> {
+        let store = &self.config.reliability.store;
+        let options = SqliteOptions {
+            keys_max: store.disk_keys_max,
+            bytes_max: store.disk_bytes_max,
+            ..SqliteOptions::default()
+        };
+        SqliteState::open(&self.state_dir, self.clock.clone(), options)
+    }
+
+    /// A stack with the base tools, working in `workspace`.
+    pub(crate) fn stack(&self, workspace: &Path) -> Result<Running, StackError> {
+        self.stack_with(workspace, base_tools())
+    }
+
+    /// A stack with these tools.
+    pub(crate) fn stack_with(
+        &self,
+        workspace: &Path,
+        tools: Vec<Arc<dyn Tool>>,
+    ) -> Result<Running, StackError> {
+        let workspace = workspace.canonicalize().map_err(|error| {
+            Failure::usage(format!(
+                "the workspace {} can not be used: {error}",
+                workspace.display()
+            ))
+        })?;
+        let redactor = self.config.redactor();
+        let metrics = Metrics::new();
+        let mut observers = Observers::new().with(metrics.clone());
+        if let Some(log) = self.json_log()? {
+            observers = observers.with(Arc::new(log));
+        }
+        let state = match self.config.reliability.store.kind {
+            StoreKind::Sqlite => Some(self.open_state().map_err(StackError::Store)?),
+            StoreKind::Memory => None,
+        };
+        if let Some(state) = &state {
+            observers = observers.with(Arc::new(JournalObserver::new(
+                state.clone(),
+                self.clock.clone(),
+                redactor.clone(),
+            )));
+        }
+        let runtime = Arc::new(Runtime::new(
+            self.clock.clone(),
+            Arc::new(SystemEntropy),
+            self.config.reliability.retry_budget(),
+            observers,
+        ));
+        let stores = self.stores(&runtime, state);
+        let stack = ToolStack::new(Parts {
+            stores,
+            tools,
+            reliability: self.config.reliability.clone(),
+            guard: self.config.guard.clone(),
+            permissions: self.config.permissions.clone(),
+            hooks: self.hooks(),
+            attribution: Some(Arc::new(self.attribution(redactor.clone())?)),
+            sessions: Arc::new(move |envelope| {
+                let target = &envelope.target;
+                let agent = target.agent_id.as_deref().unwrap_or("cli");
+                Arc::new(SessionContext::main(
+                    &target.session_key,
+                    agent,
+                    workspace.clone(),
+                ))
+            }),
+            runtime,
+        })
+        .map_err(|error| Failure::usage(error.to_string()))?;
+        for found in stack.registry().iter() {
+            metrics.know(&stack.policies().get(found.tool.name()));
+        }
+        Ok(Running { stack, metrics })
+    }
+
+    fn stores(&self, runtime: &Runtime, state: Option<Arc<SqliteState>>) -> Stores {
+        let store = &self.config.reliability.store;
+        let limits = MemoryLimits {
+            keys_max: store.memory_keys_max,
+            bytes_max: store.memory_bytes_max,
+        };
+        match state {
+            None => Stores::memory(runtime, limits),
+            Some(state) => Stores {
+                dedupe: DedupeStores {
+                    durable: state.clone(),
+                    memory: Arc::new(MemoryDedupeStore::new(self.clock.clone(), limits)),
+                },
+                breakers: state.clone(),
+                turns: state,
+            },
+        }
+    }
+
+    fn hooks(&self) -> Hooks {
+        let config = &self.config.hooks;
+        let mut hooks = Hooks::default();
+        for hook in &config.admit {
+            hooks.admit.push(Arc::new(hook.clone()));
+        }
+        for (list, phase) in [
+            (&config.before, Phase::Before),
+            (&config.after, Phase::After),
+        ] {
+            for hook in list {
+                hooks
+                    .observe
+                    .push(Arc::new(ObservingCommand::new(hook.clone(), phase)));
+            }
+        }
+        hooks
+    }
+
+    fn attribution(
+        &self,
+        redactor: holdfast_contract::redact::Redactor,
+    ) -> Outcome<AttributionLog> {
+        AttributionLog::start(expand(&self.config.guard.log_path), redactor).map_err(|error| {
+            Failure::failed(format!("the attribution log can not be started: {error}"))
+        })
+    }
+
+    fn json_log(&self) -> Outcome<Option<JsonLog>> {
+        let (clock, redactor) = (self.clock.clone(), self.config.redactor());
+        match self.log.as_str() {
+            "off" => Ok(None),
+            "stderr" => {
+                let sink = Arc::new(WriterSink::new(std::io::stderr()));
+                Ok(Some(JsonLog::new(sink, clock, redactor)))
+            }
+            path => {
+                use std::os::unix::fs::OpenOptionsExt;
+                let path = expand(path);
+                let file = OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .mode(0o600)
+                    .open(&path)
+                    .map_err(|error| {
+                        Failure::usage(format!(
+                            "the log {} can not be opened: {error}",
+                            path.display()
+                        ))
+                    })?;
+                Ok(Some(JsonLog::new(
+                    Arc::new(WriterSink::new(file)),
+                    clock,
+                    redactor,
+                )))
+            }
+        }
+    }
+}
+
+/// Why there is no stack.
+pub(crate) enum StackError {
+    /// The state can not be used: calls are answered with that, not run without protection.
+    Store(StoreError),
+    /// Anything else.
+    Other(Failure),
+}
+
+impl From<Failure> for StackError {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+impl From<StackError> for Failure {
+    fn from(error: StackError) -> Self {
+        match error {
+            StackError::Store(error) => error.into(),
+            StackError::Other(failure) => failure,
+        }
+    }
+}
+
+/// A runtime for one command.
+pub(crate) fn runtime() -> Outcome<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("the runtime can not be started: {error}")))
+}

@@ -1,0 +1,303 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use holdfast_contract::DedupeMode;
+
+/// Run tool calls of LLM agents exactly as often as they are meant.
+#[derive(Debug, Parser)]
+#[command(
+    name = "holdfast",
+    version,
+    about,
+    long_about = "Holdfast stands between an LLM agent and its tools: every tool call is validated, \
+                  permitted, run at most once, retried only when that is safe, cut off when it \
+                  loops, and recorded so that nothing is lost in a crash.",
+    after_help = "Try it:\n  holdfast demo\n  holdfast call exec --args '{\"command\": \"date\"}'\n  \
+                  holdfast call exec --key order-17 --args '{\"command\": \"echo paid >> ledger\"}'",
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Taken by every command.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArgs {
+    /// The configuration file (YAML).
+    #[arg(long, global = true, env = "HOLDFAST_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The directory that holds all state; any number of processes may share it.
+    #[arg(long, global = true, env = "HOLDFAST_STATE", value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Where log events go as JSON lines: `stderr`, `off`, or a file.
+    #[arg(long, global = true, env = "HOLDFAST_LOG", value_name = "WHERE")]
+    pub(crate) log: Option<String>,
+    /// Print JSON for programs instead of text for people.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Call a tool.
+    Call(CallArgs),
+    /// Show the tools, or one tool with its schema.
+    Tools(ToolsArgs),
+    /// Look at the records of calls, and clear them.
+    #[command(subcommand)]
+    Dedupe(DedupeCommand),
+    /// Look at circuit breakers, open and reset them.
+    #[command(subcommand)]
+    Breaker(BreakerCommand),
+    /// Say why a call was answered as it was.
+    Explain(ExplainArgs),
+    /// Show and check the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a JSON Schema.
+    Schema(SchemaArgs),
+    /// Watch a misbehaving model do its worst, without Holdfast and with it.
+    Demo(DemoArgs),
+    /// Print a completion script for your shell.
+    Completions(CompletionsArgs),
+    /// Write the reference pages (for maintainers).
+    #[command(hide = true)]
+    Docs(DocsArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast call read --args '{\"path\": \"README.md\"}'\n  \
+    holdfast call write --args @arguments.json --json\n  \
+    echo '{\"command\": \"make test\"}' | holdfast call exec --args - --turn t1\n  \
+    holdfast call exec --key invoice-9 --args '{\"command\": \"./send-invoice 9\"}'\n\n\
+    Exit codes: 0 the tool succeeded, 1 it did not, 2 bad usage.")]
+pub(crate) struct CallArgs {
+    /// The tool; see `holdfast tools`.
+    #[arg(required_unless_present = "envelope")]
+    pub(crate) tool: Option<String>,
+    /// The arguments as JSON, `@FILE`, or `-` for standard input.
+    #[arg(
+        long,
+        value_name = "JSON|@FILE|-",
+        default_value = "{}",
+        conflicts_with = "envelope"
+    )]
+    pub(crate) args: String,
+    /// A whole call envelope from a file, or `-` for standard input.
+    #[arg(long, value_name = "FILE|-", conflicts_with = "tool")]
+    pub(crate) envelope: Option<String>,
+    /// The session; keys and loop counts are per session.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) session: Option<String>,
+    /// On whose behalf.
+    #[arg(long, value_name = "ID")]
+    pub(crate) actor: Option<String>,
+    /// The assistant turn; the loop guard counts per turn.
+    #[arg(long, value_name = "ID")]
+    pub(crate) turn: Option<String>,
+    /// The agent run.
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// The model that asked for the call.
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// The model's own id of the call.
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
+    /// The idempotency key: one key, one effect.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// How to treat duplicates.
+    #[arg(long, value_enum)]
+    pub(crate) dedupe: Option<Dedupe>,
+    /// Answer within this many milliseconds, whatever happens.
+    #[arg(long, value_name = "MS")]
+    pub(crate) deadline_ms: Option<u64>,
+    /// Time limit of one attempt in milliseconds.
+    #[arg(long, value_name = "MS")]
+    pub(crate) timeout_ms: Option<u64>,
+    /// The request id; a new one by default.
+    #[arg(long, value_name = "ID")]
+    pub(crate) request: Option<String>,
+    /// The directory the tools work in.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) workspace: PathBuf,
+    /// Write this process's metrics in Prometheus' text format to a file, or `-` for standard error.
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) metrics: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Dedupe {
+    /// A duplicate waits for the first call and gets its answer.
+    Enforced,
+    /// A duplicate of a running call is told so at once; a retriable failure runs again.
+    #[value(name = "bestEffort", alias = "best-effort")]
+    BestEffort,
+    /// No deduplication.
+    Disabled,
+}
+
+impl From<Dedupe> for DedupeMode {
+    fn from(typed: Dedupe) -> Self {
+        match typed {
+            Dedupe::Enforced => Self::Enforced,
+            Dedupe::BestEffort => Self::BestEffort,
+            Dedupe::Disabled => Self::Disabled,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArgs {
+    /// Only this tool, with its whole schema.
+    pub(crate) tool: Option<String>,
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Only of this session.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) session: Option<String>,
+    /// Only of this tool.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only in this state.
+    #[arg(long, value_enum)]
+    pub(crate) state_is: Option<State>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum State {
+    Inflight,
+    Done,
+    Failed,
+    Cancelled,
+    Unknown,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DedupeCommand {
+    /// List records, newest first.
+    List {
+        #[command(flatten)]
+        filter: RecordArgs,
+        /// At most this many.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Show one record.
+    Show {
+        /// The stored key, or at least 6 of its first characters, or the key you gave with `--key`.
+        key: String,
+        /// Show the stored output as it is, secrets included.
+        #[arg(long)]
+        reveal: bool,
+    },
+    /// Forget one record, so that the call may run again.
+    Clear {
+        /// The stored key, or at least 6 of its first characters, or the key you gave with `--key`.
+        key: String,
+        /// Also while the call is running.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Forget all ended records that fit. Running calls stay.
+    Flush {
+        #[command(flatten)]
+        filter: RecordArgs,
+        /// Really all of them, when no filter is given.
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BreakerCommand {
+    /// List breakers and what they have seen.
+    List,
+    /// Close a breaker at once.
+    Reset {
+        /// The breaker's key, or a tool's name, or `all`.
+        key: String,
+    },
+    /// Hold a breaker open until it is reset.
+    ForceOpen {
+        /// The breaker's key, or a tool's name.
+        key: String,
+        /// Why, for those who meet it.
+        #[arg(long, default_value = "by an operator")]
+        reason: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The request id, or its first characters; without it, the last calls.
+    pub(crate) request: Option<String>,
+    /// How many calls to list.
+    #[arg(long, default_value_t = 10)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the configuration in force, defaults included.
+    Show,
+    /// Say what is wrong with it, if anything.
+    Check,
+    /// Print its JSON Schema.
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Which one.
+    #[arg(value_enum)]
+    pub(crate) which: Which,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Which {
+    /// The call envelope.
+    Envelope,
+    /// The result envelope.
+    Result,
+    /// The configuration file.
+    Config,
+    /// A stored record.
+    Record,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the demo's directory and say where it is.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Print the table only.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DocsArgs {
+    /// The project's `docs` directory.
+    pub(crate) dir: PathBuf,
+    /// Change nothing; fail when a page is not as it would be written.
+    #[arg(long)]
+    pub(crate) check: bool,
+}

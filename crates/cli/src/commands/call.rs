@@ -1,0 +1,306 @@
+//! `holdfast call`
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use holdfast_contract::clock::new_request_id;
+use holdfast_contract::{
+    CallHints, ErrorCode, ResultError, Status, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope,
+};
+use holdfast_reliability::store::StoreError;
+use serde_json::{Map, Value};
+
+use crate::app::{App, Running, StackError, runtime};
+use crate::args::CallArgs;
+use crate::environment;
+use crate::fail::{Failure, Outcome};
+use crate::output;
+
+/// The session of calls that name none.
+const DEFAULT_SESSION: &str = "cli";
+/// Arguments and envelopes are read up to this size.
+const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
+    let input = input(app, args)?;
+    let result = match app.stack(&args.workspace) {
+        Ok(running) => {
+            let result = runtime()?.block_on(answer(&running, input));
+            write_metrics(&running, args)?;
+            result
+        }
+        Err(StackError::Store(error)) => refused(&input, &error),
+        Err(StackError::Other(failure)) => return Err(failure),
+    };
+    if json {
+        output::json(&result);
+    } else {
+        print(&result);
+    }
+    Ok(if result.is_success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// What to call.
+enum Input {
+    Built(Box<ToolCallEnvelope>),
+    Foreign(Vec<u8>),
+}
+
+/// Answers, or stops when the person presses Ctrl-C: the call is then dropped like one whose
+/// caller went away, so its record says what is known.
+async fn answer(running: &Running, input: Input) -> ToolResultEnvelope {
+    match input {
+        Input::Built(envelope) => {
+            let (request_id, tool) = (envelope.request_id.clone(), envelope.tool_name.clone());
+            tokio::select! {
+                result = running.stack.call(*envelope) => result,
+                _ = tokio::signal::ctrl_c() => interrupted(request_id, tool),
+            }
+        }
+        Input::Foreign(bytes) => tokio::select! {
+            result = running.stack.call_bytes(&bytes) => result,
+            _ = tokio::signal::ctrl_c() => interrupted(String::new(), String::new()),
+        },
+    }
+}
+
+fn interrupted(request_id: String, tool_name: String) -> ToolResultEnvelope {
+    failed(
+        request_id,
+        tool_name,
+        ErrorCode::Cancelled,
+        "interrupted; `holdfast dedupe list` shows how the call was left".to_owned(),
+    )
+}
+
+/// Without its store a call is answered, not run.
+fn refused(input: &Input, error: &StoreError) -> ToolResultEnvelope {
+    let (request_id, tool_name) = match input {
+        Input::Built(envelope) => (envelope.request_id.clone(), envelope.tool_name.clone()),
+        Input::Foreign(_) => (String::new(), String::new()),
+    };
+    let code = match error {
+        StoreError::Full(_) => ErrorCode::StoreFull,
+        StoreError::Unavailable(_) => ErrorCode::StoreUnavailable,
+    };
+    failed(request_id, tool_name, code, error.to_string())
+}
+
+fn failed(
+    request_id: String,
+    tool_name: String,
+    code: ErrorCode,
+    message: String,
+) -> ToolResultEnvelope {
+    ToolResultEnvelope {
+        request_id,
+        status: Status::Error,
+        from_cache: false,
+        cache: None,
+        tool_name,
+        duration_ms: 0,
+        attempts: 0,
+        output: None,
+        error: Some(ResultError {
+            code: code.as_str().to_owned(),
+            message,
+            retriable: code.is_retriable(),
+            terminal: code.is_terminal(),
+            breaker_state: None,
+            hint: Some(code.doc().next.to_owned()),
+        }),
+        retried_by: Vec::new(),
+    }
+}
+
+fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
+    if let Some(source) = &args.envelope {
+        let bytes = if source == "-" {
+            read_stdin()?
+        } else {
+            read_file(source)?
+        };
+        return Ok(Input::Foreign(bytes));
+    }
+    let tool = args.tool.clone().unwrap_or_default();
+    let actor = args.actor.clone().or_else(|| environment::get("USER"));
+    let mut envelope = ToolCallEnvelope::new(
+        args.request
+            .clone()
+            .unwrap_or_else(|| new_request_id(&*app.clock, &SystemEntropy)),
+        tool,
+        arguments(&args.args)?,
+        args.session
+            .clone()
+            .unwrap_or_else(|| DEFAULT_SESSION.to_owned()),
+        actor.unwrap_or_else(|| "local".to_owned()),
+    );
+    envelope.tool_call_id = args.call_id.clone();
+    envelope.target.turn_id = args.turn.clone();
+    envelope.target.run_id = args.run.clone();
+    envelope.target.model_id = args.model.clone();
+    envelope.payload.idempotency_key = args.key.clone();
+    envelope.payload.call_hints = args.timeout_ms.map(|timeout_ms| CallHints {
+        timeout_ms: Some(timeout_ms),
+        ..CallHints::default()
+    });
+    if let Some(mode) = args.dedupe {
+        envelope.transport.dedupe_mode = mode.into();
+    }
+    envelope.control.deadline_at_ms = args
+        .deadline_ms
+        .map(|limit_ms| app.clock.now_ms().saturating_add(limit_ms));
+    Ok(Input::Built(Box::new(envelope)))
+}
+
+fn arguments(source: &str) -> Outcome<Map<String, Value>> {
+    let text = match source.strip_prefix('@') {
+        Some(path) => read_file(path)?,
+        None if source == "-" => read_stdin()?,
+        None => source.as_bytes().to_vec(),
+    };
+    let value: Value = serde_json::from_slice(&text).map_err(|error| {
+        Failure::usage(format!("--args is not valid JSON: {error}"))
+            .hint("Quote it for the shell: --args '{\"path\": \"README.md\"}', or use @FILE.")
+    })?;
+    match value {
+        Value::Object(arguments) => Ok(arguments),
+        // No arguments, in the words of some models; the tool's schema says whether that is wrong.
+        Value::Null => Ok(Map::new()),
+        _ => Err(Failure::usage(
+            "--args has to be a JSON object, such as {\"path\": \"README.md\"}",
+        )),
+    }
+}
+
+fn read_file(path: &str) -> Outcome<Vec<u8>> {
+    let file = std::fs::File::open(path)
+        .map_err(|error| Failure::usage(format!("{path} can not be read: {error}")))?;
+    read_all(file, path)
+}
+
+fn read_stdin() -> Outcome<Vec<u8>> {
+    read_all(std::io::stdin().lock(), "standard input")
+}
+
+fn read_all(source: impl Read, name: &str) -> Outcome<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source
+        .take(INPUT_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(format!("{name} can not be read: {error}")))?;
+    if bytes.len() as u64 > INPUT_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "{name} is larger than {INPUT_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(bytes)
+}
+
+fn write_metrics(running: &Running, args: &CallArgs) -> Outcome<()> {
+    let Some(target) = &args.metrics else {
+        return Ok(());
+    };
+    let text = running.metrics.encode();
+    let written = if target == "-" {
+        std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes())
+    } else {
+        std::fs::write(target, text)
+    };
+    written.map_err(|error| {
+        Failure::failed(format!(
+            "the metrics can not be written to {target}: {error}"
+        ))
+    })
+}
+
+/// A readable summary.
+fn print(result: &ToolResultEnvelope) {
+    let mark = if result.is_success() {
+        output::green("✓")
+    } else {
+        output::red("✗")
+    };
+    let attempts = match result.attempts {
+        0 => "no attempt".to_owned(),
+        1 => "1 attempt".to_owned(),
+        several => format!("{several} attempts"),
+    };
+    let cached = match &result.cache {
+        Some(hit) => format!(
+            ", from the record of {}",
+            output::duration(hit.age_ms) + " ago"
+        ),
+        None => String::new(),
+    };
+    output::line(&format!(
+        "{mark} {} {} {}",
+        output::bold(&result.tool_name),
+        result.status.as_str(),
+        output::dim(&format!(
+            "({attempts}, {}{cached}, request {})",
+            output::duration(result.duration_ms),
+            result.request_id
+        ))
+    ));
+    for retry in &result.retried_by {
+        output::line(&output::dim(&format!(
+            "  attempt {} failed with {}, waited {}",
+            retry.attempt,
+            retry.reason_code,
+            output::duration(retry.delay_ms)
+        )));
+    }
+    if let Some(found) = &result.output {
+        let metadata = found.metadata.as_ref();
+        if let Some(display) = metadata
+            .and_then(|map| map.get("display"))
+            .and_then(Value::as_str)
+        {
+            output::line(display);
+        }
+        print_content(&found.content);
+        for text in metadata
+            .and_then(|map| map.get("advisory"))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            output::line(&output::yellow(text.as_str().unwrap_or_default()));
+        }
+    }
+    if let Some(error) = &result.error {
+        output::line(&format!("{}: {}", output::bold(&error.code), error.message));
+        if let Some(hint) = &error.hint {
+            output::line(&format!("{} {hint}", output::dim("hint:")));
+        }
+    }
+}
+
+/// Texts as texts, the rest as JSON: a person wants to see what a command printed.
+fn print_content(content: &Value) {
+    let Value::Object(fields) = content else {
+        match content.as_str() {
+            Some(text) => output::line(text),
+            None => output::pretty_json(content),
+        }
+        return;
+    };
+    for (name, value) in fields {
+        match value {
+            Value::String(text) if text.contains('\n') => {
+                output::line(&format!(
+                    "{}:\n{}",
+                    output::dim(name),
+                    text.trim_end_matches('\n')
+                ));
+            }
+            Value::String(text) => output::line(&format!("{}: {text}", output::dim(name))),
+            other => output::line(&format!("{}: {other}", output::dim(name))),
+        }
+    }
+}

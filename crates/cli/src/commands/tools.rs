@@ -1,0 +1,108 @@
+//! `holdfast tools`
+
+use std::process::ExitCode;
+
+use holdfast_reliability::policy::ToolPolicy;
+use holdfast_toolbox::registry::Registry;
+use holdfast_toolbox::tools::base_tools;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::args::ToolsArgs;
+use crate::fail::{Failure, Outcome};
+use crate::output;
+
+pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> {
+    let mut registry = Registry::new();
+    for tool in base_tools() {
+        registry
+            .register(tool)
+            .map_err(|error| Failure::failed(error.to_string()))?;
+    }
+    if let Some(name) = &args.tool {
+        return show(app, &registry, name, json);
+    }
+    let tools: Vec<Value> = registry.iter().map(|found| describe(found, None)).collect();
+    if json {
+        output::json(&tools);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows = registry.iter().map(|found| {
+        let tool = &found.tool;
+        vec![
+            tool.name().to_owned(),
+            format!("{:?}", tool.permission_tier()),
+            format!("{:?}", tool.effect()).to_lowercase(),
+            if tool.is_idempotent() { "yes" } else { "no" }.to_owned(),
+            first_sentence(tool.description()).to_owned(),
+        ]
+    });
+    output::line(&output::table(
+        &["tool", "tier", "effect", "idempotent", "what it does"],
+        rows,
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(app: &App, registry: &Registry, name: &str, json: bool) -> Outcome<ExitCode> {
+    let found = registry.get(name).ok_or_else(|| {
+        let alike = registry.suggest(name);
+        let failure = Failure::usage(format!("there is no tool named {name:?}"));
+        if alike.is_empty() {
+            failure.hint("`holdfast tools` lists them.")
+        } else {
+            failure.hint(format!("Did you mean {}?", alike.join(" or ")))
+        }
+    })?;
+    let policy = app
+        .config
+        .reliability
+        .policy_for(&*found.tool)
+        .map_err(|problems| {
+            Failure::usage(
+                problems
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            )
+        })?;
+    let described = describe(found, Some(&policy));
+    if json {
+        output::json(&described);
+    } else {
+        output::line(&format!(
+            "{} — {}",
+            output::bold(found.tool.name()),
+            found.tool.description()
+        ));
+        output::pretty_json(&described);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(found: &holdfast_toolbox::registry::Registered, policy: Option<&ToolPolicy>) -> Value {
+    let tool = &found.tool;
+    let mut described = json!({
+        "name": tool.name(),
+        "namespace": tool.namespace(),
+        "description": tool.description(),
+        "tier": tool.permission_tier(),
+        "effect": tool.effect(),
+        "idempotent": tool.is_idempotent(),
+        "parameters": found.schema,
+    });
+    if let Some(policy) = policy {
+        described["policy"] = json!({
+            "mode": policy.mode,
+            "timeoutMs": policy.timeout_ms,
+            "maxAttempts": policy.retry.max_attempts(),
+            "records": policy.keep,
+        });
+    }
+    described
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_inclusive(". ").next().unwrap_or(text).trim_end()
+}

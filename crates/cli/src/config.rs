@@ -1,0 +1,177 @@
+//! The configuration file: read as written, then checked.
+
+use std::path::{Path, PathBuf};
+
+use holdfast_contract::redact::{Redactor, RedactorOptions};
+use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
+use holdfast_reliability::guard::GuardConfig;
+use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
+use holdfast_toolbox::permit::PermissionConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::environment;
+use crate::fail::{Failure, Outcome};
+
+/// The configuration file. Every section and every setting is optional.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// Idempotency, retry, breaker, and the switches over them.
+    pub(crate) reliability: ReliabilityConfig,
+    /// The loop guard.
+    pub(crate) guard: GuardConfig,
+    /// What is allowed.
+    pub(crate) permissions: PermissionConfig,
+    /// Commands that are asked or told about calls.
+    pub(crate) hooks: HooksConfig,
+    /// What is never said aloud.
+    pub(crate) redaction: RedactionConfig,
+    /// Logs and traces.
+    pub(crate) observability: ObservabilityConfig,
+}
+
+/// What is never said aloud, besides what looks like a secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct RedactionConfig {
+    /// Names of fields whose values are secret.
+    pub(crate) fields: Vec<String>,
+}
+
+/// Logs and traces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct ObservabilityConfig {
+    /// Where log events go as JSON lines: `stderr`, `off`, or a file.
+    pub(crate) log: String,
+}
+
+impl Default for ObservabilityConfig {
+    fn default() -> Self {
+        Self {
+            log: "off".to_owned(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file that was named, or the user's own when there is one, and lets the
+    /// environment win over it.
+    pub(crate) fn load(named: Option<&Path>) -> Outcome<Self> {
+        let mut config = match named {
+            Some(path) => Self::read(path)?,
+            None => match user_file().filter(|path| path.exists()) {
+                Some(path) => Self::read(&path)?,
+                None => Self::default(),
+            },
+        };
+        environment::apply_switches(&mut config.reliability)?;
+        Ok(config)
+    }
+
+    fn read(path: &Path) -> Outcome<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::usage(format!(
+                "the configuration {} can not be read: {error}",
+                path.display()
+            ))
+        })?;
+        let config = Self::parse(&text).map_err(|error| {
+            Failure::usage(format!(
+                "the configuration {} is wrong:\n{error}",
+                path.display()
+            ))
+            .hint("`holdfast config schema` prints what it may hold.")
+        })?;
+        let problems = config.problems();
+        if problems.is_empty() {
+            return Ok(config);
+        }
+        let list: Vec<String> = problems
+            .iter()
+            .map(|problem| format!("  {problem}"))
+            .collect();
+        Err(Failure::usage(format!(
+            "the configuration {} is wrong:\n{}",
+            path.display(),
+            list.join("\n")
+        )))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Everything that is wrong with the values.
+    pub(crate) fn problems(&self) -> Vec<ConfigProblem> {
+        let mut problems = self.reliability.problems();
+        if let Err(problem) = self.guard.validate() {
+            problems.push(ConfigProblem::new(
+                format!("guard.{}", problem.field),
+                problem.reason,
+            ));
+        }
+        let hooks = [
+            ("admit", &self.hooks.admit),
+            ("before", &self.hooks.before),
+            ("after", &self.hooks.after),
+        ];
+        for (name, list) in hooks {
+            for (index, problem) in list.iter().map(CommandHook::problem).enumerate() {
+                if let Some(reason) = problem {
+                    problems.push(ConfigProblem::new(format!("hooks.{name}[{index}]"), reason));
+                }
+            }
+        }
+        problems
+    }
+
+    /// The one redactor.
+    pub(crate) fn redactor(&self) -> Redactor {
+        Redactor::new(&RedactorOptions {
+            extra_fields: self.redaction.fields.clone(),
+        })
+    }
+}
+
+/// The user's own configuration file, whether or not it exists.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    let base = match environment::get("XDG_CONFIG_HOME") {
+        Some(dir) => PathBuf::from(dir),
+        None => home()?.join(".config"),
+    };
+    Some(base.join("holdfast").join("holdfast.yaml"))
+}
+
+/// The state directory: as typed, else the user's.
+pub(crate) fn state_dir(named: Option<&Path>) -> Outcome<PathBuf> {
+    if let Some(dir) = named {
+        return Ok(dir.to_owned());
+    }
+    let base = match environment::get("XDG_STATE_HOME") {
+        Some(dir) => PathBuf::from(dir),
+        None => home()
+            .ok_or_else(|| {
+                Failure::usage("there is no home directory to keep state in")
+                    .hint("Say where with --state DIR.")
+            })?
+            .join(".local/state"),
+    };
+    Ok(base.join("holdfast"))
+}
+
+/// A path with `~` replaced.
+pub(crate) fn expand(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), home()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+fn home() -> Option<PathBuf> {
+    environment::get("HOME").map(PathBuf::from)
+}

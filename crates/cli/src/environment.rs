@@ -1,0 +1,122 @@
+//! Every environment variable, in one table: it is read here and documented from here.
+
+use holdfast_reliability::config::ReliabilityConfig;
+use holdfast_reliability::policy::{DeriveKeys, Mode};
+
+use crate::fail::{Failure, Outcome};
+
+/// A variable's row in the reference.
+pub(crate) struct Variable {
+    pub(crate) name: &'static str,
+    pub(crate) values: &'static str,
+    pub(crate) meaning: &'static str,
+}
+
+pub(crate) const ENABLED: &str = "TOOL_RELIABILITY_ENABLED";
+pub(crate) const OPEN_MODE: &str = "TOOL_RELIABILITY_OPEN_MODE";
+pub(crate) const DERIVE: &str = "TOOL_RELIABLE_DERIVE_IDEMPOTENCY";
+
+/// The reference table.
+pub(crate) const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "HOLDFAST_CONFIG",
+        values: "a file",
+        meaning: "The configuration file; `--config` wins over it. Without either, `holdfast.yaml` in the user's configuration directory is read when it is there.",
+    },
+    Variable {
+        name: "HOLDFAST_STATE",
+        values: "a directory",
+        meaning: "The state directory; `--state` wins over it. Default: `holdfast` in the user's state directory.",
+    },
+    Variable {
+        name: "HOLDFAST_LOG",
+        values: "`stderr`, `off` or a file",
+        meaning: "Where log events go; `--log` wins over it.",
+    },
+    Variable {
+        name: ENABLED,
+        values: "`true` or `false`",
+        meaning: "`false` is the kill switch: it takes guard, idempotency, retry and breaker out. Permissions, schemas and confinement stay.",
+    },
+    Variable {
+        name: OPEN_MODE,
+        values: "`on`, `shadow` or `off`",
+        meaning: "What an open circuit breaker does: refuse calls, only say so, or nothing.",
+    },
+    Variable {
+        name: DERIVE,
+        values: "`on` or `off`",
+        meaning: "`off`: only calls with a key of their own are deduplicated.",
+    },
+    Variable {
+        name: "XDG_CONFIG_HOME",
+        values: "a directory",
+        meaning: "The user's configuration directory; `~/.config` by default.",
+    },
+    Variable {
+        name: "XDG_STATE_HOME",
+        values: "a directory",
+        meaning: "The user's state directory; `~/.local/state` by default.",
+    },
+    Variable {
+        name: "HOME",
+        values: "a directory",
+        meaning: "What `~` stands for.",
+    },
+    Variable {
+        name: "USER",
+        values: "a name",
+        meaning: "The default actor of `holdfast call`.",
+    },
+    Variable {
+        name: "NO_COLOR",
+        values: "anything",
+        meaning: "No colours on the terminal.",
+    },
+];
+
+/// A variable, unless it is empty.
+pub(crate) fn get(name: &str) -> Option<String> {
+    debug_assert!(
+        VARIABLES.iter().any(|row| row.name == name),
+        "{name} is not documented"
+    );
+    std::env::var(name)
+        .ok()
+        .filter(|value| !value.trim().is_empty())
+}
+
+/// Lets the switches in the environment win over the file.
+pub(crate) fn apply_switches(config: &mut ReliabilityConfig) -> Outcome<()> {
+    if let Some(text) = get(ENABLED) {
+        config.enabled = flag(ENABLED, &text)?;
+    }
+    if let Some(text) = get(OPEN_MODE) {
+        config.open_mode = if text.trim().eq_ignore_ascii_case("shadow") {
+            Mode::Shadow
+        } else if flag(OPEN_MODE, &text)? {
+            Mode::Enforce
+        } else {
+            Mode::Off
+        };
+    }
+    if let Some(text) = get(DERIVE) {
+        config.derive_idempotency = if flag(DERIVE, &text)? {
+            DeriveKeys::On
+        } else {
+            DeriveKeys::Off
+        };
+    }
+    Ok(())
+}
+
+fn flag(name: &str, text: &str) -> Outcome<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" | "yes" => Ok(true),
+        "false" | "off" | "0" | "no" => Ok(false),
+        // A misspelt kill switch must not be taken for either.
+        _ => Err(Failure::usage(format!(
+            "{name} has to be on or off, not {text:?}"
+        ))),
+    }
+}

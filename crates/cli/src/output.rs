@@ -1,0 +1,108 @@
+//! What a person reads on the terminal.
+
+use std::io::{IsTerminal, Write};
+
+use comfy_table::Cell;
+
+use crate::environment;
+use crate::fail::Failure;
+
+/// Prints a line to standard output. A closed pipe (`holdfast tools | head -1`) is not an error.
+pub(crate) fn line(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints a value as JSON, indented on a terminal.
+pub(crate) fn json(value: &impl serde::Serialize) {
+    let text = if std::io::stdout().is_terminal() {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
+    // Our own types always serialise.
+    line(&text.unwrap_or_default());
+}
+
+/// Prints a value as indented JSON.
+pub(crate) fn pretty_json(value: &impl serde::Serialize) {
+    line(&serde_json::to_string_pretty(value).unwrap_or_default());
+}
+
+/// Tells a person, on standard error, why the command ended.
+pub(crate) fn failure(failure: &Failure, json: bool) {
+    let mut stderr = std::io::stderr();
+    if json {
+        let value =
+            serde_json::json!({"error": {"message": failure.message, "hint": failure.hint}});
+        let _ = writeln!(stderr, "{value}");
+        return;
+    }
+    let _ = writeln!(stderr, "{} {}", red("error:"), failure.message);
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(stderr, "{} {hint}", dim("hint:"));
+    }
+}
+
+/// Whether standard output takes colours.
+pub(crate) fn colours() -> bool {
+    std::io::stdout().is_terminal() && environment::get("NO_COLOR").is_none()
+}
+
+fn paint(code: &str, text: &str) -> String {
+    if colours() {
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+pub(crate) fn green(text: &str) -> String {
+    paint("32", text)
+}
+
+pub(crate) fn red(text: &str) -> String {
+    paint("31", text)
+}
+
+pub(crate) fn yellow(text: &str) -> String {
+    paint("33", text)
+}
+
+pub(crate) fn bold(text: &str) -> String {
+    paint("1", text)
+}
+
+pub(crate) fn dim(text: &str) -> String {
+    paint("2", text)
+}
+
+/// A table without frames.
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(
+        header
+            .iter()
+            .map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)),
+    );
+    for row in rows {
+        table.add_row(row);
+    }
+    table.to_string()
+}
+
+/// How long ago, in the largest fitting unit.
+pub(crate) fn ago(then_ms: u64, now_ms: u64) -> String {
+    duration(now_ms.saturating_sub(then_ms)) + " ago"
+}
+
+/// A duration in the largest fitting unit.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..3_600_000 => format!("{} min", ms / 60_000),
+        3_600_000..86_400_000 => format!("{} h", ms / 3_600_000),
+        _ => format!("{} d", ms / 86_400_000),
+    }
+}
