@@ -45,7 +45,7 @@ pub(crate) struct GlobalArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Call a tool.
-    Call(CallArgs),
+    Call(Box<CallArgs>),
     /// Show the tools, or one tool with its schema.
     Tools(ToolsArgs),
     /// Look at the records of calls, and clear them.

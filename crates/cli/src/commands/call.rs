@@ -139,11 +139,11 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
             .unwrap_or_else(|| DEFAULT_SESSION.to_owned()),
         actor.unwrap_or_else(|| "local".to_owned()),
     );
-    envelope.tool_call_id = args.call_id.clone();
-    envelope.target.turn_id = args.turn.clone();
-    envelope.target.run_id = args.run.clone();
-    envelope.target.model_id = args.model.clone();
-    envelope.payload.idempotency_key = args.key.clone();
+    envelope.tool_call_id.clone_from(&args.call_id);
+    envelope.target.turn_id.clone_from(&args.turn);
+    envelope.target.run_id.clone_from(&args.run);
+    envelope.target.model_id.clone_from(&args.model);
+    envelope.payload.idempotency_key.clone_from(&args.key);
     envelope.payload.call_hints = args.timeout_ms.map(|timeout_ms| CallHints {
         timeout_ms: Some(timeout_ms),
         ..CallHints::default()

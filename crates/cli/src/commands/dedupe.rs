@@ -117,9 +117,9 @@ async fn show(
         view(app, &record, true)
     };
     if json {
-        output::json(&value)
+        output::json(&value);
     } else {
-        output::pretty_json(&value)
+        output::pretty_json(&value);
     }
     Ok(())
 }

@@ -1,33 +1,89 @@
 //! What the demo tells while it plays, and the table at the end.
 
+use std::cell::RefCell;
+
 use holdfast_contract::ToolResultEnvelope;
 
 use super::scenes::{Counts, Run, SceneResult};
 use crate::output;
 
+/// A message is told up to this length.
+const GIST_CHARS: usize = 76;
+
 pub(super) fn announce(narrate: bool, title: &str, story: &str) {
     line(narrate, &format!("\n{}\n{story}", output::bold(title)));
 }
 
-pub(super) fn line(narrate: bool, text: &str) {
+fn line(narrate: bool, text: &str) {
     if narrate {
         output::line(text);
     }
 }
 
-/// One call and its answer.
-pub(super) fn step(narrate: bool, what: &str, result: &ToolResultEnvelope) {
-    let answer = match &result.error {
-        None if result.from_cache => "answered from the record".to_owned(),
-        None if result.attempts > 1 => format!("worked at attempt {}", result.attempts),
-        None => "worked".to_owned(),
-        Some(error) => {
-            let first = error.message.lines().last().unwrap_or_default();
-            let short: String = first.chars().take(70).collect();
-            format!("{} — {short}", error.code)
+/// Tells what happens on a stage; the same thing many times over is told once, with its count.
+pub(super) struct Narrator {
+    on: bool,
+    last: RefCell<Option<(String, u32)>>,
+}
+
+impl Narrator {
+    pub(super) fn new(on: bool) -> Self {
+        Self {
+            on,
+            last: RefCell::default(),
         }
-    };
-    line(narrate, &output::dim(&format!("  {what}: {answer}")));
+    }
+
+    /// One call and its answer.
+    pub(super) fn step(&self, what: &str, result: &ToolResultEnvelope) {
+        let answer = match &result.error {
+            None if result.from_cache => "answered from the record".to_owned(),
+            None if result.attempts > 1 => format!("worked at attempt {}", result.attempts),
+            None => "worked".to_owned(),
+            Some(error) => format!("{} — {}", error.code, gist(&error.message)),
+        };
+        self.line(&format!("{what}: {answer}"));
+    }
+
+    pub(super) fn line(&self, text: &str) {
+        let mut last = self.last.borrow_mut();
+        if let Some((told, count)) = last.as_mut()
+            && told == text
+        {
+            *count += 1;
+            return;
+        }
+        let before = last.replace((text.to_owned(), 1));
+        drop(last);
+        self.print(before);
+    }
+
+    /// Tells what is still held back.
+    pub(super) fn flush(&self) {
+        let last = self.last.borrow_mut().take();
+        self.print(last);
+    }
+
+    fn print(&self, told: Option<(String, u32)>) {
+        if let Some((text, count)) = told {
+            let times = if count > 1 {
+                format!(" ({count} times)")
+            } else {
+                String::new()
+            };
+            line(self.on, &output::dim(&format!("  {text}{times}")));
+        }
+    }
+}
+
+/// What a model reads first in a message: the guard's text if there is one, else the beginning.
+fn gist(message: &str) -> String {
+    let line = message
+        .lines()
+        .find(|line| line.starts_with('[') && line.contains(']'))
+        .or_else(|| message.lines().next())
+        .unwrap_or_default();
+    line.chars().take(GIST_CHARS).collect()
 }
 
 pub(super) fn outcome(narrate: bool, run: Run, counts: &Counts) {

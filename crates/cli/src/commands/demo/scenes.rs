@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::pay::PayTool;
-use super::report;
+use super::report::{self, Narrator};
 use super::service::{Service, Temper};
 use crate::app::{App, Running};
 use crate::config::Config;
@@ -23,7 +23,7 @@ use crate::fail::{Failure, Outcome};
 /// How often the looping model would call before its own budget ends it.
 const LOOP_CALLS_MAX: u32 = 40;
 /// Payments asked for while the service flaps.
-const FLAP_ORDERS: u32 = 6;
+const FLAP_ORDERS: u32 = 12;
 /// Payments asked for while the service is down.
 const OUTAGE_CALLS: u32 = 20;
 /// How long the service takes to turn somebody away.
@@ -81,6 +81,7 @@ pub(super) async fn play_all(dir: &Path, narrate: bool) -> Outcome<Vec<SceneResu
             let stage = Stage::new(dir, scene, run, narrate)?;
             let begun = Instant::now();
             *slot = scene.play(&stage).await?;
+            stage.narrator.flush();
             slot.elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             report::outcome(narrate, run, slot);
         }
@@ -132,7 +133,7 @@ impl Scene {
                  again, then the model asks again under a new id."
             }
             Self::Flapping => {
-                "The service turns two of three payments away. Six orders are to be paid."
+                "The service turns every fourth payment away. Twelve orders are to be paid."
             }
             Self::Outage => "The service is down. The model keeps trying.",
             Self::Crash => {
@@ -157,7 +158,7 @@ impl Scene {
 struct Stage {
     run: Run,
     dir: PathBuf,
-    narrate: bool,
+    narrator: Narrator,
 }
 
 impl Stage {
@@ -165,7 +166,11 @@ impl Stage {
         let dir = base.join(format!("{scene:?}-{run:?}").to_lowercase());
         std::fs::create_dir_all(dir.join("workspace"))
             .map_err(|error| Failure::failed(format!("{}: {error}", dir.display())))?;
-        Ok(Self { run, dir, narrate })
+        Ok(Self {
+            run,
+            dir,
+            narrator: Narrator::new(narrate),
+        })
     }
 
     fn workspace(&self) -> PathBuf {
@@ -208,11 +213,11 @@ impl Stage {
     }
 
     fn tell(&self, result: &ToolResultEnvelope, what: &str) {
-        report::step(self.narrate, what, result);
+        self.narrator.step(what, result);
     }
 }
 
-fn envelope(tool: &str, params: Value, turn: &str) -> ToolCallEnvelope {
+fn envelope(tool: &str, params: &Value, turn: &str) -> ToolCallEnvelope {
     let params = params.as_object().cloned().unwrap_or_default();
     let request = new_request_id(&SystemClock, &SystemEntropy);
     let mut envelope = ToolCallEnvelope::new(request, tool, params, "demo", "demo");
@@ -229,7 +234,7 @@ async fn empty_arguments(stage: &Stage) -> Outcome<Counts> {
     let running = stage.stack(None)?;
     let mut counts = Counts::default();
     for _ in 0..LOOP_CALLS_MAX {
-        let result = call(&running.stack, envelope("read", json!({}), "turn-1")).await;
+        let result = call(&running.stack, envelope("read", &json!({}), "turn-1")).await;
         counts.calls += 1;
         counts.wasted += 1;
         stage.tell(&result, "read({})");
@@ -250,7 +255,7 @@ async fn payment_timeout(stage: &Stage) -> Outcome<Counts> {
     let service = stage.service(Temper::BooksThenStalls(Duration::from_millis(700)))?;
     let running = stage.stack(Some(PayTool::new(service.address(), 250)))?;
     let mut counts = Counts::default();
-    let mut first = envelope("pay", json!({"order": "order-17"}), "turn-1");
+    let mut first = envelope("pay", &json!({"order": "order-17"}), "turn-1");
     first.payload.idempotency_key = Some("order-17".to_owned());
     // The host delivers the same call again after a failure, as transports do.
     for _ in 0..3 {
@@ -265,7 +270,7 @@ async fn payment_timeout(stage: &Stage) -> Outcome<Counts> {
     for _ in 0..2 {
         let result = call(
             &running.stack,
-            envelope("pay", json!({"order": "order-18"}), "turn-2"),
+            envelope("pay", &json!({"order": "order-18"}), "turn-2"),
         )
         .await;
         counts.calls += 1;
@@ -288,11 +293,11 @@ async fn flapping(stage: &Stage) -> Outcome<Counts> {
             let turn = format!("turn-{number}-{turn}");
             let result = call(
                 &running.stack,
-                envelope("pay", json!({"order": order}), &turn),
+                envelope("pay", &json!({"order": order}), &turn),
             )
             .await;
             counts.calls += 1;
-            stage.tell(&result, &format!("pay({order})"));
+            stage.tell(&result, "pay(…)");
             if result.is_success() {
                 break;
             }
@@ -310,11 +315,11 @@ async fn outage(stage: &Stage) -> Outcome<Counts> {
     let mut counts = Counts::default();
     for number in 0..OUTAGE_CALLS {
         let order = format!("order-{number}");
-        let mut asked = envelope("pay", json!({"order": order}), &format!("turn-{number}"));
+        let mut asked = envelope("pay", &json!({"order": order}), &format!("turn-{number}"));
         asked.transport.retry_budget.max_attempts = 2;
         let result = call(&running.stack, asked).await;
         counts.calls += 1;
-        stage.tell(&result, &format!("pay({order})"));
+        stage.tell(&result, "pay(…)");
     }
     counts.wasted = service.requests();
     counts.effects = stage.effects();
@@ -322,12 +327,14 @@ async fn outage(stage: &Stage) -> Outcome<Counts> {
 }
 
 async fn crash(stage: &Stage) -> Outcome<Counts> {
+    // Slow the first time only: there the process dies while it waits.
+    const COMMAND: &str = "echo paid >> ledger; test -e slow || { touch slow; exec sleep 30; }";
     let mut counts = Counts::default();
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("the demo can not find its own program: {error}"))
     })?;
     // The host delivers the call until it gets an answer; its first process dies on the way.
-    let mut child = spawn_call(stage, &program, "echo paid >> ledger; sleep 30")?;
+    let mut child = spawn_call(stage, &program, COMMAND)?;
     counts.calls += 1;
     let begun = Instant::now();
     while stage.effects() == 0 && begun.elapsed() < CRASH_WAIT_MAX {
@@ -336,11 +343,10 @@ async fn crash(stage: &Stage) -> Outcome<Counts> {
     // SIGKILL: no drop, no handler, nothing written.
     let _ = child.kill();
     let _ = child.wait();
-    report::line(
-        stage.narrate,
-        "exec(echo paid >> ledger): killed with -9 in the middle",
-    );
-    let answered = spawn_call(stage, &program, "echo paid >> ledger; sleep 30 &")?
+    stage
+        .narrator
+        .line("exec(echo paid >> ledger): killed with -9 in the middle");
+    let answered = spawn_call(stage, &program, COMMAND)?
         .wait_with_output()
         .map_err(|error| Failure::failed(error.to_string()))?;
     counts.calls += 1;

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) enum Temper {
     /// Books it, and answers later than anybody waits.
     BooksThenStalls(Duration),
-    /// Turns away two of three, then books one.
+    /// Turns away every fourth.
     Flaps,
     /// Turns everything away, slowly.
     Down(Duration),
@@ -88,11 +88,13 @@ impl Shared {
                 std::thread::sleep(stall);
                 answer(stream, "200 OK", "booked")
             }
-            Temper::Flaps if number % 3 == 2 => {
+            Temper::Flaps if number.is_multiple_of(4) => {
+                answer(stream, "503 Service Unavailable", "busy")
+            }
+            Temper::Flaps => {
                 self.book(&order)?;
                 answer(stream, "200 OK", "booked")
             }
-            Temper::Flaps => answer(stream, "503 Service Unavailable", "busy"),
             Temper::Down(delay) => {
                 std::thread::sleep(delay);
                 answer(stream, "503 Service Unavailable", "down")
