@@ -7,6 +7,7 @@ use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
 use holdfast_toolbox::permit::PermissionConfig;
+use holdfast_toolbox::tools::base_tools;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +115,12 @@ impl Config {
                 format!("guard.{}", problem.field),
                 problem.reason,
             ));
+        }
+        // Some settings only make sense together with the tool they are for.
+        for tool in base_tools() {
+            if let Err(found) = self.reliability.policy_for(&*tool) {
+                problems.extend(found.into_iter().filter(|new| !problems.contains(new)).collect::<Vec<_>>());
+            }
         }
         let hooks = [
             ("admit", &self.hooks.admit),
