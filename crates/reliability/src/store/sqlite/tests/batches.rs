@@ -206,6 +206,35 @@ async fn one_that_finds_no_room_does_not_fail_its_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_loses_the_whole_transaction_does_not_fail_its_batch() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let gate = Gate::close(&store);
+    let held_up = tokio::spawn({
+        let store = store.clone();
+        async move { granted(&store, 0, "first").await }
+    });
+    gate.wait_until_reached();
+    let tasks = queued(&store, vec![wish(1, "good-1"), wish(2, "good-2")]).await;
+    // As SQLite does by itself when it runs out of space or memory in the middle of a statement.
+    let loses_all = store.write(Durability::Synced, |step| -> Result<(), StepError> {
+        step.conn.execute_batch("ROLLBACK")?;
+        Err(StoreError::Full("no space".to_owned()).into())
+    });
+    let (loses_all, ()) = tokio::join!(loses_all, async { drop(gate) });
+    assert_eq!(loses_all, Err(StoreError::Full("no space".to_owned())));
+    for (owner, claim) in tasks.join_all().await {
+        assert!(
+            matches!(claim, Ok(Claim::Granted { .. })),
+            "{owner}: {claim:?}"
+        );
+    }
+    held_up.await.unwrap();
+    assert_eq!(store.size().await.unwrap().records, 3);
+    assert_eq!(store.shared.locks.held_count(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_do_not_wait_for_the_writer() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
