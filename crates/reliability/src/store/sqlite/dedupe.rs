@@ -8,7 +8,8 @@ use holdfast_contract::Lifeline;
 use rusqlite::Connection;
 
 use super::errors::StepResult;
-use super::rows;
+use super::locks::Lock;
+use super::rows::{self, Row};
 use super::waiters;
 use super::writer::{ClosureOp, Durability, Step};
 use super::{Shared, SqliteOptions, SqliteState};
@@ -45,14 +46,31 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        let Some(lifeline) = self.lifeline.take() else {
-            return;
-        };
-        if self.shared.locks.holds(&self.owner) {
+        let committed = self.shared.locks.holds(&self.key, &self.owner);
+        if self.lifeline.is_some() && committed {
             release_detached(&self.shared, self.key, std::mem::take(&mut self.owner));
-        } else {
-            // It was never committed.
-            self.shared.locks.remove(&self.owner, &lifeline);
+        }
+    }
+}
+
+/// A lock on its way into the care of the store, which it reaches only with the commit.
+struct Uncommitted {
+    shared: Arc<Shared>,
+    lock: Option<Lock>,
+}
+
+impl Uncommitted {
+    fn keep(mut self, key: StoredKey, owner: String) {
+        if let Some(lock) = self.lock.take() {
+            self.shared.locks.keep(key, owner, lock);
+        }
+    }
+}
+
+impl Drop for Uncommitted {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            self.shared.locks.give_back(lock);
         }
     }
 }
@@ -63,7 +81,7 @@ enum Answer {
 }
 
 fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> StepResult<Answer> {
-    let existing = rows::find(step.conn, &wish.key)?;
+    let existing = rows::find_row(step.conn, &wish.key)?;
     let same_content = match &wish.content {
         Some(lookup) => rows::find_same_content(step.conn, &lookup.key, &wish.key)?,
         None => None,
@@ -71,10 +89,10 @@ fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> Step
     let decision = transition::claim(
         existing
             .as_ref()
-            .map(|record| (record, holder(shared, record))),
+            .map(|row| (&row.record, holder(shared, row))),
         same_content
             .as_ref()
-            .map(|record| (record, holder(shared, record))),
+            .map(|row| (&row.record, holder(shared, row))),
         wish,
         step.now_ms,
     );
@@ -110,25 +128,36 @@ fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> Step
 }
 
 /// Only the holder of a running call is worth asking the operating system about.
-fn holder(shared: &Shared, record: &DedupeRecord) -> Holder {
-    match record.state {
-        RecordState::Inflight => shared.locks.holder(&record.owner),
+fn holder(shared: &Shared, row: &Row) -> Holder {
+    match row.record.state {
+        RecordState::Inflight => {
+            let record = &row.record;
+            shared
+                .locks
+                .holder(&record.key, &record.owner, row.lock_file.as_deref())
+        }
         _ => Holder::MayLive,
     }
 }
 
 /// Locks before it stores: whoever sees the record must find its holder alive.
 fn grant(shared: &Arc<Shared>, step: &mut Step<'_>, record: &DedupeRecord) -> StepResult<Grant> {
-    let lifeline = shared.locks.acquire(&record.owner)?;
+    let lock = shared.locks.acquire()?;
+    let name = lock.name.clone();
     let grant = Grant {
         shared: shared.clone(),
         key: record.key,
         owner: record.owner.clone(),
-        lifeline: Some(lifeline.clone()),
+        lifeline: Some(lock.lifeline.clone()),
     };
-    put_and_wake(shared, step, record)?;
-    let (shared, owner, key) = (shared.clone(), record.owner.clone(), record.key);
-    step.after_commit(move || shared.locks.keep(owner, key, lifeline));
+    let uncommitted = Uncommitted {
+        shared: shared.clone(),
+        lock: Some(lock),
+    };
+    rows::put(step.conn, record, Some(&name))?;
+    wake_later(shared, step, record.key);
+    let (owner, key) = (record.owner.clone(), record.key);
+    step.after_commit(move || uncommitted.keep(key, owner));
     Ok(grant)
 }
 
@@ -137,7 +166,7 @@ fn put_and_wake(
     step: &mut Step<'_>,
     record: &DedupeRecord,
 ) -> StepResult<()> {
-    rows::put(step.conn, record)?;
+    rows::put(step.conn, record, None)?;
     wake_later(shared, step, record.key);
     Ok(())
 }
@@ -150,7 +179,7 @@ fn wake_later(shared: &Arc<Shared>, step: &mut Step<'_>, key: StoredKey) {
 /// The holder has had its last word, taken or not.
 fn let_go_later(shared: &Arc<Shared>, step: &mut Step<'_>, key: StoredKey, owner: &str) {
     let (shared, owner) = (shared.clone(), owner.to_owned());
-    step.after_commit(move || shared.locks.let_go(&owner, &key));
+    step.after_commit(move || shared.locks.let_go(key, owner));
 }
 
 /// Makes room for one more record: what has expired first, then what ended longest ago.
@@ -266,7 +295,7 @@ impl DedupeStore for SqliteState {
             let existing = rows::find(step.conn, &key)?;
             let decision = transition::renew(existing.as_ref(), &owner, lease_ms, step.now_ms);
             if let Ok(record) = &decision {
-                rows::put(step.conn, record)?;
+                rows::put(step.conn, record, None)?;
             }
             Ok(decision.map(|_| ()))
         })

@@ -1,25 +1,26 @@
 //! Who is still alive, by operating-system locks.
 //!
-//! Every granted claim holds an exclusive `flock` on a file of its own. The lock belongs to the
-//! open file, not to the process: it ends when the last process that has it open is gone, so a
-//! child that inherited it keeps the claim alive. Nothing has to be written or renewed for that,
-//! and the kernel tells the truth even about a process that was killed.
+//! Every granted claim holds an exclusive `flock` on a file of its own, named in its row. The lock
+//! belongs to the open file, not to the process: it ends when the last process that has it open is
+//! gone, so a child that inherited it keeps the claim alive. Nothing has to be written or renewed
+//! for that, and the kernel tells the truth even about a process that was killed.
 //!
-//! The file exists and is locked before the record is visible, and is removed only after the
+//! The file exists and is locked before the record is visible, and is given up only after the
 //! record has ended; so "no file" and "a file nobody has locked" both mean that the holder is gone.
+//!
+//! Files are used again by the process that made them: creating one for every claim makes the sync
+//! of the claims several times dearer, since the file system has to write its journal as well.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::Lifeline;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::connection::create_private_dir;
 use super::errors::Place;
@@ -29,26 +30,31 @@ use crate::store::{StoreError, StoreResult};
 
 /// The directory of the lock files, below the state directory.
 const LOCKS_DIR: &str = "locks";
-/// Longest owner token, well below what a file name may have.
-const OWNER_BYTES_MAX: usize = 128;
-/// Tries for a lock that a sweep may be looking at.
+/// Files kept for the next claims. Each is an open file; more are removed when they get free.
+const SPARE_LOCKS_MAX: usize = 256;
+/// Tries for a file that a sweep may be looking at.
 const LOCK_TRIES_MAX: u32 = 20;
-/// Between two tries.
-const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-struct Held {
-    key: StoredKey,
-    lifeline: Lifeline,
+/// A locked file.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// Its name, for the row.
+    pub(super) name: String,
+    /// The open file.
+    pub(super) lifeline: Lifeline,
 }
 
 /// The lock files of one state directory, and those that this process holds.
 pub(super) struct Locks {
     place: Place,
     dir: PathBuf,
-    /// By owner. Kept here because a caller may drop its own copy while the call still runs.
-    held: Mutex<HashMap<String, Held>>,
-    /// Of claims that have ended; removed when the answers are out.
-    let_go: Mutex<Vec<(String, Lifeline)>>,
+    made: AtomicU64,
+    /// By claim. Kept here because a caller may drop its own copy while the call still runs.
+    held: Mutex<HashMap<(StoredKey, String), Lock>>,
+    /// Of claims that have ended; given up when the answers are out.
+    let_go: Mutex<Vec<Lock>>,
+    /// Locked and free for the next claim.
+    spare: Mutex<Vec<Lock>>,
 }
 
 impl Locks {
@@ -58,83 +64,115 @@ impl Locks {
         Ok(Self {
             place: place.clone(),
             dir,
+            made: AtomicU64::new(0),
             held: Mutex::default(),
             let_go: Mutex::default(),
+            spare: Mutex::default(),
         })
     }
 
-    /// Creates and locks the file of a claim that is about to be granted.
-    pub(super) fn acquire(&self, owner: &str) -> StoreResult<Lifeline> {
-        let path = self.path_of(owner)?;
-        let io = |error: &io::Error| self.place.explain_io("lock", &path, error);
-        for _ in 0..LOCK_TRIES_MAX {
-            let file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path)
-                .map_err(|error| io(&error))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // A sweep may have removed the file between its creation and the lock.
-                Ok(()) if is_at(&file, &path) => return Ok(Lifeline::new(file)),
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => sleep(LOCK_RETRY),
-                Err(error) => return Err(io(&error.into())),
+    /// A locked file for a claim that is about to be granted.
+    pub(super) fn acquire(&self) -> StoreResult<Lock> {
+        while let Some(spare) = { self.spare.lock().pop() } {
+            // Somebody may have tidied up by hand.
+            if is_at(spare.lifeline.file(), &self.dir.join(&spare.name)) {
+                return Ok(spare);
             }
         }
-        Err(StoreError::Unavailable(format!(
-            "the owner token {owner} is already in use ({})",
-            path.display()
-        )))
+        let mut tries = 0;
+        loop {
+            // The number makes it ours in this process; a name that another process with the same
+            // id has taken (in another container, or before a restart) is passed over.
+            let number = self.made.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}", std::process::id());
+            let path = self.dir.join(&name);
+            let created = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path);
+            match created {
+                Ok(file) => {
+                    // A sweep may have found the file between its creation and the lock.
+                    if lock(&file) && is_at(&file, &path) {
+                        let lifeline = Lifeline::new(file);
+                        return Ok(Lock { name, lifeline });
+                    }
+                    tries += 1;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(self.place.explain_io("create", &path, &error)),
+            }
+            if tries == LOCK_TRIES_MAX {
+                return Err(StoreError::Unavailable(format!(
+                    "could not lock a file in {}: choose a state directory on a local disk",
+                    self.dir.display()
+                )));
+            }
+        }
     }
 
     /// Takes care of a lock until its claim ends.
-    pub(super) fn keep(&self, owner: String, key: StoredKey, lifeline: Lifeline) {
-        self.held.lock().insert(owner, Held { key, lifeline });
+    pub(super) fn keep(&self, key: StoredKey, owner: String, lock: Lock) {
+        self.held.lock().insert((key, owner), lock);
     }
 
     /// Whether the claim is one that this process has been granted and has not ended.
-    pub(super) fn holds(&self, owner: &str) -> bool {
-        self.held.lock().contains_key(owner)
+    pub(super) fn holds(&self, key: &StoredKey, owner: &str) -> bool {
+        self.held.lock().contains_key(&(*key, owner.to_owned()))
     }
 
     /// The claim has ended: its lock is no longer needed.
-    pub(super) fn let_go(&self, owner: &str, key: &StoredKey) {
-        let mut held = self.held.lock();
-        if held.get(owner).is_some_and(|held| held.key == *key)
-            && let Some(ended) = held.remove(owner)
-        {
-            self.let_go.lock().push((owner.to_owned(), ended.lifeline));
+    pub(super) fn let_go(&self, key: StoredKey, owner: String) {
+        let ended = self.held.lock().remove(&(key, owner));
+        if let Some(lock) = ended {
+            self.give_back(lock);
         }
     }
 
-    /// Removes the files of claims that have ended.
-    pub(super) fn remove_let_go(&self) {
+    /// Takes a lock back that no visible record names.
+    pub(super) fn give_back(&self, lock: Lock) {
+        self.let_go.lock().push(lock);
+    }
+
+    /// Makes the files of claims that have ended ready for the next ones.
+    pub(super) fn recycle(&self) {
         let ended = std::mem::take(&mut *self.let_go.lock());
-        for (owner, lifeline) in ended {
-            self.remove(&owner, &lifeline);
-        }
-    }
-
-    /// Removes the file of a lock that is still held: nobody else can have put another in its place.
-    pub(super) fn remove(&self, owner: &str, _still_locked: &Lifeline) {
-        if let Ok(path) = self.path_of(owner) {
-            // A file that stays is a stale one, which the next sweep removes.
-            let _ = std::fs::remove_file(path);
+        for ended in ended {
+            let path = self.dir.join(&ended.name);
+            if self.spare.lock().len() >= SPARE_LOCKS_MAX {
+                // Still locked, so nobody can have put another in its place. A file that stays is
+                // a stale one, which the next sweep removes.
+                let _ = std::fs::remove_file(path);
+                continue;
+            }
+            // A child of the ended call may live on with the old open file; the next claim gets a
+            // new one, so that this child does not keep it alive.
+            let freed = flock(ended.lifeline.file(), FlockOperation::Unlock).is_ok();
+            let reopened = OpenOptions::new().write(true).open(&path);
+            if let (true, Ok(file)) = (freed, reopened)
+                && lock(&file)
+                && is_at(&file, &path)
+            {
+                let lifeline = Lifeline::new(file);
+                self.spare.lock().push(Lock {
+                    name: ended.name,
+                    lifeline,
+                });
+            }
         }
     }
 
     /// Whether the holder of a claim is known to be gone.
-    pub(super) fn holder(&self, owner: &str) -> Holder {
-        if self.holds(owner) {
-            return Holder::MayLive;
-        }
-        // A token that can not be a file name was not written by this store: nothing is known.
-        let Ok(path) = self.path_of(owner) else {
+    pub(super) fn holder(&self, key: &StoredKey, owner: &str, lock_file: Option<&str>) -> Holder {
+        // A row without a file was not written by this store: nothing is known.
+        let Some(name) = lock_file else {
             return Holder::MayLive;
         };
-        match File::open(&path) {
+        if self.holds(key, owner) {
+            return Holder::MayLive;
+        }
+        match File::open(self.dir.join(name)) {
             // Shared, so that two who ask at once do not take each other for the holder.
             Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => Holder::Dead,
@@ -158,31 +196,32 @@ impl Locks {
             };
             // Exclusive, and checked again under the lock: of two sweeps only one may remove the
             // name, or the second could remove a file that was created after the first.
-            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-                && is_at(&file, &path)
-                && std::fs::remove_file(&path).is_ok()
-            {
+            if lock(&file) && is_at(&file, &path) && std::fs::remove_file(&path).is_ok() {
                 removed += 1;
             }
         }
         Ok(removed)
     }
 
-    fn path_of(&self, owner: &str) -> StoreResult<PathBuf> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        let safe = !owner.is_empty()
-            && owner.len() <= OWNER_BYTES_MAX
-            && !owner.starts_with('.')
-            && owner.bytes().all(allowed);
-        if safe {
-            Ok(self.dir.join(owner))
-        } else {
-            Err(StoreError::Unavailable(format!(
-                "the owner token {owner:?} can not be a file name: use up to {OWNER_BYTES_MAX} \
-                 letters, digits, '-', '_' and '.', not starting with '.'"
-            )))
+    /// How many claims this process holds.
+    #[cfg(test)]
+    pub(super) fn held_count(&self) -> usize {
+        self.held.lock().len()
+    }
+}
+
+/// A store that ends well leaves no files behind. Those of running calls stay, for all to see that
+/// nobody holds them any more.
+impl Drop for Locks {
+    fn drop(&mut self) {
+        for spare in self.spare.get_mut().drain(..) {
+            let _ = std::fs::remove_file(self.dir.join(&spare.name));
         }
     }
+}
+
+fn lock(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// Whether the open file is the one under that name.

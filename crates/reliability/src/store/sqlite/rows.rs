@@ -1,7 +1,7 @@
 //! Records as rows.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Params, Statement, params, params_from_iter};
 use serde::Deserialize;
 
 use super::errors::{StepError, StepResult};
@@ -17,6 +17,13 @@ pub(super) struct Glance {
     pub(super) in_flight: bool,
     pub(super) version: u64,
     pub(super) owner: String,
+    pub(super) lock_file: Option<String>,
+}
+
+/// A record, and the file that its holder has locked while it runs.
+pub(super) struct Row {
+    pub(super) record: DedupeRecord,
+    pub(super) lock_file: Option<String>,
 }
 
 /// A number as `SQLite` can hold it. Cut at the far end, where it only means "never".
@@ -29,11 +36,13 @@ fn from_sql_int(number: i64) -> u64 {
 }
 
 pub(super) fn find(conn: &Connection, key: &StoredKey) -> StepResult<Option<DedupeRecord>> {
-    let body = conn
-        .prepare_cached("SELECT body FROM records WHERE key = ?1")?
-        .query_row([key.as_bytes()], |row| row.get::<_, String>(0))
-        .optional()?;
-    body.as_deref().map(parse).transpose()
+    Ok(find_row(conn, key)?.map(|row| row.record))
+}
+
+pub(super) fn find_row(conn: &Connection, key: &StoredKey) -> StepResult<Option<Row>> {
+    let mut statement =
+        conn.prepare_cached("SELECT body, lock_file FROM records WHERE key = ?1")?;
+    read_row(&mut statement, [key.as_bytes()])
 }
 
 /// The newest record with this content under another key. Failed and cancelled ones never answer
@@ -42,35 +51,47 @@ pub(super) fn find_same_content(
     conn: &Connection,
     content: &StoredKey,
     other_than: &StoredKey,
-) -> StepResult<Option<DedupeRecord>> {
-    let body = conn
-        .prepare_cached(
-            "SELECT body FROM records
-             WHERE content_key = ?1 AND key <> ?2 AND state IN ('inflight', 'done', 'unknown')
-             ORDER BY updated_at_ms DESC LIMIT 1",
-        )?
-        .query_row([content.as_bytes(), other_than.as_bytes()], |row| {
-            row.get::<_, String>(0)
-        })
-        .optional()?;
-    body.as_deref().map(parse).transpose()
+) -> StepResult<Option<Row>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT body, lock_file FROM records
+         WHERE content_key = ?1 AND key <> ?2 AND state IN ('inflight', 'done', 'unknown')
+         ORDER BY updated_at_ms DESC LIMIT 1",
+    )?;
+    read_row(&mut statement, [content.as_bytes(), other_than.as_bytes()])
+}
+
+fn read_row(statement: &mut Statement<'_>, keys: impl Params) -> StepResult<Option<Row>> {
+    let mut rows = statement.query(keys)?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(Some(Row {
+        record: parse(body)?,
+        lock_file: row.get(1)?,
+    }))
 }
 
 pub(super) fn glance(conn: &Connection, key: &StoredKey) -> StepResult<Option<Glance>> {
     Ok(conn
-        .prepare_cached("SELECT state, version, owner FROM records WHERE key = ?1")?
+        .prepare_cached("SELECT state, version, owner, lock_file FROM records WHERE key = ?1")?
         .query_row([key.as_bytes()], |row| {
             Ok(Glance {
                 in_flight: row.get_ref(0)?.as_str()? == RecordState::Inflight.as_str(),
                 version: from_sql_int(row.get(1)?),
                 owner: row.get(2)?,
+                lock_file: row.get(3)?,
             })
         })
         .optional()?)
 }
 
-/// Stores a record in the place of what was there.
-pub(super) fn put(conn: &Connection, record: &DedupeRecord) -> StepResult<()> {
+/// Stores a record in the place of what was there. Without a lock file the row keeps the one it has.
+pub(super) fn put(
+    conn: &Connection,
+    record: &DedupeRecord,
+    lock_file: Option<&str>,
+) -> StepResult<()> {
     let body = serde_json::to_string(record).map_err(|error| {
         StoreError::Unavailable(format!(
             "the record {} can not be written: {error}",
@@ -79,14 +100,15 @@ pub(super) fn put(conn: &Connection, record: &DedupeRecord) -> StepResult<()> {
     })?;
     conn.prepare_cached(
         "INSERT INTO records (key, state, updated_at_ms, expires_at_ms, lock_until_ms, version,
-             owner, session_key, tool, content_key, bytes, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             owner, session_key, tool, content_key, bytes, body, lock_file)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
          ON CONFLICT (key) DO UPDATE SET
              state = excluded.state, updated_at_ms = excluded.updated_at_ms,
              expires_at_ms = excluded.expires_at_ms, lock_until_ms = excluded.lock_until_ms,
              version = excluded.version, owner = excluded.owner,
              session_key = excluded.session_key, tool = excluded.tool,
-             content_key = excluded.content_key, bytes = excluded.bytes, body = excluded.body",
+             content_key = excluded.content_key, bytes = excluded.bytes, body = excluded.body,
+             lock_file = coalesce(excluded.lock_file, lock_file)",
     )?
     .execute(params![
         record.key.as_bytes(),
@@ -101,6 +123,7 @@ pub(super) fn put(conn: &Connection, record: &DedupeRecord) -> StepResult<()> {
         record.content_key.as_ref().map(StoredKey::as_bytes),
         sql_int((body.len() + ROW_OVERHEAD_BYTES) as u64),
         body,
+        lock_file,
     ])?;
     Ok(())
 }

@@ -26,6 +26,7 @@ const VERSION_1: &str = "
         session_key TEXT NOT NULL,
         tool TEXT NOT NULL,
         content_key BLOB,
+        lock_file TEXT,
         bytes INTEGER NOT NULL,
         body TEXT NOT NULL
     ) STRICT;

@@ -225,8 +225,12 @@ fn data_version(conn: &Connection) -> StepResult<i64> {
 
 fn look(shared: &Shared, conn: &Connection, key: &StoredKey) -> StepResult<()> {
     let glance = rows::glance(conn, key)?;
-    let running = glance
-        .filter(|glance| glance.in_flight && shared.locks.holder(&glance.owner) == Holder::MayLive);
+    let running = glance.filter(|glance| {
+        let holder = shared
+            .locks
+            .holder(key, &glance.owner, glance.lock_file.as_deref());
+        glance.in_flight && holder == Holder::MayLive
+    });
     let now_ms = shared.clock.now_ms();
     shared.waiters.wake_where(key, |waiter| {
         running.as_ref().is_none_or(|glance| {

@@ -220,7 +220,7 @@ impl Writer {
                 }
             }
         }
-        self.shared.locks.remove_let_go();
+        self.shared.locks.recycle();
     }
 
     fn transact(&mut self, ops: &mut [Box<dyn Op>]) -> Result<(), Undone> {

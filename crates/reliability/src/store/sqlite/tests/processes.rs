@@ -218,9 +218,9 @@ async fn a_killed_holder_is_noticed_at_once() {
         claim(&store, safe(wish(2, "b"))).await,
         Claim::Granted { .. }
     ));
-    assert_eq!(lock_files(dir.path()), ["b", "safe", "unsafe"]);
+    assert_eq!(lock_files(dir.path()).len(), 3);
     assert_eq!(store.sweep().await, Ok(0));
-    assert_eq!(lock_files(dir.path()), ["b"]);
+    assert_eq!(lock_files(dir.path()).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
