@@ -119,7 +119,12 @@ impl Config {
         // Some settings only make sense together with the tool they are for.
         for tool in base_tools() {
             if let Err(found) = self.reliability.policy_for(&*tool) {
-                problems.extend(found.into_iter().filter(|new| !problems.contains(new)).collect::<Vec<_>>());
+                problems.extend(
+                    found
+                        .into_iter()
+                        .filter(|new| !problems.contains(new))
+                        .collect::<Vec<_>>(),
+                );
             }
         }
         let hooks = [

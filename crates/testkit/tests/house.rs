@@ -10,8 +10,18 @@ use serde_json::Value;
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("holdfast-contract", &[]),
     ("holdfast-reliability", &["holdfast-contract"]),
-    ("holdfast-toolbox", &["holdfast-contract", "holdfast-reliability"]),
-    ("holdfast", &["holdfast-contract", "holdfast-reliability", "holdfast-toolbox"]),
+    (
+        "holdfast-toolbox",
+        &["holdfast-contract", "holdfast-reliability"],
+    ),
+    (
+        "holdfast",
+        &[
+            "holdfast-contract",
+            "holdfast-reliability",
+            "holdfast-toolbox",
+        ],
+    ),
     ("holdfast-testkit", &["holdfast-contract"]),
 ];
 
@@ -80,7 +90,10 @@ fn foreign_crates_are_known_in_one_room_only() {
     for (name, found) in dependencies() {
         for (dependency, ships) in found {
             if let Some((_, owner)) = KNOWN_TO.iter().find(|(known, _)| *known == dependency) {
-                assert!(!ships || *owner == name, "{name} must not know {dependency}");
+                assert!(
+                    !ships || *owner == name,
+                    "{name} must not know {dependency}"
+                );
             }
         }
     }
@@ -90,12 +103,19 @@ fn foreign_crates_are_known_in_one_room_only() {
 fn source_files_are_short_enough_to_find_ones_way() {
     let mut long = Vec::new();
     for file in source_files(&root().join("crates")) {
-        let lines = std::fs::read_to_string(&file).expect("a source file").lines().count();
+        let lines = std::fs::read_to_string(&file)
+            .expect("a source file")
+            .lines()
+            .count();
         if lines > SOURCE_LINES_MAX {
             long.push(format!("{} has {lines} lines", file.display()));
         }
     }
-    assert!(long.is_empty(), "over {SOURCE_LINES_MAX} lines:\n{}", long.join("\n"));
+    assert!(
+        long.is_empty(),
+        "over {SOURCE_LINES_MAX} lines:\n{}",
+        long.join("\n")
+    );
 }
 
 fn source_files(dir: &Path) -> Vec<PathBuf> {

@@ -1,0 +1,157 @@
+//! Reading envelopes.
+
+use serde_json::json;
+
+use super::*;
+
+fn valid() -> Value {
+    json!({
+        "contractVersion": "1.1", "requestId": "r1", "toolName": "read",
+        "toolNamespace": "holdfast.tools",
+        "target": {"sessionKey": "s", "actorId": "a"},
+        "payload": {"version": "1.0", "params": {"path": "x"}},
+        "transport": {"dedupeMode": "enforced",
+                      "retryBudget": {"maxAttempts": 4, "maxElapsedMs": 30000}},
+        "control": {}, "trace": {}
+    })
+}
+
+fn set(pointer: &str, new: Value) -> Value {
+    let mut value = valid();
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    let object = value.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+    object.insert(field.to_owned(), new);
+    value
+}
+
+#[test]
+fn a_valid_envelope_survives_a_round_trip() {
+    let envelope = ToolCallEnvelope::from_value(valid()).unwrap();
+    let again = ToolCallEnvelope::from_value(serde_json::to_value(&envelope).unwrap()).unwrap();
+    assert_eq!(envelope, again);
+}
+
+#[test]
+fn every_required_field_is_named_when_it_is_missing() {
+    for pointer in [
+        "/contractVersion",
+        "/requestId",
+        "/toolName",
+        "/toolNamespace",
+        "/target",
+        "/target/sessionKey",
+        "/target/actorId",
+        "/payload",
+        "/payload/version",
+        "/payload/params",
+        "/transport",
+        "/transport/dedupeMode",
+        "/transport/retryBudget",
+        "/transport/retryBudget/maxAttempts",
+        "/transport/retryBudget/maxElapsedMs",
+    ] {
+        let mut value = valid();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        value
+            .pointer_mut(parent)
+            .unwrap()
+            .as_object_mut()
+            .unwrap()
+            .remove(field);
+        let error = ToolCallEnvelope::from_value(value).unwrap_err();
+        assert_eq!(error.field, pointer[1..].replace('/', "."), "{error}");
+        assert_eq!(error.reason, "is required");
+    }
+}
+
+#[test]
+fn every_wrong_value_is_named() {
+    for (pointer, value, field) in [
+        ("/contractVersion", json!("1.0"), "contractVersion"),
+        ("/contractVersion", json!(1.1), "contractVersion"),
+        ("/toolName", json!(7), "toolName"),
+        ("/toolName", json!("  "), "toolName"),
+        ("/toolName", json!("x".repeat(513)), "toolName"),
+        ("/requestId", json!("a\u{0}b"), "requestId"),
+        ("/target", json!([]), "target"),
+        ("/payload/version", json!("2.0"), "payload.version"),
+        ("/payload/params", json!([1]), "payload.params"),
+        ("/payload/params", json!("{}"), "payload.params"),
+        (
+            "/payload/idempotencyKey",
+            json!(""),
+            "payload.idempotencyKey",
+        ),
+        (
+            "/payload/callHints",
+            json!({"timeoutMs": -1}),
+            "payload.callHints.timeoutMs",
+        ),
+        (
+            "/payload/callHints",
+            json!({"timeoutMs": 0}),
+            "payload.callHints.timeoutMs",
+        ),
+        (
+            "/payload/callHints",
+            json!({"safetyCritical": 1}),
+            "payload.callHints.safetyCritical",
+        ),
+        (
+            "/payload/toolStep",
+            json!({"iteration": 1}),
+            "payload.toolStep.index",
+        ),
+        ("/transport/dedupeMode", json!("on"), "transport.dedupeMode"),
+        (
+            "/transport/circuitBreakerHint",
+            json!("x"),
+            "transport.circuitBreakerHint",
+        ),
+        (
+            "/transport/retryBudget/maxAttempts",
+            json!(0),
+            "transport.retryBudget.maxAttempts",
+        ),
+        (
+            "/transport/retryBudget/maxAttempts",
+            json!(1.5),
+            "transport.retryBudget.maxAttempts",
+        ),
+        ("/control/requestTags", json!([1]), "control.requestTags"),
+        (
+            "/control/deadlineAtMs",
+            json!("soon"),
+            "control.deadlineAtMs",
+        ),
+        ("/trace/baggage", json!({"a": 1}), "trace.baggage"),
+    ] {
+        let error = ToolCallEnvelope::from_value(set(pointer, value.clone())).unwrap_err();
+        assert_eq!(error.field, field, "{value}: {error}");
+    }
+}
+
+#[test]
+fn null_arguments_are_no_arguments() {
+    let envelope = ToolCallEnvelope::from_value(set("/payload/params", Value::Null)).unwrap();
+    assert_eq!(envelope.payload.params, json!({}));
+}
+
+#[test]
+fn enabled_is_read_as_enforced() {
+    let envelope =
+        ToolCallEnvelope::from_value(set("/transport/dedupeMode", json!("enabled"))).unwrap();
+    assert_eq!(envelope.transport.dedupe_mode, DedupeMode::Enforced);
+}
+
+#[test]
+fn unknown_fields_are_ignored() {
+    assert!(ToolCallEnvelope::from_value(set("/future", json!({"x": 1}))).is_ok());
+}
+
+#[test]
+fn what_could_be_read_is_kept_for_the_answer() {
+    let error = ToolCallEnvelope::from_value(set("/target", json!(1))).unwrap_err();
+    assert_eq!(error.request_id.as_deref(), Some("r1"));
+    assert_eq!(error.tool_name.as_deref(), Some("read"));
+}
