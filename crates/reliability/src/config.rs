@@ -12,7 +12,9 @@ use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
 use crate::policy::{ContentWindows, DeriveKeys, Keep, Mode, OnKeyConflict, Switches, ToolPolicy};
 use crate::policy_check::InvalidPolicy;
-use crate::retry::{RetryBudgetOverrides, RetryOverrides, RetryPolicy};
+use crate::retry::{
+    RetryBudget, RetryBudgetOverrides, RetryBudgetPolicy, RetryOverrides, RetryPolicy,
+};
 
 /// The default of `payloadBytesMax`: a larger output is not recorded.
 pub const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -264,7 +266,7 @@ impl ReliabilityConfig {
         if let Err(invalid) = BreakerPolicy::standard().with(&self.breaker) {
             problems.extend(ConfigProblem::from_policy("reliability.breaker", &invalid));
         }
-        if let Err(invalid) = crate::retry::RetryBudgetPolicy::standard().with(&self.retry_budget) {
+        if let Err(invalid) = RetryBudgetPolicy::standard().with(&self.retry_budget) {
             problems.extend(ConfigProblem::from_policy(
                 "reliability.retryBudget",
                 &invalid,
@@ -309,6 +311,12 @@ impl ReliabilityConfig {
         switches.set_enabled(self.enabled);
         switches.set_open_mode(self.open_mode);
         switches.set_derive_keys(self.derive_idempotency);
+    }
+
+    /// The retry budget that all calls share.
+    pub fn retry_budget(&self) -> Result<RetryBudget, Vec<ConfigProblem>> {
+        let policy = RetryBudgetPolicy::standard().with(&self.retry_budget);
+        checked("reliability.retryBudget", policy).map(RetryBudget::new)
     }
 
     /// The policy of a tool.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
 
 use crate::observe::{Event, Observer, Observers};
 use crate::policy::Switches;
-use crate::retry::RetryBudget;
 
 /// Time, randomness, switches and observers of one stack.
 pub struct Runtime {
@@ -16,8 +16,8 @@ pub struct Runtime {
     pub entropy: Arc<dyn Entropy>,
     /// What can be switched at run time.
     pub switches: Switches,
-    /// The retry budget of this process.
-    pub retry_budget: RetryBudget,
+    /// Takes secrets out of the errors that leave.
+    pub redactor: Redactor,
     observers: Observers,
 }
 
@@ -28,7 +28,7 @@ impl Runtime {
             clock,
             entropy,
             switches: Switches::default(),
-            retry_budget: RetryBudget::default(),
+            redactor: Redactor::default(),
             observers,
         }
     }

@@ -44,7 +44,7 @@ impl<S: Service> Service for Deadline<S> {
 }
 
 fn passed(call: &Call) -> Failure {
-    if call.started.is_set() && repeat_safety(call) == RepeatSafety::Unsafe {
+    if call.started.may_have_effect() && repeat_safety(call) == RepeatSafety::Unsafe {
         let mut failure = Failure::before_start(
             ErrorCode::OutcomeUnknown,
             "the caller's deadline passed while the tool was running, so the effect may have happened",

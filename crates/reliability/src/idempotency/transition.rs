@@ -175,6 +175,13 @@ fn claim_existing(
         {
             grant(wish, Some(record), now_ms)
         }
+        // Two flags say so: the caller vouches for the repeat, and asks for it.
+        RecordState::Unknown
+            if wish.repeat == RepeatSafety::Safe
+                && wish.on_retriable_failure == OnRetriableFailure::RunAgain =>
+        {
+            grant(wish, Some(record), now_ms)
+        }
         RecordState::Done | RecordState::Failed | RecordState::Unknown => ended(record),
     }
 }
@@ -279,6 +286,8 @@ fn turned_unknown(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> De
 pub enum Ending {
     /// It worked.
     Done(ResultOutput),
+    /// It worked, and its output is too large to be kept.
+    DoneWithoutOutput,
     /// It failed and left no effect that matters.
     Failed(RecordError),
     /// The caller went away before anything ran.
@@ -342,6 +351,7 @@ pub fn finalise(
             Some(output.clone()),
             None,
         ),
+        Ending::DoneWithoutOutput => (RecordState::Done, lifetimes.done_ms, None, None),
         Ending::Failed(error) => (
             RecordState::Failed,
             lifetimes.failed_ms,
