@@ -12,7 +12,7 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -225,11 +225,13 @@ impl Ask {
         self
     }
 
-    /// The same call asked again by a caller: a new request, everything else alike.
+    /// The same call asked again, in another turn: a new request, everything else alike.
     pub(crate) fn again(&self) -> Self {
-        let fresh = ask("");
-        self.clone()
-            .with(|envelope| envelope.request_id = fresh.0.request_id)
+        let fresh = ask("").0;
+        self.clone().with(|envelope| {
+            envelope.request_id = fresh.request_id;
+            envelope.target.turn_id = fresh.target.turn_id;
+        })
     }
 
     pub(crate) fn params(self, params: Value) -> Self {
@@ -325,6 +327,8 @@ pub(crate) struct Custom {
     pub(crate) tier: PermissionTier,
     pub(crate) schema: Value,
     pub(crate) run: Box<Run>,
+    /// Set, it succeeds instead of running.
+    pub(crate) works: AtomicBool,
     pub(crate) reconciled: Mutex<Reconciled>,
     /// The keys under which it was asked to reconcile.
     pub(crate) asked: Mutex<Vec<Option<String>>>,
@@ -343,6 +347,7 @@ impl Custom {
             tier: PermissionTier::ReadOnly,
             schema: json!({"type": "object"}),
             run: Box::new(run),
+            works: AtomicBool::new(false),
             reconciled: Mutex::new(Reconciled::CanNotTell),
             asked: Mutex::default(),
             executions: AtomicU64::new(0),
@@ -378,6 +383,9 @@ impl Tool for Custom {
 
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         self.executions.fetch_add(1, Ordering::SeqCst);
+        if self.works.load(Ordering::SeqCst) {
+            return Ok(ToolResult::new(json!("works"), ""));
+        }
         (self.run)(params, ctx)
     }
 
