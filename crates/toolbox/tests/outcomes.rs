@@ -1,5 +1,12 @@
 //! What becomes of a call, in every case: status, code, record, and what a duplicate gets.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
 #[path = "outcomes/cancelled.rs"]
 mod cancelled;
 #[path = "common/stack.rs"]

@@ -2,6 +2,13 @@
 //!
 //! Every test also holds its row's non-regression column. Time is tokio's, paused.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
 #[path = "tr/breaker.rs"]
 mod breaker;
 #[path = "common/stack.rs"]

@@ -405,13 +405,16 @@ pub(super) fn cache_hit(record: &DedupeRecord, matched_on: CacheMatch, now_ms: u
     }
 }
 
-/// Whether the record was made by this very request, delivered again by a transport.
+/// Whether the record was made by this very call, delivered again by a transport or a resumed run.
+///
+/// A `toolCallId` does not say so: servers reuse them, and a model that loops would be taken for a
+/// transport that repeats itself.
 fn is_same_delivery(call: &Call, record: &DedupeRecord) -> bool {
+    let unnamed = call.envelope.payload.idempotency_key.is_none() && call.hook_key.is_none();
     record.request.request_id == call.envelope.request_id
-        // Under another key, as that of an echo, a tool call's id says nothing: servers reuse it.
-        || (call.stored_key == Some(record.key)
-            && record.request.tool_call_id.is_some()
-            && record.request.tool_call_id == call.envelope.tool_call_id)
+        || (unnamed
+            && call.envelope.payload.tool_step.is_some()
+            && call.stored_key == Some(record.key))
 }
 
 fn keep_of(call: &Call) -> Keep {

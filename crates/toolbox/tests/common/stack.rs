@@ -1,16 +1,6 @@
 //! What the acceptance tests of the whole stack share.
 
-#![expect(
-    clippy::allow_attributes,
-    reason = "an expectation would fail in the binary that uses everything"
-)]
 #![allow(dead_code, reason = "every test binary uses another part of it")]
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper that fails is a test that fails"
-)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -206,7 +206,7 @@ async fn who_waits_gives_up_at_a_deadline_of_its_own() {
     assert_eq!((tool.executions(), harness.record().await), (1, DONE));
 
     // Without a deadline nobody waits for ever either.
-    let tool = mutating([Reaction::SucceedAfter(Duration::from_secs(3_000))]);
+    let tool = mutating([Reaction::SucceedAfter(Duration::from_mins(50))]);
     let settings = json!({"tools": {"tool": {"timeoutMs": 3_600_000}}});
     let harness = Build::new(&tool).reliability(settings).stack();
     let call = ask("tool").key("k");

@@ -87,33 +87,32 @@ async fn other_external_tools_have_no_echo_but_their_unknown_calls_answer() {
 #[tokio::test(start_paused = true)]
 async fn ordinary_work_is_never_taken_for_an_echo() {
     // By their names, whatever effect they declare; by being repeatable; by staying inside.
-    let tools = [
-        ScriptedTool::mutating("exec", [Reaction::Succeed]),
-        ScriptedTool::mutating("write", [Reaction::Succeed]),
-        ScriptedTool::mutating("edit", [Reaction::Succeed]),
-        ScriptedTool::mutating("read", [Reaction::Succeed]),
-        ScriptedTool::new("put", Effect::External, true, [Reaction::Succeed]),
-        ScriptedTool::new("save", Effect::Workspace, false, [Reaction::Succeed]),
-        ScriptedTool::read_only("look", [Reaction::Succeed]),
+    let kinds = [
+        ("exec", Effect::External, false),
+        ("write", Effect::External, false),
+        ("edit", Effect::External, false),
+        ("read", Effect::External, false),
+        ("put", Effect::External, true),
+        ("save", Effect::Workspace, false),
+        ("look", Effect::None, true),
     ];
-    for tool in tools {
+    for (name, effect, idempotent) in kinds {
         for reaction in [
             Reaction::Succeed,
+            Reaction::Fail(http(422)),
             Reaction::EffectThenFail(http(500)),
             Reaction::SucceedAfter(Duration::from_secs(1)),
         ] {
-            tool.then([reaction]);
+            let tool = Arc::new(ScriptedTool::new(name, effect, idempotent, [reaction]));
+            let echo_everything = json!({"retry": {"maxAttempts": 1}, "tools": {
+                name: {"echoWindowMs": 60_000, "unknownWindowMs": 60_000},
+            }});
+            let harness = Build::new(&tool).reliability(echo_everything).stack();
+            let (one, two) = (say(name), say(name));
+            tokio::join!(harness.call(&one), harness.call(&two));
+            harness.call(&say(name)).await;
+            assert_eq!(tool.executions(), 3, "{name}");
         }
-        let tool = Arc::new(tool);
-        let name = holdfast_contract::Tool::name(&*tool).to_owned();
-        let echo_everything = json!({"tools": {
-            (name.as_str()): {"echoWindowMs": 60_000, "unknownWindowMs": 60_000},
-        }});
-        let harness = Build::new(&tool).reliability(echo_everything).stack();
-        let (one, two) = (say(&name), say(&name));
-        tokio::join!(harness.call(&one), harness.call(&two));
-        harness.call(&say(&name)).await;
-        assert_eq!(tool.executions(), 3, "{name}");
     }
 }
 

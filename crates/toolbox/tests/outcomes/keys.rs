@@ -184,6 +184,8 @@ async fn arguments_that_mean_the_same_are_the_same() {
     }
 }
 
+type Change = fn(&mut ToolCallEnvelope);
+
 #[tokio::test(start_paused = true)]
 async fn one_key_never_reaches_across() {
     let (look, change) = (
@@ -191,26 +193,25 @@ async fn one_key_never_reaches_across() {
         Arc::new(ScriptedTool::mutating("change", [Reaction::Succeed])),
     );
     let harness = Build::new(&look).and(&change).stack();
-    type Change = fn(&mut ToolCallEnvelope);
     let changes: [(&str, Change); 8] = [
         ("nothing", |_| {}),
         ("tenant", |envelope| {
-            envelope.target.tenant_id = Some("t".into())
+            envelope.target.tenant_id = Some("t".into());
         }),
         ("empty tenant", |envelope| {
-            envelope.target.tenant_id = Some(String::new())
+            envelope.target.tenant_id = Some(String::new());
         }),
         ("workspace", |envelope| {
-            envelope.target.workspace_id = Some("t".into())
+            envelope.target.workspace_id = Some("t".into());
         }),
         ("session", |envelope| {
-            envelope.target.session_key = "other".into()
+            envelope.target.session_key = "other".into();
         }),
         ("actor", |envelope| {
-            envelope.target.actor_id = "other".into()
+            envelope.target.actor_id = "other".into();
         }),
         ("namespace", |envelope| {
-            envelope.tool_namespace = "other".into()
+            envelope.tool_namespace = "other".into();
         }),
         ("both", |envelope| {
             envelope.target.session_key = "actor".into();
