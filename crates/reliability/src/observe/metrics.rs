@@ -307,12 +307,21 @@ impl Metrics {
         if self.reasons.read().contains(code) {
             return code.to_owned();
         }
+        if is_code(code) {
+            self.bounded(code)
+        } else {
+            "other".to_owned()
+        }
+    }
+
+    /// The value itself, as long as there are not too many of them.
+    fn bounded(&self, value: &str) -> String {
         let mut reasons = self.reasons.write();
-        if reasons.len() >= METRIC_REASONS_MAX || !is_code(code) {
+        if reasons.len() >= METRIC_REASONS_MAX && !reasons.contains(value) {
             return "other".to_owned();
         }
-        reasons.insert(code.to_owned());
-        code.to_owned()
+        reasons.insert(value.to_owned());
+        value.to_owned()
     }
 }
 
@@ -396,7 +405,7 @@ impl Observer for Metrics {
                 let tool = match key.target() {
                     BreakerTarget::Tool { name, .. } => self.tool(name),
                     BreakerTarget::Dependency { name } => {
-                        self.reason(&format!("dependency:{name}"))
+                        self.bounded(&format!("dependency:{name}"))
                     }
                     BreakerTarget::Global => "global".to_owned(),
                 };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::redact::Redactor;
-use holdfast_contract::{Effect, ToolResult};
+use holdfast_contract::{Effect, ToolError, ToolResult};
 use holdfast_reliability::guard::attribution_log::{
     ATTRIBUTION_LOG_BYTES_MAX, ATTRIBUTION_LOGS_KEPT, AttributionLog,
 };
@@ -154,4 +154,21 @@ async fn a_log_that_can_not_be_written_costs_no_call() {
         .call(&ask("read").params(json!({"path": "a"})))
         .await;
     assert!(result.is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redelivered_call_is_logged_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tool-guard.log");
+    let log = AttributionLog::start(path.clone(), Redactor::default()).unwrap();
+    let tool = Custom::new("read", Effect::None, |_, _| Err(ToolError::failed("no")));
+    let harness = Build::new(&Arc::new(tool))
+        .with(|build| build.attribution = Some(Arc::new(log)))
+        .stack();
+    let request = ask("read");
+    for call in [&request, &request, &request, &ask("read")] {
+        harness.call(call).await;
+    }
+    drop(harness);
+    assert_eq!(lines(&path).len(), 2);
 }

@@ -119,6 +119,18 @@ async fn cancelled_after_the_tool_had_answered_the_answer_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_that_passes_after_the_tool_had_answered_brings_the_answer() {
+    let tool = mutating([Reaction::Succeed]);
+    let stuck = Stuck::at(Phase::After);
+    let harness = Build::new(&tool)
+        .with(|build| build.hooks.observe.push(stuck))
+        .stack();
+    let result = harness.call(&ask("tool").key("k").deadline_in(100)).await;
+    assert_eq!((effect_of(&result), result.duration_ms), (1, 100));
+    assert_eq!(harness.record().await, DONE);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_waits_for_a_cancelled_call_learns_at_once() {
     // Before the start: the one who waited runs.
     let tool = mutating([Reaction::Succeed]);

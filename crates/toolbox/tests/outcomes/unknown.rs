@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use holdfast_contract::CallHints;
+use futures_util::future::BoxFuture;
+use holdfast_contract::{
+    CallHints, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+};
 use holdfast_testkit::{Reaction, ScriptedTool};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{Build, ask};
 
@@ -51,4 +54,65 @@ async fn unknown_outcomes_never_repeat_1000() {
     assert_eq!(repeated_effects(true).await, 0);
     // The same client without the layers pays two times too many for every order.
     assert_eq!(repeated_effects(false).await, INTENTS * (TRIES - 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_says_what_became_of_an_attempt_that_was_cut_off() {
+    let tool = Arc::new(ScriptedTool::mutating("pay", [Reaction::Hang]));
+    let harness = Build::new(&tool).stack();
+    harness.call(&ask("pay").key("k")).await;
+    let records = harness.records().await;
+    let execution = records[0].execution.as_ref().unwrap();
+    let attempt = &execution.attempts[0];
+    assert_eq!(execution.attempt_count, 1);
+    assert_eq!(attempt.error_code.as_deref(), Some("timeout"));
+    // The tool's own minute, and the second in which it may still say something itself.
+    assert_eq!(attempt.finished_at_ms - attempt.started_at_ms, 61_000);
+}
+
+/// Panics before there is anything to wait for.
+struct Rash;
+
+impl Tool for Rash {
+    fn name(&self) -> &str {
+        "rash"
+    }
+
+    fn description(&self) -> &str {
+        "Panics at once."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::ReadOnly
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::None
+    }
+
+    fn execute<'life0, 'life1, 'life2, 'run>(
+        &'life0 self,
+        _params: &'life1 Value,
+        _ctx: &'life2 ToolContext,
+    ) -> BoxFuture<'run, Result<ToolResult, ToolError>>
+    where
+        'life0: 'run,
+        'life1: 'run,
+        'life2: 'run,
+        Self: 'run,
+    {
+        panic!("as the test says")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_panics_before_it_runs_is_caught_as_well() {
+    let harness = Build::new(&Arc::new(Rash)).stack();
+    let result = harness.call(&ask("rash")).await;
+    assert_eq!(result.error_code(), Some("tool_panicked"));
+    assert!(harness.call(&ask("rash")).await.error.is_some());
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use holdfast_contract::{Status, ToolError};
 use holdfast_reliability::breaker::{BreakerPolicy, BreakerStore, CircuitBreakerState};
 use holdfast_testkit::{Reaction, ScriptedTool};
+use serde_json::json;
 
 use crate::common::{Build, ask, effect_of, error_of, http, message_of};
 
@@ -103,4 +104,21 @@ async fn tr_07_a_retry_budget_ends() {
     let result = harness.call(&ask("post")).await;
     assert_eq!(error_of(&result).1, Status::RetryExhausted);
     assert_eq!((result.attempts, result.duration_ms), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_07_the_retry_budget_of_all_calls_is_a_setting() {
+    let tool = Arc::new(ScriptedTool::mutating("post", [Reaction::Fail(http(503))]));
+    let settings = json!({
+        "openMode": "off", "retryBudget": {"retryPercent": 50, "minRetriesPerSecond": 0},
+    });
+    let harness = Build::new(&tool).reliability(settings).stack();
+    let mut attempts = 0;
+    for _ in 0..20 {
+        let result = harness.call(&ask("post")).await;
+        assert_eq!(error_of(&result).1, Status::RetryExhausted);
+        attempts += result.attempts;
+    }
+    // Half as many retries as calls, whatever each call would like.
+    assert_eq!((attempts, tool.executions()), (30, 30));
 }
