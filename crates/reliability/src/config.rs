@@ -10,7 +10,9 @@ use crate::breaker::{BreakerOverrides, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
 use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
-use crate::policy::{ContentWindows, DeriveKeys, Keep, Mode, OnKeyConflict, Switches, ToolPolicy};
+use crate::policy::{
+    ContentWindows, DeriveKeys, Keep, Mode, OnKeyConflict, Repeats, Switches, ToolPolicy,
+};
 use crate::policy_check::InvalidPolicy;
 use crate::retry::{
     RetryBudget, RetryBudgetOverrides, RetryBudgetPolicy, RetryOverrides, RetryPolicy,
@@ -378,7 +380,13 @@ impl ReliabilityConfig {
             tool: nature.name.to_owned(),
             mode: nearest(&sources, |s| s.mode).unwrap_or(self.mode),
             mutating,
-            repeat_safe: !mutating || nature.idempotent || nature.forwards_key,
+            repeats: if !mutating || nature.idempotent {
+                Repeats::Harmless
+            } else if nature.forwards_key {
+                Repeats::HarmlessWithKey
+            } else {
+                Repeats::Harmful
+            },
             polls: nature.polls,
             scope: scope_of(&sources, mutating)?,
             whitespace: match nearest(&sources, |s| s.whitespace) {

@@ -16,7 +16,7 @@ use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::{CanonicalOptions, Digest, write_canonical};
 use crate::guard::FailureKind;
 use crate::observe::Event;
-use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict};
+use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict, Repeats};
 use crate::retry::{Evidence, RepeatSafety};
 use crate::runtime::Runtime;
 use crate::service::Service;
@@ -376,7 +376,7 @@ impl<S: Service> Idempotency<S> {
             },
             owner: self.runtime.token(),
             lifetimes: policy.lifetimes,
-            repeat: repeat_safety(call),
+            repeat: repeat_safety_with(call, Keyed::Yes),
             on_retriable_failure: if envelope.transport.dedupe_mode == DedupeMode::BestEffort {
                 OnRetriableFailure::RunAgain
             } else {
@@ -427,11 +427,26 @@ fn keep_of(call: &Call) -> Keep {
 
 /// Whether a call may be repeated when nobody knows how it ended.
 pub(crate) fn repeat_safety(call: &Call) -> RepeatSafety {
+    let keyed = match call.stored_key {
+        Some(_) => Keyed::Yes,
+        // No deduplication, or no store: the downstream can not tell a repeat from a new call.
+        None => Keyed::No,
+    };
+    repeat_safety_with(call, keyed)
+}
+
+/// Whether the tool is handed a key.
+enum Keyed {
+    Yes,
+    No,
+}
+
+fn repeat_safety_with(call: &Call, keyed: Keyed) -> RepeatSafety {
     let vouched = call.envelope.hints().expected_retry_safe == Some(true);
-    if call.policy.repeat_safe || vouched {
-        RepeatSafety::Safe
-    } else {
-        RepeatSafety::Unsafe
+    match (call.policy.repeats, keyed) {
+        (Repeats::Harmless, _) | (Repeats::HarmlessWithKey, Keyed::Yes) => RepeatSafety::Safe,
+        _ if vouched => RepeatSafety::Safe,
+        (Repeats::HarmlessWithKey, Keyed::No) | (Repeats::Harmful, _) => RepeatSafety::Unsafe,
     }
 }
 

@@ -317,6 +317,7 @@ pub(crate) struct Custom {
     pub(crate) tier: PermissionTier,
     pub(crate) schema: Value,
     pub(crate) run: Box<Run>,
+    pub(crate) forwards_key: bool,
     /// Set, it succeeds instead of running.
     pub(crate) works: AtomicBool,
     pub(crate) reconciled: Mutex<Reconciled>,
@@ -337,6 +338,7 @@ impl Custom {
             tier: PermissionTier::ReadOnly,
             schema: json!({"type": "object"}),
             run: Box::new(run),
+            forwards_key: false,
             works: AtomicBool::new(false),
             reconciled: Mutex::new(Reconciled::CanNotTell),
             asked: Mutex::default(),
@@ -369,6 +371,10 @@ impl Tool for Custom {
 
     fn effect(&self) -> Effect {
         self.effect
+    }
+
+    fn forwards_idempotency_key(&self) -> bool {
+        self.forwards_key
     }
 
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {

@@ -1,16 +1,16 @@
 //! The promise: an effect that may have happened is not repeated.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use holdfast_contract::{
-    CallHints, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+    CallHints, DedupeMode, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
 };
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::{Value, json};
 
-use crate::common::{Build, ask};
+use crate::common::{Build, Custom, ask, http};
 
 const INTENTS: u32 = 1_000;
 const TRIES: u32 = 3;
@@ -68,6 +68,32 @@ async fn the_record_says_what_became_of_an_attempt_that_was_cut_off() {
     assert_eq!(attempt.error_code.as_deref(), Some("timeout"));
     // The tool's own minute, and the second in which it may still say something itself.
     assert_eq!(attempt.finished_at_ms - attempt.started_at_ms, 61_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_downstream_that_honours_our_key_is_asked_again_only_with_a_key() {
+    let keys: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let seen = keys.clone();
+    let mut tool = Custom::new("pay", Effect::External, move |_, ctx| {
+        seen.lock().unwrap().push(ctx.call.idempotency_key.clone());
+        Err(http(500))
+    });
+    tool.forwards_key = true;
+    let harness = Build::new(&Arc::new(tool)).stack();
+    let result = harness.call(&ask("pay").key("k")).await;
+    assert_eq!(result.error_code(), Some("http_500"));
+    let sent = std::mem::take(&mut *keys.lock().unwrap());
+    assert_eq!(
+        sent,
+        vec![Some(harness.records().await[0].key.to_string()); 4]
+    );
+
+    let bare = ask("pay")
+        .mode(DedupeMode::Disabled)
+        .params(json!({"n": 1}));
+    let result = harness.call(&bare).await;
+    assert_eq!(result.error_code(), Some("outcome_unknown"));
+    assert_eq!(*keys.lock().unwrap(), [None]);
 }
 
 /// Panics before there is anything to wait for.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::{CircuitBreakerState, Status, ToolResultEnvelope};
+use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, BreakerStore};
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::json;
 
@@ -154,4 +155,28 @@ async fn tr_11_nothing_is_retried_against_an_open_breaker() {
     tool.then([Reaction::Fail(http(503)), Reaction::Succeed]);
     let retried = harness.call(&ask("post")).await;
     assert_eq!((retried.attempts, retried.status), (2, Status::Success));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_11_a_breaker_that_an_operator_holds_open_stays_open_until_a_reset() {
+    let (tool, harness) = failing(0).await;
+    tool.then([Reaction::Succeed]);
+    assert!(once(&harness).await.is_success());
+    let key = BreakerKey::tool("holdfast.tools", "post");
+    let operator = async |op| {
+        let policy = BreakerPolicy::mutating();
+        let outcome = harness.breakers.apply(&key, op, &policy).await;
+        outcome.unwrap().transition.unwrap().to
+    };
+    let reason = "vendor incident".to_owned();
+    let forced = operator(BreakerOp::ForceOpen { reason }).await;
+    assert_eq!(forced, CircuitBreakerState::ForcedOpen);
+    pass(10 * COOLDOWN_MS).await;
+    assert_refused(&once(&harness).await, CircuitBreakerState::ForcedOpen);
+    assert_eq!(
+        operator(BreakerOp::Reset).await,
+        CircuitBreakerState::Closed
+    );
+    assert!(once(&harness).await.is_success());
+    assert_eq!(tool.executions(), 2);
 }
