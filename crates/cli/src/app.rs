@@ -110,12 +110,9 @@ impl App {
                 redactor.clone(),
             )));
         }
-        let runtime = Arc::new(Runtime::new(
-            self.clock.clone(),
-            Arc::new(SystemEntropy),
-            self.config.reliability.retry_budget(),
-            observers,
-        ));
+        let mut runtime = Runtime::new(self.clock.clone(), Arc::new(SystemEntropy), observers);
+        runtime.redactor = redactor.clone();
+        let runtime = Arc::new(runtime);
         let stores = self.stores(&runtime, state);
         let stack = ToolStack::new(Parts {
             stores,

@@ -1,9 +1,10 @@
 //! A call on its way through the stack, and what comes back.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     CacheHit, CircuitBreakerState, ErrorCode, Lifeline, ResultError, ResultOutput, RetryNote,
     SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
@@ -16,19 +17,47 @@ use crate::idempotency::record::{AttemptNote, Execution};
 use crate::policy::{LayerModes, ToolPolicy};
 use crate::retry::Evidence;
 
+const NOT_STARTED: u8 = 0;
+const RUNNING: u8 = 1;
+const ENDED_WITHOUT_EFFECT: u8 = 2;
+
 /// What has to be known about a call even while its future is being dropped.
 #[derive(Debug, Default)]
-pub struct Started(AtomicBool);
+pub struct Started {
+    progress: AtomicU8,
+    output: OnceLock<ResultOutput>,
+}
 
 impl Started {
     /// The tool is about to run: from here on its effect may happen.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Release);
+        self.progress.store(RUNNING, Ordering::Release);
+    }
+
+    /// The attempt has ended, with proof that it had no effect. Another one may follow.
+    pub fn ended_without_effect(&self) {
+        self.progress.store(ENDED_WITHOUT_EFFECT, Ordering::Release);
+    }
+
+    /// The tool has answered. Kept here, because hooks and breakers still come before the record.
+    pub fn finished(&self, output: &ResultOutput) {
+        // A call ends with its first success, so there is no second output to lose.
+        let _ = self.output.set(output.clone());
     }
 
     /// Whether the tool was started.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.progress.load(Ordering::Acquire) != NOT_STARTED
+    }
+
+    /// Whether the tool runs or ended without proof that nothing happened.
+    pub fn may_have_effect(&self) -> bool {
+        self.progress.load(Ordering::Acquire) == RUNNING
+    }
+
+    /// The tool's answer, once it is there.
+    pub fn output(&self) -> Option<&ResultOutput> {
+        self.output.get()
     }
 }
 
@@ -64,6 +93,8 @@ pub struct Call {
     pub breaker_state: Option<CircuitBreakerState>,
     /// The answer went to an earlier delivery of this same request already.
     pub redelivered: bool,
+    /// The attempt whose beginning the observing hooks know and whose end they do not.
+    pub observed_attempt: Option<u32>,
     /// Why the call was answered as it was, for `holdfast explain`.
     pub why: Vec<String>,
 }
@@ -93,6 +124,7 @@ impl Call {
             retries: Vec::new(),
             breaker_state: None,
             redelivered: false,
+            observed_attempt: None,
             why: Vec::new(),
         }
     }
@@ -120,17 +152,22 @@ impl Call {
         self.why.push(why.into());
     }
 
-    /// Turns a reply into the answer that leaves. The only place where that happens.
-    pub fn answer(&mut self, reply: Reply) -> ToolResultEnvelope {
+    /// Turns a reply into the answer that leaves. The only place where that happens, and where
+    /// errors lose their secrets; the record keeps what the tool said.
+    pub fn answer(&mut self, reply: Reply, redactor: &Redactor) -> ToolResultEnvelope {
         let (status, cache, output, error) = match reply.outcome {
             Ok(output) => (Status::Success, reply.cache, Some(output), None),
             Err(failure) => (
                 failure.status,
                 reply.cache,
                 None,
-                Some(failure.into_result_error()),
+                Some(failure.into_result_error(redactor)),
             ),
         };
+        let mut retried_by = std::mem::take(&mut self.retries);
+        for note in &mut retried_by {
+            redact(&mut note.reason_code, redactor);
+        }
         ToolResultEnvelope {
             request_id: self.envelope.request_id.clone(),
             status,
@@ -141,7 +178,7 @@ impl Call {
             attempts: self.attempt_count(),
             output,
             error,
-            retried_by: std::mem::take(&mut self.retries),
+            retried_by,
         }
     }
 }
@@ -253,14 +290,29 @@ impl Failure {
         self.code == code.as_str()
     }
 
-    fn into_result_error(self) -> ResultError {
+    fn into_result_error(self, redactor: &Redactor) -> ResultError {
+        let mut message = self.message;
+        redact(&mut message, redactor);
+        let code = match self.code {
+            Cow::Borrowed(own) => own.to_owned(),
+            Cow::Owned(mut foreign) => {
+                redact(&mut foreign, redactor);
+                foreign
+            }
+        };
         ResultError {
-            code: self.code.into_owned(),
-            message: self.message,
+            code,
+            message,
             retriable: self.retriable,
             terminal: self.terminal,
             breaker_state: self.breaker_state,
             hint: self.hint,
         }
+    }
+}
+
+fn redact(text: &mut String, redactor: &Redactor) {
+    if let Cow::Owned(clean) = redactor.redact_text(text) {
+        *text = clean;
     }
 }

@@ -52,12 +52,22 @@ impl Service for Execute {
             error_code: Some(ErrorCode::OutcomeUnknown.as_str().to_owned()),
         });
         call.started.set();
-        let running = AssertUnwindSafe(tool.execute(&call.envelope.payload.params, &context));
+        // Called inside the block, so that a panic before the first await is caught as well.
+        let running =
+            AssertUnwindSafe(async { tool.execute(&call.envelope.payload.params, &context).await });
         let outcome = match running.catch_unwind().await {
             Ok(Ok(result)) => Ok(output_of(result)),
             Ok(Err(error)) => Err(failure_of(call, error)),
             Err(panic) => Err(panicked(&*panic)),
         };
+        match &outcome {
+            // A read-only call that is dropped now simply runs again.
+            Ok(output) if call.policy.mutating => call.started.finished(output),
+            Err(failure) if failure.evidence == Evidence::NoEffect => {
+                call.started.ended_without_effect();
+            }
+            Ok(_) | Err(_) => {}
+        }
         note_end(call, &outcome, self.runtime.clock.now_ms());
         Reply {
             outcome,

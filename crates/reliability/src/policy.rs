@@ -98,6 +98,17 @@ pub struct ContentWindows {
     pub echo_ms: u64,
 }
 
+/// What running a call a second time does, by the tool's nature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// Nothing: it is read-only, or twice equals once.
+    Harmless,
+    /// Nothing as long as the call has a key, which the downstream honours.
+    HarmlessWithKey,
+    /// Perhaps the effect a second time.
+    Harmful,
+}
+
 /// Everything the layers need to know about one tool.
 #[derive(Debug, Clone)]
 pub struct ToolPolicy {
@@ -107,8 +118,8 @@ pub struct ToolPolicy {
     pub mode: Mode,
     /// Whether repeating a call can change anything.
     pub mutating: bool,
-    /// Whether repeating a call is harmless by the tool's nature.
-    pub repeat_safe: bool,
+    /// What a second run does.
+    pub repeats: Repeats,
     /// Whether identical calls are its ordinary use.
     pub polls: bool,
     /// How far its keys reach.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
 
 use crate::observe::{Event, Observer, Observers};
 use crate::policy::Switches;
-use crate::retry::RetryBudget;
 
 /// Time, randomness, switches and observers of one stack.
 pub struct Runtime {
@@ -16,24 +16,19 @@ pub struct Runtime {
     pub entropy: Arc<dyn Entropy>,
     /// What can be switched at run time.
     pub switches: Switches,
-    /// The retry budget of this process.
-    pub retry_budget: RetryBudget,
+    /// Takes secrets out of the errors that leave.
+    pub redactor: Redactor,
     observers: Observers,
 }
 
 impl Runtime {
     /// A runtime with the given time and randomness.
-    pub fn new(
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        retry_budget: RetryBudget,
-        observers: Observers,
-    ) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, observers: Observers) -> Self {
         Self {
             clock,
             entropy,
             switches: Switches::default(),
-            retry_budget,
+            redactor: Redactor::default(),
             observers,
         }
     }
@@ -43,7 +38,6 @@ impl Runtime {
         Self::new(
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
-            RetryBudget::default(),
             Observers::new(),
         )
     }

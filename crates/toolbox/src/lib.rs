@@ -4,6 +4,8 @@
 //! arguments and passes the call through the reliability layers, in the order that
 //! [`stack`] lists.
 
+#![doc = include_str!("../../../docs/library.md")]
+
 pub mod limits;
 pub mod permit;
 pub mod registry;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
     ToolResultEnvelope,
@@ -22,7 +23,7 @@ use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
 use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::PolicyTable;
-use holdfast_reliability::retry::Retry;
+use holdfast_reliability::retry::{Retry, RetryBudget};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::{Service, Stack};
 use holdfast_reliability::store::memory::{
@@ -85,6 +86,30 @@ pub struct Parts {
     pub sessions: Sessions,
 }
 
+impl Parts {
+    /// Parts with the default settings and no tools yet.
+    pub fn new(runtime: Arc<Runtime>, stores: Stores, sessions: Sessions) -> Self {
+        Self {
+            runtime,
+            stores,
+            tools: Vec::new(),
+            reliability: ReliabilityConfig::default(),
+            guard: GuardConfig::default(),
+            permissions: PermissionConfig::default(),
+            hooks: Hooks::default(),
+            attribution: None,
+            sessions,
+        }
+    }
+
+    /// The same with these tools besides.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+}
+
 /// Why a stack can not be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -117,7 +142,11 @@ impl<S: Service> ErasedService for S {
 }
 
 /// The layers in their order, from the tool outwards, each with its reason.
-fn assemble(parts: &Parts, registry: &Arc<Registry>) -> impl Service + use<> {
+fn assemble(
+    parts: &Parts,
+    registry: &Arc<Registry>,
+    retry_budget: RetryBudget,
+) -> impl Service + use<> {
     let runtime = || parts.runtime.clone();
     Stack::new(Execute::new(runtime()))
         // Each attempt has its own time; a tool that hangs must not use up the whole call's.
@@ -127,7 +156,7 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>) -> impl Service + use<> {
         // The breaker judges attempts and is asked before each one, so it sits inside retry.
         .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
         // One key covers all attempts, so retry sits inside idempotency.
-        .push(|inner| Retry::new(inner, runtime()))
+        .push(|inner| Retry::new(inner, retry_budget, runtime()))
         // Only a valid and permitted call is worth a record.
         .push(|inner| Idempotency::new(inner, parts.stores.dedupe.clone(), runtime()))
         // Bad arguments are told to the model before anything is keyed.
@@ -184,7 +213,11 @@ impl ToolStack {
         }
         parts.reliability.apply_switches(&parts.runtime.switches);
         let registry = Arc::new(registry);
-        let service = Box::new(assemble(&parts, &registry));
+        let retry_budget = parts
+            .reliability
+            .retry_budget()
+            .map_err(BuildError::Config)?;
+        let service = Box::new(assemble(&parts, &registry, retry_budget));
         Ok(Self {
             registry,
             policies,
@@ -213,7 +246,7 @@ impl ToolStack {
     pub async fn call_bytes(&self, envelope: &[u8]) -> ToolResultEnvelope {
         match ToolCallEnvelope::parse(envelope) {
             Ok(envelope) => self.call_checked(envelope).await,
-            Err(error) => malformed(&error),
+            Err(error) => malformed(&error, &self.runtime.redactor),
         }
     }
 
@@ -221,7 +254,7 @@ impl ToolStack {
     pub async fn call(&self, envelope: ToolCallEnvelope) -> ToolResultEnvelope {
         match envelope.check() {
             Ok(()) => self.call_checked(envelope).await,
-            Err(error) => malformed(&error),
+            Err(error) => malformed(&error, &self.runtime.redactor),
         }
     }
 
@@ -238,7 +271,7 @@ impl ToolStack {
         );
         self.runtime.tell(&Event::Start { call: &call });
         let reply = self.service.call(&mut call).await;
-        let result = call.answer(reply);
+        let result = call.answer(reply, &self.runtime.redactor);
         self.runtime.tell(&Event::End {
             call: &call,
             result: &result,
@@ -248,7 +281,7 @@ impl ToolStack {
 }
 
 /// A malformed envelope is answered at once: no attempt, no record, no retry.
-fn malformed(error: &EnvelopeError) -> ToolResultEnvelope {
+fn malformed(error: &EnvelopeError, redactor: &Redactor) -> ToolResultEnvelope {
     let code = ErrorCode::InvalidEnvelope;
     ToolResultEnvelope {
         request_id: error.request_id.clone().unwrap_or_default(),
@@ -261,7 +294,9 @@ fn malformed(error: &EnvelopeError) -> ToolResultEnvelope {
         output: None,
         error: Some(ResultError {
             code: code.as_str().to_owned(),
-            message: format!("invalid envelope: {error}"),
+            message: redactor
+                .redact_text(&format!("invalid envelope: {error}"))
+                .into_owned(),
             retriable: false,
             terminal: true,
             breaker_state: None,

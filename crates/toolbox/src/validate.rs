@@ -81,9 +81,10 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
                 format!("{path}/{missing}"),
             )
         }
+        // The name comes last: behind `token:` the redactor would take the reason for the token.
         ValidationErrorKind::Type { kind } => (
             format!(
-                "{name}: Expected {} but received {}",
+                "Expected {} but received {} for parameter {name}",
                 expected(kind),
                 kind_of(error.instance())
             ),

@@ -82,11 +82,15 @@ impl<S: Service> Breaker<S> {
     }
 
     async fn run(&self, call: &mut Call, key: BreakerKey, permit: Permit) -> Reply {
-        call.breaker_state = Some(if permit.is_probe() {
-            CircuitBreakerState::HalfOpen
-        } else {
-            CircuitBreakerState::Closed
-        });
+        // A breaker that only watches leaves no mark on the answer.
+        let enforced = call.modes.breaker == Mode::Enforce;
+        if enforced {
+            call.breaker_state = Some(if permit.is_probe() {
+                CircuitBreakerState::HalfOpen
+            } else {
+                CircuitBreakerState::Closed
+            });
+        }
         let policy = call.policy.clone();
         let mut attempt = Attempt {
             store: &*self.store,
@@ -103,7 +107,9 @@ impl<S: Service> Breaker<S> {
             };
             let op = BreakerOp::Record { permit, result };
             let outcome = self.step(&attempt.key, op, &policy.breaker).await;
-            if let Some(transition) = outcome.and_then(|outcome| outcome.transition) {
+            if let Some(transition) = outcome.and_then(|outcome| outcome.transition)
+                && enforced
+            {
                 call.breaker_state = Some(transition.to);
             }
         }
@@ -201,7 +207,14 @@ fn key_of(call: &Call) -> BreakerKey {
         (Some(BreakerHint::Dependency) | None, Some(dependency)) => {
             BreakerKey::dependency(dependency)
         }
-        _ => BreakerKey::tool(&envelope.tool_namespace, &envelope.tool_name),
+        _ => {
+            // The tool's own namespace: a caller that invents one must not get a fresh breaker.
+            let namespace = call
+                .tool
+                .as_ref()
+                .map_or(envelope.tool_namespace.as_str(), |tool| tool.namespace());
+            BreakerKey::tool(namespace, &envelope.tool_name)
+        }
     };
     if call.modes.breaker == Mode::Shadow {
         key.in_context(SHADOW_CONTEXT)

@@ -10,7 +10,7 @@ use crate::breaker::BreakerPolicy;
 use crate::canonical::{FieldNames, Whitespace};
 use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
-use crate::policy::{ContentWindows, Keep, Switches, ToolPolicy};
+use crate::policy::{ContentWindows, Keep, Repeats, Switches, ToolPolicy};
 use crate::policy_check::InvalidPolicy;
 use crate::retry::{RetryBudget, RetryBudgetPolicy, RetryPolicy};
 
@@ -102,10 +102,10 @@ impl ReliabilityConfig {
         problems
     }
 
-    /// The retry budget as configured; the standard one when that is not valid.
-    pub fn retry_budget(&self) -> RetryBudget {
-        let standard = RetryBudgetPolicy::standard();
-        RetryBudget::new(standard.with(&self.retry_budget).unwrap_or(standard))
+    /// The retry budget that all calls share.
+    pub fn retry_budget(&self) -> Result<RetryBudget, Vec<ConfigProblem>> {
+        let policy = RetryBudgetPolicy::standard().with(&self.retry_budget);
+        checked("reliability.retryBudget", policy).map(RetryBudget::new)
     }
 
     /// Throws the switches as configured.
@@ -174,7 +174,13 @@ impl ReliabilityConfig {
             tool: nature.name.to_owned(),
             mode: nearest(&sources, |s| s.mode).unwrap_or(self.mode),
             mutating,
-            repeat_safe: !mutating || nature.idempotent || nature.forwards_key,
+            repeats: if !mutating || nature.idempotent {
+                Repeats::Harmless
+            } else if nature.forwards_key {
+                Repeats::HarmlessWithKey
+            } else {
+                Repeats::Harmful
+            },
             polls: nature.polls,
             scope: scope_of(&sources, mutating)?,
             whitespace: match nearest(&sources, |s| s.whitespace) {

@@ -101,6 +101,7 @@ impl<S: Service> Guard<S> {
         };
         if let (Some(log), Some(failure)) = (&self.attribution, reply.failure())
             && failure.judged != Judged::Neutral
+            && !call.redelivered
         {
             log.record(call, failure, advice.action, self.runtime.clock.now_ms());
         }

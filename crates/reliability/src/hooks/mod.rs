@@ -168,6 +168,17 @@ impl<S: Service> Service for AdmitHooks<S> {
             Ok(()) => self.inner.call(call).await,
             Err(failure) => failure.into(),
         };
+        // Cut off by the caller's deadline: who was told of the beginning is told of the end.
+        if let Some(attempt) = call.observed_attempt.take() {
+            self.hooks
+                .tell(HookEvent {
+                    phase: Phase::After,
+                    call,
+                    attempt,
+                    reply: Some(&reply),
+                })
+                .await;
+        }
         if call.attempts.is_empty() {
             for phase in [Phase::Before, Phase::After] {
                 self.hooks
@@ -211,7 +222,9 @@ impl<S: Service> Service for ObservingHooks<S> {
                 reply: None,
             })
             .await;
+        call.observed_attempt = Some(attempt);
         let reply = self.inner.call(call).await;
+        call.observed_attempt = None;
         self.hooks
             .tell(HookEvent {
                 phase: Phase::After,

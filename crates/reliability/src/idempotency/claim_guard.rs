@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use holdfast_contract::{ErrorCode, Status};
 
+use super::ending::done;
 use super::key::StoredKey;
 use super::record::{Execution, RecordError};
 use super::transition::{ClaimRequest, Ending, Finalisation, Lifetimes, Refused};
-use crate::call::Started;
+use crate::call::{Call, Started};
 use crate::observe::Event;
 use crate::retry::RepeatSafety;
 use crate::runtime::Runtime;
@@ -15,14 +16,16 @@ use crate::store::{DedupeStore, StoreResult};
 
 /// Holds a claim and settles it when it is dropped.
 ///
-/// A caller that goes away drops the whole call. The claim then ends as cancelled when nothing
-/// had started, else as unknown; never as "in flight" for nobody.
+/// A caller that goes away drops the whole call. The claim then ends as done when the tool had
+/// answered, as cancelled when nothing can have happened, else as unknown; never as "in flight"
+/// for nobody.
 pub(super) struct ClaimGuard {
     store: Arc<dyn DedupeStore>,
     key: StoredKey,
     owner: String,
     lifetimes: Lifetimes,
     repeat: RepeatSafety,
+    payload_bytes_max: usize,
     started: Arc<Started>,
     /// What the drop will say, as long as nothing better is on record.
     open: Option<LastWord>,
@@ -36,18 +39,15 @@ enum LastWord {
 }
 
 impl ClaimGuard {
-    pub(super) fn new(
-        store: Arc<dyn DedupeStore>,
-        wish: &ClaimRequest,
-        started: Arc<Started>,
-    ) -> Self {
+    pub(super) fn new(store: Arc<dyn DedupeStore>, wish: &ClaimRequest, call: &Call) -> Self {
         Self {
             store,
             key: wish.key,
             owner: wish.owner.clone(),
             lifetimes: wish.lifetimes,
             repeat: wish.repeat,
-            started,
+            payload_bytes_max: call.policy.payload_bytes_max,
+            started: call.started.clone(),
             open: Some(LastWord::ByProgress),
         }
     }
@@ -121,7 +121,10 @@ impl ClaimGuard {
     }
 
     fn ending_by_progress(&self) -> Ending {
-        if !self.started.is_set() {
+        if let Some(output) = self.started.output() {
+            return done(output, self.payload_bytes_max);
+        }
+        if !self.started.may_have_effect() {
             return Ending::Cancelled;
         }
         match self.repeat {

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{CacheHit, CacheMatch, DedupeMode, ErrorCode, Status, ToolContext};
+use holdfast_contract::{CacheHit, CacheMatch, DedupeMode, ErrorCode, Status};
 use tokio::time::Instant;
 
 use super::claim_guard::ClaimGuard;
+use super::ending::ending_of;
 use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
-use super::record::{DedupeRecord, RecordRequest, RecordState, SharedRecord};
-use super::transition::{ClaimRequest, ContentLookup, Ending, OnRetriableFailure};
+use super::reconcile::Asked;
+use super::record::{DedupeRecord, RecordRequest, RecordState};
+use super::transition::{ClaimRequest, ContentLookup, OnRetriableFailure};
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::{CanonicalOptions, Digest, write_canonical};
-use crate::execute::{output_of, tool_context};
 use crate::guard::FailureKind;
 use crate::observe::Event;
-use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict};
+use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict, Repeats};
 use crate::retry::{Evidence, RepeatSafety};
 use crate::runtime::Runtime;
 use crate::service::Service;
@@ -54,7 +55,7 @@ impl DedupeStores {
 pub struct Idempotency<S> {
     inner: S,
     stores: DedupeStores,
-    runtime: Arc<Runtime>,
+    pub(super) runtime: Arc<Runtime>,
 }
 
 /// What is known about a call's key before it is claimed.
@@ -105,16 +106,12 @@ impl<S: Service> Idempotency<S> {
                     }
                 }
                 Ok(Claim::Ended(record)) => {
-                    if record.state == RecordState::Unknown
-                        && let Some(reply) = self.reconcile(call, &*store, &record).await
-                    {
-                        return reply;
-                    }
-                    // Reconciling may have released the key: then the next claim is granted.
-                    if record.state == RecordState::Unknown
-                        && self.was_released(&*store, &record).await
-                    {
-                        continue;
+                    if record.state == RecordState::Unknown {
+                        match self.reconcile(call, &*store, &record).await {
+                            Asked::Answered(reply) => return reply,
+                            Asked::ClaimAgain => continue,
+                            Asked::StillUnknown => {}
+                        }
                     }
                     return self.replay(call, &record, waited);
                 }
@@ -136,7 +133,7 @@ impl<S: Service> Idempotency<S> {
         store: Arc<dyn DedupeStore>,
         wish: &ClaimRequest,
     ) -> Reply {
-        let mut guard = ClaimGuard::new(store, wish, call.started.clone());
+        let mut guard = ClaimGuard::new(store, wish, call);
         let lease_third = Duration::from_millis((wish.lifetimes.lease_ms / 3).max(1));
         let reply = {
             let running = self.inner.call(call);
@@ -176,15 +173,7 @@ impl<S: Service> Idempotency<S> {
             record.state.as_str()
         ));
         call.redelivered = is_same_delivery(call, record);
-        let cache = Some(CacheHit {
-            matched_on,
-            age_ms: self
-                .runtime
-                .clock
-                .now_ms()
-                .saturating_sub(record.updated_at_ms),
-            key_fingerprint: record.key.fingerprint().to_string(),
-        });
+        let cache = Some(cache_hit(record, matched_on, self.runtime.clock.now_ms()));
         let outcome = match (&record.payload, &record.error) {
             (Some(payload), _) => Ok(payload.clone()),
             (None, Some(error)) => Err(Failure {
@@ -231,11 +220,12 @@ impl<S: Service> Idempotency<S> {
     }
 
     fn block(&self, call: &mut Call, code: ErrorCode, why: &str) -> Reply {
+        let mode = call.modes.idempotency;
         self.runtime.tell(&Event::Blocked {
             call,
             code: code.as_str(),
             why,
-            mode: Mode::Enforce,
+            mode,
         });
         call.explain(why);
         Failure::before_start(code, why, Judged::Neutral).into()
@@ -244,14 +234,19 @@ impl<S: Service> Idempotency<S> {
     /// `None` when the call goes on under a key of its own.
     fn on_conflict(&self, call: &mut Call, derived: &mut Derived, recorded: &str) -> Option<Reply> {
         let given = match &derived.parts_key {
-            DerivedKey::Given(key) => key.clone(),
-            // Computed keys hold the arguments, so they can not conflict.
-            DerivedKey::Computed => String::new(),
+            DerivedKey::Given(key) => key,
+            // A computed key holds the arguments. What differs does not matter to this tool (the
+            // whitespace of a query), so the record is this call's, and the next claim finds it.
+            DerivedKey::Computed => {
+                recorded.clone_into(&mut derived.wish.request.params_digest);
+                return None;
+            }
         };
         if call.policy.on_key_conflict == OnKeyConflict::Independent {
             call.explain("the key was used with other arguments; treated as a key of its own");
             let own = format!("{given}\u{0}{}", derived.wish.request.params_digest);
-            derived.wish.key = stored_key(&parts_of(call, Mode::Enforce), &KeySource::Caller(&own));
+            let parts = parts_of(call, call.modes.idempotency);
+            derived.wish.key = stored_key(&parts, &KeySource::Caller(&own));
             return None;
         }
         let why = format!(
@@ -261,67 +256,6 @@ impl<S: Service> Idempotency<S> {
             short(&derived.wish.request.params_digest)
         );
         Some(self.block(call, ErrorCode::IdempotencyKeyConflict, &why))
-    }
-
-    /// Asks the tool whether an unknown call took effect. `None`: it can not tell, or it did not.
-    async fn reconcile(
-        &self,
-        call: &mut Call,
-        store: &dyn DedupeStore,
-        record: &SharedRecord,
-    ) -> Option<Reply> {
-        let tool = call.tool.clone()?;
-        let context: ToolContext = tool_context(call, 0, None);
-        match tool
-            .reconcile(&call.envelope.payload.params, &context)
-            .await
-        {
-            holdfast_contract::Reconciled::Done(result) => {
-                call.explain("the tool says that the unknown call took effect");
-                let output = output_of(result);
-                self.settle(store, record, Ending::Done(output.clone()), call)
-                    .await;
-                Some(Reply::done(output))
-            }
-            holdfast_contract::Reconciled::NotDone => {
-                call.explain("the tool says that the unknown call did not take effect: it may run");
-                if let Err(error) = store.clear(&record.key).await {
-                    self.runtime.tell(&Event::StoreTrouble {
-                        what: "clear",
-                        error: &error,
-                    });
-                }
-                None
-            }
-            holdfast_contract::Reconciled::CanNotTell => None,
-        }
-    }
-
-    async fn settle(
-        &self,
-        store: &dyn DedupeStore,
-        record: &SharedRecord,
-        ending: Ending,
-        call: &Call,
-    ) {
-        let last_word = super::transition::Finalisation {
-            key: record.key,
-            owner: record.owner.clone(),
-            ending,
-            execution: record.execution.clone().unwrap_or_default(),
-            lifetimes: call.policy.lifetimes,
-        };
-        // Refused: somebody else settled it first, which is as good.
-        if let Err(error) = store.finalise(last_word).await {
-            self.runtime.tell(&Event::StoreTrouble {
-                what: "finalise",
-                error: &error,
-            });
-        }
-    }
-
-    async fn was_released(&self, store: &dyn DedupeStore, record: &SharedRecord) -> bool {
-        matches!(store.get(&record.key).await, Ok(None))
     }
 
     /// Without a store a call with effects is not run; a read-only one goes on, said aloud.
@@ -345,38 +279,27 @@ impl<S: Service> Idempotency<S> {
 
     /// Says what would have happened, in a keyspace of its own, and changes nothing.
     async fn shadow(&self, call: &mut Call) -> Reply {
-        let Some(derived) = self.derive(call, Mode::Shadow) else {
+        let Some(mut derived) = self.derive(call, Mode::Shadow) else {
             return self.inner.call(call).await;
         };
         // Never the durable store: watching must not cost a sync per call.
         let store = self.stores.memory.clone();
-        match store.claim(&derived.wish).await {
-            Ok(Claim::Granted { .. }) => {
-                let mut guard = ClaimGuard::new(store, &derived.wish, call.started.clone());
-                let reply = self.inner.call(call).await;
-                match ending_of(call, &reply) {
-                    None => guard.release(&self.runtime).await,
-                    Some(ending) => {
-                        guard
-                            .finalise(ending, call.execution(), &self.runtime)
-                            .await;
+        loop {
+            return match store.claim(&derived.wish).await {
+                Ok(Claim::Granted { .. }) => self.run_claimed(call, store, &derived.wish).await,
+                Ok(Claim::InFlight { .. }) => self.shadow_hit(call, RecordState::Inflight).await,
+                Ok(Claim::Ended(record)) => self.shadow_hit(call, record.state).await,
+                Ok(Claim::Conflict { recorded_digest }) => {
+                    if self
+                        .on_conflict(call, &mut derived, &recorded_digest)
+                        .is_none()
+                    {
+                        continue;
                     }
+                    self.inner.call(call).await
                 }
-                reply
-            }
-            Ok(Claim::InFlight { .. }) => self.shadow_hit(call, RecordState::Inflight).await,
-            Ok(Claim::Ended(record)) => self.shadow_hit(call, record.state).await,
-            Ok(Claim::Conflict { .. }) => {
-                let (code, why) = (ErrorCode::IdempotencyKeyConflict.as_str(), "key conflict");
-                self.runtime.tell(&Event::Blocked {
-                    call,
-                    code,
-                    why,
-                    mode: Mode::Shadow,
-                });
-                self.inner.call(call).await
-            }
-            Err(_) => self.inner.call(call).await,
+                Err(_) => self.inner.call(call).await,
+            };
         }
     }
 
@@ -453,7 +376,7 @@ impl<S: Service> Idempotency<S> {
             },
             owner: self.runtime.token(),
             lifetimes: policy.lifetimes,
-            repeat: repeat_safety(call),
+            repeat: repeat_safety_with(call, Keyed::Yes),
             on_retriable_failure: if envelope.transport.dedupe_mode == DedupeMode::BestEffort {
                 OnRetriableFailure::RunAgain
             } else {
@@ -474,11 +397,24 @@ impl<S: Service> Service for Idempotency<S> {
     }
 }
 
-/// Whether the record was made by this very request, delivered again by a transport.
+pub(super) fn cache_hit(record: &DedupeRecord, matched_on: CacheMatch, now_ms: u64) -> CacheHit {
+    CacheHit {
+        matched_on,
+        age_ms: now_ms.saturating_sub(record.updated_at_ms),
+        key_fingerprint: record.key.fingerprint().to_string(),
+    }
+}
+
+/// Whether the record was made by this very call, delivered again by a transport or a resumed run.
+///
+/// A `toolCallId` does not say so: servers reuse them, and a model that loops would be taken for a
+/// transport that repeats itself.
 fn is_same_delivery(call: &Call, record: &DedupeRecord) -> bool {
+    let unnamed = call.envelope.payload.idempotency_key.is_none() && call.hook_key.is_none();
     record.request.request_id == call.envelope.request_id
-        || (record.request.tool_call_id.is_some()
-            && record.request.tool_call_id == call.envelope.tool_call_id)
+        || (unnamed
+            && call.envelope.payload.tool_step.is_some()
+            && call.stored_key == Some(record.key))
 }
 
 fn keep_of(call: &Call) -> Keep {
@@ -491,11 +427,26 @@ fn keep_of(call: &Call) -> Keep {
 
 /// Whether a call may be repeated when nobody knows how it ended.
 pub(crate) fn repeat_safety(call: &Call) -> RepeatSafety {
+    let keyed = match call.stored_key {
+        Some(_) => Keyed::Yes,
+        // No deduplication, or no store: the downstream can not tell a repeat from a new call.
+        None => Keyed::No,
+    };
+    repeat_safety_with(call, keyed)
+}
+
+/// Whether the tool is handed a key.
+enum Keyed {
+    Yes,
+    No,
+}
+
+fn repeat_safety_with(call: &Call, keyed: Keyed) -> RepeatSafety {
     let vouched = call.envelope.hints().expected_retry_safe == Some(true);
-    if call.policy.repeat_safe || vouched {
-        RepeatSafety::Safe
-    } else {
-        RepeatSafety::Unsafe
+    match (call.policy.repeats, keyed) {
+        (Repeats::Harmless, _) | (Repeats::HarmlessWithKey, Keyed::Yes) => RepeatSafety::Safe,
+        _ if vouched => RepeatSafety::Safe,
+        (Repeats::HarmlessWithKey, Keyed::No) | (Repeats::Harmful, _) => RepeatSafety::Unsafe,
     }
 }
 
@@ -525,47 +476,6 @@ fn identity(call: &Call) -> Identity<'_> {
         envelope.tool_call_id.as_deref(),
         &envelope.request_id,
     )
-}
-
-/// How the call goes on record; `None` when nothing ran, so that the claim is taken back.
-fn ending_of(call: &Call, reply: &Reply) -> Option<Ending> {
-    match &reply.outcome {
-        Ok(output) if payload_bytes(output) > call.policy.payload_bytes_max => {
-            let failure = Failure::before_start(
-                ErrorCode::OutputTooLarge,
-                "the call was done before; its output was too large to be recorded",
-                Judged::Neutral,
-            );
-            // Kept like an unknown outcome, for as long as a success: never run again.
-            Some(Ending::Unknown(record_error(&failure)))
-        }
-        Ok(output) => Some(Ending::Done(output.clone())),
-        Err(failure) if failure.is(ErrorCode::OutcomeUnknown) => {
-            Some(Ending::Unknown(record_error(failure)))
-        }
-        Err(failure) if !call.started.is_set() || ended_before_any_effect(failure) => None,
-        Err(failure) => Some(Ending::Failed(record_error(failure))),
-    }
-}
-
-/// A tool that finds its arguments or its rights wanting did nothing, and a corrected call has to
-/// be able to run.
-fn ended_before_any_effect(failure: &Failure) -> bool {
-    failure.is(ErrorCode::InvalidArguments) || failure.is(ErrorCode::PermissionDenied)
-}
-
-fn payload_bytes(output: &holdfast_contract::ResultOutput) -> usize {
-    crate::idempotency::record::output_bytes(output)
-}
-
-fn record_error(failure: &Failure) -> super::record::RecordError {
-    super::record::RecordError {
-        code: failure.code.to_string(),
-        message: failure.message.clone(),
-        terminal: failure.terminal,
-        should_retriable: failure.retriable,
-        status: failure.status,
-    }
 }
 
 fn waiter_gave_up() -> Failure {

@@ -4,8 +4,10 @@
 //! [`transition`] how a record lives, and [`layer`] drives it all for each call.
 
 mod claim_guard;
+mod ending;
 pub mod key;
 pub mod layer;
+mod reconcile;
 pub mod record;
 pub mod transition;
 

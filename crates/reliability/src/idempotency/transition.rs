@@ -176,6 +176,13 @@ fn answer_from_record(
         {
             None
         }
+        // Two flags say so: the caller vouches for the repeat, and asks for it.
+        RecordState::Unknown
+            if wish.repeat == RepeatSafety::Safe
+                && wish.on_retriable_failure == OnRetriableFailure::RunAgain =>
+        {
+            None
+        }
         RecordState::Done | RecordState::Failed | RecordState::Unknown => Some(ended(record)),
     }
 }
@@ -280,6 +287,8 @@ fn turned_unknown(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> De
 pub enum Ending {
     /// It worked.
     Done(ResultOutput),
+    /// It worked, and its output is too large to be kept.
+    DoneWithoutOutput,
     /// It failed and left no effect that matters.
     Failed(RecordError),
     /// The caller went away before anything ran.
@@ -343,6 +352,7 @@ pub fn finalise(
             Some(output.clone()),
             None,
         ),
+        Ending::DoneWithoutOutput => (RecordState::Done, lifetimes.done_ms, None, None),
         Ending::Failed(error) => (
             RecordState::Failed,
             lifetimes.failed_ms,

@@ -3,10 +3,12 @@
 //! The `tool` label only ever holds names of registered tools; a model can invent names faster
 //! than a metrics store can keep them, so everything else is `unknown`.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use holdfast_contract::redact::Redactor;
 use parking_lot::RwLock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -25,6 +27,8 @@ use crate::policy::Mode;
 pub const METRIC_TOOLS_MAX: usize = 256;
 /// Distinct values of the `reason` label at most; further codes are counted as `other`.
 pub const METRIC_REASONS_MAX: usize = 64;
+/// Length of a value of the `reason` label at most; longer codes are counted as `other`.
+pub const METRIC_REASON_BYTES_MAX: usize = 64;
 
 /// A metric's row in the reference.
 #[derive(Debug, Clone, Copy)]
@@ -303,13 +307,31 @@ impl Metrics {
         if self.reasons.read().contains(code) {
             return code.to_owned();
         }
+        if is_code(code) {
+            self.bounded(code)
+        } else {
+            "other".to_owned()
+        }
+    }
+
+    /// The value itself, as long as there are not too many of them.
+    fn bounded(&self, value: &str) -> String {
         let mut reasons = self.reasons.write();
-        if reasons.len() >= METRIC_REASONS_MAX {
+        if reasons.len() >= METRIC_REASONS_MAX && !reasons.contains(value) {
             return "other".to_owned();
         }
-        reasons.insert(code.to_owned());
-        code.to_owned()
+        reasons.insert(value.to_owned());
+        value.to_owned()
     }
+}
+
+/// Whether a tool's code is a code, and not a sentence or a secret in its place.
+fn is_code(code: &str) -> bool {
+    code.len() <= METRIC_REASON_BYTES_MAX
+        && code
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte))
+        && matches!(Redactor::default().redact_text(code), Cow::Borrowed(_))
 }
 
 fn mode_word(mode: Mode) -> &'static str {
@@ -383,7 +405,7 @@ impl Observer for Metrics {
                 let tool = match key.target() {
                     BreakerTarget::Tool { name, .. } => self.tool(name),
                     BreakerTarget::Dependency { name } => {
-                        self.reason(&format!("dependency:{name}"))
+                        self.bounded(&format!("dependency:{name}"))
                     }
                     BreakerTarget::Global => "global".to_owned(),
                 };

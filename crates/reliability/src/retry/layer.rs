@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{ErrorCode, RetryNote, Status};
+use holdfast_contract::{CircuitBreakerState, ErrorCode, RetryNote, Status};
 
-use super::{CallBudget, Classified, Evidence, GiveUp, Next, RetryPolicy, decide};
+use super::{CallBudget, Classified, Evidence, GiveUp, Next, RetryBudget, RetryPolicy, decide};
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::guard::FailureKind;
 use crate::idempotency::layer::repeat_safety;
@@ -17,19 +17,23 @@ use crate::service::Service;
 /// See the [module](self).
 pub struct Retry<S> {
     inner: S,
+    /// Shared by all calls, so that retries stay a share of them.
+    budget: RetryBudget,
     runtime: Arc<Runtime>,
 }
 
 impl<S: Service> Retry<S> {
     /// Wraps one attempt.
-    pub fn new(inner: S, runtime: Arc<Runtime>) -> Self {
-        Self { inner, runtime }
+    pub fn new(inner: S, budget: RetryBudget, runtime: Arc<Runtime>) -> Self {
+        Self {
+            inner,
+            budget,
+            runtime,
+        }
     }
 
     async fn attempts(&self, call: &mut Call) -> Reply {
-        self.runtime
-            .retry_budget
-            .deposit(self.runtime.clock.now_ms());
+        self.budget.deposit(self.runtime.clock.now_ms());
         let policy = self.policy_of(call);
         let begun = tokio::time::Instant::now();
         // The failure of the attempt before this one.
@@ -43,7 +47,14 @@ impl<S: Service> Retry<S> {
             if failure.is(ErrorCode::CircuitOpen) {
                 return opened_on_the_way(failure, last).into();
             }
-            let next = self.next(call, &failure, &policy, elapsed_ms(begun));
+            // An open breaker refuses the next attempt, so nobody waits for it.
+            let opened = failure.breaker_state == Some(CircuitBreakerState::Open);
+            let next = if opened {
+                call.explain("not retried: the circuit breaker has opened");
+                self.next(call, &failure, &policy.once(), elapsed_ms(begun))
+            } else {
+                self.next(call, &failure, &policy, elapsed_ms(begun))
+            };
             let delay_ms = match next {
                 Next::Retry { delay_ms } => delay_ms,
                 Next::GiveUp(why) => return given_up(call, failure, why).into(),
@@ -76,11 +87,7 @@ impl<S: Service> Retry<S> {
             counts_for_breaker: failure.counts_for_breaker,
             retry_after_ms: failure.retry_after_ms,
         };
-        let mut withdraw = || {
-            self.runtime
-                .retry_budget
-                .withdraw(self.runtime.clock.now_ms())
-        };
+        let mut withdraw = || self.budget.withdraw(self.runtime.clock.now_ms());
         let mut random = || self.runtime.entropy.next_u64();
         let attempt = call.attempt_count().max(1);
         decide(

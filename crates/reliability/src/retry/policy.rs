@@ -117,6 +117,15 @@ impl RetryPolicy {
         }
     }
 
+    /// This policy without any retry.
+    #[must_use]
+    pub fn once(&self) -> Self {
+        Self {
+            max_attempts: 1,
+            ..self.clone()
+        }
+    }
+
     fn checked(self) -> Result<Self, InvalidPolicy> {
         let mut check = PolicyCheck::default();
         check.within("maxAttempts", self.max_attempts, 1..=ATTEMPTS_MAX);

@@ -26,14 +26,17 @@ impl<S: Service> Service for AttemptTimeout<S> {
     async fn call(&self, call: &mut Call) -> Reply {
         let limit_ms = attempt_limit_ms(call);
         let running = self.inner.call(call);
-        match tokio::time::timeout(
-            Duration::from_millis(limit_ms.saturating_add(TIMEOUT_GRACE_MS)),
-            running,
-        )
-        .await
-        {
-            Ok(reply) => reply,
-            Err(_) => timed_out(limit_ms).into(),
+        let cut_off_ms = limit_ms.saturating_add(TIMEOUT_GRACE_MS);
+        let cut_off = Duration::from_millis(cut_off_ms);
+        if let Ok(reply) = tokio::time::timeout(cut_off, running).await {
+            return reply;
         }
+        let failure = timed_out(limit_ms);
+        if let Some(note) = call.attempts.last_mut() {
+            note.finished_at_ms = note.started_at_ms.saturating_add(cut_off_ms);
+            note.retriable = failure.retriable;
+            note.error_code = Some(failure.code.to_string());
+        }
+        failure.into()
     }
 }

@@ -1,0 +1,182 @@
+//! TR-8 to TR-11: what is down is left alone, and found again when it is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::{CircuitBreakerState, Status, ToolResultEnvelope};
+use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, BreakerStore};
+use holdfast_testkit::{Reaction, ScriptedTool};
+use serde_json::json;
+
+use crate::common::{Build, Harness, ask, effect_of, error_of, http, pass};
+
+const COOLDOWN_MS: u64 = 15_000;
+
+/// A tool that is down, after so many failed calls of one attempt each.
+async fn failing(calls: usize) -> (Arc<ScriptedTool>, Harness) {
+    let tool = Arc::new(ScriptedTool::mutating("post", [Reaction::Fail(http(503))]));
+    let other = Arc::new(ScriptedTool::mutating("other", [Reaction::Succeed]));
+    let harness = Build::new(&tool).and(&other).stack();
+    for _ in 0..calls {
+        let result = once(&harness).await;
+        assert_eq!(error_of(&result).1, Status::RetryExhausted);
+    }
+    (tool, harness)
+}
+
+/// One attempt, with a content of its own: a call that looks like a running one would join it.
+async fn once(harness: &Harness) -> ToolResultEnvelope {
+    let call = ask("post").attempts(1);
+    let path = call.0.request_id.clone();
+    harness.call(&call.params(json!({"path": path}))).await
+}
+
+async fn circuit(harness: &Harness) -> CircuitBreakerState {
+    let circuits = harness.circuits().await;
+    let own = circuits
+        .iter()
+        .find(|(key, _)| key == "tool:holdfast.tools/post");
+    own.unwrap().1
+}
+
+fn assert_refused(result: &ToolResultEnvelope, state: CircuitBreakerState) {
+    let expected = ("circuit_open", Status::CircuitOpen, false, true);
+    assert_eq!(error_of(result), expected);
+    assert_eq!(result.error.as_ref().unwrap().breaker_state, Some(state));
+    assert_eq!((result.attempts, result.retried_by.len()), (0, 0));
+    assert!(result.duration_ms <= 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_08_five_failed_mutations_open_the_breaker() {
+    let (tool, harness) = failing(4).await;
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Closed);
+    let fifth = once(&harness).await;
+    let state = fifth.error.unwrap().breaker_state;
+    assert_eq!(state, Some(CircuitBreakerState::Open));
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Open);
+
+    assert_refused(&once(&harness).await, CircuitBreakerState::Open);
+    assert_eq!((tool.executions(), harness.records().await.len()), (5, 5));
+
+    // A call that would succeed is refused as well, whatever namespace it claims to be of.
+    tool.then([Reaction::Succeed]);
+    assert_refused(&once(&harness).await, CircuitBreakerState::Open);
+    let elsewhere = ask("post").with(|envelope| envelope.tool_namespace = "elsewhere".into());
+    assert_refused(&harness.call(&elsewhere).await, CircuitBreakerState::Open);
+    assert_eq!(tool.executions(), 5);
+
+    // The claim was released: the same intent runs once the breaker lets it.
+    let intent = ask("post").key("k");
+    assert_refused(&harness.call(&intent).await, CircuitBreakerState::Open);
+    pass(COOLDOWN_MS).await;
+    let result = harness.call(&intent.again()).await;
+    assert_eq!((effect_of(&result), result.from_cache), (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_09_two_successful_probes_close_the_breaker() {
+    let (tool, harness) = failing(5).await;
+    let slow = Reaction::SucceedAfter(Duration::from_secs(2));
+    tool.then([slow, Reaction::Succeed]);
+    pass(COOLDOWN_MS - 1).await;
+    assert_refused(&once(&harness).await, CircuitBreakerState::Open);
+
+    pass(1).await;
+    // One probe at a time: whoever comes beside it is refused.
+    let (probe, beside) = tokio::join!(once(&harness), once(&harness));
+    assert_eq!((effect_of(&probe), probe.attempts), (1, 1));
+    assert_refused(&beside, CircuitBreakerState::HalfOpen);
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::HalfOpen);
+
+    assert_eq!(effect_of(&once(&harness).await), 2);
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Closed);
+
+    // Everything is as before: at once, in one attempt, also side by side.
+    let (one, two) = tokio::join!(once(&harness), once(&harness));
+    for result in [one, two] {
+        assert_eq!(result.status, Status::Success);
+        assert_eq!((result.attempts, result.duration_ms), (1, 0));
+    }
+    assert_eq!(tool.executions(), 5 + 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_10_a_failed_probe_opens_the_breaker_again() {
+    let (tool, harness) = failing(5).await;
+    assert!(harness.call(&ask("other")).await.is_success());
+    pass(COOLDOWN_MS).await;
+    assert_eq!(error_of(&once(&harness).await).0, "http_503");
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Open);
+
+    // The cooldown has begun again.
+    tool.then([Reaction::Succeed]);
+    pass(COOLDOWN_MS - 1).await;
+    assert_refused(&once(&harness).await, CircuitBreakerState::Open);
+    assert_eq!(tool.executions(), 6);
+    pass(1).await;
+    assert!(once(&harness).await.is_success());
+
+    // A failure after a successful probe still opens it, and nobody else was touched by any of it.
+    tool.then([Reaction::Fail(http(503))]);
+    once(&harness).await;
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Open);
+    assert!(harness.call(&ask("other")).await.is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_11_nothing_is_retried_against_an_open_breaker() {
+    let (tool, harness) = failing(0).await;
+    let first = harness.call(&ask("post")).await;
+    assert_eq!((first.attempts, tool.executions()), (4, 4));
+
+    // The fifth failure opens it: the retries that were left are not even waited for.
+    let second = harness.call(&ask("post")).await;
+    let expected = ("http_503", Status::RetryExhausted, false, true);
+    assert_eq!(error_of(&second), expected);
+    assert_eq!((second.attempts, second.duration_ms), (1, 0));
+    assert!(second.retried_by.is_empty());
+    let state = second.error.unwrap().breaker_state;
+    assert_eq!(state, Some(CircuitBreakerState::Open));
+
+    // No storm during the outage: in a minute of calls only the probes get through.
+    for _ in 0..600 {
+        pass(100).await;
+        harness.call(&ask("post")).await;
+    }
+    assert_eq!(tool.executions(), 5 + 4);
+
+    // While half open a failure that closes nothing is retried, once the breaker lets it.
+    tool.then([Reaction::Succeed]);
+    pass(COOLDOWN_MS).await;
+    assert!(harness.call(&ask("post")).await.is_success());
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::HalfOpen);
+    assert!(harness.call(&ask("post")).await.is_success());
+    tool.then([Reaction::Fail(http(503)), Reaction::Succeed]);
+    let retried = harness.call(&ask("post")).await;
+    assert_eq!((retried.attempts, retried.status), (2, Status::Success));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tr_11_a_breaker_that_an_operator_holds_open_stays_open_until_a_reset() {
+    let (tool, harness) = failing(0).await;
+    tool.then([Reaction::Succeed]);
+    assert!(once(&harness).await.is_success());
+    let key = BreakerKey::tool("holdfast.tools", "post");
+    let operator = async |op| {
+        let policy = BreakerPolicy::mutating();
+        let outcome = harness.breakers.apply(&key, op, &policy).await;
+        outcome.unwrap().transition.unwrap().to
+    };
+    let reason = "vendor incident".to_owned();
+    let forced = operator(BreakerOp::ForceOpen { reason }).await;
+    assert_eq!(forced, CircuitBreakerState::ForcedOpen);
+    pass(10 * COOLDOWN_MS).await;
+    assert_refused(&once(&harness).await, CircuitBreakerState::ForcedOpen);
+    assert_eq!(
+        operator(BreakerOp::Reset).await,
+        CircuitBreakerState::Closed
+    );
+    assert!(once(&harness).await.is_success());
+    assert_eq!(tool.executions(), 2);
+}
