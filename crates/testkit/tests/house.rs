@@ -1,5 +1,11 @@
 //! The house rules that a compiler does not check.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests, whatever the lint takes them for"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

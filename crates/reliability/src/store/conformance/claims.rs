@@ -134,10 +134,13 @@ pub async fn an_unknown_outcome_answers_its_duplicates(factory: &dyn StoreFactor
     let bench = Bench::new(factory);
     bench.run(&wish(1, "a"), unknown()).await;
     let record = bench
-        .ended(best_effort(safe(wish(1, "b"))), RecordState::Unknown)
+        .ended(best_effort(wish(1, "b")), RecordState::Unknown)
         .await;
+    bench.ended(safe(wish(1, "c")), RecordState::Unknown).await;
     assert_eq!(record.error, Some(error(false)));
     assert_eq!(record.ttl_ms, lifetimes().unknown_ms);
+    // Only a caller that vouches for the repeat and asks for it overrides the doubt.
+    bench.granted(best_effort(safe(wish(1, "d")))).await;
 }
 
 /// Its time is over, swept or not.
