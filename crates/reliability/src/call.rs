@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use holdfast_contract::{
     CacheHit, CircuitBreakerState, ErrorCode, Lifeline, ResultError, ResultOutput, RetryNote,
     SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::guard::FailureKind;
@@ -18,17 +19,46 @@ use crate::retry::Evidence;
 
 /// What has to be known about a call even while its future is being dropped.
 #[derive(Debug, Default)]
-pub struct Started(AtomicBool);
+pub struct Started {
+    ever: AtomicBool,
+    /// Attempts that have not proved that nothing happened.
+    in_doubt: AtomicU32,
+    /// The output, from the moment the tool has given it: layers that still have to note
+    /// something down on the way out must not lose it.
+    finished: Mutex<Option<ResultOutput>>,
+}
 
 impl Started {
     /// The tool is about to run: from here on its effect may happen.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Release);
+        self.ever.store(true, Ordering::Release);
+        self.in_doubt.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The attempt ended, by the tool's own word.
+    pub fn ended(&self, outcome: &Result<ResultOutput, Failure>) {
+        match outcome {
+            Ok(output) => *self.finished.lock() = Some(output.clone()),
+            Err(failure) if failure.evidence == Evidence::NoEffect => {
+                self.in_doubt.fetch_sub(1, Ordering::AcqRel);
+            }
+            Err(_) => {}
+        }
     }
 
     /// Whether the tool was started.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.ever.load(Ordering::Acquire)
+    }
+
+    /// Whether an attempt may have had its effect, as far as anybody knows.
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::Acquire) > 0
+    }
+
+    /// The output, when the tool has finished.
+    pub fn finished(&self) -> Option<ResultOutput> {
+        self.finished.lock().clone()
     }
 }
 

@@ -58,6 +58,7 @@ impl Service for Execute {
             Ok(Err(error)) => Err(failure_of(call, error)),
             Err(panic) => Err(panicked(&*panic)),
         };
+        call.started.ended(&outcome);
         note_end(call, &outcome, self.runtime.clock.now_ms());
         Reply {
             outcome,

@@ -34,24 +34,28 @@ impl<S: Service> Service for Deadline<S> {
         };
         let left_ms = deadline_at_ms.saturating_sub(self.runtime.clock.now_ms());
         if left_ms == 0 {
-            return passed(call).into();
+            return passed(call);
         }
         match tokio::time::timeout(Duration::from_millis(left_ms), self.inner.call(call)).await {
             Ok(reply) => reply,
-            Err(_) => passed(call).into(),
+            Err(_) => passed(call),
         }
     }
 }
 
-fn passed(call: &Call) -> Failure {
-    if call.started.is_set() && repeat_safety(call) == RepeatSafety::Unsafe {
+fn passed(call: &Call) -> Reply {
+    // Only the bookkeeping was late. The claim's drop records the same.
+    if let Some(output) = call.started.finished() {
+        return Reply::done(output);
+    }
+    if call.started.is_in_doubt() && repeat_safety(call) == RepeatSafety::Unsafe {
         let mut failure = Failure::before_start(
             ErrorCode::OutcomeUnknown,
             "the caller's deadline passed while the tool was running, so the effect may have happened",
             Judged::Counts(FailureKind::Retryable),
         );
         failure.evidence = Evidence::MayHaveHappened;
-        return failure;
+        return failure.into();
     }
     Failure::before_start(
         ErrorCode::Timeout,
@@ -59,4 +63,5 @@ fn passed(call: &Call) -> Failure {
         Judged::Counts(FailureKind::Retryable),
     )
     .with_status(Status::Timeout)
+    .into()
 }

@@ -1,10 +1,13 @@
 //! A held claim. Whatever happens to its call, the record is left in a defined state.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_contract::{ErrorCode, Status};
 
 use super::key::StoredKey;
+use super::layer::ending_of_output;
 use super::record::{Execution, RecordError};
 use super::transition::{ClaimRequest, Ending, Finalisation, Lifetimes, Refused};
 use crate::call::Started;
@@ -15,8 +18,12 @@ use crate::store::{DedupeStore, StoreResult};
 
 /// Holds a claim and settles it when it is dropped.
 ///
-/// A caller that goes away drops the whole call. The claim then ends as cancelled when nothing
-/// had started, else as unknown; never as "in flight" for nobody.
+/// It is made before the claim is asked for: a claim that the store has granted and whose answer
+/// never arrived is held by us as well, and nobody else could give it back.
+///
+/// A caller that goes away drops the whole call. The claim then ends as done when the tool had
+/// finished, as cancelled when nothing can have happened, else as unknown; never as "in flight" for
+/// nobody.
 pub(super) struct ClaimGuard {
     store: Arc<dyn DedupeStore>,
     key: StoredKey,
@@ -24,6 +31,7 @@ pub(super) struct ClaimGuard {
     lifetimes: Lifetimes,
     repeat: RepeatSafety,
     started: Arc<Started>,
+    payload_bytes_max: usize,
     /// What the drop will say, as long as nothing better is on record.
     open: Option<LastWord>,
 }
@@ -40,6 +48,7 @@ impl ClaimGuard {
         store: Arc<dyn DedupeStore>,
         wish: &ClaimRequest,
         started: Arc<Started>,
+        payload_bytes_max: usize,
     ) -> Self {
         Self {
             store,
@@ -48,22 +57,32 @@ impl ClaimGuard {
             lifetimes: wish.lifetimes,
             repeat: wish.repeat,
             started,
+            payload_bytes_max,
             open: Some(LastWord::ByProgress),
         }
     }
 
-    /// Extends the lease. A lost claim does not stop the call: it is the only one that can still
-    /// bring the truth.
-    pub(super) async fn renew(&self, runtime: &Runtime) {
-        if let Err(error) = self
-            .store
-            .renew(&self.key, &self.owner, self.lifetimes.lease_ms)
-            .await
-        {
-            runtime.tell(&Event::StoreTrouble {
-                what: "renew",
-                error: &error,
-            });
+    /// The claim was not granted: there is nothing to settle.
+    pub(super) fn stand_down(mut self) {
+        self.open = None;
+    }
+
+    /// Extends the lease, again and again. A lost claim does not stop the call: it is the only one
+    /// that can still bring the truth.
+    pub(super) async fn keep(&self, runtime: &Runtime) -> Infallible {
+        let third = Duration::from_millis((self.lifetimes.lease_ms / 3).max(1));
+        loop {
+            tokio::time::sleep(third).await;
+            let renewal = self
+                .store
+                .renew(&self.key, &self.owner, self.lifetimes.lease_ms);
+            // One that does not come back must not keep the next from being sent.
+            if let Ok(Err(error)) = tokio::time::timeout(third, renewal).await {
+                runtime.tell(&Event::StoreTrouble {
+                    what: "renew",
+                    error: &error,
+                });
+            }
         }
     }
 
@@ -121,7 +140,10 @@ impl ClaimGuard {
     }
 
     fn ending_by_progress(&self) -> Ending {
-        if !self.started.is_set() {
+        if let Some(output) = self.started.finished() {
+            return ending_of_output(&output, self.payload_bytes_max);
+        }
+        if !self.started.is_in_doubt() {
             return Ending::Cancelled;
         }
         match self.repeat {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{CacheHit, CacheMatch, DedupeMode, ErrorCode, Status, ToolContext};
+use holdfast_contract::{
+    CacheHit, CacheMatch, DedupeMode, ErrorCode, ResultOutput, Status, ToolContext,
+};
 use tokio::time::Instant;
 
 use super::claim_guard::ClaimGuard;
 use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
-use super::record::{DedupeRecord, RecordRequest, RecordState, SharedRecord};
+use super::record::{DedupeRecord, RecordRequest, RecordState, SharedRecord, output_bytes};
 use super::transition::{ClaimRequest, ContentLookup, Ending, OnRetriableFailure};
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::{CanonicalOptions, Digest, write_canonical};
@@ -57,6 +59,16 @@ pub struct Idempotency<S> {
     runtime: Arc<Runtime>,
 }
 
+/// What asking the tool about an unknown call has brought.
+enum FoundOut {
+    /// It took effect.
+    Done(Reply),
+    /// It did not, and its key is free again.
+    MayRun,
+    /// As little as before.
+    Nothing,
+}
+
 /// What is known about a call's key before it is claimed.
 struct Derived {
     wish: ClaimRequest,
@@ -87,12 +99,25 @@ impl<S: Service> Idempotency<S> {
         let give_up_at = Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX);
         let mut waited = CacheMatch::Completed;
         loop {
-            match store.claim(&derived.wish).await {
+            let guard = claim_guard(call, store.clone(), &derived.wish);
+            let claim = match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
                     call.lifeline = lifeline;
-                    return self.run_claimed(call, store, &derived.wish).await;
+                    return self.run_claimed(call, guard).await;
                 }
-                Ok(Claim::InFlight { ticket }) => {
+                Ok(claim) => {
+                    guard.stand_down();
+                    claim
+                }
+                Err(error) => {
+                    // Only the answer may have been lost: what was granted is given back.
+                    drop(guard);
+                    return self.store_failed(call, &error).await;
+                }
+            };
+            match claim {
+                Claim::Granted { .. } => {}
+                Claim::InFlight { ticket } => {
                     if call.envelope.transport.dedupe_mode == DedupeMode::BestEffort {
                         return self.in_flight(call, &ticket);
                     }
@@ -104,51 +129,36 @@ impl<S: Service> Idempotency<S> {
                         return waiter_gave_up().into();
                     }
                 }
-                Ok(Claim::Ended(record)) => {
-                    if record.state == RecordState::Unknown
-                        && let Some(reply) = self.reconcile(call, &*store, &record).await
-                    {
-                        return reply;
+                Claim::Ended(record) => {
+                    let found_out = if record.state == RecordState::Unknown {
+                        self.reconcile(call, &*store, &record).await
+                    } else {
+                        FoundOut::Nothing
+                    };
+                    match found_out {
+                        FoundOut::Done(reply) => return reply,
+                        FoundOut::MayRun => {}
+                        FoundOut::Nothing => return self.replay(call, &record, waited),
                     }
-                    // Reconciling may have released the key: then the next claim is granted.
-                    if record.state == RecordState::Unknown
-                        && self.was_released(&*store, &record).await
-                    {
-                        continue;
-                    }
-                    return self.replay(call, &record, waited);
                 }
-                Ok(Claim::Conflict { recorded_digest }) => {
+                Claim::Conflict { recorded_digest } => {
                     match self.on_conflict(call, &mut derived, &recorded_digest) {
                         Some(reply) => return reply,
                         None => call.stored_key = Some(derived.wish.key),
                     }
                 }
-                Err(error) => return self.store_failed(call, &error).await,
             }
         }
     }
 
     /// Runs a call whose claim is held, renewing the lease as long as it runs.
-    async fn run_claimed(
-        &self,
-        call: &mut Call,
-        store: Arc<dyn DedupeStore>,
-        wish: &ClaimRequest,
-    ) -> Reply {
-        let mut guard = ClaimGuard::new(store, wish, call.started.clone());
-        let lease_third = Duration::from_millis((wish.lifetimes.lease_ms / 3).max(1));
-        let reply = {
-            let running = self.inner.call(call);
-            tokio::pin!(running);
-            loop {
-                // The call first: one that ends at once never touches a timer.
-                tokio::select! {
-                    biased;
-                    reply = &mut running => break reply,
-                    () = tokio::time::sleep(lease_third) => guard.renew(&self.runtime).await,
-                }
-            }
+    async fn run_claimed(&self, call: &mut Call, mut guard: ClaimGuard) -> Reply {
+        // The call first: one that ends at once never touches a timer. Beside it and not in turns
+        // with it: a store that is slow to renew must not hold the call up.
+        let reply = tokio::select! {
+            biased;
+            reply = self.inner.call(call) => reply,
+            never = guard.keep(&self.runtime) => match never {},
         };
         call.lifeline = None;
         match ending_of(call, &reply) {
@@ -263,15 +273,19 @@ impl<S: Service> Idempotency<S> {
         Some(self.block(call, ErrorCode::IdempotencyKeyConflict, &why))
     }
 
-    /// Asks the tool whether an unknown call took effect. `None`: it can not tell, or it did not.
+    /// Asks the tool whether an unknown call took effect.
     async fn reconcile(
         &self,
         call: &mut Call,
         store: &dyn DedupeStore,
         record: &SharedRecord,
-    ) -> Option<Reply> {
-        let tool = call.tool.clone()?;
-        let context: ToolContext = tool_context(call, 0, None);
+    ) -> FoundOut {
+        let Some(tool) = call.tool.clone() else {
+            return FoundOut::Nothing;
+        };
+        let mut context: ToolContext = tool_context(call, 0, None);
+        // An echo is answered by another call's record: that call's key is the one to ask about.
+        context.call.idempotency_key = Some(record.key.to_string());
         match tool
             .reconcile(&call.envelope.payload.params, &context)
             .await
@@ -281,29 +295,30 @@ impl<S: Service> Idempotency<S> {
                 let output = output_of(result);
                 self.settle(store, record, Ending::Done(output.clone()), call)
                     .await;
-                Some(Reply::done(output))
+                FoundOut::Done(Reply::done(output))
             }
             holdfast_contract::Reconciled::NotDone => {
                 call.explain("the tool says that the unknown call did not take effect: it may run");
-                if let Err(error) = store.clear(&record.key).await {
-                    self.runtime.tell(&Event::StoreTrouble {
-                        what: "clear",
-                        error: &error,
-                    });
+                // In the name of the lost holder, never by clearing the key: another duplicate may
+                // have found the same and be running by now, and its claim is not ours to remove.
+                if self.settle(store, record, Ending::Cancelled, call).await {
+                    FoundOut::MayRun
+                } else {
+                    FoundOut::Nothing
                 }
-                None
             }
-            holdfast_contract::Reconciled::CanNotTell => None,
+            holdfast_contract::Reconciled::CanNotTell => FoundOut::Nothing,
         }
     }
 
+    /// Says whether the store has taken note.
     async fn settle(
         &self,
         store: &dyn DedupeStore,
         record: &SharedRecord,
         ending: Ending,
         call: &Call,
-    ) {
+    ) -> bool {
         let last_word = super::transition::Finalisation {
             key: record.key,
             owner: record.owner.clone(),
@@ -312,16 +327,16 @@ impl<S: Service> Idempotency<S> {
             lifetimes: call.policy.lifetimes,
         };
         // Refused: somebody else settled it first, which is as good.
-        if let Err(error) = store.finalise(last_word).await {
-            self.runtime.tell(&Event::StoreTrouble {
-                what: "finalise",
-                error: &error,
-            });
+        match store.finalise(last_word).await {
+            Ok(_) => true,
+            Err(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "finalise",
+                    error: &error,
+                });
+                false
+            }
         }
-    }
-
-    async fn was_released(&self, store: &dyn DedupeStore, record: &SharedRecord) -> bool {
-        matches!(store.get(&record.key).await, Ok(None))
     }
 
     /// Without a store a call with effects is not run; a read-only one goes on, said aloud.
@@ -352,7 +367,7 @@ impl<S: Service> Idempotency<S> {
         let store = self.stores.memory.clone();
         match store.claim(&derived.wish).await {
             Ok(Claim::Granted { .. }) => {
-                let mut guard = ClaimGuard::new(store, &derived.wish, call.started.clone());
+                let mut guard = claim_guard(call, store, &derived.wish);
                 let reply = self.inner.call(call).await;
                 match ending_of(call, &reply) {
                     None => guard.release(&self.runtime).await,
@@ -530,16 +545,7 @@ fn identity(call: &Call) -> Identity<'_> {
 /// How the call goes on record; `None` when nothing ran, so that the claim is taken back.
 fn ending_of(call: &Call, reply: &Reply) -> Option<Ending> {
     match &reply.outcome {
-        Ok(output) if payload_bytes(output) > call.policy.payload_bytes_max => {
-            let failure = Failure::before_start(
-                ErrorCode::OutputTooLarge,
-                "the call was done before; its output was too large to be recorded",
-                Judged::Neutral,
-            );
-            // Kept like an unknown outcome, for as long as a success: never run again.
-            Some(Ending::Unknown(record_error(&failure)))
-        }
-        Ok(output) => Some(Ending::Done(output.clone())),
+        Ok(output) => Some(ending_of_output(output, call.policy.payload_bytes_max)),
         Err(failure) if failure.is(ErrorCode::OutcomeUnknown) => {
             Some(Ending::Unknown(record_error(failure)))
         }
@@ -548,14 +554,29 @@ fn ending_of(call: &Call, reply: &Reply) -> Option<Ending> {
     }
 }
 
+/// How a call that worked goes on record.
+pub(super) fn ending_of_output(output: &ResultOutput, payload_bytes_max: usize) -> Ending {
+    if output_bytes(output) <= payload_bytes_max {
+        return Ending::Done(output.clone());
+    }
+    let failure = Failure::before_start(
+        ErrorCode::OutputTooLarge,
+        "the call was done before; its output was too large to be recorded",
+        Judged::Neutral,
+    );
+    // Kept like an unknown outcome, for as long as a success: never run again.
+    Ending::Unknown(record_error(&failure))
+}
+
+fn claim_guard(call: &Call, store: Arc<dyn DedupeStore>, wish: &ClaimRequest) -> ClaimGuard {
+    let bytes_max = call.policy.payload_bytes_max;
+    ClaimGuard::new(store, wish, call.started.clone(), bytes_max)
+}
+
 /// A tool that finds its arguments or its rights wanting did nothing, and a corrected call has to
 /// be able to run.
 fn ended_before_any_effect(failure: &Failure) -> bool {
     failure.is(ErrorCode::InvalidArguments) || failure.is(ErrorCode::PermissionDenied)
-}
-
-fn payload_bytes(output: &holdfast_contract::ResultOutput) -> usize {
-    crate::idempotency::record::output_bytes(output)
 }
 
 fn record_error(failure: &Failure) -> super::record::RecordError {

@@ -139,7 +139,13 @@ pub fn claim(
                 recorded_digest: record.request.params_digest.clone(),
             };
         }
-        return claim_existing(record, holder, wish, now_ms);
+        let decision = claim_existing(record, holder, wish, now_ms);
+        // A record that lets its intent run again must not hide an equal call that is under way.
+        let runs_anew = matches!(decision, ClaimDecision::Grant { .. })
+            && record.state != RecordState::Inflight;
+        if !runs_anew {
+            return decision;
+        }
     }
     if let Some(answer) = answer_from_content(same_content, wish, now_ms) {
         return answer;
@@ -386,8 +392,16 @@ pub fn renew(
 }
 
 /// Decides whether a claim may be taken back because nothing ran.
+///
+/// Also after the holder was given up on: it comes back with the truth, as in [`finalise`].
 pub fn release(existing: Option<&DedupeRecord>, owner: &str) -> Result<(), Refused> {
-    holder_record(existing, owner).map(|_| ())
+    let record = existing.ok_or(Refused::Gone)?;
+    let open = matches!(record.state, RecordState::Inflight | RecordState::Unknown);
+    if record.owner == owner && open {
+        Ok(())
+    } else {
+        Err(Refused::NotTheHolder)
+    }
 }
 
 fn holder_record<'a>(
