@@ -7,7 +7,7 @@ use holdfast_contract::{ErrorCode, Status};
 
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::guard::FailureKind;
-use crate::idempotency::layer::repeat_safety;
+use crate::idempotency::repeat_safety;
 use crate::retry::{Evidence, RepeatSafety};
 use crate::runtime::Runtime;
 use crate::service::Service;

@@ -1,6 +1,8 @@
 //! A held claim. Whatever happens to its call, the record is left in a defined state.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_contract::{ErrorCode, Status};
 
@@ -15,6 +17,9 @@ use crate::runtime::Runtime;
 use crate::store::{DedupeStore, StoreResult};
 
 /// Holds a claim and settles it when it is dropped.
+///
+/// It is made before the claim is asked for: a claim that the store has granted and whose answer
+/// never arrived is held by us as well, and nobody else could give it back.
 ///
 /// A caller that goes away drops the whole call. The claim then ends as done when the tool had
 /// answered, as cancelled when nothing can have happened, else as unknown; never as "in flight"
@@ -52,18 +57,27 @@ impl ClaimGuard {
         }
     }
 
-    /// Extends the lease. A lost claim does not stop the call: it is the only one that can still
-    /// bring the truth.
-    pub(super) async fn renew(&self, runtime: &Runtime) {
-        if let Err(error) = self
-            .store
-            .renew(&self.key, &self.owner, self.lifetimes.lease_ms)
-            .await
-        {
-            runtime.tell(&Event::StoreTrouble {
-                what: "renew",
-                error: &error,
-            });
+    /// The claim was not granted: there is nothing to settle.
+    pub(super) fn stand_down(mut self) {
+        self.open = None;
+    }
+
+    /// Extends the lease, again and again. A lost claim does not stop the call: it is the only one
+    /// that can still bring the truth.
+    pub(super) async fn keep(&self, runtime: &Runtime) -> Infallible {
+        let third = Duration::from_millis((self.lifetimes.lease_ms / 3).max(1));
+        loop {
+            tokio::time::sleep(third).await;
+            let renewal = self
+                .store
+                .renew(&self.key, &self.owner, self.lifetimes.lease_ms);
+            // One that does not come back must not keep the next from being sent.
+            if let Ok(Err(error)) = tokio::time::timeout(third, renewal).await {
+                runtime.tell(&Event::StoreTrouble {
+                    what: "renew",
+                    error: &error,
+                });
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use holdfast_contract::{ErrorCode, ResultOutput};
 
-use super::layer::repeat_safety;
 use super::record::{RecordError, output_bytes};
+use super::repeat_safety;
 use super::transition::Ending;
 use crate::call::{Call, Failure, Reply};
 use crate::retry::{Evidence, RepeatSafety};

@@ -7,17 +7,16 @@ use holdfast_contract::{CacheHit, CacheMatch, DedupeMode, ErrorCode, Status};
 use tokio::time::Instant;
 
 use super::claim_guard::ClaimGuard;
+use super::derive::{Derived, DerivedKey, derive, parts_of};
 use super::ending::ending_of;
-use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
+use super::key::{KeySource, stored_key};
 use super::reconcile::Asked;
-use super::record::{DedupeRecord, RecordRequest, RecordState};
-use super::transition::{ClaimRequest, ContentLookup, OnRetriableFailure};
+use super::record::{DedupeRecord, RecordState};
 use crate::call::{Call, Failure, Judged, Reply};
-use crate::canonical::{CanonicalOptions, Digest, write_canonical};
 use crate::guard::FailureKind;
 use crate::observe::Event;
-use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict, Repeats};
-use crate::retry::{Evidence, RepeatSafety};
+use crate::policy::{Keep, Mode, OnKeyConflict};
+use crate::retry::Evidence;
 use crate::runtime::Runtime;
 use crate::service::Service;
 use crate::store::{Claim, DedupeStore, StoreError, WaitTicket};
@@ -58,17 +57,6 @@ pub struct Idempotency<S> {
     pub(super) runtime: Arc<Runtime>,
 }
 
-/// What is known about a call's key before it is claimed.
-struct Derived {
-    wish: ClaimRequest,
-    parts_key: DerivedKey,
-}
-
-enum DerivedKey {
-    Given(String),
-    Computed,
-}
-
 impl<S: Service> Idempotency<S> {
     /// Wraps the layers that execute.
     pub fn new(inner: S, stores: DedupeStores, runtime: Arc<Runtime>) -> Self {
@@ -80,7 +68,7 @@ impl<S: Service> Idempotency<S> {
     }
 
     async fn enforce(&self, call: &mut Call) -> Reply {
-        let Some(mut derived) = self.derive(call, Mode::Enforce) else {
+        let Some(mut derived) = derive(call, Mode::Enforce, &self.runtime) else {
             return self.inner.call(call).await;
         };
         call.stored_key = Some(derived.wish.key);
@@ -88,24 +76,25 @@ impl<S: Service> Idempotency<S> {
         let give_up_at = Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX);
         let mut waited = CacheMatch::Completed;
         loop {
+            let guard = ClaimGuard::new(store.clone(), &derived.wish, call);
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
                     call.lifeline = lifeline;
-                    return self.run_claimed(call, store, &derived.wish).await;
+                    return self.run_claimed(call, guard).await;
                 }
                 Ok(Claim::InFlight { ticket }) => {
+                    guard.stand_down();
                     if call.envelope.transport.dedupe_mode == DedupeMode::BestEffort {
                         return self.in_flight(call, &ticket);
                     }
                     waited = CacheMatch::Inflight;
-                    if tokio::time::timeout_at(give_up_at, store.changed(ticket))
-                        .await
-                        .is_err()
-                    {
+                    let change = store.changed(ticket);
+                    if tokio::time::timeout_at(give_up_at, change).await.is_err() {
                         return waiter_gave_up().into();
                     }
                 }
                 Ok(Claim::Ended(record)) => {
+                    guard.stand_down();
                     if record.state == RecordState::Unknown {
                         match self.reconcile(call, &*store, &record).await {
                             Asked::Answered(reply) => return reply,
@@ -116,36 +105,29 @@ impl<S: Service> Idempotency<S> {
                     return self.replay(call, &record, waited);
                 }
                 Ok(Claim::Conflict { recorded_digest }) => {
+                    guard.stand_down();
                     match self.on_conflict(call, &mut derived, &recorded_digest) {
                         Some(reply) => return reply,
                         None => call.stored_key = Some(derived.wish.key),
                     }
                 }
-                Err(error) => return self.store_failed(call, &error).await,
+                Err(error) => {
+                    // Only the answer may have been lost: what was granted is given back.
+                    drop(guard);
+                    return self.store_failed(call, &error).await;
+                }
             }
         }
     }
 
     /// Runs a call whose claim is held, renewing the lease as long as it runs.
-    async fn run_claimed(
-        &self,
-        call: &mut Call,
-        store: Arc<dyn DedupeStore>,
-        wish: &ClaimRequest,
-    ) -> Reply {
-        let mut guard = ClaimGuard::new(store, wish, call);
-        let lease_third = Duration::from_millis((wish.lifetimes.lease_ms / 3).max(1));
-        let reply = {
-            let running = self.inner.call(call);
-            tokio::pin!(running);
-            loop {
-                // The call first: one that ends at once never touches a timer.
-                tokio::select! {
-                    biased;
-                    reply = &mut running => break reply,
-                    () = tokio::time::sleep(lease_third) => guard.renew(&self.runtime).await,
-                }
-            }
+    async fn run_claimed(&self, call: &mut Call, mut guard: ClaimGuard) -> Reply {
+        // The call first: one that ends at once never touches a timer. Beside it and not in turns
+        // with it: a store that is slow to renew must not hold the call up.
+        let reply = tokio::select! {
+            biased;
+            reply = self.inner.call(call) => reply,
+            never = guard.keep(&self.runtime) => match never {},
         };
         call.lifeline = None;
         match ending_of(call, &reply) {
@@ -233,7 +215,7 @@ impl<S: Service> Idempotency<S> {
 
     /// `None` when the call goes on under a key of its own.
     fn on_conflict(&self, call: &mut Call, derived: &mut Derived, recorded: &str) -> Option<Reply> {
-        let given = match &derived.parts_key {
+        let given = match &derived.key {
             DerivedKey::Given(key) => key,
             // A computed key holds the arguments. What differs does not matter to this tool (the
             // whitespace of a query), so the record is this call's, and the next claim finds it.
@@ -279,14 +261,17 @@ impl<S: Service> Idempotency<S> {
 
     /// Says what would have happened, in a keyspace of its own, and changes nothing.
     async fn shadow(&self, call: &mut Call) -> Reply {
-        let Some(mut derived) = self.derive(call, Mode::Shadow) else {
+        let Some(mut derived) = derive(call, Mode::Shadow, &self.runtime) else {
             return self.inner.call(call).await;
         };
         // Never the durable store: watching must not cost a sync per call.
         let store = self.stores.memory.clone();
         loop {
             return match store.claim(&derived.wish).await {
-                Ok(Claim::Granted { .. }) => self.run_claimed(call, store, &derived.wish).await,
+                Ok(Claim::Granted { .. }) => {
+                    let guard = ClaimGuard::new(store, &derived.wish, call);
+                    self.run_claimed(call, guard).await
+                }
                 Ok(Claim::InFlight { .. }) => self.shadow_hit(call, RecordState::Inflight).await,
                 Ok(Claim::Ended(record)) => self.shadow_hit(call, record.state).await,
                 Ok(Claim::Conflict { recorded_digest }) => {
@@ -310,80 +295,6 @@ impl<S: Service> Idempotency<S> {
             mode: Mode::Shadow,
         });
         self.inner.call(call).await
-    }
-
-    /// The call's key and claim, or `None` when it is not deduplicated.
-    fn derive(&self, call: &Call, mode: Mode) -> Option<Derived> {
-        let envelope = &call.envelope;
-        if envelope.transport.dedupe_mode == DedupeMode::Disabled {
-            return None;
-        }
-        let given = envelope.payload.idempotency_key.as_deref();
-        let hook = call.hook_key.as_deref();
-        if given.is_none()
-            && hook.is_none()
-            && self.runtime.switches.derive_keys() == DeriveKeys::Off
-        {
-            return None;
-        }
-        let policy = &call.policy;
-        let params = &envelope.payload.params;
-        let mut canonical = Vec::with_capacity(1024);
-        write_canonical(
-            params,
-            &CanonicalOptions::params(&policy.volatile_fields),
-            &mut canonical,
-        );
-        let params_digest = Digest::of(&canonical).to_string();
-        let parts = parts_of(call, mode);
-        if policy.whitespace != crate::canonical::Whitespace::Exact
-            && given.is_none()
-            && hook.is_none()
-        {
-            canonical.clear();
-            let options = CanonicalOptions {
-                volatile_fields: &policy.volatile_fields,
-                whitespace: policy.whitespace,
-                ..CanonicalOptions::EXACT
-            };
-            write_canonical(params, &options, &mut canonical);
-        }
-        let source = KeySource::choose(given, hook, identity(call), &canonical);
-        // A caller that names its intents means each of them; only unnamed ones can be echoes.
-        let content = match (&source, policy.content_windows) {
-            (KeySource::Computed { .. }, Some(windows)) => Some(ContentLookup {
-                key: content_key(&parts, &canonical),
-                unknown_window_ms: windows.unknown_ms,
-                echo_window_ms: windows.echo_ms,
-            }),
-            _ => None,
-        };
-        let parts_key = match given.or(hook) {
-            Some(key) => DerivedKey::Given(key.to_owned()),
-            None => DerivedKey::Computed,
-        };
-        let wish = ClaimRequest {
-            key: stored_key(&parts, &source),
-            content,
-            tool: envelope.tool_name.clone(),
-            idempotency_key: given.or(hook).unwrap_or("computed").to_owned(),
-            request: RecordRequest {
-                session_key: envelope.target.session_key.clone(),
-                actor_id: envelope.target.actor_id.clone(),
-                request_id: envelope.request_id.clone(),
-                tool_call_id: envelope.tool_call_id.clone(),
-                params_digest,
-            },
-            owner: self.runtime.token(),
-            lifetimes: policy.lifetimes,
-            repeat: repeat_safety_with(call, Keyed::Yes),
-            on_retriable_failure: if envelope.transport.dedupe_mode == DedupeMode::BestEffort {
-                OnRetriableFailure::RunAgain
-            } else {
-                OnRetriableFailure::Replay
-            },
-        };
-        Some(Derived { wish, parts_key })
     }
 }
 
@@ -423,59 +334,6 @@ fn keep_of(call: &Call) -> Keep {
     } else {
         call.policy.keep
     }
-}
-
-/// Whether a call may be repeated when nobody knows how it ended.
-pub(crate) fn repeat_safety(call: &Call) -> RepeatSafety {
-    let keyed = match call.stored_key {
-        Some(_) => Keyed::Yes,
-        // No deduplication, or no store: the downstream can not tell a repeat from a new call.
-        None => Keyed::No,
-    };
-    repeat_safety_with(call, keyed)
-}
-
-/// Whether the tool is handed a key.
-enum Keyed {
-    Yes,
-    No,
-}
-
-fn repeat_safety_with(call: &Call, keyed: Keyed) -> RepeatSafety {
-    let vouched = call.envelope.hints().expected_retry_safe == Some(true);
-    match (call.policy.repeats, keyed) {
-        (Repeats::Harmless, _) | (Repeats::HarmlessWithKey, Keyed::Yes) => RepeatSafety::Safe,
-        _ if vouched => RepeatSafety::Safe,
-        (Repeats::HarmlessWithKey, Keyed::No) | (Repeats::Harmful, _) => RepeatSafety::Unsafe,
-    }
-}
-
-fn parts_of(call: &Call, mode: Mode) -> KeyParts<'_> {
-    let envelope = &call.envelope;
-    KeyParts {
-        scope: if mode == Mode::Shadow {
-            Scope::SHADOW
-        } else {
-            call.policy.scope
-        },
-        tenant: envelope.target.tenant_id.as_deref(),
-        workspace: envelope.target.workspace_id.as_deref(),
-        namespace: &envelope.tool_namespace,
-        tool: &envelope.tool_name,
-        session: &envelope.target.session_key,
-        actor: &envelope.target.actor_id,
-    }
-}
-
-fn identity(call: &Call) -> Identity<'_> {
-    let envelope = &call.envelope;
-    identity_of(
-        envelope.target.run_id.as_deref(),
-        envelope.target.turn_id.as_deref(),
-        envelope.payload.tool_step,
-        envelope.tool_call_id.as_deref(),
-        &envelope.request_id,
-    )
 }
 
 fn waiter_gave_up() -> Failure {

@@ -4,6 +4,7 @@
 //! [`transition`] how a record lives, and [`layer`] drives it all for each call.
 
 mod claim_guard;
+mod derive;
 mod ending;
 pub mod key;
 pub mod layer;
@@ -11,4 +12,5 @@ mod reconcile;
 pub mod record;
 pub mod transition;
 
+pub(crate) use derive::repeat_safety;
 pub use layer::{DedupeStores, Idempotency};

@@ -388,7 +388,10 @@ pub fn renew(
     lease_ms: u64,
     now_ms: u64,
 ) -> Result<DedupeRecord, Refused> {
-    let record = holder_record(existing, owner)?;
+    let record = existing.ok_or(Refused::Gone)?;
+    if record.owner != owner || record.state != RecordState::Inflight {
+        return Err(Refused::NotTheHolder);
+    }
     Ok(DedupeRecord {
         lock_until_ms: Some(now_ms.saturating_add(lease_ms)),
         updated_at_ms: now_ms,
@@ -402,17 +405,13 @@ pub fn renew(
 }
 
 /// Decides whether a claim may be taken back because nothing ran.
+///
+/// Also after the holder was given up on: it comes back with the truth, as in [`finalise`].
 pub fn release(existing: Option<&DedupeRecord>, owner: &str) -> Result<(), Refused> {
-    holder_record(existing, owner).map(|_| ())
-}
-
-fn holder_record<'a>(
-    existing: Option<&'a DedupeRecord>,
-    owner: &str,
-) -> Result<&'a DedupeRecord, Refused> {
     let record = existing.ok_or(Refused::Gone)?;
-    if record.owner == owner && record.state == RecordState::Inflight {
-        Ok(record)
+    let open = matches!(record.state, RecordState::Inflight | RecordState::Unknown);
+    if record.owner == owner && open {
+        Ok(())
     } else {
         Err(Refused::NotTheHolder)
     }

@@ -281,7 +281,10 @@ impl World {
     fn put(&mut self, next: DedupeRecord, renewed: bool) {
         if let Some(before) = &self.record {
             assert!(next.version > before.version || renewed && next.version == before.version);
-            if before.state == RecordState::Unknown && next.state != RecordState::Unknown {
+            // A new claim that overrides the doubt is judged where it is granted.
+            if before.state == RecordState::Unknown
+                && !matches!(next.state, RecordState::Unknown | RecordState::Inflight)
+            {
                 assert_eq!(
                     next.owner, before.owner,
                     "an unknown outcome was overruled by another"

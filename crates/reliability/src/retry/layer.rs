@@ -8,7 +8,7 @@ use holdfast_contract::{CircuitBreakerState, ErrorCode, RetryNote, Status};
 use super::{CallBudget, Classified, Evidence, GiveUp, Next, RetryBudget, RetryPolicy, decide};
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::guard::FailureKind;
-use crate::idempotency::layer::repeat_safety;
+use crate::idempotency::repeat_safety;
 use crate::observe::Event;
 use crate::policy::Mode;
 use crate::runtime::Runtime;

@@ -121,7 +121,11 @@ impl Held {
         self.bytes += record.approximate_bytes();
         let record = Arc::new(record);
         if let Some(content) = &record.content_key {
-            self.newest_by_content.insert(*content, record.key);
+            // The newest is the one claimed last: an older call that ends late must not hide it.
+            let newest = self.newest_by_content.entry(*content).or_insert(record.key);
+            if record.state == RecordState::Inflight {
+                *newest = record.key;
+            }
         }
         let key = record.key;
         if matches!(record.state, RecordState::Inflight | RecordState::Unknown) {

@@ -45,7 +45,8 @@ pub(super) fn find_row(conn: &Connection, key: &StoredKey) -> StepResult<Option<
     read_row(&mut statement, [key.as_bytes()])
 }
 
-/// The newest record with this content under another key. Failed and cancelled ones never answer
+/// The record with this content under another key that binds most: one that runs before one in
+/// doubt before the newest finished one. Failed and cancelled ones never answer
 /// for an echo, so they must not hide an older one that does.
 pub(super) fn find_same_content(
     conn: &Connection,
@@ -55,7 +56,7 @@ pub(super) fn find_same_content(
     let mut statement = conn.prepare_cached(
         "SELECT body, lock_file FROM records
          WHERE content_key = ?1 AND key <> ?2 AND state IN ('inflight', 'done', 'unknown')
-         ORDER BY updated_at_ms DESC LIMIT 1",
+         ORDER BY state = 'inflight' DESC, state = 'unknown' DESC, updated_at_ms DESC LIMIT 1",
     )?;
     read_row(&mut statement, [content.as_bytes(), other_than.as_bytes()])
 }

@@ -1,0 +1,147 @@
+//! From a call to the claim it makes.
+
+use holdfast_contract::DedupeMode;
+
+use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
+use super::record::RecordRequest;
+use super::transition::{ClaimRequest, ContentLookup, OnRetriableFailure};
+use crate::call::Call;
+use crate::canonical::{CanonicalOptions, Digest, Whitespace, write_canonical};
+use crate::policy::{DeriveKeys, Mode, Repeats};
+use crate::retry::RepeatSafety;
+use crate::runtime::Runtime;
+
+/// What is known about a call's key before it is claimed.
+pub(super) struct Derived {
+    pub(super) wish: ClaimRequest,
+    pub(super) key: DerivedKey,
+}
+
+/// Where its key comes from.
+pub(super) enum DerivedKey {
+    /// The caller or a hook gave it.
+    Given(String),
+    /// It was computed.
+    Computed,
+}
+
+/// The call's key and claim, or `None` when it is not deduplicated.
+pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Derived> {
+    let envelope = &call.envelope;
+    if envelope.transport.dedupe_mode == DedupeMode::Disabled {
+        return None;
+    }
+    let given = envelope.payload.idempotency_key.as_deref();
+    let hook = call.hook_key.as_deref();
+    if given.is_none() && hook.is_none() && runtime.switches.derive_keys() == DeriveKeys::Off {
+        return None;
+    }
+    let policy = &call.policy;
+    let params = &envelope.payload.params;
+    let mut canonical = Vec::with_capacity(1024);
+    write_canonical(
+        params,
+        &CanonicalOptions::params(&policy.volatile_fields),
+        &mut canonical,
+    );
+    let params_digest = Digest::of(&canonical).to_string();
+    let parts = parts_of(call, mode);
+    if policy.whitespace != Whitespace::Exact && given.is_none() && hook.is_none() {
+        canonical.clear();
+        let options = CanonicalOptions {
+            volatile_fields: &policy.volatile_fields,
+            whitespace: policy.whitespace,
+            ..CanonicalOptions::EXACT
+        };
+        write_canonical(params, &options, &mut canonical);
+    }
+    let source = KeySource::choose(given, hook, identity(call), &canonical);
+    // A caller that names its intents means each of them; only unnamed ones can be echoes.
+    let content = match (&source, policy.content_windows) {
+        (KeySource::Computed { .. }, Some(windows)) => Some(ContentLookup {
+            key: content_key(&parts, &canonical),
+            unknown_window_ms: windows.unknown_ms,
+            echo_window_ms: windows.echo_ms,
+        }),
+        _ => None,
+    };
+    let key = match given.or(hook) {
+        Some(key) => DerivedKey::Given(key.to_owned()),
+        None => DerivedKey::Computed,
+    };
+    let wish = ClaimRequest {
+        key: stored_key(&parts, &source),
+        content,
+        tool: envelope.tool_name.clone(),
+        idempotency_key: given.or(hook).unwrap_or("computed").to_owned(),
+        request: RecordRequest {
+            session_key: envelope.target.session_key.clone(),
+            actor_id: envelope.target.actor_id.clone(),
+            request_id: envelope.request_id.clone(),
+            tool_call_id: envelope.tool_call_id.clone(),
+            params_digest,
+        },
+        owner: runtime.token(),
+        lifetimes: policy.lifetimes,
+        repeat: repeat_safety_with(call, Keyed::Yes),
+        on_retriable_failure: if envelope.transport.dedupe_mode == DedupeMode::BestEffort {
+            OnRetriableFailure::RunAgain
+        } else {
+            OnRetriableFailure::Replay
+        },
+    };
+    Some(Derived { wish, key })
+}
+
+/// Whether a call may be repeated when nobody knows how it ended.
+pub(crate) fn repeat_safety(call: &Call) -> RepeatSafety {
+    let keyed = match call.stored_key {
+        Some(_) => Keyed::Yes,
+        // No deduplication, or no store: the downstream can not tell a repeat from a new call.
+        None => Keyed::No,
+    };
+    repeat_safety_with(call, keyed)
+}
+
+/// Whether the tool is handed a key.
+enum Keyed {
+    Yes,
+    No,
+}
+
+fn repeat_safety_with(call: &Call, keyed: Keyed) -> RepeatSafety {
+    let vouched = call.envelope.hints().expected_retry_safe == Some(true);
+    match (call.policy.repeats, keyed) {
+        (Repeats::Harmless, _) | (Repeats::HarmlessWithKey, Keyed::Yes) => RepeatSafety::Safe,
+        _ if vouched => RepeatSafety::Safe,
+        (Repeats::HarmlessWithKey, Keyed::No) | (Repeats::Harmful, _) => RepeatSafety::Unsafe,
+    }
+}
+
+pub(super) fn parts_of(call: &Call, mode: Mode) -> KeyParts<'_> {
+    let envelope = &call.envelope;
+    KeyParts {
+        scope: if mode == Mode::Shadow {
+            Scope::SHADOW
+        } else {
+            call.policy.scope
+        },
+        tenant: envelope.target.tenant_id.as_deref(),
+        workspace: envelope.target.workspace_id.as_deref(),
+        namespace: &envelope.tool_namespace,
+        tool: &envelope.tool_name,
+        session: &envelope.target.session_key,
+        actor: &envelope.target.actor_id,
+    }
+}
+
+fn identity(call: &Call) -> Identity<'_> {
+    let envelope = &call.envelope;
+    identity_of(
+        envelope.target.run_id.as_deref(),
+        envelope.target.turn_id.as_deref(),
+        envelope.payload.tool_step,
+        envelope.tool_call_id.as_deref(),
+        &envelope.request_id,
+    )
+}

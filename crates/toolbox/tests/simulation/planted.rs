@@ -1,0 +1,154 @@
+//! Stores that break their promises on purpose, to see that the simulation notices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, pending, ready};
+use holdfast_contract::Clock;
+use holdfast_reliability::idempotency::key::StoredKey;
+use holdfast_reliability::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
+use holdfast_reliability::idempotency::transition::{ClaimRequest, Ending, Finalisation, Refused};
+use holdfast_reliability::store::memory::MemoryDedupeStore;
+use holdfast_reliability::store::{
+    Claim, DedupeStore, RecordFilter, StoreFuture, StoreSize, WaitTicket,
+};
+
+use super::handle::at_once;
+
+/// A bug to plant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// An ended lease hands the claim to the next caller, although nobody knows what happened.
+    LeaseHandsTheClaimOver,
+    /// A finaliser that finds its claim gone opens the record again.
+    FinaliserReopens,
+    /// A finaliser that takes the claim back instead of recording a doubtful end.
+    FinaliserReleases,
+    /// A finaliser that says "stored" and stores nothing, now and then.
+    FinaliserForgets,
+    /// A drop that says "cancelled" of a call that had started.
+    DropSaysCancelled,
+    /// Two claims within a moment are both granted.
+    ClaimIsNotAtomic,
+    /// A record's end wakes nobody.
+    NobodyIsWoken,
+}
+
+/// A store with a bug in it.
+pub(crate) struct Planted {
+    pub(crate) bug: Bug,
+    pub(crate) store: Arc<MemoryDedupeStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    finalised: AtomicU64,
+}
+
+impl Planted {
+    pub(crate) fn new(bug: Bug, store: Arc<MemoryDedupeStore>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            bug,
+            store,
+            clock,
+            finalised: AtomicU64::new(0),
+        }
+    }
+
+    fn forget(&self, key: &StoredKey) {
+        let _ = at_once(self.store.clear(key));
+    }
+
+    fn is_wrongly_open(&self, record: &DedupeRecord) -> bool {
+        let now_ms = self.clock.now_ms();
+        if record.state != RecordState::Inflight {
+            return false;
+        }
+        match self.bug {
+            Bug::LeaseHandsTheClaimOver => record.lease_has_ended(now_ms),
+            Bug::ClaimIsNotAtomic => now_ms.saturating_sub(record.created_at_ms) < 3,
+            _ => false,
+        }
+    }
+}
+
+impl DedupeStore for Planted {
+    fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
+        if let Ok(Some(record)) = at_once(self.store.get(&wish.key))
+            && self.is_wrongly_open(&record)
+        {
+            self.forget(&wish.key);
+        }
+        self.store.claim(wish)
+    }
+
+    fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
+        if self.bug == Bug::NobodyIsWoken {
+            return pending().boxed();
+        }
+        self.store.changed(ticket)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.store.renew(key, owner, lease_ms)
+    }
+
+    fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
+        let number = self.finalised.fetch_add(1, Ordering::Relaxed);
+        if self.bug == Bug::FinaliserForgets && number % 2 == 1 {
+            return ready(Ok(Ok(()))).boxed();
+        }
+        if self.bug == Bug::FinaliserReleases && matches!(last_word.ending, Ending::Unknown(_)) {
+            let released = at_once(self.store.release(&last_word.key, &last_word.owner));
+            return ready(released).boxed();
+        }
+        let key = last_word.key;
+        let answer = at_once(self.store.finalise(last_word));
+        if self.bug == Bug::FinaliserReopens && matches!(answer, Ok(Err(Refused::NotTheHolder))) {
+            self.forget(&key);
+        }
+        ready(answer).boxed()
+    }
+
+    fn finalise_detached(&self, mut last_word: Finalisation) {
+        if self.bug == Bug::DropSaysCancelled && matches!(last_word.ending, Ending::Unknown(_)) {
+            last_word.ending = Ending::Cancelled;
+        }
+        self.store.finalise_detached(last_word);
+    }
+
+    fn release<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.store.release(key, owner)
+    }
+
+    fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
+        self.store.get(key)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
+        self.store.list(filter)
+    }
+
+    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
+        self.store.clear(key)
+    }
+
+    fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
+        self.store.flush(filter)
+    }
+
+    fn sweep(&self) -> StoreFuture<'_, u64> {
+        self.store.sweep()
+    }
+
+    fn size(&self) -> StoreFuture<'_, StoreSize> {
+        self.store.size()
+    }
+}
