@@ -61,12 +61,11 @@ impl Service for Execute {
             Err(panic) => Err(panicked(&*panic)),
         };
         match &outcome {
-            // A read-only call that is dropped now simply runs again.
-            Ok(output) if call.policy.mutating => call.started.finished(output),
+            Ok(output) => call.started.finished(output),
             Err(failure) if failure.evidence == Evidence::NoEffect => {
                 call.started.ended_without_effect();
             }
-            Ok(_) | Err(_) => {}
+            Err(_) => {}
         }
         note_end(call, &outcome, self.runtime.clock.now_ms());
         Reply {

@@ -35,10 +35,13 @@ pub async fn nobody_else_upgrades_an_unknown(factory: &dyn StoreFactory) {
         assert_eq!(refused, Err(Refused::NotTheHolder));
     }
     assert_eq!(
-        ok(bench.store.release(&key(1), "a")).await,
+        ok(bench.store.release(&key(1), "b")).await,
         Err(Refused::NotTheHolder)
     );
     bench.ended(wish(1, "c"), RecordState::Unknown).await;
+    // Its holder comes back and knows that nothing ran.
+    assert_eq!(ok(bench.store.release(&key(1), "a")).await, Ok(()));
+    bench.granted(wish(1, "d")).await;
 }
 
 /// Not even its owner changes it.
