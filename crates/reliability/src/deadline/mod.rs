@@ -43,15 +43,33 @@ impl<S: Service> Service for Deadline<S> {
     }
 }
 
+/// The answer to a caller that cancelled: whoever waits for the call drops it, and tells this.
+pub fn cancelled(call: &Call) -> Failure {
+    if may_have_happened(call) {
+        return unknown(
+            "the call was cancelled while the tool was running, so the effect may have happened",
+            Judged::Neutral,
+        );
+    }
+    Failure::before_start(ErrorCode::Cancelled, "the call was cancelled", Judged::Neutral)
+}
+
+fn may_have_happened(call: &Call) -> bool {
+    call.started.is_set() && repeat_safety(call) == RepeatSafety::Unsafe
+}
+
+fn unknown(message: &str, judged: Judged) -> Failure {
+    let mut failure = Failure::before_start(ErrorCode::OutcomeUnknown, message, judged);
+    failure.evidence = Evidence::MayHaveHappened;
+    failure
+}
+
 fn passed(call: &Call) -> Failure {
-    if call.started.is_set() && repeat_safety(call) == RepeatSafety::Unsafe {
-        let mut failure = Failure::before_start(
-            ErrorCode::OutcomeUnknown,
+    if may_have_happened(call) {
+        return unknown(
             "the caller's deadline passed while the tool was running, so the effect may have happened",
             Judged::Counts(FailureKind::Retryable),
         );
-        failure.evidence = Evidence::MayHaveHappened;
-        return failure;
     }
     Failure::before_start(
         ErrorCode::Timeout,
