@@ -81,7 +81,7 @@ impl Config {
             let name = path.display().to_string();
             let error = error.replace("<input>", &name);
             Failure::usage(format!("the configuration {name} is wrong:\n{error}"))
-            .hint("`holdfast config schema` prints what it may hold.")
+                .hint("`holdfast config schema` prints what it may hold.")
         })?;
         let problems = config.problems();
         if problems.is_empty() {

@@ -60,9 +60,8 @@ enum Input {
 /// Answers, or stops when the person presses Ctrl-C or the system asks us to end: the call is
 /// then dropped like one whose caller went away, so that its record says what is known.
 async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> {
-    let unheard = |error: std::io::Error| {
-        Failure::failed(format!("signals can not be listened to: {error}"))
-    };
+    let unheard =
+        |error: std::io::Error| Failure::failed(format!("signals can not be listened to: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
     let cancelled = async {

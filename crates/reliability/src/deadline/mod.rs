@@ -51,7 +51,11 @@ pub fn cancelled(call: &Call) -> Failure {
             Judged::Neutral,
         );
     }
-    Failure::before_start(ErrorCode::Cancelled, "the call was cancelled", Judged::Neutral)
+    Failure::before_start(
+        ErrorCode::Cancelled,
+        "the call was cancelled",
+        Judged::Neutral,
+    )
 }
 
 fn may_have_happened(call: &Call) -> bool {
