@@ -30,13 +30,31 @@ pub(crate) struct Cli {
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The configuration file (YAML).
-    #[arg(long, global = true, env = "HOLDFAST_CONFIG", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        env = "HOLDFAST_CONFIG",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// The directory that holds all state; any number of processes may share it.
-    #[arg(long, global = true, env = "HOLDFAST_STATE", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        env = "HOLDFAST_STATE",
+        hide_env_values = true,
+        value_name = "DIR"
+    )]
     pub(crate) state: Option<PathBuf>,
     /// Where log events go as JSON lines: `stderr`, `off`, or a file.
-    #[arg(long, global = true, env = "HOLDFAST_LOG", value_name = "WHERE")]
+    #[arg(
+        long,
+        global = true,
+        env = "HOLDFAST_LOG",
+        hide_env_values = true,
+        value_name = "WHERE"
+    )]
     pub(crate) log: Option<String>,
     /// Print JSON for programs instead of text for people.
     #[arg(long, global = true)]

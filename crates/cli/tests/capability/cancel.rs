@@ -60,15 +60,17 @@ fn ctrl_c_while_waiting_for_another_process_changes_nothing() {
 #[test]
 fn ctrl_c_before_the_tool_is_no_effect() {
     let house = House::new();
-    let yaml = "hooks:\n  before:\n    - command: [sh, -c, 'echo > reached; sleep 1000']\n      \
-                timeoutMs: 600000\n";
-    let config = house.file("slow-hook.yaml", yaml);
+    let hook = r#"sh -c "echo \$\$ > pid; exec sleep 1000"; true"#;
+    let yaml =
+        format!("hooks:\n  before:\n    - command: [sh, -c, '{hook}']\n      timeoutMs: 600000\n");
+    let config = house.file("slow-hook.yaml", &yaml);
     let mut call = house.start_exec("k", "echo x >> effect", &["--config", &config]);
-    eventually("the hook runs", || {
-        house.path("reached").exists().then_some(())
-    });
+    let started_by_hook = pid_in(&house.path("pid"));
     call.signal(Signal::INT);
     call.ended_in_time("the call ends").error("cancelled");
+    eventually("what the hook started is gone", || {
+        (!is_alive(started_by_hook)).then_some(())
+    });
     assert_eq!(house.only_state().as_deref(), Some("cancelled"));
     house.exec("k", "echo x >> effect", &[]).success();
     assert_eq!(house.lines("effect"), 1);

@@ -127,6 +127,9 @@ fn a_call_whose_process_died_is_not_running() {
     let killed = house.exec("k", "echo x >> effect; kill -9 $PPID; sleep 1000", &[]);
     assert_eq!(killed.code, None);
     // Nobody has asked for it since, and still it can be cleared without force.
+    assert_eq!(list(&house, &[])[0]["abandoned"], true);
+    let text = house.run(&["dedupe", "list"]).stdout;
+    assert!(text.contains("abandoned"), "{text}");
     let cleared = house.run(&["dedupe", "clear", "k"]);
     assert_eq!(cleared.code, Some(0), "{cleared:?}");
 }

@@ -7,14 +7,16 @@ use crate::common::House;
 /// An envelope as a host would write it.
 pub(super) fn envelope(request: &str, tool: &str, params: &Value) -> Value {
     json!({
-        "contractVersion": "1.0.0",
+        "contractVersion": "1.1",
         "requestId": request,
         "toolName": tool,
         "toolNamespace": "holdfast.tools",
-        "createdAtMs": 1_700_000_000_000_u64,
         "target": {"sessionKey": "session-1", "actorId": "actor-1"},
-        "transport": {"dedupeMode": "enforced"},
-        "payload": {"params": params},
+        "payload": {"version": "1.0", "params": params},
+        "transport": {
+            "dedupeMode": "enforced",
+            "retryBudget": {"maxAttempts": 4, "maxElapsedMs": 30_000},
+        },
         "control": {}
     })
 }

@@ -216,6 +216,14 @@ fn release_detached(shared: &Arc<Shared>, key: StoredKey, owner: String) {
 }
 
 impl SqliteState {
+    /// Whether the record is of a call whose process is gone, so that the next one who asks for it
+    /// is told that its outcome is unknown.
+    pub fn is_abandoned(&self, record: &DedupeRecord) -> bool {
+        let now_ms = self.shared.clock.now_ms();
+        record.state == RecordState::Inflight
+            && transition::is_lost(record, holder(&self.shared, record), now_ms)
+    }
+
     async fn sweep_all(&self) -> StoreResult<u64> {
         let mut total = 0;
         loop {
