@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::unwrap_used,
+    clippy::panic,
     reason = "a helper that fails is a test that fails"
 )]
 
