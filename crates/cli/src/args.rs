@@ -27,15 +27,34 @@ pub(crate) struct Cli {
 
 /// Taken by every command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The configuration file (YAML).
-    #[arg(long, global = true, env = "HOLDFAST_CONFIG", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        env = "HOLDFAST_CONFIG",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// The directory that holds all state; any number of processes may share it.
-    #[arg(long, global = true, env = "HOLDFAST_STATE", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        env = "HOLDFAST_STATE",
+        hide_env_values = true,
+        value_name = "DIR"
+    )]
     pub(crate) state: Option<PathBuf>,
     /// Where log events go as JSON lines: `stderr`, `off`, or a file.
-    #[arg(long, global = true, env = "HOLDFAST_LOG", value_name = "WHERE")]
+    #[arg(
+        long,
+        global = true,
+        env = "HOLDFAST_LOG",
+        hide_env_values = true,
+        value_name = "WHERE"
+    )]
     pub(crate) log: Option<String>,
     /// Print JSON for programs instead of text for people.
     #[arg(long, global = true)]
@@ -90,7 +109,14 @@ pub(crate) struct CallArgs {
     )]
     pub(crate) args: String,
     /// A whole call envelope from a file, or `-` for standard input.
-    #[arg(long, value_name = "FILE|-", conflicts_with = "tool")]
+    #[arg(
+        long,
+        value_name = "FILE|-",
+        conflicts_with_all = [
+            "tool", "session", "actor", "turn", "run", "model", "call_id", "key", "dedupe",
+            "deadline_ms", "timeout_ms", "request",
+        ]
+    )]
     pub(crate) envelope: Option<String>,
     /// The session; keys and loop counts are per session.
     #[arg(long, value_name = "KEY")]
@@ -120,7 +146,7 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "MS")]
     pub(crate) deadline_ms: Option<u64>,
     /// Time limit of one attempt in milliseconds.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout_ms: Option<u64>,
     /// The request id; a new one by default.
     #[arg(long, value_name = "ID")]

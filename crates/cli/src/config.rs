@@ -79,11 +79,10 @@ impl Config {
             ))
         })?;
         let config = Self::parse(&text).map_err(|error| {
-            Failure::usage(format!(
-                "the configuration {} is wrong:\n{error}",
-                path.display()
-            ))
-            .hint("`holdfast config schema` prints what it may hold.")
+            let name = path.display().to_string();
+            let error = error.replace("<input>", &name);
+            Failure::usage(format!("the configuration {name} is wrong:\n{error}"))
+                .hint("`holdfast config schema` prints what it may hold.")
         })?;
         let problems = config.problems();
         if problems.is_empty() {

@@ -37,19 +37,32 @@ pub(crate) fn failure(failure: &Failure, json: bool) {
         let _ = writeln!(stderr, "{value}");
         return;
     }
-    let _ = writeln!(stderr, "{} {}", red("error:"), failure.message);
-    if let Some(hint) = &failure.hint {
-        let _ = writeln!(stderr, "{} {hint}", dim("hint:"));
+    let coloured = takes_colours(&stderr);
+    let (error, hint) = (
+        paint_if(coloured, "31", "error:"),
+        paint_if(coloured, "2", "hint:"),
+    );
+    let _ = writeln!(stderr, "{error} {}", failure.message);
+    if let Some(text) = &failure.hint {
+        let _ = writeln!(stderr, "{hint} {text}");
     }
+}
+
+fn takes_colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && environment::get("NO_COLOR").is_none()
 }
 
 /// Whether standard output takes colours.
 pub(crate) fn colours() -> bool {
-    std::io::stdout().is_terminal() && environment::get("NO_COLOR").is_none()
+    takes_colours(&std::io::stdout())
 }
 
 fn paint(code: &str, text: &str) -> String {
-    if colours() {
+    paint_if(colours(), code, text)
+}
+
+fn paint_if(coloured: bool, code: &str, text: &str) -> String {
+    if coloured {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     } else {
         text.to_owned()
@@ -80,11 +93,14 @@ pub(crate) fn dim(text: &str) -> String {
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(
-        header
-            .iter()
-            .map(|name| Cell::new(name).add_attribute(comfy_table::Attribute::Bold)),
-    );
+    table.set_header(header.iter().map(|name| {
+        let cell = Cell::new(name);
+        if colours() {
+            cell.add_attribute(comfy_table::Attribute::Bold)
+        } else {
+            cell
+        }
+    }));
     for row in rows {
         table.add_row(row);
     }

@@ -134,15 +134,17 @@ impl Observer for JournalObserver {
         };
         let (envelope, target) = (&call.envelope, &call.envelope.target);
         let error = result.error.as_ref();
+        let text = |given: Option<&String>| given.map(|given| self.text(given));
         self.journal.append(JournalEntry {
             request_id: envelope.request_id.clone(),
             at_ms: self.clock.now_ms(),
-            tool: envelope.tool_name.clone(),
-            session_key: target.session_key.clone(),
-            actor_id: target.actor_id.clone(),
-            turn: target.turn_id.clone().or_else(|| target.run_id.clone()),
-            tool_call_id: envelope.tool_call_id.clone(),
-            model_id: target.model_id.clone(),
+            // All of these come from outside. The request's id stays: it is what one asks by.
+            tool: self.text(&envelope.tool_name),
+            session_key: self.text(&target.session_key),
+            actor_id: self.text(&target.actor_id),
+            turn: text(target.turn_id.as_ref().or(target.run_id.as_ref())),
+            tool_call_id: text(envelope.tool_call_id.as_ref()),
+            model_id: text(target.model_id.as_ref()),
             args: self.args(&envelope.payload.params),
             status: result.status.as_str().to_owned(),
             from_cache: result.from_cache,

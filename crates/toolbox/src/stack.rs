@@ -3,10 +3,11 @@
 //! Every caller (the command line, an HTTP client, the agent loop, a library user) enters here and
 //! takes the same way. [`assemble`] is that way as a list.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, pending, select};
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
@@ -15,7 +16,7 @@ use holdfast_contract::{
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
 use holdfast_reliability::call::{Call, Reply};
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
-use holdfast_reliability::deadline::Deadline;
+use holdfast_reliability::deadline::{self, Deadline};
 use holdfast_reliability::execute::Execute;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore};
@@ -244,21 +245,45 @@ impl ToolStack {
 
     /// Answers a call that was read from outside.
     pub async fn call_bytes(&self, envelope: &[u8]) -> ToolResultEnvelope {
-        match ToolCallEnvelope::parse(envelope) {
-            Ok(envelope) => self.call_checked(envelope).await,
-            Err(error) => malformed(&error, &self.runtime.redactor),
-        }
+        self.call_bytes_until(envelope, pending()).await
     }
 
     /// Answers a call.
     pub async fn call(&self, envelope: ToolCallEnvelope) -> ToolResultEnvelope {
-        match envelope.check() {
-            Ok(()) => self.call_checked(envelope).await,
+        self.call_until(envelope, pending()).await
+    }
+
+    /// As [`Self::call_bytes`], with a way to cancel it as in [`Self::call_until`].
+    pub async fn call_bytes_until(
+        &self,
+        envelope: &[u8],
+        cancelled: impl Future<Output = ()>,
+    ) -> ToolResultEnvelope {
+        match ToolCallEnvelope::parse(envelope) {
+            Ok(envelope) => self.call_checked(envelope, cancelled).await,
             Err(error) => malformed(&error, &self.runtime.redactor),
         }
     }
 
-    async fn call_checked(&self, envelope: ToolCallEnvelope) -> ToolResultEnvelope {
+    /// As [`Self::call`], until `cancelled` is ready. Then what is going on is dropped, which leaves
+    /// the record in a defined state and ends a running command, and the answer says whether the
+    /// effect may have happened.
+    pub async fn call_until(
+        &self,
+        envelope: ToolCallEnvelope,
+        cancelled: impl Future<Output = ()>,
+    ) -> ToolResultEnvelope {
+        match envelope.check() {
+            Ok(()) => self.call_checked(envelope, cancelled).await,
+            Err(error) => malformed(&error, &self.runtime.redactor),
+        }
+    }
+
+    async fn call_checked(
+        &self,
+        envelope: ToolCallEnvelope,
+        cancelled: impl Future<Output = ()>,
+    ) -> ToolResultEnvelope {
         let policy = self.policies.get(&envelope.tool_name);
         let modes = self.runtime.switches.modes_for(&policy);
         let session = (self.sessions)(&envelope);
@@ -270,7 +295,12 @@ impl ToolStack {
             self.runtime.clock.now_ms(),
         );
         self.runtime.tell(&Event::Start { call: &call });
-        let reply = self.service.call(&mut call).await;
+        let cancelled = pin!(cancelled);
+        let answered = match select(self.service.call(&mut call), cancelled).await {
+            Either::Left((reply, _)) => Some(reply),
+            Either::Right(_) => None,
+        };
+        let reply = answered.unwrap_or_else(|| deadline::cancelled(&call));
         let result = call.answer(reply, &self.runtime.redactor);
         self.runtime.tell(&Event::End {
             call: &call,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::{Lifeline, Tool, ToolError, ToolResult};
 use holdfast_toolbox::tools::ExecTool;
-use holdfast_toolbox::tools::exec::OUTPUT_BYTES_MAX;
+use holdfast_toolbox::tools::exec::{OUTPUT_BYTES_MAX, wait_until_idle};
 use serde_json::json;
 
 mod common;
@@ -343,39 +343,126 @@ async fn a_command_holds_the_lifeline_and_no_other_descriptor() {
     eventually("the lock is free", || other.try_lock().ok());
 }
 
-/// The variable that makes the test below a helper process.
+/// The variable that makes the tests below helper processes.
 const HELPER_WORKSPACE: &str = "HOLDFAST_TEST_HELPER_WORKSPACE";
 
-#[tokio::test]
-#[ignore = "the helper process of a_command_dies_with_its_parent"]
-async fn helper_that_runs_a_command() {
-    let Some(root) = std::env::var_os(HELPER_WORKSPACE) else {
-        return;
-    };
-    let session = holdfast_contract::SessionContext::main("session", "agent", root.into());
-    let ctx = holdfast_contract::ToolContext {
-        session: session.into(),
-        call: holdfast_contract::CallContext::default(),
-    };
-    let params = json!({"command": "echo $$ > pid; exec sleep 1000"});
-    let _ = ExecTool::new().execute(&params, &ctx).await;
-}
-
-#[test]
-fn a_command_dies_with_its_parent() {
-    let workspace = Workspace::new();
-    let mut helper = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "helper_that_runs_a_command", "--ignored"])
+/// Starts the ignored test `name` of this file as a process of its own.
+fn helper(name: &str, workspace: &Workspace) -> std::process::Child {
+    Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", name, "--ignored"])
         .env(HELPER_WORKSPACE, &workspace.root)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .expect("starts");
-    let pid = eventually("the command starts", || pid_in(&workspace.path("pid")));
-    assert!(is_alive(pid));
+        .expect("starts")
+}
+
+fn helper_context(root: &Path) -> holdfast_contract::ToolContext {
+    let session = holdfast_contract::SessionContext::main("session", "agent", root.to_owned());
+    holdfast_contract::ToolContext {
+        session: session.into(),
+        call: holdfast_contract::CallContext::default(),
+    }
+}
+
+#[tokio::test]
+#[ignore = "the helper process of everything_in_the_group_dies_with_its_parent"]
+async fn helper_that_runs_a_command() {
+    let Some(root) = std::env::var_os(HELPER_WORKSPACE) else {
+        return;
+    };
+    let mut ctx = helper_context(root.as_ref());
+    let lock = fs::File::create(Path::new(&root).join("lock")).expect("creates");
+    lock.lock().expect("locks");
+    ctx.call.lifeline = Some(Lifeline::new(lock));
+    let command = "trap '' TERM HUP
+        sh -c 'sh -c \"echo \\$\\$ > grandchild.pid; exec sleep 1000\"; true' &
+        echo $$ > main.pid
+        wait";
+    let _ = ExecTool::new()
+        .execute(&json!({"command": command}), &ctx)
+        .await;
+}
+
+#[test]
+fn everything_in_the_group_dies_with_its_parent() {
+    let workspace = Workspace::new();
+    let mut helper = helper("helper_that_runs_a_command", &workspace);
+    let pids = ["main.pid", "grandchild.pid"]
+        .map(|name| eventually(name, || pid_in(&workspace.path(name))));
+    let lock = fs::File::open(workspace.path("lock")).expect("opens");
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+    assert!(lock.try_lock().is_err());
     helper.kill().expect("kills");
     assert_eq!(helper.wait().expect("ends").signal(), Some(9));
-    eventually_gone("the command", pid);
+    for pid in pids {
+        eventually_gone("a process of the command", pid);
+    }
+    eventually("the lock is free", || lock.try_lock().ok());
+}
+
+/// The processes that this process has started and not reaped.
+fn children() -> Vec<String> {
+    let own = std::process::id().to_string();
+    let is_child = |stat: &str| {
+        let fields = stat.rsplit_once(") ").map(|(_, rest)| rest);
+        fields.and_then(|rest| rest.split(' ').nth(1)) == Some(&own)
+    };
+    fs::read_dir("/proc")
+        .expect("lists")
+        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok())
+        .filter(|stat| is_child(stat))
+        .collect()
+}
+
+#[tokio::test]
+#[ignore = "the helper process of no_guardian_is_left_behind"]
+async fn helper_that_runs_many_commands() {
+    let Some(root) = std::env::var_os(HELPER_WORKSPACE) else {
+        return;
+    };
+    let ctx = helper_context(root.as_ref());
+    let exec = ExecTool::new();
+    for _ in 0..10 {
+        for command in ["true", "exit 3", "kill -9 $$", "kill -9 0"] {
+            let params = json!({"command": command});
+            exec.execute(&params, &ctx).await.expect("runs");
+        }
+    }
+    let params = json!({"command": "sleep 1000", "timeout_ms": 20});
+    exec.execute(&params, &ctx).await.expect_err("times out");
+    let params = json!({"command": "echo > started; sleep 1000"});
+    let (started, cancelled) = (
+        Path::new(&root).join("started"),
+        exec.execute(&params, &ctx),
+    );
+    let poll = async {
+        while !started.exists() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        _ = cancelled => panic!("it sleeps"),
+        () = poll => {}
+    }
+    assert!(wait_until_idle(Duration::from_mins(1)));
+    assert_eq!(children(), Vec::<String>::new());
+    let params = json!({"command": "sleep 1000 > /dev/null 2>&1 & echo $! > left.pid"});
+    exec.execute(&params, &ctx).await.expect("runs");
+    assert!(wait_until_idle(Duration::from_mins(1)));
+    assert_eq!(children(), Vec::<String>::new());
+    fs::write(Path::new(&root).join("all-well"), "").expect("writes");
+}
+
+#[test]
+fn no_guardian_is_left_behind_and_none_reaches_what_a_finished_command_left() {
+    let workspace = Workspace::new();
+    let mut helper = helper("helper_that_runs_many_commands", &workspace);
+    assert!(helper.wait().expect("ends").success());
+    assert!(workspace.path("all-well").exists());
+    // The helper and with it every guardian's pipe are gone; the background process is not.
+    let left = KillOnDrop(pid_in(&workspace.path("left.pid")).expect("a pid"));
+    assert!(is_alive(left.0));
 }
 
 #[tokio::test]

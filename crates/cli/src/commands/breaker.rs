@@ -58,7 +58,11 @@ async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
             snapshot.state.to_string(),
             format!("{} of {}", snapshot.failures, snapshot.calls),
             snapshot.consecutive_failures.to_string(),
-            output::ago(snapshot.since_ms, now_ms),
+            match snapshot.since_ms {
+                // It has never changed.
+                0 => String::new(),
+                since_ms => output::ago(since_ms, now_ms),
+            },
             snapshot.forced_reason.unwrap_or_default(),
         ]
     });

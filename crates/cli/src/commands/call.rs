@@ -2,13 +2,16 @@
 
 use std::io::Read;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
 use holdfast_contract::{
     CallHints, ErrorCode, ResultError, Status, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope,
 };
 use holdfast_reliability::store::StoreError;
+use holdfast_toolbox::tools::exec;
 use serde_json::{Map, Value};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Running, StackError, runtime};
 use crate::args::CallArgs;
@@ -20,12 +23,16 @@ use crate::output;
 const DEFAULT_SESSION: &str = "cli";
 /// Arguments and envelopes are read up to this size.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How long a command that was cut off may take to end before we go without it.
+const EXEC_END_WAIT: Duration = Duration::from_secs(3);
 
 pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let input = input(app, args)?;
     let result = match app.stack(&args.workspace) {
         Ok(running) => {
-            let result = runtime()?.block_on(answer(&running, input));
+            let result = runtime()?.block_on(answer(&running, input))?;
+            // A command that was cut off is being ended, gently first; our own end would be abrupt.
+            exec::wait_until_idle(EXEC_END_WAIT);
             write_metrics(&running, args)?;
             result
         }
@@ -50,52 +57,35 @@ enum Input {
     Foreign(Vec<u8>),
 }
 
-/// Answers, or stops when the person presses Ctrl-C: the call is then dropped like one whose
-/// caller went away, so its record says what is known.
-async fn answer(running: &Running, input: Input) -> ToolResultEnvelope {
-    match input {
-        Input::Built(envelope) => {
-            let (request_id, tool) = (envelope.request_id.clone(), envelope.tool_name.clone());
-            tokio::select! {
-                result = running.stack.call(*envelope) => result,
-                _ = tokio::signal::ctrl_c() => interrupted(request_id, tool),
-            }
+/// Answers, or stops when the person presses Ctrl-C or the system asks us to end: the call is
+/// then dropped like one whose caller went away, so that its record says what is known.
+async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> {
+    let unheard =
+        |error: std::io::Error| Failure::failed(format!("signals can not be listened to: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
+    let cancelled = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-        Input::Foreign(bytes) => tokio::select! {
-            result = running.stack.call_bytes(&bytes) => result,
-            _ = tokio::signal::ctrl_c() => interrupted(String::new(), String::new()),
-        },
-    }
-}
-
-fn interrupted(request_id: String, tool_name: String) -> ToolResultEnvelope {
-    failed(
-        request_id,
-        tool_name,
-        ErrorCode::Cancelled,
-        "interrupted; `holdfast dedupe list` shows how the call was left".to_owned(),
-    )
+    };
+    Ok(match input {
+        Input::Built(envelope) => running.stack.call_until(*envelope, cancelled).await,
+        Input::Foreign(bytes) => running.stack.call_bytes_until(&bytes, cancelled).await,
+    })
 }
 
 /// Without its store a call is answered, not run.
 fn refused(input: &Input, error: &StoreError) -> ToolResultEnvelope {
     let (request_id, tool_name) = match input {
         Input::Built(envelope) => (envelope.request_id.clone(), envelope.tool_name.clone()),
-        Input::Foreign(_) => (String::new(), String::new()),
+        Input::Foreign(bytes) => names_in(bytes),
     };
     let code = match error {
         StoreError::Full(_) => ErrorCode::StoreFull,
         StoreError::Unavailable(_) => ErrorCode::StoreUnavailable,
     };
-    failed(request_id, tool_name, code, error.to_string())
-}
-
-fn failed(
-    request_id: String,
-    tool_name: String,
-    code: ErrorCode,
-    message: String,
-) -> ToolResultEnvelope {
     ToolResultEnvelope {
         request_id,
         status: Status::Error,
@@ -107,13 +97,24 @@ fn failed(
         output: None,
         error: Some(ResultError {
             code: code.as_str().to_owned(),
-            message,
+            message: error.to_string(),
             retriable: code.is_retriable(),
             terminal: code.is_terminal(),
             breaker_state: None,
             hint: Some(code.doc().next.to_owned()),
         }),
         retried_by: Vec::new(),
+    }
+}
+
+/// The request's id and the tool's name in an envelope that was not looked at more closely.
+fn names_in(envelope: &[u8]) -> (String, String) {
+    match ToolCallEnvelope::parse(envelope) {
+        Ok(envelope) => (envelope.request_id, envelope.tool_name),
+        Err(error) => (
+            error.request_id.unwrap_or_default(),
+            error.tool_name.unwrap_or_default(),
+        ),
     }
 }
 
@@ -237,14 +238,22 @@ fn print(result: &ToolResultEnvelope) {
         ),
         None => String::new(),
     };
+    // A malformed envelope may have neither a tool nor a request.
+    let request = match result.request_id.as_str() {
+        "" => String::new(),
+        id => format!(", request {id}"),
+    };
+    let tool = match result.tool_name.as_str() {
+        "" => "call",
+        name => name,
+    };
     output::line(&format!(
         "{mark} {} {} {}",
-        output::bold(&result.tool_name),
+        output::bold(tool),
         result.status.as_str(),
         output::dim(&format!(
-            "({attempts}, {}{cached}, request {})",
+            "({attempts}, {}{cached}{request})",
             output::duration(result.duration_ms),
-            result.request_id
         ))
     ));
     for retry in &result.retried_by {

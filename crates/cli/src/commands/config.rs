@@ -31,14 +31,14 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             ) {
                 (Some(path), _) => path.display().to_string(),
                 (None, Some(path)) => path.display().to_string(),
-                (None, None) => "built-in defaults".to_owned(),
+                (None, None) => "the built-in defaults".to_owned(),
             };
             if global.json {
                 output::json(
                     &serde_json::json!({"ok": true, "source": source, "state": app.state_dir}),
                 );
             } else {
-                output::line(&format!("{} {source} is fine.", output::green("✓")));
+                output::line(&format!("{} no problem in {source}", output::green("✓")));
             }
             Ok(ExitCode::SUCCESS)
         }

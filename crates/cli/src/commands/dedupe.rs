@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use holdfast_reliability::idempotency::key::StoredKey;
-use holdfast_reliability::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
+use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
+use holdfast_reliability::store::sqlite::SqliteState;
 use holdfast_reliability::store::{DedupeStore, RecordFilter};
 use serde_json::{Value, json};
 
@@ -20,12 +21,12 @@ pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<Exit
     runtime()?.block_on(async {
         match command {
             DedupeCommand::List { filter, limit } => {
-                list(app, &*state, filter_of(filter, Some(limit)), json).await
+                list(app, &state, filter_of(filter, Some(limit)), json).await
             }
-            DedupeCommand::Show { key, reveal } => show(app, &*state, &key, reveal, json).await,
-            DedupeCommand::Clear { key, force } => clear(&*state, &key, force, json).await,
+            DedupeCommand::Show { key, reveal } => show(app, &state, &key, reveal, json).await,
+            DedupeCommand::Clear { key, force } => clear(&state, &key, force, json).await,
             DedupeCommand::Flush { filter, all } => {
-                flush(&*state, filter_of(filter, None), all, json).await
+                flush(&state, filter_of(filter, None), all, json).await
             }
         }
     })?;
@@ -48,10 +49,23 @@ fn filter_of(args: RecordArgs, limit: Option<usize>) -> RecordFilter {
     }
 }
 
+/// A record, and whether the process behind it is gone.
+struct Seen {
+    record: SharedRecord,
+    abandoned: bool,
+}
+
+async fn look(store: &SqliteState, record: SharedRecord) -> Outcome<Seen> {
+    let running = record.state == RecordState::Inflight;
+    let abandoned = running && store.is_abandoned(record.key).await?;
+    Ok(Seen { record, abandoned })
+}
+
 /// A record for eyes: redacted, and without its output unless asked for.
-fn view(app: &App, record: &DedupeRecord, with_payload: bool) -> Value {
+fn view(app: &App, seen: &Seen, with_payload: bool) -> Value {
+    let record = &seen.record;
     let redactor = app.config.redactor();
-    let mut value = serde_json::to_value(record).unwrap_or_default();
+    let mut value = serde_json::to_value(&**record).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         // The owner's token would let anybody settle the claim.
         fields.remove("owner");
@@ -63,30 +77,40 @@ fn view(app: &App, record: &DedupeRecord, with_payload: bool) -> Value {
     // Digests and keys look like secrets to a redactor and are none.
     value["key"] = json!(record.key.to_string());
     value["request"]["paramsDigest"] = json!(record.request.params_digest);
+    if seen.abandoned {
+        value["abandoned"] = json!(true);
+    }
     value
 }
 
-async fn list(app: &App, store: &dyn DedupeStore, filter: RecordFilter, json: bool) -> Outcome<()> {
-    let records = store.list(&filter).await?;
+async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) -> Outcome<()> {
+    let mut found = Vec::new();
+    for record in store.list(&filter).await? {
+        found.push(look(store, record).await?);
+    }
     if json {
         output::json(
-            &records
+            &found
                 .iter()
-                .map(|record| view(app, record, false))
+                .map(|seen| view(app, seen, false))
                 .collect::<Vec<_>>(),
         );
         return Ok(());
     }
-    if records.is_empty() {
+    if found.is_empty() {
         output::line("No records.");
         return Ok(());
     }
     let now_ms = app.clock.now_ms();
     let redactor = app.config.redactor();
-    let rows = records.iter().map(|record| {
+    let rows = found.iter().map(|Seen { record, abandoned }| {
         vec![
             record.key.fingerprint().to_string(),
-            record.state.as_str().to_owned(),
+            if *abandoned {
+                "abandoned".to_owned()
+            } else {
+                record.state.as_str().to_owned()
+            },
             record.tool.clone(),
             redactor
                 .redact_text(&record.request.session_key)
@@ -103,18 +127,12 @@ async fn list(app: &App, store: &dyn DedupeStore, filter: RecordFilter, json: bo
     Ok(())
 }
 
-async fn show(
-    app: &App,
-    store: &dyn DedupeStore,
-    key: &str,
-    reveal: bool,
-    json: bool,
-) -> Outcome<()> {
+async fn show(app: &App, store: &SqliteState, key: &str, reveal: bool, json: bool) -> Outcome<()> {
     let record = find(store, key).await?;
     let value = if reveal {
         serde_json::to_value(&*record).unwrap_or_default()
     } else {
-        view(app, &record, true)
+        view(app, &look(store, record).await?, true)
     };
     if json {
         output::json(&value);
@@ -124,9 +142,10 @@ async fn show(
     Ok(())
 }
 
-async fn clear(store: &dyn DedupeStore, key: &str, force: bool, json: bool) -> Outcome<()> {
+async fn clear(store: &SqliteState, key: &str, force: bool, json: bool) -> Outcome<()> {
     let record = find(store, key).await?;
-    if record.state == RecordState::Inflight && !force {
+    let running = record.state == RecordState::Inflight && !store.is_abandoned(record.key).await?;
+    if running && !force {
         return Err(Failure::failed(format!(
             "the call {} is running (request {}), and clearing it would let it run twice",
             record.key.fingerprint(),
@@ -148,12 +167,7 @@ async fn clear(store: &dyn DedupeStore, key: &str, force: bool, json: bool) -> O
     Ok(())
 }
 
-async fn flush(
-    store: &dyn DedupeStore,
-    filter: RecordFilter,
-    all: bool,
-    json: bool,
-) -> Outcome<()> {
+async fn flush(store: &SqliteState, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
     if filter == RecordFilter::default() && !all {
         return Err(Failure::usage(
             "this would forget every ended call, so that each could run again",
@@ -170,7 +184,7 @@ async fn flush(
 }
 
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.
-async fn find(store: &dyn DedupeStore, key: &str) -> Outcome<SharedRecord> {
+async fn find(store: &SqliteState, key: &str) -> Outcome<SharedRecord> {
     if let Ok(stored) = key.parse::<StoredKey>()
         && let Some(record) = store.get(&stored).await?
     {

@@ -43,25 +43,36 @@ impl<S: Service> Service for Deadline<S> {
     }
 }
 
-fn passed(call: &Call) -> Reply {
+/// The answer to a caller that cancelled: whoever waits for the call drops it, and tells this.
+pub fn cancelled(call: &Call) -> Reply {
+    gone(call, "the call was cancelled", Judged::Neutral).unwrap_or_else(|| {
+        let (code, message) = (ErrorCode::Cancelled, "the call was cancelled");
+        Failure::before_start(code, message, Judged::Neutral).into()
+    })
+}
+
+/// What is known of a call whose caller does not wait any longer; `None` when nothing can have
+/// happened.
+fn gone(call: &Call, why: &str, judged: Judged) -> Option<Reply> {
     // The tool has answered, and only a hook or a store kept the answer back.
     if let Some(output) = call.started.output() {
-        return Reply::done(output.clone());
+        return Some(Reply::done(output.clone()));
     }
-    if call.started.may_have_effect() && repeat_safety(call) == RepeatSafety::Unsafe {
-        let mut failure = Failure::before_start(
-            ErrorCode::OutcomeUnknown,
-            "the caller's deadline passed while the tool was running, so the effect may have happened",
-            Judged::Counts(FailureKind::Retryable),
-        );
-        failure.evidence = Evidence::MayHaveHappened;
-        return failure.into();
+    if !call.started.may_have_effect() || repeat_safety(call) == RepeatSafety::Safe {
+        return None;
     }
-    Failure::before_start(
-        ErrorCode::Timeout,
-        "the caller's deadline passed",
-        Judged::Counts(FailureKind::Retryable),
-    )
-    .with_status(Status::Timeout)
-    .into()
+    let message = format!("{why} while the tool was running, so the effect may have happened");
+    let mut failure = Failure::before_start(ErrorCode::OutcomeUnknown, message, judged);
+    failure.evidence = Evidence::MayHaveHappened;
+    Some(failure.into())
+}
+
+fn passed(call: &Call) -> Reply {
+    const WHY: &str = "the caller's deadline passed";
+    let judged = Judged::Counts(FailureKind::Retryable);
+    gone(call, WHY, judged).unwrap_or_else(|| {
+        Failure::before_start(ErrorCode::Timeout, WHY, judged)
+            .with_status(Status::Timeout)
+            .into()
+    })
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_contract::ToolCallEnvelope;
+use rustix::process::{Pid, Signal, kill_process_group};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::{AdmitAnswer, AdmitHook, HookEvent, ObserveHook, Phase};
 
@@ -85,9 +86,11 @@ impl CommandHook {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("{program} can not be started: {error}"))?;
+        let mut group = Group::of(&child);
         let text = input.to_string();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let write = async {
@@ -107,7 +110,13 @@ impl CommandHook {
                 None => Ok(output),
             }
         };
-        let ((), output, status) = tokio::join!(write, read, child.wait());
+        let end = async {
+            let status = child.wait().await;
+            // What a hook leaves in the background after its own end is its own affair.
+            group.0 = None;
+            status
+        };
+        let ((), output, status) = tokio::join!(write, read, end);
         let status = status.map_err(|error| error.to_string())?;
         let output = output.map_err(|error| error.to_string())?;
         if output.len() as u64 > HOOK_OUTPUT_BYTES_MAX {
@@ -119,6 +128,26 @@ impl CommandHook {
             Ok(output)
         } else {
             Err(format!("it ended with {status}"))
+        }
+    }
+}
+
+/// The processes of a hook that has not ended. Dropping this ends them all: a hook that is cut off
+/// would leave what it started behind, with our standard error open.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(leader: &Child) -> Self {
+        let number = leader.id().and_then(|id| i32::try_from(id).ok());
+        Self(number.and_then(Pid::from_raw))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // Its leader has not been reaped, so the number is still its own.
+            let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 }

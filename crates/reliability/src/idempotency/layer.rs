@@ -172,11 +172,15 @@ impl<S: Service> Idempotency<S> {
                 },
                 counts_for_breaker: false,
                 retry_after_ms: None,
-                judged: Judged::Counts(if error.should_retriable {
-                    FailureKind::Retryable
-                } else {
-                    FailureKind::Deterministic
-                }),
+                // As the first time: what is unknown is no verdict on the call, and must not keep it
+                // from running once a person has cleared the key.
+                judged: Judged::Counts(
+                    if error.should_retriable || record.state == RecordState::Unknown {
+                        FailureKind::Retryable
+                    } else {
+                        FailureKind::Deterministic
+                    },
+                ),
                 breaker_state: None,
             }),
             (None, None) => Err(Failure::before_start(

@@ -212,7 +212,8 @@ fn answer_from_content(
     }
 }
 
-fn is_lost(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
+/// Whether nobody will ever say how a running call ended.
+pub(crate) fn is_lost(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
     holder == Holder::Dead || record.lease_has_ended(now_ms)
 }
 

@@ -218,7 +218,8 @@ impl Metrics {
             ($name:literal, $metric:expr) => {
                 registry.register(
                     $name.trim_end_matches("_total"),
-                    meaning($name),
+                    // The text format ends it with a full stop of its own.
+                    meaning($name).trim_end_matches('.'),
                     $metric.clone(),
                 )
             };

@@ -245,6 +245,17 @@ fn release_detached(shared: &Arc<Shared>, key: StoredKey, owner: String) {
 }
 
 impl SqliteState {
+    /// Whether the record is of a call whose process is gone, so that the next one who asks for it
+    /// is told that its outcome is unknown.
+    pub async fn is_abandoned(&self, key: StoredKey) -> StoreResult<bool> {
+        let row = self.read(move |conn| rows::find_row(conn, &key)).await?;
+        let now_ms = self.shared.clock.now_ms();
+        Ok(row.is_some_and(|row| {
+            row.record.state == RecordState::Inflight
+                && transition::is_lost(&row.record, holder(&self.shared, &row), now_ms)
+        }))
+    }
+
     async fn sweep_all(&self) -> StoreResult<u64> {
         let mut total = 0;
         loop {

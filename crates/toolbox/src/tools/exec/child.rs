@@ -12,6 +12,8 @@ use holdfast_contract::Lifeline;
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, Signal, fchdir, getpid, getppid, set_parent_process_death_signal};
 
+use super::guardian::Introduction;
+
 /// What the child needs, allocated before the fork.
 pub(super) struct Setup {
     directory: File,
@@ -28,12 +30,14 @@ impl Setup {
         }
     }
 
-    fn apply(&self) -> io::Result<()> {
+    fn apply(&self, guardian: &Introduction) -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died between fork and the line above; then no signal will come.
         if getppid() != Some(self.parent) {
             return Err(Errno::SRCH.into());
         }
+        // The leader of the group that the standard library has just made of this process.
+        guardian.group(getpid())?;
         // By descriptor, so that it is the directory that was resolved beneath the workspace and
         // not what has taken its name since.
         fchdir(&self.directory)?;
@@ -47,18 +51,20 @@ impl Setup {
     }
 }
 
-/// Hands `setup` to the process that `command` will start.
+/// Hands `setup` to the process that `command` will start, and that process to `guardian`.
 #[expect(
     unsafe_code,
     reason = "the parent-death signal, the working directory by descriptor and the inherited lock \
               can only be set up by the child itself"
 )]
-pub(super) fn prepare(command: &mut Command, setup: Setup) {
-    // SAFETY: `apply` makes system calls only (prctl, getppid, fchdir, close_range, fcntl). It
-    // neither allocates nor takes a lock: errors are made from bare error numbers, and the
+pub(super) fn prepare(command: &mut Command, setup: Setup, guardian: Introduction) {
+    // A group of its own, made before `apply` runs.
+    command.process_group(0);
+    // SAFETY: `apply` makes system calls only (prctl, getppid, getpid, write, fchdir, close_range,
+    // fcntl). It neither allocates nor takes a lock: errors are made from bare error numbers, and the
     // descriptors it borrows are owned by the closure, so they are open in the child.
     unsafe {
-        command.pre_exec(move || setup.apply());
+        command.pre_exec(move || setup.apply(&guardian));
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `environment` | which variables a command gets to see |
 //! | `child` | what the new process does between fork and exec; the only unsafe code |
 //! | `spawner` | the one thread that starts all commands |
+//! | `guardian` | ends a command when this process is gone |
 //! | `supervise` | watches one command: output, end, time limit, caller gone |
 //! | `family` | finds and kills everything a command started |
 //! | `capture` | keeps the beginning and the end of an output |
@@ -19,7 +20,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -41,6 +42,7 @@ mod capture;
 mod child;
 mod environment;
 mod family;
+mod guardian;
 mod spawner;
 mod supervise;
 
@@ -77,8 +79,8 @@ const SIGNAL_EXIT_BASE: i32 = 128;
 /// Runs a shell command.
 ///
 /// The command runs as `sh -c` in a process group of its own, sees a short list of environment
-/// variables and nothing that looks like a token, and dies with this process. When its time is
-/// up, or when the future of [`Tool::execute`] is dropped, everything it started gets SIGTERM
+/// variables and nothing that looks like a token. It and everything in its group die with this
+/// process, however that ends. When its time is up, or when the future of [`Tool::execute`] is dropped, everything it started gets SIGTERM
 /// and, 200 ms later, SIGKILL. Descendants that left the process group are found by a mark in
 /// their environment. That is best effort: a process that clears its environment after its parent
 /// died is not found.
@@ -221,6 +223,20 @@ impl Tool for ExecTool {
     }
 }
 
+/// Waits until no command of this process is running any more, for at most `limit`, and says
+/// whether none is.
+///
+/// A command whose caller has gone away is ended in the background, gently first. A process that
+/// wants to exit meanwhile should wait here for a moment: its own end would cut that short.
+///
+/// ```
+/// use std::time::Duration;
+/// assert!(holdfast_toolbox::tools::exec::wait_until_idle(Duration::from_secs(1)));
+/// ```
+pub fn wait_until_idle(limit: Duration) -> bool {
+    supervise::wait_until_idle(limit)
+}
+
 /// The arguments of one call, checked.
 struct Order {
     command: String,
@@ -269,7 +285,7 @@ impl Order {
         environment: Vec<(OsString, OsString)>,
         mark: (&'static str, String),
         lifeline: Option<Lifeline>,
-    ) -> Result<Command, ToolError> {
+    ) -> Result<spawner::Order, ToolError> {
         let asked = self.working_dir.as_deref().unwrap_or(".");
         let directory = Beneath::new(root, "working_dir", asked)?.open_dir()?;
         let stdin = match &self.stdin {
@@ -285,11 +301,9 @@ impl Order {
             .env(mark.0, mark.1)
             .stdin(stdin)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        let directory = directory.into_std_file();
-        child::prepare(&mut command, child::Setup::new(directory, lifeline));
-        Ok(command)
+            .stderr(Stdio::piped());
+        let setup = child::Setup::new(directory.into_std_file(), lifeline);
+        Ok(spawner::Order { command, setup })
     }
 }
 

@@ -13,21 +13,35 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::EXEC_CONCURRENT_MAX;
+use super::child::{self, Setup};
+use super::guardian::Guardian;
 
 struct Job {
-    command: Command,
-    answer: SyncSender<io::Result<Child>>,
+    order: Order,
+    answer: SyncSender<io::Result<Started>>,
+}
+
+/// What is to be started.
+pub(super) struct Order {
+    pub(super) command: Command,
+    pub(super) setup: Setup,
+}
+
+/// A command that was started, with what ends it should we be gone.
+pub(super) struct Started {
+    pub(super) child: Child,
+    pub(super) guardian: Guardian,
 }
 
 /// The way to the thread, once there is one.
 static SPAWNER: Mutex<Option<SyncSender<Job>>> = Mutex::new(None);
 
-/// Starts `command` from the spawner thread. Blocks until it has started or failed to.
-pub(super) fn spawn(command: Command) -> io::Result<Child> {
+/// Starts a command from the spawner thread. Blocks until it has started or failed to.
+pub(super) fn spawn(order: Order) -> io::Result<Started> {
     let (answer, answered) = sync_channel(1);
     let gone = |_| io::Error::other("the spawner thread is gone");
     spawner()?
-        .send(Job { command, answer })
+        .send(Job { order, answer })
         .map_err(|_| io::Error::other("the spawner thread is gone"))?;
     answered.recv().map_err(gone)?
 }
@@ -41,8 +55,8 @@ fn spawner() -> io::Result<SyncSender<Job>> {
     thread::Builder::new()
         .name("holdfast-spawner".into())
         .spawn(move || {
-            for Job { command, answer } in queue {
-                start(command, &answer);
+            for Job { order, answer } in queue {
+                answer_with(&answer, start(order));
             }
         })?;
     *spawner = Some(jobs.clone());
@@ -50,17 +64,27 @@ fn spawner() -> io::Result<SyncSender<Job>> {
 }
 
 /// Never panics: the end of this thread would kill every running command.
-fn start(mut command: Command, answer: &SyncSender<io::Result<Child>>) {
-    let started = catch_unwind(AssertUnwindSafe(|| command.spawn()))
-        .unwrap_or_else(|_| Err(io::Error::other("starting the command panicked")));
-    // It holds descriptors for the child, the lifeline among them; none may outlive the answer.
-    drop(command);
+fn start(order: Order) -> io::Result<Started> {
+    catch_unwind(AssertUnwindSafe(|| {
+        let Order { mut command, setup } = order;
+        let guardian = Guardian::start()?;
+        child::prepare(&mut command, setup, guardian.introduction());
+        // `command` holds descriptors for the child, the lifeline among them; it ends here, so
+        // that none of them outlives the answer.
+        let child = command.spawn()?;
+        Ok(Started { child, guardian })
+    }))
+    .unwrap_or_else(|_| Err(io::Error::other("starting the command panicked")))
+}
+
+fn answer_with(answer: &SyncSender<io::Result<Started>>, started: io::Result<Started>) {
     // Whoever asked is gone, so nobody else would end and reap the child.
     if let Err(unheard) = answer.send(started)
-        && let Ok(mut child) = unheard.0
+        && let Ok(mut started) = unheard.0
     {
-        let _ = child.kill();
-        let _ = child.wait();
+        let _ = started.child.kill();
+        drop(started.guardian);
+        let _ = started.child.wait();
     }
 }
 
@@ -70,19 +94,22 @@ mod tests {
     use std::io::{Read, Write};
     use std::process::Stdio;
 
-    use crate::tools::exec::child;
+    fn order(command: Command) -> Order {
+        let here = std::fs::File::open(".").expect("opens");
+        let setup = Setup::new(here, None);
+        Order { command, setup }
+    }
 
     #[test]
     fn a_child_survives_the_thread_that_asked_for_it() {
         let asker = thread::spawn(|| {
             let mut command = Command::new("cat");
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
-            let here = std::fs::File::open(".").expect("opens");
-            child::prepare(&mut command, child::Setup::new(here, None));
-            let child = spawn(command).expect("starts");
-            (child, rustix::thread::gettid())
+            let started = spawn(order(command)).expect("starts");
+            (started, rustix::thread::gettid())
         });
-        let (mut child, asker_id) = asker.join().expect("asks");
+        let (started, asker_id) = asker.join().expect("asks");
+        let mut child = started.child;
         // `join` returns a moment before the kernel is done with the thread.
         let task = format!("/proc/self/task/{}", asker_id.as_raw_nonzero());
         while std::fs::exists(&task).expect("looks") {
@@ -100,8 +127,8 @@ mod tests {
 
     #[test]
     fn the_spawner_survives_a_command_that_can_not_start() {
-        assert!(spawn(Command::new("/nonexistent/command")).is_err());
-        let mut child = spawn(Command::new("true")).expect("starts");
-        assert!(child.wait().expect("ends").success());
+        assert!(spawn(order(Command::new("/nonexistent/command"))).is_err());
+        let mut started = spawn(order(Command::new("true"))).expect("starts");
+        assert!(started.child.wait().expect("ends").success());
     }
 }

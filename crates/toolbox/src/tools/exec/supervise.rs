@@ -2,8 +2,8 @@
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{Child, ChildStderr, ChildStdout, ExitStatus};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ use tokio::sync::oneshot;
 
 use super::capture::Capture;
 use super::family::{self, Tag};
+use super::guardian::Guardian;
+use super::spawner::{Order, Started};
 use super::{BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, not_startable, spawner};
 
 /// Read from a pipe at once: what a pipe holds.
@@ -39,7 +41,7 @@ pub(super) struct Finished {
 /// Runs what `prepare` makes, on a thread of its own, for at most `limit`. When the future is
 /// dropped the command is killed.
 pub(super) async fn run(
-    prepare: impl FnOnce() -> Result<Command, ToolError> + Send + 'static,
+    prepare: impl FnOnce() -> Result<Order, ToolError> + Send + 'static,
     tag: Tag,
     limit: Duration,
 ) -> Result<Ended, ToolError> {
@@ -67,27 +69,47 @@ pub(super) async fn run(
         .unwrap_or_else(|_| Err(ToolError::failed("the command's supervisor ended early")))
 }
 
+/// How many commands are running.
+struct Places {
+    taken: Mutex<usize>,
+    freed: Condvar,
+}
+
+static PLACES: Places = Places {
+    taken: Mutex::new(0),
+    freed: Condvar::new(),
+};
+
 /// One of the places for running commands.
 struct Place;
 
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
 impl Place {
     fn take() -> Result<Self, ToolError> {
-        let taken = TAKEN.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
-            (taken < EXEC_CONCURRENT_MAX).then_some(taken + 1)
-        });
-        taken.map(|_| Self).map_err(|_| {
-            let message = format!("{EXEC_CONCURRENT_MAX} commands are already running");
-            throttled(message, Some(BUSY_RETRY_AFTER_MS))
-        })
+        let mut taken = PLACES.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if *taken < EXEC_CONCURRENT_MAX {
+            *taken += 1;
+            return Ok(Self);
+        }
+        let message = format!("{EXEC_CONCURRENT_MAX} commands are already running");
+        Err(throttled(message, Some(BUSY_RETRY_AFTER_MS)))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        TAKEN.fetch_sub(1, Ordering::AcqRel);
+        *PLACES.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        PLACES.freed.notify_all();
     }
+}
+
+/// Waits until no command is running, for at most `limit`; says whether none is.
+pub(super) fn wait_until_idle(limit: Duration) -> bool {
+    let taken = PLACES.taken.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_taken, wait) = PLACES
+        .freed
+        .wait_timeout_while(taken, limit, |taken| *taken > 0)
+        .unwrap_or_else(PoisonError::into_inner);
+    !wait.timed_out()
 }
 
 fn throttled(message: String, retry_after_ms: Option<u64>) -> ToolError {
@@ -98,11 +120,11 @@ fn throttled(message: String, retry_after_ms: Option<u64>) -> ToolError {
 }
 
 fn start(
-    prepare: impl FnOnce() -> Result<Command, ToolError>,
+    prepare: impl FnOnce() -> Result<Order, ToolError>,
     tag: Tag,
     caller_gone: &PipeReader,
 ) -> Result<Running, ToolError> {
-    let command = prepare()?;
+    let order = prepare()?;
     let failed = |error: io::Error| match Errno::from_io_error(&error) {
         // Nothing ran and a later attempt may find room.
         Some(Errno::AGAIN | Errno::NOMEM) => {
@@ -113,7 +135,7 @@ fn start(
     if is_gone(caller_gone) {
         return Err(cancelled());
     }
-    Running::new(spawner::spawn(command).map_err(failed)?, tag).map_err(failed)
+    Running::new(spawner::spawn(order).map_err(failed)?, tag).map_err(failed)
 }
 
 fn is_gone(caller_gone: &PipeReader) -> bool {
@@ -129,6 +151,8 @@ fn cancelled() -> ToolError {
 /// A command that was started. Dropping it ends and reaps it.
 struct Running {
     child: Child,
+    /// Until the command is about to be reaped.
+    guardian: Option<Guardian>,
     leader: Pid,
     handle: OwnedFd,
     tag: Tag,
@@ -139,12 +163,17 @@ struct Running {
 }
 
 impl Running {
-    fn new(mut child: Child, tag: Tag) -> io::Result<Self> {
+    fn new(started: Started, tag: Tag) -> io::Result<Self> {
+        let Started {
+            mut child,
+            guardian,
+        } = started;
         let leader = Pid::from_child(&child);
         let handle = match pidfd_open(leader, PidfdFlags::empty()) {
             Ok(handle) => handle,
             Err(error) => {
                 let _ = child.kill();
+                drop(guardian);
                 let _ = child.wait();
                 return Err(error.into());
             }
@@ -153,6 +182,7 @@ impl Running {
             stdout: Output::new(child.stdout.take()),
             stderr: Output::new(child.stderr.take()),
             child,
+            guardian: Some(guardian),
             leader,
             handle,
             tag,
@@ -251,7 +281,7 @@ impl Running {
     fn finish(&mut self) -> Result<Ended, ToolError> {
         self.over = true;
         let held_open = !(self.stdout.is_over() && self.stderr.is_over());
-        let status = self.child.wait().map_err(|error| {
+        let status = self.reap().map_err(|error| {
             ToolError::failed(format!("the command ended, but not how: {error}"))
         })?;
         Ok(Ended::Exited(Finished {
@@ -260,6 +290,12 @@ impl Running {
             stderr: std::mem::take(&mut self.stderr.capture),
             still_running: held_open || family::group_is_alive(self.leader),
         }))
+    }
+
+    /// The guardian goes first: after the command is reaped its group's number may be another's.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        drop(self.guardian.take());
+        self.child.wait()
     }
 
     /// Ends the command and everything it started, and waits a moment for it to be gone.
@@ -274,7 +310,7 @@ impl Drop for Running {
         if !self.over {
             self.end();
         }
-        let _ = self.child.wait();
+        let _ = self.reap();
     }
 }
 

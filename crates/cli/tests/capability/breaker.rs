@@ -1,0 +1,86 @@
+//! Circuit breakers are shared by all processes of a state directory.
+
+use serde_json::Value;
+
+use crate::common::House;
+
+fn breakers(house: &House) -> Vec<Value> {
+    let listed = house.run(&["breaker", "list", "--json"]).json();
+    serde_json::from_value(listed).expect("a list")
+}
+
+#[test]
+fn an_operator_can_hold_a_breaker_open() {
+    let house = House::new();
+    let held = house.run(&["breaker", "force-open", "exec", "--reason", "maintenance"]);
+    assert_eq!(held.code, Some(0), "{held:?}");
+    assert_eq!(held.stdout, "tool:holdfast.tools/exec held open.\n");
+
+    let answer = house
+        .exec("k", "echo x >> effect", &[])
+        .error("circuit_open");
+    assert_eq!(answer["status"], "circuit_open");
+    assert_eq!(answer["attempts"], 0);
+    assert_eq!(house.lines("effect"), 0);
+    // Nothing ran, so nothing is on record, and other tools are not concerned.
+    assert_eq!(house.records(), Vec::<Value>::new());
+    let args = r#"{"path":"note","content":"x"}"#;
+    house
+        .run(&["call", "write", "--json", "--args", args])
+        .success();
+
+    let list = breakers(&house);
+    let exec = list
+        .iter()
+        .find(|breaker| breaker["key"] == "tool:holdfast.tools/exec")
+        .expect("is listed");
+    assert_eq!(exec["forcedReason"], "maintenance");
+    let text = house.run(&["breaker", "list"]).stdout;
+    assert!(
+        text.contains("OPEN") && text.contains("maintenance"),
+        "{text}"
+    );
+
+    let reset = house.run(&["breaker", "reset", "exec"]);
+    assert_eq!(reset.stdout, "tool:holdfast.tools/exec closed.\n");
+    house.exec("k", "echo x >> effect", &[]).success();
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn failures_of_several_processes_open_one_breaker() {
+    let house = House::new();
+    let config = house.file(
+        "low.yaml",
+        "reliability:\n  tools:\n    exec:\n      breaker:\n        consecutiveFailures: 3\n        \
+         openCooldownMs: 3600000\n",
+    );
+    for number in 0..3 {
+        // A command that ran out of time may have had its effect, and speaks against the tool.
+        let key = format!("slow-{number}");
+        let more = ["--config", &config, "--timeout-ms", "50"];
+        house
+            .exec(&key, "sleep 1000", &more)
+            .error("outcome_unknown");
+    }
+    let answer = house
+        .exec("k", "echo x >> effect", &["--config", &config])
+        .error("circuit_open");
+    assert_eq!(answer["error"]["breakerState"], "OPEN");
+    assert_eq!(house.lines("effect"), 0);
+    assert_eq!(breakers(&house)[0]["state"], "OPEN");
+    house.run(&["breaker", "reset", "all"]);
+    house
+        .exec("k", "echo x >> effect", &["--config", &config])
+        .success();
+}
+
+#[test]
+fn a_breaker_that_is_not_there_is_an_error() {
+    let house = House::new();
+    let ran = house.run(&["breaker", "force-open", "no-such-tool"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("there is no breaker \"no-such-tool\""));
+    let none = house.run(&["breaker", "list"]);
+    assert_eq!(none.stdout, "No breakers: no tool has been called yet.\n");
+}

@@ -1,0 +1,150 @@
+//! `holdfast dedupe`: looking at records and clearing them.
+
+use serde_json::{Value, json};
+
+use crate::common::{House, Ran, eventually_lines};
+
+fn list(house: &House, filter: &[&str]) -> Vec<Value> {
+    let ran = house.run(&[&["dedupe", "list", "--json"], filter].concat());
+    serde_json::from_value(ran.json()).expect("a list")
+}
+
+/// Two sessions, two tools, two states.
+fn some_records() -> House {
+    let house = House::new();
+    house.exec("a", "echo one", &[]).success();
+    house
+        .exec("b", "echo two", &["--session", "other"])
+        .success();
+    let args = r#"{"path":"note","content":"x"}"#;
+    let write = ["call", "write", "--json", "--key", "c", "--args", args];
+    house.run(&write).success();
+    let slow = ["--timeout-ms", "50"];
+    house
+        .exec("d", "sleep 1000", &slow)
+        .error("outcome_unknown");
+    house
+}
+
+fn keys(records: &[Value]) -> Vec<&str> {
+    records
+        .iter()
+        .map(|record| record["idempotencyKey"].as_str().expect("a key"))
+        .collect()
+}
+
+#[track_caller]
+fn fails(ran: &Ran, code: i32, says: &str) {
+    assert_eq!(ran.code, Some(code), "{ran:#?}");
+    assert!(ran.stderr.contains(says), "not {says:?}: {ran:#?}");
+}
+
+#[test]
+fn list_filters() {
+    let house = some_records();
+    assert_eq!(keys(&list(&house, &[])), ["d", "c", "b", "a"]);
+    assert_eq!(keys(&list(&house, &["--session", "other"])), ["b"]);
+    assert_eq!(keys(&list(&house, &["--tool", "write"])), ["c"]);
+    assert_eq!(keys(&list(&house, &["--state-is", "unknown"])), ["d"]);
+    assert_eq!(keys(&list(&house, &["--state-is", "failed"])), [""; 0]);
+    assert_eq!(keys(&list(&house, &["--limit", "2"])), ["d", "c"]);
+    let text = house.run(&["dedupe", "list", "--tool", "write"]).stdout;
+    assert!(text.contains("write") && !text.contains("exec"), "{text}");
+    let none = house.run(&["dedupe", "list", "--tool", "nothing"]);
+    assert_eq!(none.stdout, "No records.\n");
+}
+
+#[test]
+fn show_finds_a_record_by_each_of_its_names() {
+    let house = some_records();
+    let record = &list(&house, &["--tool", "write"])[0];
+    let stored = record["key"].as_str().expect("a key");
+    for name in ["c", stored, &stored[..12], &stored[..6]] {
+        let shown = house.run(&["dedupe", "show", name, "--json"]).json();
+        assert_eq!(shown["key"], stored, "{name}");
+        assert_eq!(shown["state"], "done");
+        assert_eq!(shown["request"]["actorId"], "tester");
+        // The token of its holder would let anybody end a claim.
+        assert_eq!(shown.get("owner"), None);
+    }
+    fails(
+        &house.run(&["dedupe", "show", &stored[..5]]),
+        1,
+        "no record",
+    );
+    fails(
+        &house.run(&["dedupe", "show", "zzz"]),
+        1,
+        "no record \"zzz\"",
+    );
+}
+
+#[test]
+fn a_name_that_fits_several_records_is_refused() {
+    let house = House::new();
+    house.exec("k", "echo x >> effect", &[]).success();
+    let other = ["--session", "other"];
+    house.exec("k", "echo x >> effect", &other).success();
+    for command in ["show", "clear"] {
+        let ran = house.run(&["dedupe", command, "k"]);
+        fails(&ran, 1, "\"k\" fits several records");
+    }
+    assert_eq!(list(&house, &[]).len(), 2);
+}
+
+#[test]
+fn clear_lets_a_call_run_again() {
+    let house = House::new();
+    house.exec("k", "echo x >> effect", &[]).success();
+    let cleared = house.run(&["dedupe", "clear", "k", "--json"]).json();
+    assert_eq!(cleared["cleared"], true);
+    let again = house.exec("k", "echo x >> effect", &[]).success();
+    assert_eq!(again["fromCache"], false);
+    assert_eq!(house.lines("effect"), 2);
+    fails(&house.run(&["dedupe", "clear", "nothing"]), 1, "no record");
+}
+
+#[test]
+fn a_running_call_is_cleared_by_force_only() {
+    let house = House::new();
+    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
+    let call = house.start_exec("k", command, &[]);
+    eventually_lines(&house, "effect", 1);
+    fails(&house.run(&["dedupe", "clear", "k"]), 1, "is running");
+    let flushed = house.run(&["dedupe", "flush", "--all", "--json"]).json();
+    assert_eq!(flushed, json!({"flushed": 0}));
+    assert_eq!(house.only_state().as_deref(), Some("inflight"));
+    let forced = house.run(&["dedupe", "clear", "k", "--force"]);
+    assert_eq!(forced.code, Some(0));
+    assert_eq!(list(&house, &[]), Vec::<Value>::new());
+    std::fs::write(house.path("go"), "").expect("writes");
+    call.ended().success();
+}
+
+#[test]
+fn a_call_whose_process_died_is_not_running() {
+    let house = House::new();
+    let killed = house.exec("k", "echo x >> effect; kill -9 $PPID; sleep 1000", &[]);
+    assert_eq!(killed.code, None);
+    // Nobody has asked for it since, and still it can be cleared without force.
+    assert_eq!(list(&house, &[])[0]["abandoned"], true);
+    let text = house.run(&["dedupe", "list"]).stdout;
+    assert!(text.contains("abandoned"), "{text}");
+    let cleared = house.run(&["dedupe", "clear", "k"]);
+    assert_eq!(cleared.code, Some(0), "{cleared:?}");
+}
+
+#[test]
+fn flush_forgets_what_fits_and_needs_to_be_told_what() {
+    let house = some_records();
+    fails(&house.run(&["dedupe", "flush"]), 2, "every ended call");
+    let flush = |filter: &[&str]| {
+        let ran = house.run(&[&["dedupe", "flush", "--json"], filter].concat());
+        ran.json()["flushed"].as_u64().expect("a number")
+    };
+    assert_eq!(flush(&["--session", "other"]), 1);
+    assert_eq!(flush(&["--state-is", "unknown", "--tool", "exec"]), 1);
+    assert_eq!(keys(&list(&house, &[])), ["c", "a"]);
+    assert_eq!(flush(&["--all"]), 2);
+    assert_eq!(flush(&["--all"]), 0);
+}

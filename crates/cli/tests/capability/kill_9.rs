@@ -1,0 +1,162 @@
+//! `kill -9` at every point of a call: the effect is never repeated, and what can not be known is
+//! said to be unknown until a person clears it.
+
+use serde_json::Value;
+
+use crate::common::{House, eventually, eventually_lines, is_alive, pid_in};
+
+const KEY: &str = "order-17";
+const EFFECT: &str = "echo x >> effect";
+
+/// A configuration whose hook of that phase kills the process that runs it.
+fn killer(house: &House, phase: &str) -> String {
+    let yaml = format!("hooks:\n  {phase}:\n    - command: [sh, -c, 'kill -9 $PPID']\n");
+    house.file(&format!("kill-{phase}.yaml"), &yaml)
+}
+
+/// The call ended as unknown: it says so however often it is asked, and runs nothing, until the
+/// key is cleared. Then it runs.
+fn unknown_until_cleared(house: &House, command: &str, effects: usize) {
+    for _ in 0..2 {
+        let answer = house.exec(KEY, command, &[]).error("outcome_unknown");
+        assert_eq!(answer["error"]["terminal"], true);
+        assert_eq!(answer["attempts"], 0);
+        assert_eq!(house.lines("effect"), effects);
+    }
+    assert_eq!(house.only_state().as_deref(), Some("unknown"));
+    let cleared = house.run(&["dedupe", "clear", KEY]);
+    assert_eq!(cleared.code, Some(0), "{cleared:?}");
+    let answer = house.exec(KEY, EFFECT, &[]).success();
+    assert_eq!(answer["fromCache"], false);
+    assert_eq!(house.lines("effect"), effects + 1);
+}
+
+#[test]
+fn kill_9_before_the_claim_leaves_nothing_behind() {
+    let house = House::new();
+    let config = killer(&house, "admit");
+    let killed = house.exec(KEY, EFFECT, &["--config", &config]);
+    assert_eq!(killed.code, None);
+    assert_eq!(house.records(), Vec::<Value>::new());
+    assert_eq!(house.lines("effect"), 0);
+    let answer = house.exec(KEY, EFFECT, &[]).success();
+    assert_eq!(answer["fromCache"], false);
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn kill_9_between_claim_and_tool_is_unknown_until_cleared() {
+    let house = House::new();
+    let config = killer(&house, "before");
+    let killed = house.exec(KEY, EFFECT, &["--config", &config]);
+    assert_eq!(killed.code, None);
+    assert_eq!(house.lines("effect"), 0);
+    unknown_until_cleared(&house, EFFECT, 0);
+}
+
+#[test]
+fn kill_9_during_the_tool_is_unknown_until_cleared() {
+    let house = House::new();
+    let command = "echo x >> effect; kill -9 $PPID; sleep 1000";
+    let killed = house.exec(KEY, command, &[]);
+    assert_eq!(killed.code, None);
+    assert_eq!(house.lines("effect"), 1);
+    unknown_until_cleared(&house, command, 1);
+}
+
+#[test]
+fn kill_9_during_the_tool_takes_its_grandchildren_along() {
+    let house = House::new();
+    let command = "echo x >> effect; (sh -c 'echo $$ > pid; exec sleep 1000'; true); true";
+    let call = house.start_exec(KEY, command, &[]);
+    let grandchild = pid_in(&house.path("pid"));
+    assert!(is_alive(grandchild));
+    call.kill_9();
+    eventually("the grandchild is gone", || {
+        (!is_alive(grandchild)).then_some(())
+    });
+    unknown_until_cleared(&house, command, 1);
+}
+
+#[test]
+fn kill_9_between_tool_and_record_is_unknown_until_cleared() {
+    let house = House::new();
+    let config = killer(&house, "after");
+    let killed = house.exec(KEY, EFFECT, &["--config", &config]);
+    assert_eq!(killed.code, None);
+    assert_eq!(house.lines("effect"), 1);
+    unknown_until_cleared(&house, EFFECT, 1);
+}
+
+#[test]
+fn kill_9_after_the_record_loses_nothing() {
+    let house = House::new();
+    // More than a pipe holds, and nobody reads it: the process hangs in printing its answer.
+    let command = "echo x >> effect; yes out | head -c 60000; yes err | head -c 60000 >&2";
+    let call = house.start_exec(KEY, command, &[]);
+    eventually("the record is done", || {
+        (house.only_state()? == "done").then_some(())
+    });
+    call.kill_9();
+    let answer = house.exec(KEY, command, &[]).success();
+    assert_eq!(answer["fromCache"], true);
+    let stdout = answer["output"]["content"]["stdout"]
+        .as_str()
+        .expect("text");
+    assert_eq!(stdout.len(), 60000);
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn a_waiting_duplicate_is_answered_when_the_holder_is_killed() {
+    let house = House::new();
+    let command = "echo x >> effect; (sleep 1000; true); true";
+    let holder = house.start_exec(KEY, command, &[]);
+    eventually_lines(&house, "effect", 1);
+    // Each in a turn of its own, so that together they are no loop.
+    let mut duplicates =
+        ["t1", "t2", "t3"].map(|turn| house.start_exec(KEY, command, &["--turn", turn]));
+    for duplicate in &mut duplicates {
+        duplicate.waits_for_another();
+    }
+    holder.kill_9();
+    for duplicate in duplicates {
+        let answer = duplicate.ended_in_time("long before the lease ends");
+        answer.error("outcome_unknown");
+    }
+    unknown_until_cleared(&house, command, 1);
+}
+
+#[test]
+fn a_read_that_was_killed_just_runs_again() {
+    let house = House::new();
+    std::fs::write(house.path("note"), "text\n").expect("writes");
+    let args = r#"{"path":"note"}"#;
+    let read = ["call", "read", "--json", "--key", KEY, "--args", args];
+    for phase in ["before", "after"] {
+        let config = killer(&house, phase);
+        let killed = house.run(&[&read[..], &["--config", &config]].concat());
+        assert_eq!(killed.code, None);
+    }
+    house.run(&read).success();
+}
+
+#[test]
+fn a_process_that_left_the_group_keeps_the_call_alive() {
+    let house = House::new();
+    // It has a session of its own, so it outlives us with its effect still to come.
+    let command = "setsid sh -c 'echo $$ > pid; until [ -e go ]; do sleep 0.01; done; \
+                   echo x >> effect' > /dev/null 2>&1 & until [ -e pid ]; do sleep 0.01; done; \
+                   until [ -e never ]; do sleep 0.01; done";
+    let call = house.start_exec(KEY, command, &[]);
+    let escaped = pid_in(&house.path("pid"));
+    call.kill_9();
+    let answer = house.exec(KEY, command, &["--dedupe", "bestEffort"]);
+    answer.error("duplicate_in_flight");
+    assert!(is_alive(escaped));
+    std::fs::write(house.path("go"), "").expect("writes");
+    eventually("the escaped process ends", || {
+        (!is_alive(escaped)).then_some(())
+    });
+    unknown_until_cleared(&house, command, 1);
+}

@@ -1,0 +1,14 @@
+//! One file a capability.
+
+mod breaker;
+mod cancel;
+mod dedupe;
+mod documents;
+mod envelope;
+mod kill_9;
+mod loops;
+mod once;
+mod privacy;
+mod screens;
+mod state;
+mod usage;

@@ -1,0 +1,133 @@
+//! One key, one effect, however many processes ask at once.
+
+use crate::common::{House, command_json, eventually_lines};
+
+const PROCESSES: usize = 20;
+const ROUNDS: usize = 3;
+
+#[test]
+fn twenty_processes_one_effect() {
+    let house = House::new();
+    for round in 0..ROUNDS {
+        let (key, file) = (format!("order-{round}"), format!("effect-{round}"));
+        let command = command_json(&format!(
+            "echo x >> {file}; sleep 0.3; echo paid by $$; echo careful >&2"
+        ));
+        let args = ["call", "exec", "--json", "--key", &key, "--args", "-"];
+        // Each waits for its arguments, so all of them have started before the first begins.
+        let mut processes: Vec<_> = (0..PROCESSES)
+            .map(|_| house.start_with_stdin(&args))
+            .collect();
+        for process in &mut processes {
+            process.feed(&command);
+        }
+        let answers: Vec<_> = processes
+            .into_iter()
+            .map(|process| process.ended().success())
+            .collect();
+        assert_eq!(house.lines(&file), 1, "round {round}");
+        let contents: Vec<_> = answers
+            .iter()
+            .map(|answer| &answer["output"]["content"])
+            .collect();
+        assert!(contents.iter().all(|content| *content == contents[0]));
+        let cached = |answer: &&serde_json::Value| answer["fromCache"] == true;
+        assert_eq!(answers.iter().filter(cached).count(), PROCESSES - 1);
+        let ran = answers.iter().find(|answer| !cached(answer)).expect("one");
+        assert_eq!(ran["attempts"], 1);
+    }
+    assert_eq!(house.records().len(), ROUNDS);
+}
+
+#[test]
+fn a_duplicate_waits_for_the_answer_of_another_process() {
+    let house = House::new();
+    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done; echo done";
+    let holder = house.start_exec("k", command, &[]);
+    eventually_lines(&house, "effect", 1);
+    let mut duplicate = house.start_exec("k", command, &[]);
+    duplicate.waits_for_another();
+    assert!(duplicate.is_running());
+    std::fs::write(house.path("go"), "").expect("writes");
+    let first = holder.ended().success();
+    let second = duplicate
+        .ended_in_time("the duplicate is answered")
+        .success();
+    assert_eq!(first["output"]["content"], second["output"]["content"]);
+    assert_eq!(second["fromCache"], true);
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn best_effort_does_not_wait() {
+    let house = House::new();
+    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
+    let holder = house.start_exec("k", command, &[]);
+    eventually_lines(&house, "effect", 1);
+    let answer = house
+        .exec("k", command, &["--dedupe", "bestEffort"])
+        .error("duplicate_in_flight");
+    assert_eq!(answer["error"]["retriable"], true);
+    assert_eq!(answer["attempts"], 0);
+    std::fs::write(house.path("go"), "").expect("writes");
+    holder.ended().success();
+    let later = house.exec("k", command, &["--dedupe", "best-effort"]);
+    assert_eq!(later.success()["fromCache"], true);
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn a_waiting_duplicate_gives_up_at_its_own_deadline() {
+    let house = House::new();
+    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
+    let holder = house.start_exec("k", command, &[]);
+    eventually_lines(&house, "effect", 1);
+    let answer = house.exec("k", command, &["--deadline-ms", "50"]).json();
+    assert_eq!(answer["status"], "timeout");
+    assert_eq!(answer["attempts"], 0);
+    // It gave up alone: the first call is not disturbed.
+    std::fs::write(house.path("go"), "").expect("writes");
+    holder.ended().success();
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn one_key_does_not_fit_two_intents() {
+    let house = House::new();
+    house.exec("k", "echo a >> effect", &[]).success();
+    let answer = house
+        .exec("k", "echo b >> effect", &[])
+        .error("idempotency_key_conflict");
+    assert_eq!(answer["attempts"], 0);
+    assert_eq!(house.lines("effect"), 1);
+    // Another session's key is another key.
+    house
+        .exec("k", "echo b >> effect", &["--session", "other"])
+        .success();
+    assert_eq!(house.lines("effect"), 2);
+}
+
+#[test]
+fn without_a_key_each_call_is_an_intent_of_its_own() {
+    let house = House::new();
+    let command = command_json("echo x >> effect");
+    for _ in 0..2 {
+        let answer = house.run(&["call", "exec", "--json", "--args", &command]);
+        assert_eq!(answer.success()["fromCache"], false);
+    }
+    assert_eq!(house.lines("effect"), 2);
+    // The same request, delivered again, is the same intent.
+    for _ in 0..2 {
+        let args = [
+            "call",
+            "exec",
+            "--request",
+            "r-1",
+            "--json",
+            "--args",
+            &command,
+        ];
+        house.run(&args).success();
+    }
+    assert_eq!(house.lines("effect"), 3);
+}
