@@ -24,6 +24,7 @@ use holdfast_toolbox::tools::base_tools;
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir};
 use crate::fail::{Failure, Outcome};
+use crate::telemetry::Traces;
 
 /// Everything a command may need.
 pub(crate) struct App {
@@ -37,6 +38,16 @@ pub(crate) struct App {
 pub(crate) struct Running {
     pub(crate) stack: ToolStack,
     pub(crate) metrics: Arc<Metrics>,
+    traces: Option<Traces>,
+}
+
+impl Running {
+    /// Sends the spans that wait, within a bound. No call may follow.
+    pub(crate) fn finish(&self) {
+        if let Some(traces) = &self.traces {
+            traces.finish();
+        }
+    }
 }
 
 impl App {
@@ -96,8 +107,15 @@ impl App {
         let redactor = self.config.redactor();
         let metrics = Metrics::new();
         let mut observers = Observers::new().with(metrics.clone());
-        if let Some(log) = self.json_log()? {
-            observers = observers.with(Arc::new(log));
+        let log = self.json_log()?.map(Arc::new);
+        if let Some(log) = &log {
+            observers = observers.with(log.clone());
+        }
+        let otlp = self.config.observability.otlp.as_ref();
+        let traces = otlp
+            .and_then(|otlp| Traces::start(otlp, redactor.clone(), metrics.clone(), log.clone()));
+        if let Some(traces) = &traces {
+            observers = observers.with(traces.observer());
         }
         let state = match self.config.reliability.store.kind {
             StoreKind::Sqlite => Some(self.open_state().map_err(StackError::Store)?),
@@ -137,7 +155,11 @@ impl App {
         for found in stack.registry().iter() {
             metrics.know(&stack.policies().get(found.tool.name()));
         }
-        Ok(Running { stack, metrics })
+        Ok(Running {
+            stack,
+            metrics,
+            traces,
+        })
     }
 
     fn stores(&self, runtime: &Runtime, state: Option<Arc<SqliteState>>) -> Stores {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment;
 use crate::fail::{Failure, Outcome};
+use crate::telemetry::config::OtlpConfig;
 
 /// The configuration file. Every section and every setting is optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,12 +47,16 @@ pub(crate) struct RedactionConfig {
 pub(crate) struct ObservabilityConfig {
     /// Where log events go as JSON lines: `stderr`, `off`, or a file.
     pub(crate) log: String,
+    /// Where traces go; without it there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) otlp: Option<OtlpConfig>,
 }
 
 impl Default for ObservabilityConfig {
     fn default() -> Self {
         Self {
             log: "off".to_owned(),
+            otlp: None,
         }
     }
 }
@@ -137,6 +142,9 @@ impl Config {
                     problems.push(ConfigProblem::new(format!("hooks.{name}[{index}]"), reason));
                 }
             }
+        }
+        if let Some(otlp) = &self.observability.otlp {
+            problems.extend(otlp.problems());
         }
         problems
     }

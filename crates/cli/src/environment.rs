@@ -69,6 +69,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "The default actor of `holdfast call`.",
     },
     Variable {
+        name: "OTEL_EXPORTER_OTLP_HEADERS",
+        values: "`name=value,…`",
+        meaning: "Headers for the trace collector besides `observability.otlp.headers`, and winning over them; read only when that section is there. `OTEL_EXPORTER_OTLP_TRACES_HEADERS` is read in its place when set.",
+    },
+    Variable {
         name: "NO_COLOR",
         values: "anything",
         meaning: "No colours on the terminal.",

@@ -10,6 +10,7 @@ mod config;
 mod environment;
 mod fail;
 mod output;
+mod telemetry;
 
 use std::process::ExitCode;
 

@@ -28,21 +28,25 @@ const EXEC_END_WAIT: Duration = Duration::from_secs(3);
 
 pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let input = input(app, args)?;
-    let result = match app.stack(&args.workspace) {
+    let (result, running) = match app.stack(&args.workspace) {
         Ok(running) => {
             let result = runtime()?.block_on(answer(&running, input))?;
             // A command that was cut off is being ended, gently first; our own end would be abrupt.
             exec::wait_until_idle(EXEC_END_WAIT);
-            write_metrics(&running, args)?;
-            result
+            (result, Some(running))
         }
-        Err(StackError::Store(error)) => refused(&input, &error),
+        Err(StackError::Store(error)) => (refused(&input, &error), None),
         Err(StackError::Other(failure)) => return Err(failure),
     };
     if json {
         output::json(&result);
     } else {
         print(&result);
+    }
+    // The answer is out before anything else: a slow collector must not hold it back.
+    if let Some(running) = &running {
+        running.finish();
+        write_metrics(running, args)?;
     }
     Ok(if result.is_success() {
         ExitCode::SUCCESS

@@ -124,10 +124,11 @@ fn limits() -> String {
     let mut text = format!(
         "{WRITTEN}# Limits\n\nEvery queue, cache, loop, body and output has a bound. `setting` names the configuration key that moves it.\n\n| limit | value | meaning | setting |\n|---|---:|---|---|\n"
     );
-    let tables: [&[Limit]; 3] = [
+    let tables: [&[Limit]; 4] = [
         holdfast_contract::limit::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
+        crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables
         .into_iter()
@@ -215,6 +216,11 @@ fn resolve<'a>(
     root: &'a serde_json::Value,
     schema: &'a serde_json::Value,
 ) -> &'a serde_json::Value {
+    // An optional section is written as "this or null".
+    let schema = schema
+        .pointer("/anyOf/0")
+        .filter(|first| first.get("$ref").is_some())
+        .unwrap_or(schema);
     schema
         .get("$ref")
         .and_then(serde_json::Value::as_str)

@@ -68,6 +68,15 @@ impl JsonLog {
         }
     }
 
+    /// Writes about something that is no part of a call: an event of its own, why it happened,
+    /// and how much was lost by it.
+    pub fn trouble(&self, event: &'static str, reason: &str, lost: u64) {
+        self.line(event, "warn")
+            .foreign("reason", reason)
+            .number("lost", lost)
+            .finish(&*self.sink);
+    }
+
     fn line(&self, event: &'static str, level: &'static str) -> Line<'_> {
         let mut text = String::with_capacity(384);
         text.push_str("{\"timestamp\":\"");

@@ -105,7 +105,34 @@ pub const METRICS: &[MetricDoc] = &[
         labels: "operation",
         meaning: "Store operations that failed.",
     },
+    MetricDoc {
+        name: "holdfast_trace_spans_total",
+        kind: "counter",
+        labels: "outcome",
+        meaning: "Trace spans: `built`, then `exported` or `failed`; what is neither was dropped or still waits.",
+    },
 ];
+
+/// What became of a trace span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanOutcome {
+    /// It was handed over to be sent.
+    Built,
+    /// The collector took it.
+    Exported,
+    /// The collector did not take it.
+    Failed,
+}
+
+impl SpanOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Built => "built",
+            Self::Exported => "exported",
+            Self::Failed => "failed",
+        }
+    }
+}
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CallLabels {
@@ -157,6 +184,11 @@ struct OperationLabels {
     operation: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
 type DurationFamily = Family<StatusLabels, Histogram, fn() -> Histogram>;
 
 /// The metrics of one process.
@@ -174,6 +206,7 @@ pub struct Metrics {
     transitions: Family<TransitionLabels, Counter>,
     blocked: Family<BlockedLabels, Counter>,
     store_errors: Family<OperationLabels, Counter>,
+    spans: Family<OutcomeLabels, Counter>,
 }
 
 fn duration_histogram() -> Histogram {
@@ -200,6 +233,7 @@ impl Metrics {
             transitions: Family::default(),
             blocked: Family::default(),
             store_errors: Family::default(),
+            spans: Family::default(),
         };
         metrics.register();
         Arc::new(metrics)
@@ -237,6 +271,7 @@ impl Metrics {
         );
         register!("holdfast_tool_calls_blocked_total", self.blocked);
         register!("holdfast_store_errors_total", self.store_errors);
+        register!("holdfast_trace_spans_total", self.spans);
     }
 
     /// Makes a tool's name a label of its own, and reports its times to live.
@@ -277,6 +312,14 @@ impl Metrics {
                 scope: store,
             })
             .set(i64::try_from(records).unwrap_or(i64::MAX));
+    }
+
+    /// Counts trace spans.
+    pub fn count_spans(&self, outcome: SpanOutcome, spans: u64) {
+        let outcome = outcome.as_str();
+        self.spans
+            .get_or_create(&OutcomeLabels { outcome })
+            .inc_by(spans);
     }
 
     /// All metrics as text.

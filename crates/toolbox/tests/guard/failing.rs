@@ -334,26 +334,30 @@ async fn a_redelivered_request_is_not_a_second_failure() {
 #[tokio::test(start_paused = true)]
 async fn a_model_whose_server_reuses_ids_is_still_cut_off() {
     // Answered from the record, again and again: by its id within the turn, or by its content.
-    for (name, reaction, code) in [
+    // A doubtful outcome is no proof that the same call would fail again: only the turn's limit
+    // counts it.
+    for (name, reaction, code, end) in [
         (
             "look",
             Reaction::Fail(ToolError::failed("no")),
             "execution_failed",
+            "loop_detected",
         ),
         (
             "message",
             Reaction::EffectThenFail(http(500)),
             "outcome_unknown",
+            "tool_error_limit",
         ),
     ] {
         let tool = Arc::new(ScriptedTool::mutating(name, [reaction]));
         let harness = Build::new(&tool).stack();
         let mut codes = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..6 {
             let call = in_turn(name, json!({})).call_id("call_0");
             codes.push(reads(&harness, call).await.0);
         }
         assert_eq!((tool.executions(), &*codes[0]), (1, code));
-        assert_eq!(codes[3], "loop_detected", "{name}: {codes:?}");
+        assert!(codes.iter().any(|found| found == end), "{name}: {codes:?}");
     }
 }
