@@ -139,33 +139,34 @@ pub fn claim(
                 recorded_digest: record.request.params_digest.clone(),
             };
         }
-        return claim_existing(record, holder, wish, now_ms);
+        if let Some(answer) = answer_from_record(record, holder, wish, now_ms) {
+            return answer;
+        }
     }
+    // Also for a call that may run again: its content may have been sent under another key since.
     if let Some(answer) = answer_from_content(same_content, wish, now_ms) {
         return answer;
     }
     grant(wish, existing.map(|(record, _)| record), now_ms)
 }
 
-fn claim_existing(
+/// What the intent's own record says; `None` when it may run, or run again.
+fn answer_from_record(
     record: &DedupeRecord,
     holder: Holder,
     wish: &ClaimRequest,
     now_ms: u64,
-) -> ClaimDecision {
+) -> Option<ClaimDecision> {
     match record.state {
         RecordState::Inflight if is_lost(record, holder, now_ms) => {
-            if record.repeat_safe && wish.repeat == RepeatSafety::Safe {
-                grant(wish, Some(record), now_ms)
-            } else {
-                ClaimDecision::Ended {
-                    record: Box::new(turned_unknown(record, wish, now_ms)),
-                    store: true,
-                }
-            }
+            let may_run_again = record.repeat_safe && wish.repeat == RepeatSafety::Safe;
+            (!may_run_again).then(|| ClaimDecision::Ended {
+                record: Box::new(turned_unknown(record, wish, now_ms)),
+                store: true,
+            })
         }
-        RecordState::Inflight => in_flight(record),
-        RecordState::Cancelled => grant(wish, Some(record), now_ms),
+        RecordState::Inflight => Some(in_flight(record)),
+        RecordState::Cancelled => None,
         RecordState::Failed
             if wish.on_retriable_failure == OnRetriableFailure::RunAgain
                 && record
@@ -173,9 +174,9 @@ fn claim_existing(
                     .as_ref()
                     .is_some_and(|error| error.should_retriable) =>
         {
-            grant(wish, Some(record), now_ms)
+            None
         }
-        RecordState::Done | RecordState::Failed | RecordState::Unknown => ended(record),
+        RecordState::Done | RecordState::Failed | RecordState::Unknown => Some(ended(record)),
     }
 }
 
@@ -381,6 +382,11 @@ pub fn renew(
     Ok(DedupeRecord {
         lock_until_ms: Some(now_ms.saturating_add(lease_ms)),
         updated_at_ms: now_ms,
+        // A call that ran for longer than its record is kept must not be forgotten the moment its
+        // holder is lost.
+        expires_at_ms: record
+            .expires_at_ms
+            .max(now_ms.saturating_add(record.ttl_ms)),
         ..record.clone()
     })
 }
@@ -401,3 +407,7 @@ fn holder_record<'a>(
         Err(Refused::NotTheHolder)
     }
 }
+
+#[cfg(test)]
+#[path = "transition_tests.rs"]
+mod tests;

@@ -12,7 +12,10 @@ use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod memory;
+pub mod sqlite;
 
 /// Why a store could not do its work. Nothing ran in consequence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +75,9 @@ pub struct RecordFilter {
     pub tool: Option<String>,
     /// Only in this state.
     pub state: Option<crate::idempotency::record::RecordState>,
+    /// Only those whose key, written out, begins like this. The store takes any length; who asks
+    /// on behalf of a person wants at least 6 digits.
+    pub key_prefix: Option<String>,
     /// At most this many.
     pub limit: Option<usize>,
 }
@@ -119,7 +125,7 @@ pub trait DedupeStore: Send + Sync {
     /// Looks a record up.
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>>;
 
-    /// Lists records, newest first. A key prefix of at least 6 characters finds a record as well.
+    /// Lists records, newest first.
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>>;
 
     /// Forgets one record; says whether it was there. A running call's holder keeps running, but

@@ -137,10 +137,16 @@ impl Held {
         }
     }
 
-    /// Makes room for one more record, oldest use first. Pinned records stay.
-    fn make_room(&mut self, limits: &MemoryLimits) -> StoreResult<()> {
+    /// Makes room for one more record, oldest use first. Pinned records stay until they expire.
+    fn make_room(&mut self, limits: &MemoryLimits, now_ms: u64) -> StoreResult<()> {
+        let mut swept = false;
         while self.count() >= limits.keys_max || self.bytes >= limits.bytes_max {
             let Some((_, evicted)) = self.ended.as_mut().and_then(LruCache::pop_lru) else {
+                if !swept {
+                    swept = true;
+                    self.sweep(now_ms);
+                    continue;
+                }
                 return Err(StoreError::Full(format!(
                     "{} records ({} bytes) are in flight or of unknown outcome and none of them may be evicted",
                     self.count(),
@@ -150,6 +156,19 @@ impl Held {
             self.forget(&evicted);
         }
         Ok(())
+    }
+
+    /// Forgets what has expired; says how many.
+    fn sweep(&mut self, now_ms: u64) -> u64 {
+        let doomed: Vec<StoredKey> = self
+            .records()
+            .filter(|record| record.is_expired(now_ms))
+            .map(|record| record.key)
+            .collect();
+        for key in &doomed {
+            self.remove(key);
+        }
+        doomed.len() as u64
     }
 }
 
@@ -184,7 +203,7 @@ impl MemoryDedupeStore {
         Ok(match decision {
             ClaimDecision::Grant { record } => {
                 if existing.is_none() {
-                    held.make_room(&self.limits)?;
+                    held.make_room(&self.limits, now_ms)?;
                 }
                 held.put(*record);
                 Claim::Granted { lifeline: None }
@@ -271,6 +290,12 @@ fn fits(record: &DedupeRecord, filter: &RecordFilter) -> bool {
         .is_none_or(|session| *session == record.request.session_key)
         && filter.tool.as_ref().is_none_or(|tool| *tool == record.tool)
         && filter.state.is_none_or(|state| state == record.state)
+        && filter.key_prefix.as_ref().is_none_or(|prefix| {
+            record
+                .key
+                .to_string()
+                .starts_with(&prefix.to_ascii_lowercase())
+        })
 }
 
 impl DedupeStore for MemoryDedupeStore {
@@ -355,16 +380,7 @@ impl DedupeStore for MemoryDedupeStore {
 
     fn sweep(&self) -> StoreFuture<'_, u64> {
         let now_ms = self.clock.now_ms();
-        let mut held = self.held.lock();
-        let doomed: Vec<StoredKey> = held
-            .records()
-            .filter(|record| record.is_expired(now_ms))
-            .map(|record| record.key)
-            .collect();
-        for key in &doomed {
-            held.remove(key);
-        }
-        ready(Ok(doomed.len() as u64)).boxed()
+        ready(Ok(self.held.lock().sweep(now_ms))).boxed()
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {

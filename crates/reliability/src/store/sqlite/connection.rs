@@ -1,0 +1,166 @@
+//! Opening the database.
+
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::SqliteOptions;
+use super::errors::{Place, is_busy};
+use crate::store::{StoreError, StoreResult};
+
+/// Prepared statements kept per connection: more than the store has.
+const STATEMENTS_MAX: usize = 64;
+/// The log is cut back to this after a checkpoint.
+const WAL_KEEP_BYTES: i64 = 64 * 1024 * 1024;
+/// Between two tries for a database that another process holds.
+const BUSY_STEP_US: std::ops::Range<u64> = 200..2_000;
+
+/// Creates a directory, and those above it, for its owner alone. One that exists stays as it is.
+pub(super) fn create_private_dir(place: &Place, dir: &Path) -> StoreResult<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|error| place.explain_io("create", dir, &error))
+}
+
+/// Sees to it that the database exists and that only its owner may read it. `SQLite` gives its log
+/// and shared memory the same permissions.
+pub(super) fn create_private_file(place: &Place) -> StoreResult<()> {
+    let io = |error: std::io::Error| place.explain_io("open", &place.db, &error);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&place.db)
+        .map_err(io)?;
+    let mode = file.metadata().map_err(io)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        // Payloads are stored whole, secrets included.
+        file.set_permissions(Permissions::from_mode(0o600))
+            .map_err(|error| place.explain_io("restrict to its owner", &place.db, &error))?;
+    }
+    Ok(())
+}
+
+/// Opens a connection that writes.
+pub(super) fn open_writer(place: &Place, options: &SqliteOptions) -> StoreResult<Connection> {
+    let conn = open(place, options)?;
+    let sql = |error: rusqlite::Error| place.explain(&error);
+    switch_to_wal(&conn, place, options)?;
+    conn.pragma_update(None, "journal_size_limit", WAL_KEEP_BYTES)
+        .map_err(sql)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")
+        .map_err(sql)?;
+    if let Some(pages_max) = options.pages_max {
+        conn.query_row(&format!("PRAGMA max_page_count = {pages_max}"), [], |_| {
+            Ok(())
+        })
+        .map_err(sql)?;
+    }
+    Ok(conn)
+}
+
+/// Opens a connection that only reads.
+pub(super) fn open_reader(place: &Place, options: &SqliteOptions) -> StoreResult<Connection> {
+    let conn = open(place, options)?;
+    conn.pragma_update(None, "query_only", true)
+        .map_err(|error| place.explain(&error))?;
+    Ok(conn)
+}
+
+fn open(place: &Place, options: &SqliteOptions) -> StoreResult<Connection> {
+    let sql = |error: rusqlite::Error| place.explain(&error);
+    // Not created here: a file that vanished must not be replaced by an empty one.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(&place.db, flags).map_err(sql)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    conn.busy_handler(Some(busy_handler(options.busy_wait_ms)))
+        .map_err(sql)?;
+    Ok(conn)
+}
+
+/// Waits in short, uneven steps: `SQLite`'s own steps grow to 100 ms, with which one busy process
+/// can keep another from ever finding the gap between two of its transactions.
+fn busy_handler(wait_ms: u64) -> impl FnMut(i32) -> bool + Send + 'static {
+    let mut waited_us = 0;
+    let mut unevenness = u64::from(std::process::id());
+    move |tries| {
+        if tries == 0 {
+            waited_us = 0;
+        }
+        if waited_us >= wait_ms.saturating_mul(1_000) {
+            return false;
+        }
+        // A linear congruential step: evenly spread is all that is needed.
+        unevenness = unevenness
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let span = BUSY_STEP_US.end - BUSY_STEP_US.start;
+        let step_us = BUSY_STEP_US.start + (unevenness >> 33) % span;
+        sleep(Duration::from_micros(step_us));
+        waited_us += step_us;
+        true
+    }
+}
+
+/// Write-ahead logging: readers are never blocked, and a commit is one sequential write.
+fn switch_to_wal(conn: &Connection, place: &Place, options: &SqliteOptions) -> StoreResult<()> {
+    let mut wait = busy_handler(options.busy_wait_ms);
+    let mut tries = 0;
+    loop {
+        // `SQLite` does not ask its busy handler here: two processes that create the file at once
+        // would otherwise wait for each other.
+        match conn.query_row("PRAGMA journal_mode = WAL", [], |row| {
+            row.get::<_, String>(0)
+        }) {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                return Err(StoreError::Unavailable(format!(
+                    "{} can not use write-ahead logging (it stays in mode {mode}): choose a state \
+                     directory on a local disk",
+                    place.db.display()
+                )));
+            }
+            Err(error) if is_busy(&error) && wait(tries) => tries += 1,
+            Err(error) => return Err(place.explain(&error)),
+        }
+    }
+}
+
+/// Which file was opened.
+///
+/// A database that is moved away under a running process would go on being written by it, while
+/// the next process starts an empty one: both would believe that they protect the same effects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    pub(super) fn of(place: &Place) -> StoreResult<Self> {
+        let metadata = std::fs::metadata(&place.db)
+            .map_err(|error| place.explain_io("find", &place.db, &error))?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    pub(super) fn check(&self, place: &Place) -> StoreResult<()> {
+        if Self::of(place)? == *self {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable(format!(
+            "{} was replaced while it was in use: restart every process that uses it",
+            place.db.display()
+        )))
+    }
+}
