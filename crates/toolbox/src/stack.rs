@@ -5,14 +5,12 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use holdfast_contract::{
     EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
     ToolResultEnvelope,
 };
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
-use holdfast_reliability::call::{Call, Reply};
+use holdfast_reliability::call::Call;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::deadline::Deadline;
 use holdfast_reliability::execute::Execute;
@@ -102,22 +100,16 @@ pub struct ToolStack {
     policies: PolicyTable,
     runtime: Arc<Runtime>,
     sessions: Sessions,
-    service: Box<dyn ErasedService>,
+    service: Box<Layers>,
 }
 
-/// A [`Service`] whose type does not matter any more.
-trait ErasedService: Send + Sync {
-    fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Reply>;
-}
-
-impl<S: Service> ErasedService for S {
-    fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Reply> {
-        Service::call(self, call).boxed()
-    }
-}
+/// The type of the list below, outermost first. Written out, so that a call is one future inside
+/// its caller's and costs no allocation of its own.
+type Layers = AdmitHooks<Deadline<Guard<Resolve<Permit<Validate<Inside>>>>>>;
+type Inside = Idempotency<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
-fn assemble(parts: &Parts, registry: &Arc<Registry>) -> impl Service + use<> {
+fn assemble(parts: &Parts, registry: &Arc<Registry>) -> Layers {
     let runtime = || parts.runtime.clone();
     Stack::new(Execute::new(runtime()))
         // Each attempt has its own time; a tool that hangs must not use up the whole call's.
