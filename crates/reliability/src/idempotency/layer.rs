@@ -11,13 +11,14 @@ use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of,
 use super::record::{DedupeRecord, RecordRequest, RecordState, SharedRecord};
 use super::transition::{ClaimRequest, ContentLookup, Ending, OnRetriableFailure};
 use crate::call::{Call, Failure, Judged, Reply};
-use crate::canonical::{CanonicalOptions, Digest, write_canonical};
+use crate::canonical::{CanonicalOptions, Digest, Whitespace, is_collapsed, write_canonical};
 use crate::execute::{output_of, tool_context};
 use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict};
 use crate::retry::{Evidence, RepeatSafety};
 use crate::runtime::Runtime;
+use crate::scratch::with_buffer;
 use crate::service::Service;
 use crate::store::{Claim, DedupeStore, StoreError, WaitTicket};
 
@@ -84,7 +85,7 @@ impl<S: Service> Idempotency<S> {
         };
         call.stored_key = Some(derived.wish.key);
         let store = self.stores.of(keep_of(call)).clone();
-        let give_up_at = Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX);
+        let mut give_up_at: Option<Instant> = None;
         let mut waited = CacheMatch::Completed;
         loop {
             match store.claim(&derived.wish).await {
@@ -97,6 +98,9 @@ impl<S: Service> Idempotency<S> {
                         return self.in_flight(call, &ticket);
                     }
                     waited = CacheMatch::Inflight;
+                    let give_up_at = *give_up_at.get_or_insert_with(|| {
+                        Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX)
+                    });
                     if tokio::time::timeout_at(give_up_at, store.changed(ticket))
                         .await
                         .is_err()
@@ -404,32 +408,20 @@ impl<S: Service> Idempotency<S> {
             return None;
         }
         let policy = &call.policy;
-        let params = &envelope.payload.params;
-        let mut canonical = Vec::with_capacity(1024);
-        write_canonical(
-            params,
-            &CanonicalOptions::params(&policy.volatile_fields),
-            &mut canonical,
-        );
-        let params_digest = Digest::of(&canonical).to_string();
         let parts = parts_of(call, mode);
-        if policy.whitespace != crate::canonical::Whitespace::Exact
-            && given.is_none()
-            && hook.is_none()
-        {
-            canonical.clear();
-            let options = CanonicalOptions {
-                volatile_fields: &policy.volatile_fields,
-                whitespace: policy.whitespace,
-                ..CanonicalOptions::EXACT
-            };
-            write_canonical(params, &options, &mut canonical);
-        }
-        let source = KeySource::choose(given, hook, identity(call), &canonical);
+        let exact = params_digest(call, CanonicalOptions::params(&policy.volatile_fields));
+        let is_computed = given.is_none() && hook.is_none();
+        // A caller's key is compared with the exact arguments only.
+        let identifying = if is_computed && policy.whitespace == Whitespace::Collapse {
+            collapsed_digest(call).unwrap_or(exact)
+        } else {
+            exact
+        };
+        let source = KeySource::choose(given, hook, identity(call), identifying);
         // A caller that names its intents means each of them; only unnamed ones can be echoes.
         let content = match (&source, policy.content_windows) {
             (KeySource::Computed { .. }, Some(windows)) => Some(ContentLookup {
-                key: content_key(&parts, &canonical),
+                key: content_key(&parts, identifying),
                 unknown_window_ms: windows.unknown_ms,
                 echo_window_ms: windows.echo_ms,
             }),
@@ -449,7 +441,7 @@ impl<S: Service> Idempotency<S> {
                 actor_id: envelope.target.actor_id.clone(),
                 request_id: envelope.request_id.clone(),
                 tool_call_id: envelope.tool_call_id.clone(),
-                params_digest,
+                params_digest: exact.to_string(),
             },
             owner: self.runtime.token(),
             lifetimes: policy.lifetimes,
@@ -497,6 +489,27 @@ pub(crate) fn repeat_safety(call: &Call) -> RepeatSafety {
     } else {
         RepeatSafety::Unsafe
     }
+}
+
+fn params_digest(call: &Call, options: CanonicalOptions<'_>) -> Digest {
+    with_buffer(|canonical| {
+        write_canonical(&call.envelope.payload.params, &options, canonical);
+        Digest::of(canonical)
+    })
+}
+
+/// The digest without regard to whitespace; `None` when there is none to disregard, so that the
+/// exact one is the same.
+fn collapsed_digest(call: &Call) -> Option<Digest> {
+    if is_collapsed(&call.envelope.payload.params) {
+        return None;
+    }
+    let options = CanonicalOptions {
+        volatile_fields: &call.policy.volatile_fields,
+        whitespace: Whitespace::Collapse,
+        ..CanonicalOptions::EXACT
+    };
+    Some(params_digest(call, options))
 }
 
 fn parts_of(call: &Call, mode: Mode) -> KeyParts<'_> {

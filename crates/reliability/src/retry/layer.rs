@@ -30,12 +30,13 @@ impl<S: Service> Retry<S> {
         self.runtime
             .retry_budget
             .deposit(self.runtime.clock.now_ms());
-        let policy = self.policy_of(call);
         let begun = tokio::time::Instant::now();
+        let mut attempt_begun = begun;
+        // Worked out at the first failure: a call that succeeds needs none.
+        let mut policy: Option<RetryPolicy> = None;
         // The failure of the attempt before this one.
         let mut last: Option<Failure> = None;
         loop {
-            let attempt_begun = tokio::time::Instant::now();
             let reply = self.inner.call(call).await;
             let Err(failure) = reply.outcome else {
                 return reply;
@@ -43,7 +44,8 @@ impl<S: Service> Retry<S> {
             if failure.is(ErrorCode::CircuitOpen) {
                 return opened_on_the_way(failure, last).into();
             }
-            let next = self.next(call, &failure, &policy, elapsed_ms(begun));
+            let policy = policy.get_or_insert_with(|| self.policy_of(call, elapsed_ms(begun)));
+            let next = self.next(call, &failure, policy, elapsed_ms(begun));
             let delay_ms = match next {
                 Next::Retry { delay_ms } => delay_ms,
                 Next::GiveUp(why) => return given_up(call, failure, why).into(),
@@ -64,6 +66,7 @@ impl<S: Service> Retry<S> {
             });
             last = Some(failure);
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            attempt_begun = tokio::time::Instant::now();
         }
     }
 
@@ -96,14 +99,14 @@ impl<S: Service> Retry<S> {
 
     /// What the tool's policy and the caller allow, whichever is less. A retry that would begin
     /// after the caller has left is not worth its wait.
-    fn policy_of(&self, call: &Call) -> RetryPolicy {
+    fn policy_of(&self, call: &Call, elapsed_ms: u64) -> RetryPolicy {
         let asked = call.envelope.transport.retry_budget;
-        let now_ms = self.runtime.clock.now_ms();
+        let begun_ms = self.runtime.clock.now_ms().saturating_sub(elapsed_ms);
         let left_ms = call
             .envelope
             .control
             .deadline_at_ms
-            .map_or(u64::MAX, |deadline_ms| deadline_ms.saturating_sub(now_ms));
+            .map_or(u64::MAX, |deadline_ms| deadline_ms.saturating_sub(begun_ms));
         call.policy.retry.effective(CallBudget {
             max_attempts: asked.max_attempts,
             max_elapsed_ms: asked.max_elapsed_ms.min(left_ms),
