@@ -46,6 +46,7 @@ pub struct Calls {
     made: u64,
     /// Tells the callers of several threads apart.
     caller: u64,
+    calls_per_turn: u64,
 }
 
 impl Calls {
@@ -55,7 +56,14 @@ impl Calls {
             template: template(),
             made: 0,
             caller,
+            calls_per_turn: CALLS_PER_TURN,
         }
+    }
+
+    /// Each call in a turn of its own, so that failures do not add up in the guard.
+    pub fn one_per_turn(mut self) -> Self {
+        self.calls_per_turn = 1;
+        self
     }
 
     pub fn next_call(&mut self) -> ToolCallEnvelope {
@@ -70,7 +78,7 @@ impl Calls {
             "agent:main:session-0042",
             "user-17",
         );
-        envelope.target.turn_id = Some(format!("turn-{caller}-{}", number / CALLS_PER_TURN));
+        envelope.target.turn_id = Some(format!("turn-{caller}-{}", number / self.calls_per_turn));
         envelope
     }
 

@@ -20,7 +20,7 @@ pub struct Node {
 
 #[derive(Deserialize)]
 struct Answer {
-    total_ns: u64,
+    batches_ns: Vec<u64>,
     each_ns: Vec<u64>,
 }
 
@@ -53,7 +53,9 @@ impl Node {
         let calls = calls.div_ceil(BATCH) * BATCH;
         let mut meter = Meter::default();
         let together = self.ask(calls, log, false)?;
-        meter.add_batch(Duration::from_nanos(together.total_ns), calls);
+        for batch_ns in together.batches_ns {
+            meter.add_batch(Duration::from_nanos(batch_ns), BATCH);
+        }
         meter.add_each_ns(self.ask(calls, log, true)?.each_ns);
         Ok(meter.round())
     }

@@ -7,7 +7,8 @@ use serde::Serialize;
 /// One round of one subject.
 #[derive(Debug, Clone, Serialize)]
 pub struct Round {
-    /// Mean time of a call, from the time of whole batches.
+    /// Time of a call in the median batch: a batch is shorter than a turn of the scheduler, so a
+    /// neighbour on the same core spoils some batches and leaves the others alone.
     pub mean_ns: f64,
     /// Median of single calls.
     pub p50_ns: u64,
@@ -64,15 +65,18 @@ impl Subject {
 /// Collects one round.
 #[derive(Default)]
 pub struct Meter {
-    batches: Duration,
-    calls_in_batches: usize,
+    batches_ns: Vec<f64>,
     each_ns: Vec<u64>,
 }
 
 impl Meter {
     pub fn add_batch(&mut self, took: Duration, calls: usize) {
-        self.batches += took;
-        self.calls_in_batches += calls;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts and times far below 2^53"
+        )]
+        self.batches_ns
+            .push(nanos(took) as f64 / calls.max(1) as f64);
     }
 
     pub fn add_each(&mut self, begun: Instant) {
@@ -89,13 +93,10 @@ impl Meter {
             let index = self.each_ns.len() * share / 100;
             self.each_ns.get(index).copied().unwrap_or(0)
         };
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "counts and times far below 2^53"
-        )]
-        let mean_ns = nanos(self.batches) as f64 / self.calls_in_batches.max(1) as f64;
+        self.batches_ns.sort_unstable_by(f64::total_cmp);
+        let median = self.batches_ns.get(self.batches_ns.len() / 2);
         Round {
-            mean_ns,
+            mean_ns: median.copied().unwrap_or(0.0),
             p50_ns: at(50),
             p99_ns: at(99),
         }

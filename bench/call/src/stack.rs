@@ -100,7 +100,7 @@ impl Caller {
 
     /// Calls that all meet an open breaker.
     pub async fn at_open_breaker(stack: Arc<ToolStack>, stores: &Stores) -> Self {
-        let calls = Calls::new(MUTATING, 9);
+        let calls = Calls::new(MUTATING, 9).one_per_turn();
         let key = BreakerKey::tool("holdfast.tools", MUTATING);
         let force = BreakerOp::ForceOpen {
             reason: "measured".to_owned(),
