@@ -32,9 +32,10 @@ pub(super) fn is_collapsed(text: &str) -> bool {
         return true;
     };
     let is_odd = |byte: u8| !byte.is_ascii() | matches!(byte, b'\t'..=b'\r');
-    let mut odd = is_odd(*first) | (*first == b' ') | (*last == b' ');
+    let mut odd = is_odd(*first) || *first == b' ' || *last == b' ';
     for (before, byte) in bytes.iter().zip(rest) {
-        odd |= is_odd(*byte) | ((*before == b' ') & (*byte == b' '));
+        odd |= is_odd(*byte);
+        odd |= *before == b' ' && *byte == b' ';
     }
     !odd
 }
