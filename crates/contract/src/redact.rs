@@ -16,6 +16,7 @@ mod entropy;
 mod extent;
 mod names;
 mod patterns;
+mod plain;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -88,6 +89,9 @@ impl Redactor {
 
     /// One pass of every kind; `None` when nothing changed.
     fn redact_once(&self, text: &str) -> Option<String> {
+        if self.extra.is_empty() && plain::is_clean(text) {
+            return entropy::redact(text);
+        }
         let mut redacted = patterns::redact(text);
         if !self.extra.is_empty() {
             let extra = patterns::redact_fields(redacted.as_deref().unwrap_or(text), &self.extra);

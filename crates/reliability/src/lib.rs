@@ -28,6 +28,7 @@ pub mod policy;
 pub mod policy_check;
 pub mod retry;
 pub mod runtime;
+mod scratch;
 pub mod service;
 pub mod store;
 pub mod timeout;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
 
+use crate::canonical::hex;
 use crate::observe::{Event, Observer, Observers};
 use crate::policy::Switches;
 
@@ -49,10 +50,9 @@ impl Runtime {
 
     /// A token nobody else has, safe as a file name.
     pub fn token(&self) -> String {
-        format!(
-            "{:016x}{:016x}",
-            self.entropy.next_u64(),
-            self.entropy.next_u64()
-        )
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.entropy.next_u64().to_be_bytes());
+        bytes[8..].copy_from_slice(&self.entropy.next_u64().to_be_bytes());
+        hex(&bytes)
     }
 }

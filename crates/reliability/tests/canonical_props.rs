@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr as _;
 
-use holdfast_reliability::canonical::{CanonicalOptions, canonical_string, digest};
+use holdfast_reliability::canonical::{CanonicalOptions, Digest, canonical_string, digest};
 use holdfast_reliability::idempotency::key::{
     Access, Identity, KeyParts, KeySource, Origin, Place, Scope, StoredKey, ToolStep, content_key,
     stored_key,
@@ -311,7 +311,9 @@ impl OwnedKey {
         let (identity, params) = match &self.source {
             OwnedSource::Caller(key) => return stored_key(&parts, &KeySource::Caller(key)),
             OwnedSource::Hook(key) => return stored_key(&parts, &KeySource::Hook(key)),
-            OwnedSource::Content(params) => return content_key(&parts, params.as_bytes()),
+            OwnedSource::Content(params) => {
+                return content_key(&parts, Digest::of(params.as_bytes()));
+            }
             OwnedSource::Request(id, params) => (Identity::Request(id), params),
             OwnedSource::Step(is_run, id, iteration, index, params) => {
                 let step = ToolStep {
@@ -330,7 +332,7 @@ impl OwnedKey {
         };
         let source = KeySource::Computed {
             identity,
-            canonical_params: params.as_bytes(),
+            params: Digest::of(params.as_bytes()),
         };
         stored_key(&parts, &source)
     }

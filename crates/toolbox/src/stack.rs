@@ -6,15 +6,14 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Either, pending, select};
+use futures_util::future::{Either, pending, select};
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
     ToolResultEnvelope,
 };
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
-use holdfast_reliability::call::{Call, Reply};
+use holdfast_reliability::call::Call;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::deadline::{self, Deadline};
 use holdfast_reliability::execute::Execute;
@@ -128,26 +127,16 @@ pub struct ToolStack {
     policies: PolicyTable,
     runtime: Arc<Runtime>,
     sessions: Sessions,
-    service: Box<dyn ErasedService>,
+    service: Box<Layers>,
 }
 
-/// A [`Service`] whose type does not matter any more.
-trait ErasedService: Send + Sync {
-    fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Reply>;
-}
-
-impl<S: Service> ErasedService for S {
-    fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Reply> {
-        Service::call(self, call).boxed()
-    }
-}
+/// The type of the list below, outermost first. Written out, so that a call is one future inside
+/// its caller's and costs no allocation of its own.
+type Layers = AdmitHooks<Deadline<Guard<Resolve<Permit<Validate<Inside>>>>>>;
+type Inside = Idempotency<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
-fn assemble(
-    parts: &Parts,
-    registry: &Arc<Registry>,
-    retry_budget: RetryBudget,
-) -> impl Service + use<> {
+fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) -> Layers {
     let runtime = || parts.runtime.clone();
     Stack::new(Execute::new(runtime()))
         // Each attempt has its own time; a tool that hangs must not use up the whole call's.
@@ -296,7 +285,7 @@ impl ToolStack {
         );
         self.runtime.tell(&Event::Start { call: &call });
         let cancelled = pin!(cancelled);
-        let answered = match select(self.service.call(&mut call), cancelled).await {
+        let answered = match select(pin!(self.service.call(&mut call)), cancelled).await {
             Either::Left((reply, _)) => Some(reply),
             Either::Right(_) => None,
         };

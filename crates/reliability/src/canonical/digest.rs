@@ -53,7 +53,19 @@ impl fmt::Debug for Digest {
 
 /// Writes bytes in lower-case hexadecimal.
 pub(crate) fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    // One write and not one per byte: keys are written out several times on a call's way.
+    f.write_str(&hex(bytes))
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+    }
+    text
 }
 
 /// A text that is not 64 lower-case hexadecimal digits.
@@ -88,7 +100,7 @@ const fn nibble(digit: u8) -> Result<u8, ParseDigestError> {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
-        digest.to_string()
+        hex(&digest.0)
     }
 }
 

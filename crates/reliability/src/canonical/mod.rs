@@ -25,8 +25,8 @@ use std::slice;
 
 use serde_json::Value;
 
-pub(crate) use self::digest::write_hex;
 pub use self::digest::{Digest, ParseDigestError};
+pub(crate) use self::digest::{hex, write_hex};
 use self::members::{Member, Members};
 pub use self::options::{CanonicalOptions, Empty, FieldNames, Whitespace};
 
@@ -72,6 +72,23 @@ pub fn write_canonical(value: &Value, options: &CanonicalOptions<'_>, out: &mut 
         frame = parent;
         frame.take_back_empty(options, out);
     }
+}
+
+/// Whether [`Whitespace::Collapse`] certainly leaves every string of the value as it is.
+///
+/// True of nearly all arguments that are not whole files, and seen much faster than a second form
+/// is written.
+pub(crate) fn is_collapsed(value: &Value) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(string) if !text::is_collapsed(string) => return false,
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            _ => {}
+        }
+    }
+    true
 }
 
 /// The exact canonical form of a value.

@@ -24,6 +24,22 @@ pub(super) fn write_collapsed(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Whether the string is surely its own collapsed form: ASCII, with single spaces between words
+/// and no other blanks. Without a way out of the loop, which the compiler then does in vectors.
+pub(super) fn is_collapsed(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ([first, rest @ ..], [.., last]) = (bytes, bytes) else {
+        return true;
+    };
+    let is_odd = |byte: u8| !byte.is_ascii() | matches!(byte, b'\t'..=b'\r');
+    let mut odd = is_odd(*first) || *first == b' ' || *last == b' ';
+    for (before, byte) in bytes.iter().zip(rest) {
+        odd |= is_odd(*byte);
+        odd |= *before == b' ' && *byte == b' ';
+    }
+    !odd
+}
+
 fn write_escaped(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     while let Some(at) = next_escape(rest) {
@@ -93,7 +109,7 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{write_collapsed, write_exact};
+    use super::{is_collapsed, write_collapsed, write_exact};
 
     fn written(write: fn(&str, &mut Vec<u8>), text: &str) -> String {
         let mut out = Vec::new();
@@ -117,6 +133,19 @@ mod tests {
                 let expected = format!("\"{}\"", text.replace('\n', "\\n"));
                 assert_eq!(written(write_exact, &text), expected);
             }
+        }
+    }
+
+    #[test]
+    fn a_string_that_is_called_collapsed_is() {
+        for text in ["", "a", "a b c", "report-17.md", "{\"a\": 1}", "a\u{1}b"] {
+            assert!(is_collapsed(text), "{text:?}");
+            assert_eq!(written(write_collapsed, text), written(write_exact, text));
+        }
+        for text in [
+            " ", " a", "a ", "a  b", "a\tb", "a\nb", "\n", "a\u{b}b", "a\u{a0}b", "é",
+        ] {
+            assert!(!is_collapsed(text), "{text:?}");
         }
     }
 

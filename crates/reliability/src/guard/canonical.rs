@@ -17,16 +17,16 @@ const DOUBLE_EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 const DOUBLE_DIGITS_MAX: usize = 15;
 
 /// Canonical bytes of a value, and what it took to make them canonical.
-pub(super) struct Encoder {
-    pub(super) bytes: Vec<u8>,
+pub(super) struct Encoder<'a> {
+    pub(super) bytes: &'a mut Vec<u8>,
     /// Empty for a call that was canonical already, which is nearly every call.
     pub(super) oddities: Vec<u8>,
 }
 
-impl Encoder {
-    pub(super) fn with_capacity(bytes: usize) -> Self {
+impl<'a> Encoder<'a> {
+    pub(super) fn new(bytes: &'a mut Vec<u8>) -> Self {
         Self {
-            bytes: Vec::with_capacity(bytes),
+            bytes,
             oddities: Vec::new(),
         }
     }

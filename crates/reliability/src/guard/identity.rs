@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::canonical::Encoder;
 use super::hash::{Hash64, Hash128};
-
-/// Room for the arguments of an ordinary call without growing.
-const ENCODED_BYTES_USUAL: usize = 1536;
+use crate::scratch::with_buffer;
 
 /// A call as the guard compares it: tool name and arguments, canonically.
 ///
@@ -33,12 +31,16 @@ impl<'a> CallIdentity<'a> {
     ///
     /// The name is trimmed and compared without ASCII case.
     pub fn of(tool_name: &'a str, args: &Value) -> Self {
+        with_buffer(|buffer| Self::encoded(tool_name, args, buffer))
+    }
+
+    fn encoded(tool_name: &'a str, args: &Value, buffer: &mut Vec<u8>) -> Self {
         let name = tool_name.trim();
-        let mut encoder = Encoder::with_capacity(ENCODED_BYTES_USUAL);
+        let mut encoder = Encoder::new(buffer);
         encoder.text(b't', name.as_bytes());
         let name_at = encoder.bytes.len() - name.len();
         encoder.bytes[name_at..].make_ascii_lowercase();
-        let tool = Hash64::of(&encoder.bytes);
+        let tool = Hash64::of(encoder.bytes);
         if name.len() != tool_name.len() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
             encoder.oddity(b'w', tool_name.as_bytes());
         }
@@ -53,7 +55,7 @@ impl<'a> CallIdentity<'a> {
         Self {
             name,
             tool,
-            call: Hash128::of(&encoder.bytes),
+            call: Hash128::of(encoder.bytes),
             form,
         }
     }

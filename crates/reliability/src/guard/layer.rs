@@ -148,10 +148,15 @@ fn turn_of(call: &Call) -> TurnKey {
     };
     let tenant = target.tenant_id.as_deref().unwrap_or_default();
     TurnKey {
-        session: format!(
-            "{prefix}{tenant}\u{0}{}\u{0}{}",
-            target.actor_id, target.session_key
-        ),
+        session: [
+            prefix,
+            tenant,
+            "\u{0}",
+            &target.actor_id,
+            "\u{0}",
+            &target.session_key,
+        ]
+        .concat(),
         turn: target.turn_id.clone().or_else(|| target.run_id.clone()),
     }
 }

@@ -6,10 +6,11 @@ use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of,
 use super::record::RecordRequest;
 use super::transition::{ClaimRequest, ContentLookup, OnRetriableFailure};
 use crate::call::Call;
-use crate::canonical::{CanonicalOptions, Digest, Whitespace, write_canonical};
+use crate::canonical::{CanonicalOptions, Digest, Whitespace, is_collapsed, write_canonical};
 use crate::policy::{DeriveKeys, Mode, Repeats};
 use crate::retry::RepeatSafety;
 use crate::runtime::Runtime;
+use crate::scratch::with_buffer;
 
 /// What is known about a call's key before it is claimed.
 pub(super) struct Derived {
@@ -37,29 +38,20 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
         return None;
     }
     let policy = &call.policy;
-    let params = &envelope.payload.params;
-    let mut canonical = Vec::with_capacity(1024);
-    write_canonical(
-        params,
-        &CanonicalOptions::params(&policy.volatile_fields),
-        &mut canonical,
-    );
-    let params_digest = Digest::of(&canonical).to_string();
     let parts = parts_of(call, mode);
-    if policy.whitespace != Whitespace::Exact && given.is_none() && hook.is_none() {
-        canonical.clear();
-        let options = CanonicalOptions {
-            volatile_fields: &policy.volatile_fields,
-            whitespace: policy.whitespace,
-            ..CanonicalOptions::EXACT
-        };
-        write_canonical(params, &options, &mut canonical);
-    }
-    let source = KeySource::choose(given, hook, identity(call), &canonical);
+    let exact = params_digest(call, CanonicalOptions::params(&policy.volatile_fields));
+    let is_computed = given.is_none() && hook.is_none();
+    // A caller's key is compared with the exact arguments only.
+    let identifying = if is_computed && policy.whitespace == Whitespace::Collapse {
+        collapsed_digest(call).unwrap_or(exact)
+    } else {
+        exact
+    };
+    let source = KeySource::choose(given, hook, identity(call), identifying);
     // A caller that names its intents means each of them; only unnamed ones can be echoes.
     let content = match (&source, policy.content_windows) {
         (KeySource::Computed { .. }, Some(windows)) => Some(ContentLookup {
-            key: content_key(&parts, &canonical),
+            key: content_key(&parts, identifying),
             unknown_window_ms: windows.unknown_ms,
             echo_window_ms: windows.echo_ms,
         }),
@@ -79,7 +71,7 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
             actor_id: envelope.target.actor_id.clone(),
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),
-            params_digest,
+            params_digest: exact.to_string(),
         },
         owner: runtime.token(),
         lifetimes: policy.lifetimes,
@@ -144,4 +136,24 @@ fn identity(call: &Call) -> Identity<'_> {
         envelope.tool_call_id.as_deref(),
         &envelope.request_id,
     )
+}
+
+fn params_digest(call: &Call, options: CanonicalOptions<'_>) -> Digest {
+    with_buffer(|canonical| {
+        write_canonical(&call.envelope.payload.params, &options, canonical);
+        Digest::of(canonical)
+    })
+}
+
+/// The digest with whitespace collapsed; `None` when there is nothing to collapse.
+fn collapsed_digest(call: &Call) -> Option<Digest> {
+    if is_collapsed(&call.envelope.payload.params) {
+        return None;
+    }
+    let options = CanonicalOptions {
+        volatile_fields: &call.policy.volatile_fields,
+        whitespace: Whitespace::Collapse,
+        ..CanonicalOptions::EXACT
+    };
+    Some(params_digest(call, options))
 }

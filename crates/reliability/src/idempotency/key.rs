@@ -16,12 +16,11 @@ use std::str::FromStr;
 
 pub use holdfast_contract::ToolStep;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::canonical::{Digest, ParseDigestError, write_hex};
 
 /// Goes into every key first. A new version is a new keyspace: change it with the layout below.
-const DOMAIN: &[u8] = b"holdfast/idempotency-key/1";
+const DOMAIN: &[u8] = b"holdfast/idempotency-key/2";
 
 /// How much of a key a fingerprint shows: enough to tell records apart, too little to be the key.
 const FINGERPRINT_BYTES: usize = 6;
@@ -172,8 +171,8 @@ pub enum KeySource<'a> {
     Computed {
         /// Which intent it is.
         identity: Identity<'a>,
-        /// The canonical form of `payload.params`, under the tool's options.
-        canonical_params: &'a [u8],
+        /// The digest of the canonical form of `payload.params`, under the tool's options.
+        params: Digest,
     },
 }
 
@@ -183,15 +182,12 @@ impl<'a> KeySource<'a> {
         caller: Option<&'a str>,
         hook: Option<&'a str>,
         identity: Identity<'a>,
-        canonical_params: &'a [u8],
+        params: Digest,
     ) -> Self {
         match (caller, hook) {
             (Some(key), _) => Self::Caller(key),
             (None, Some(key)) => Self::Hook(key),
-            (None, None) => Self::Computed {
-                identity,
-                canonical_params,
-            },
+            (None, None) => Self::Computed { identity, params },
         }
     }
 }
@@ -278,13 +274,12 @@ pub fn stored_key(parts: &KeyParts<'_>, source: &KeySource<'_>) -> StoredKey {
     match *source {
         KeySource::Caller(key) => hash.kind("caller").part(key.as_bytes()),
         KeySource::Hook(key) => hash.kind("hook").part(key.as_bytes()),
-        KeySource::Computed {
-            identity,
-            canonical_params,
-        } => hash
+        // The digest stands for the arguments, so that they are hashed once however many keys
+        // are made of them.
+        KeySource::Computed { identity, params } => hash
             .kind("computed")
             .identity(identity)
-            .part(canonical_params),
+            .part(params.as_bytes()),
     };
     hash.finish()
 }
@@ -292,18 +287,22 @@ pub fn stored_key(parts: &KeyParts<'_>, source: &KeySource<'_>) -> StoredKey {
 /// The key of the content of a call, whichever intent it belongs to.
 ///
 /// Only for the second look-up of external tools that are not idempotent; never the key of a record.
-pub fn content_key(parts: &KeyParts<'_>, canonical_params: &[u8]) -> StoredKey {
+pub fn content_key(parts: &KeyParts<'_>, params: Digest) -> StoredKey {
     let mut hash = PartHash::of(parts);
-    hash.kind("content").part(canonical_params);
+    hash.kind("content").part(params.as_bytes());
     hash.finish()
 }
 
-/// Hashes a list of parts so that no two lists look alike.
-struct PartHash(Sha256);
+/// Room for the parts of an ordinary call.
+const PARTS_BYTES_USUAL: usize = 512;
+
+/// Hashes a list of parts so that no two lists look alike. The parts are gathered first, since
+/// they are many and short, and a hash is fastest over one piece.
+struct PartHash(Vec<u8>);
 
 impl PartHash {
     fn of(parts: &KeyParts<'_>) -> Self {
-        let mut hash = Self(Sha256::new());
+        let mut hash = Self(Vec::with_capacity(PARTS_BYTES_USUAL));
         hash.part(DOMAIN);
         let (scope, session, actor) = match parts.scope.0 {
             Reach::Session => ("session", Some(parts.session), Some(parts.actor)),
@@ -348,20 +347,20 @@ impl PartHash {
             self.part(part.as_bytes())
         } else {
             // No part has this length, so absent differs from empty and from everything else.
-            self.0.update(u64::MAX.to_le_bytes());
+            self.0.extend_from_slice(&u64::MAX.to_le_bytes());
             self
         }
     }
 
     fn part(&mut self, part: &[u8]) -> &mut Self {
         let length = u64::try_from(part.len()).unwrap_or(u64::MAX - 1);
-        self.0.update(length.to_le_bytes());
-        self.0.update(part);
+        self.0.extend_from_slice(&length.to_le_bytes());
+        self.0.extend_from_slice(part);
         self
     }
 
     fn finish(self) -> StoredKey {
-        StoredKey(Digest::from_bytes(self.0.finalize().into()))
+        StoredKey(Digest::of(&self.0))
     }
 }
 

@@ -73,7 +73,7 @@ impl<S: Service> Idempotency<S> {
         };
         call.stored_key = Some(derived.wish.key);
         let store = self.stores.of(keep_of(call)).clone();
-        let give_up_at = Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX);
+        let mut give_up_at: Option<Instant> = None;
         let mut waited = CacheMatch::Completed;
         loop {
             let guard = ClaimGuard::new(store.clone(), &derived.wish, call);
@@ -88,6 +88,9 @@ impl<S: Service> Idempotency<S> {
                         return self.in_flight(call, &ticket);
                     }
                     waited = CacheMatch::Inflight;
+                    let give_up_at = *give_up_at.get_or_insert_with(|| {
+                        Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX)
+                    });
                     let change = store.changed(ticket);
                     if tokio::time::timeout_at(give_up_at, change).await.is_err() {
                         return waiter_gave_up().into();

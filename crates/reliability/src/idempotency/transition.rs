@@ -331,6 +331,16 @@ pub fn finalise(
     last_word: &Finalisation,
     now_ms: u64,
 ) -> Result<DedupeRecord, Refused> {
+    let mut record = may_finalise(existing, last_word)?.clone();
+    take_last_word(&mut record, last_word.clone(), now_ms);
+    Ok(record)
+}
+
+/// The first half of [`finalise`]: whether the holder's word is taken.
+pub fn may_finalise<'a>(
+    existing: Option<&'a DedupeRecord>,
+    last_word: &Finalisation,
+) -> Result<&'a DedupeRecord, Refused> {
     let record = existing.ok_or(Refused::Gone)?;
     if record.owner != last_word.owner {
         return Err(Refused::NotTheHolder);
@@ -342,44 +352,37 @@ pub fn finalise(
         RecordState::Unknown => knows,
         RecordState::Done | RecordState::Failed | RecordState::Cancelled => false,
     };
-    if !open {
-        return Err(Refused::NotTheHolder);
+    if open {
+        Ok(record)
+    } else {
+        Err(Refused::NotTheHolder)
     }
+}
+
+/// The second half of [`finalise`], for a store that can change its record in place.
+pub fn take_last_word(record: &mut DedupeRecord, last_word: Finalisation, now_ms: u64) {
     let lifetimes = &last_word.lifetimes;
-    let (state, ttl_ms, payload, error) = match &last_word.ending {
-        Ending::Done(output) => (
-            RecordState::Done,
-            lifetimes.done_ms,
-            Some(output.clone()),
-            None,
-        ),
+    let (state, ttl_ms, payload, error) = match last_word.ending {
+        Ending::Done(output) => (RecordState::Done, lifetimes.done_ms, Some(output), None),
         Ending::DoneWithoutOutput => (RecordState::Done, lifetimes.done_ms, None, None),
-        Ending::Failed(error) => (
-            RecordState::Failed,
-            lifetimes.failed_ms,
-            None,
-            Some(error.clone()),
-        ),
+        Ending::Failed(error) => (RecordState::Failed, lifetimes.failed_ms, None, Some(error)),
         Ending::Cancelled => (RecordState::Cancelled, lifetimes.cancelled_ms, None, None),
         Ending::Unknown(error) => (
             RecordState::Unknown,
             lifetimes.unknown_ms,
             None,
-            Some(error.clone()),
+            Some(error),
         ),
     };
-    Ok(DedupeRecord {
-        state,
-        updated_at_ms: now_ms,
-        expires_at_ms: now_ms.saturating_add(ttl_ms),
-        ttl_ms,
-        execution: Some(last_word.execution.clone()),
-        payload,
-        error,
-        lock_until_ms: None,
-        version: record.version + 1,
-        ..record.clone()
-    })
+    record.state = state;
+    record.updated_at_ms = now_ms;
+    record.expires_at_ms = now_ms.saturating_add(ttl_ms);
+    record.ttl_ms = ttl_ms;
+    record.execution = Some(last_word.execution);
+    record.payload = payload;
+    record.error = error;
+    record.lock_until_ms = None;
+    record.version += 1;
 }
 
 /// Decides a renewal: the new record, or why the claim is lost.

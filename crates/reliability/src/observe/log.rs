@@ -3,6 +3,7 @@
 //! Written by hand into a buffer rather than through a general logger: two lines a call have to
 //! cost less than the call. Values that come from outside are redacted here and nowhere else.
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, ErrorCode};
 use parking_lot::Mutex;
 
-use super::time::rfc3339;
+use super::time::push_rfc3339;
 use super::{Event, Observer};
 use crate::call::Call;
 use crate::policy::Mode;
@@ -80,7 +81,7 @@ impl JsonLog {
     fn line(&self, event: &'static str, level: &'static str) -> Line<'_> {
         let mut text = String::with_capacity(384);
         text.push_str("{\"timestamp\":\"");
-        text.push_str(&rfc3339(self.clock.now_ms()));
+        push_rfc3339(&mut text, self.clock.now_ms());
         text.push_str("\",\"level\":\"");
         text.push_str(level);
         text.push_str("\",\"event\":\"");
@@ -132,7 +133,8 @@ impl Line<'_> {
 
     fn number(mut self, name: &str, value: u64) -> Self {
         self.name(name);
-        self.text.push_str(&value.to_string());
+        // Writing to a string can not fail.
+        let _ = write!(self.text, "{value}");
         self
     }
 

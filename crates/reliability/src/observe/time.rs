@@ -8,15 +8,39 @@
 /// assert_eq!(rfc3339(1_772_270_130_123), "2026-02-28T09:15:30.123Z");
 /// ```
 pub fn rfc3339(unix_ms: u64) -> String {
+    let mut text = String::with_capacity(24);
+    push_rfc3339(&mut text, unix_ms);
+    text
+}
+
+/// Appends the same; two of them go into the log lines of every call.
+pub(crate) fn push_rfc3339(text: &mut String, unix_ms: u64) {
     let (days, ms_of_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     let (year, month, day) = civil_from_days(days);
     let (seconds, ms) = (ms_of_day / 1000, ms_of_day % 1000);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    for (number, digits, behind) in [
+        (year, 4, '-'),
+        (month, 2, '-'),
+        (day, 2, 'T'),
+        (hour, 2, ':'),
+        (minute, 2, ':'),
+        (second, 2, '.'),
+        (ms, 3, 'Z'),
+    ] {
+        push_digits(text, number, digits);
+        text.push(behind);
+    }
+}
+
+/// Appends a number with leading zeros; one with more digits keeps them all.
+fn push_digits(text: &mut String, number: u64, digits: u32) {
+    let mut unit = 10_u64.pow(digits.max(number.checked_ilog10().map_or(1, |log| log + 1)) - 1);
+    while unit > 0 {
+        let digit = u32::try_from(number / unit % 10).unwrap_or(0);
+        text.push(char::from_digit(digit, 10).unwrap_or('0'));
+        unit /= 10;
+    }
 }
 
 /// Year, month and day of a day count since 1970, by counting in 400-year eras that begin on

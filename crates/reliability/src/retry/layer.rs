@@ -34,12 +34,13 @@ impl<S: Service> Retry<S> {
 
     async fn attempts(&self, call: &mut Call) -> Reply {
         self.budget.deposit(self.runtime.clock.now_ms());
-        let policy = self.policy_of(call);
         let begun = tokio::time::Instant::now();
+        let mut attempt_begun = begun;
+        // Worked out at the first failure: a call that succeeds needs none.
+        let mut policy: Option<RetryPolicy> = None;
         // The failure of the attempt before this one.
         let mut last: Option<Failure> = None;
         loop {
-            let attempt_begun = tokio::time::Instant::now();
             let reply = self.inner.call(call).await;
             let Err(failure) = reply.outcome else {
                 return reply;
@@ -47,13 +48,14 @@ impl<S: Service> Retry<S> {
             if failure.is(ErrorCode::CircuitOpen) {
                 return opened_on_the_way(failure, last).into();
             }
+            let policy = policy.get_or_insert_with(|| self.policy_of(call, elapsed_ms(begun)));
             // An open breaker refuses the next attempt, so nobody waits for it.
             let opened = failure.breaker_state == Some(CircuitBreakerState::Open);
             let next = if opened {
                 call.explain("not retried: the circuit breaker has opened");
                 self.next(call, &failure, &policy.once(), elapsed_ms(begun))
             } else {
-                self.next(call, &failure, &policy, elapsed_ms(begun))
+                self.next(call, &failure, policy, elapsed_ms(begun))
             };
             let delay_ms = match next {
                 Next::Retry { delay_ms } => delay_ms,
@@ -75,6 +77,7 @@ impl<S: Service> Retry<S> {
             });
             last = Some(failure);
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            attempt_begun = tokio::time::Instant::now();
         }
     }
 
@@ -103,14 +106,14 @@ impl<S: Service> Retry<S> {
 
     /// What the tool's policy and the caller allow, whichever is less. A retry that would begin
     /// after the caller has left is not worth its wait.
-    fn policy_of(&self, call: &Call) -> RetryPolicy {
+    fn policy_of(&self, call: &Call, elapsed_ms: u64) -> RetryPolicy {
         let asked = call.envelope.transport.retry_budget;
-        let now_ms = self.runtime.clock.now_ms();
+        let begun_ms = self.runtime.clock.now_ms().saturating_sub(elapsed_ms);
         let left_ms = call
             .envelope
             .control
             .deadline_at_ms
-            .map_or(u64::MAX, |deadline_ms| deadline_ms.saturating_sub(now_ms));
+            .map_or(u64::MAX, |deadline_ms| deadline_ms.saturating_sub(begun_ms));
         call.policy.retry.effective(CallBudget {
             max_attempts: asked.max_attempts,
             max_elapsed_ms: asked.max_elapsed_ms.min(left_ms),

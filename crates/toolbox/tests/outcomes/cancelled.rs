@@ -248,7 +248,8 @@ async fn long_call(begins: impl Future<Output = ()>) -> (Harness, [ToolResultEnv
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_outlives_its_lease_keeps_its_claim() {
-    let (_, [first, late]) = long_call(tokio::time::sleep(Duration::from_secs(400))).await;
+    let (_, [first, late]) =
+        Box::pin(long_call(tokio::time::sleep(Duration::from_secs(400)))).await;
     assert_eq!(late.output, first.output);
     assert_eq!(late.cache.unwrap().matched_on, CacheMatch::Inflight);
     assert_eq!(late.duration_ms, 100_000);
@@ -257,7 +258,7 @@ async fn a_call_that_outlives_its_lease_keeps_its_claim() {
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_stalls_is_given_up_and_may_come_back() {
     // All at once: the holder gets no chance to renew.
-    let (harness, [first, late]) = long_call(pass(400_000)).await;
+    let (harness, [first, late]) = Box::pin(long_call(pass(400_000))).await;
     assert_eq!(error_of(&late).0, "outcome_unknown");
     let after = harness.call(&ask("tool").key("k")).await;
     assert_eq!((after.output, after.from_cache), (first.output, true));

@@ -4,6 +4,7 @@ use super::{
     Access, Identity, KeyParts, KeySource, Origin, Place, Scope, ToolStep, content_key,
     identity_of, stored_key,
 };
+use crate::canonical::Digest;
 
 const PARTS: KeyParts<'static> = KeyParts {
     scope: Scope::SESSION,
@@ -99,10 +100,10 @@ fn sources_never_collide() {
             &PARTS,
             &KeySource::Computed {
                 identity,
-                canonical_params: b"k",
+                params: Digest::of(b"k"),
             },
         ),
-        content_key(&PARTS, b"k"),
+        content_key(&PARTS, Digest::of(b"k")),
     ];
     assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len());
 }
@@ -110,7 +111,12 @@ fn sources_never_collide() {
 #[test]
 fn precedence_is_caller_then_hook_then_computed() {
     let identity = Identity::Request("r");
-    let key = |caller, hook| stored_key(&PARTS, &KeySource::choose(caller, hook, identity, b"{}"));
+    let key = |caller, hook| {
+        stored_key(
+            &PARTS,
+            &KeySource::choose(caller, hook, identity, Digest::of(b"{}")),
+        )
+    };
     assert_eq!(
         key(Some("c"), Some("h")),
         stored_key(&PARTS, &KeySource::Caller("c"))
@@ -121,7 +127,7 @@ fn precedence_is_caller_then_hook_then_computed() {
     );
     let computed = KeySource::Computed {
         identity,
-        canonical_params: b"{}",
+        params: Digest::of(b"{}"),
     };
     assert_eq!(key(None, None), stored_key(&PARTS, &computed));
 }
@@ -156,7 +162,7 @@ fn a_new_intent_with_the_same_content_has_a_new_key() {
     let key = |identity| {
         let source = KeySource::Computed {
             identity,
-            canonical_params: b"{}",
+            params: Digest::of(b"{}"),
         };
         stored_key(&PARTS, &source)
     };
@@ -180,13 +186,13 @@ fn a_new_intent_with_the_same_content_has_a_new_key() {
 /// Records outlive a release: if this changes, so must the version in the domain.
 #[test]
 fn the_layout_is_pinned() {
-    let pinned = "3820c3176fcbf628edeecc50e39472c2dfde29d8486a7cf396b4210741a8f244";
+    let pinned = "2b6cd6e14181fcda5d814507024f28c15544b338f3155d28bd38fa81eb86d706";
     assert_eq!(caller(&PARTS), pinned);
 }
 
 #[test]
 fn text_and_serde_carry_the_whole_key_and_debug_does_not() {
-    let key = content_key(&PARTS, b"{}");
+    let key = content_key(&PARTS, Digest::of(b"{}"));
     assert_eq!(key.to_string().parse(), Ok(key));
     let json = serde_json::to_string(&key).unwrap();
     assert_eq!(json, format!("\"{key}\""));

@@ -1,6 +1,7 @@
 //! Records in memory: bounded in keys and bytes.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,19 +44,43 @@ impl Default for MemoryLimits {
     }
 }
 
+/// A record and the bytes it counts for, so that forgetting it does not have to read it again.
+struct Kept {
+    record: SharedRecord,
+    bytes: usize,
+}
+
 /// A record that must not be evicted: running, or of unknown outcome.
 struct Pinned {
-    record: SharedRecord,
+    kept: Kept,
     /// Made by the first waiter; most calls have none.
     waiters: Option<Arc<Notify>>,
 }
 
+/// Stored keys are SHA-256 digests: eight of their bytes are a hash already.
+#[derive(Default, Clone, Copy)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type ByKey = BuildHasherDefault<KeyHasher>;
+
 #[derive(Default)]
 struct Held {
-    pinned: HashMap<StoredKey, Pinned>,
+    pinned: HashMap<StoredKey, Pinned, ByKey>,
     /// Only as many as may be evicted: `None` until the first record ends.
-    ended: Option<LruCache<StoredKey, SharedRecord>>,
-    newest_by_content: HashMap<StoredKey, StoredKey>,
+    ended: Option<LruCache<StoredKey, Kept, ByKey>>,
+    newest_by_content: HashMap<StoredKey, StoredKey, ByKey>,
     bytes: usize,
 }
 
@@ -67,15 +92,16 @@ pub struct MemoryDedupeStore {
 }
 
 impl Held {
-    fn ended(&mut self) -> &mut LruCache<StoredKey, SharedRecord> {
+    fn ended(&mut self) -> &mut LruCache<StoredKey, Kept, ByKey> {
         // Bounded by `make_room`, which knows what may be evicted.
-        self.ended.get_or_insert_with(LruCache::unbounded)
+        self.ended
+            .get_or_insert_with(|| LruCache::unbounded_with_hasher(ByKey::default()))
     }
 
     fn find(&mut self, key: &StoredKey) -> Option<SharedRecord> {
         match self.pinned.get(key) {
-            Some(pinned) => Some(pinned.record.clone()),
-            None => self.ended.as_mut()?.get(key).cloned(),
+            Some(pinned) => Some(pinned.kept.record.clone()),
+            None => Some(self.ended.as_mut()?.get(key)?.record.clone()),
         }
     }
 
@@ -83,10 +109,10 @@ impl Held {
         let ended = self
             .ended
             .iter()
-            .flat_map(|ended| ended.iter().map(|(_, record)| record));
+            .flat_map(|ended| ended.iter().map(|(_, kept)| &kept.record));
         self.pinned
             .values()
-            .map(|pinned| &pinned.record)
+            .map(|pinned| &pinned.kept.record)
             .chain(ended)
     }
 
@@ -95,19 +121,19 @@ impl Held {
     }
 
     fn remove(&mut self, key: &StoredKey) -> Option<SharedRecord> {
-        let (record, waiters) = match self.pinned.remove(key) {
-            Some(pinned) => (pinned.record, pinned.waiters),
+        let (kept, waiters) = match self.pinned.remove(key) {
+            Some(pinned) => (pinned.kept, pinned.waiters),
             None => (self.ended.as_mut()?.pop(key)?, None),
         };
-        self.forget(&record);
+        self.forget(&kept);
         if let Some(waiters) = waiters {
             waiters.notify_waiters();
         }
-        Some(record)
+        Some(kept.record)
     }
 
-    fn forget(&mut self, record: &DedupeRecord) {
-        self.bytes = self.bytes.saturating_sub(record.approximate_bytes());
+    fn forget(&mut self, Kept { record, bytes }: &Kept) {
+        self.bytes = self.bytes.saturating_sub(*bytes);
         if let Some(content) = &record.content_key
             && self.newest_by_content.get(content) == Some(&record.key)
         {
@@ -116,10 +142,10 @@ impl Held {
     }
 
     /// Stores a record in the place of what was there, and wakes those who waited for a change.
-    fn put(&mut self, record: DedupeRecord) {
+    fn put(&mut self, record: SharedRecord) {
         self.remove(&record.key);
-        self.bytes += record.approximate_bytes();
-        let record = Arc::new(record);
+        let bytes = record.approximate_bytes();
+        self.bytes += bytes;
         if let Some(content) = &record.content_key {
             // The newest is the one claimed last: an older call that ends late must not hide it.
             let newest = self.newest_by_content.entry(*content).or_insert(record.key);
@@ -128,16 +154,18 @@ impl Held {
             }
         }
         let key = record.key;
-        if matches!(record.state, RecordState::Inflight | RecordState::Unknown) {
+        let is_pinned = matches!(record.state, RecordState::Inflight | RecordState::Unknown);
+        let kept = Kept { record, bytes };
+        if is_pinned {
             self.pinned.insert(
                 key,
                 Pinned {
-                    record,
+                    kept,
                     waiters: None,
                 },
             );
         } else {
-            self.ended().put(key, record);
+            self.ended().put(key, kept);
         }
     }
 
@@ -209,7 +237,7 @@ impl MemoryDedupeStore {
                 if existing.is_none() {
                     held.make_room(&self.limits, now_ms)?;
                 }
-                held.put(*record);
+                held.put(Arc::new(*record));
                 Claim::Granted { lifeline: None }
             }
             ClaimDecision::InFlight {
@@ -224,20 +252,23 @@ impl MemoryDedupeStore {
                 },
             },
             ClaimDecision::Ended { record, store } => {
+                let record = Arc::new(*record);
                 if store {
-                    held.put((*record).clone());
+                    held.put(record.clone());
                 }
-                Claim::Ended(Arc::new(*record))
+                Claim::Ended(record)
             }
             ClaimDecision::Conflict { recorded_digest } => Claim::Conflict { recorded_digest },
         })
     }
 
-    fn finalise_now(&self, last_word: &Finalisation) -> Result<(), Refused> {
+    fn finalise_now(&self, last_word: Finalisation) -> Result<(), Refused> {
         let now_ms = self.clock.now_ms();
         let mut held = self.held.lock();
-        let existing = held.find(&last_word.key);
-        let record = transition::finalise(existing.as_deref(), last_word, now_ms)?;
+        transition::may_finalise(held.find(&last_word.key).as_deref(), &last_word)?;
+        // Taken out first: a record that nobody else holds is changed in place, not copied.
+        let mut record = held.remove(&last_word.key).ok_or(Refused::Gone)?;
+        transition::take_last_word(Arc::make_mut(&mut record), last_word, now_ms);
         held.put(record);
         Ok(())
     }
@@ -249,7 +280,7 @@ impl MemoryDedupeStore {
         let record = transition::renew(existing.as_deref(), owner, lease_ms, now_ms)?;
         // In place: a renewal is not a change that waiters care about.
         if let Some(pinned) = held.pinned.get_mut(key) {
-            pinned.record = Arc::new(record);
+            pinned.kept.record = Arc::new(record);
         }
         Ok(())
     }
@@ -259,7 +290,7 @@ impl MemoryDedupeStore {
         let notify = {
             let mut held = self.held.lock();
             match held.pinned.get_mut(&ticket.key) {
-                Some(pinned) if pinned.record.version == ticket.version => {
+                Some(pinned) if pinned.kept.record.version == ticket.version => {
                     pinned.waiters.get_or_insert_default().clone()
                 }
                 _ => return,
@@ -273,7 +304,7 @@ impl MemoryDedupeStore {
             let held = self.held.lock();
             held.pinned
                 .get(&ticket.key)
-                .is_some_and(|pinned| pinned.record.version == ticket.version)
+                .is_some_and(|pinned| pinned.kept.record.version == ticket.version)
         };
         if !unchanged {
             return;
@@ -321,12 +352,12 @@ impl DedupeStore for MemoryDedupeStore {
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
-        ready(Ok(self.finalise_now(&last_word))).boxed()
+        ready(Ok(self.finalise_now(last_word))).boxed()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
         // Refused means that somebody cleared or took the claim: there is nobody left to tell.
-        let _ = self.finalise_now(&last_word);
+        let _ = self.finalise_now(last_word);
     }
 
     fn release<'a>(
@@ -392,7 +423,7 @@ impl DedupeStore for MemoryDedupeStore {
         let in_flight = held
             .pinned
             .values()
-            .filter(|pinned| pinned.record.state == RecordState::Inflight)
+            .filter(|pinned| pinned.kept.record.state == RecordState::Inflight)
             .count();
         ready(Ok(StoreSize {
             records: held.count() as u64,
