@@ -10,6 +10,7 @@ use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::hooks::command::ObservingCommand;
 use holdfast_reliability::hooks::{Hooks, Phase};
 use holdfast_reliability::idempotency::DedupeStores;
+use holdfast_reliability::janitor;
 use holdfast_reliability::journal::JournalObserver;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::observe::log::{JsonLog, WriterSink};
@@ -38,10 +39,16 @@ pub(crate) struct App {
 pub(crate) struct Running {
     pub(crate) stack: ToolStack,
     pub(crate) metrics: Arc<Metrics>,
+    dedupe: DedupeStores,
     traces: Option<Traces>,
 }
 
 impl Running {
+    /// Forgets what has expired. A short-lived process does it once, after its answer.
+    pub(crate) async fn tidy(&self) {
+        janitor::sweep(&self.dedupe, self.stack.runtime(), Some(&self.metrics)).await;
+    }
+
     /// Sends the spans that wait, within a bound. No call may follow.
     pub(crate) fn finish(&self) {
         if let Some(traces) = &self.traces {
@@ -132,6 +139,7 @@ impl App {
         runtime.redactor = redactor.clone();
         let runtime = Arc::new(runtime);
         let stores = self.stores(&runtime, state);
+        let dedupe = stores.dedupe.clone();
         let stack = ToolStack::new(Parts {
             stores,
             tools,
@@ -158,6 +166,7 @@ impl App {
         Ok(Running {
             stack,
             metrics,
+            dedupe,
             traces,
         })
     }

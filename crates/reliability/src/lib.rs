@@ -21,6 +21,7 @@ pub mod execute;
 pub mod guard;
 pub mod hooks;
 pub mod idempotency;
+pub mod janitor;
 pub mod journal;
 pub mod limits;
 pub mod observe;

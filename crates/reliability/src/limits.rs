@@ -149,6 +149,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "SWEEP_EVERY_MS",
+        value: crate::janitor::SWEEP_EVERY_MS,
+        meaning: "how often a long-running process forgets what has expired; `holdfast call` does it once after its answer",
+        setting: None,
+    },
+    Limit {
         name: "JOURNAL_CALLS_MAX",
         value: crate::journal::JOURNAL_CALLS_MAX,
         meaning: "calls kept for `holdfast explain`; the oldest go first",

@@ -28,9 +28,10 @@ const EXEC_END_WAIT: Duration = Duration::from_secs(3);
 
 pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let input = input(app, args)?;
+    let runtime = runtime()?;
     let (result, running) = match app.stack(&args.workspace) {
         Ok(running) => {
-            let result = runtime()?.block_on(answer(&running, input))?;
+            let result = runtime.block_on(answer(&running, input))?;
             // A command that was cut off is being ended, gently first; our own end would be abrupt.
             exec::wait_until_idle(EXEC_END_WAIT);
             (result, Some(running))
@@ -46,6 +47,7 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     // The answer is out before anything else: a slow collector must not hold it back.
     if let Some(running) = &running {
         running.finish();
+        runtime.block_on(running.tidy());
         write_metrics(running, args)?;
     }
     Ok(if result.is_success() {
