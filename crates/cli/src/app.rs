@@ -19,6 +19,7 @@ use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::tools::base_tools;
 
@@ -95,7 +96,7 @@ impl App {
     }
 
     /// A stack with the base tools, working in `workspace`.
-    pub(crate) fn stack(&self, workspace: &Path) -> Result<Running, StackError> {
+    pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
         self.stack_with(workspace, base_tools())
     }
 
@@ -104,7 +105,7 @@ impl App {
         &self,
         workspace: &Path,
         tools: Vec<Arc<dyn Tool>>,
-    ) -> Result<Running, StackError> {
+    ) -> Outcome<Running> {
         let workspace = workspace.canonicalize().map_err(|error| {
             Failure::usage(format!(
                 "the workspace {} can not be used: {error}",
@@ -124,11 +125,8 @@ impl App {
         if let Some(traces) = &traces {
             observers = observers.with(traces.observer());
         }
-        let state = match self.config.reliability.store.kind {
-            StoreKind::Sqlite => Some(self.open_state().map_err(StackError::Store)?),
-            StoreKind::Memory => None,
-        };
-        if let Some(state) = &state {
+        let state = self.state_for_calls();
+        if let State::Open(state) = &state {
             observers = observers.with(Arc::new(JournalObserver::new(
                 state.clone(),
                 self.clock.clone(),
@@ -171,15 +169,36 @@ impl App {
         })
     }
 
-    fn stores(&self, runtime: &Runtime, state: Option<Arc<SqliteState>>) -> Stores {
+    /// The state behind calls. What can not be opened is no reason not to answer: the layers refuse
+    /// what needs it. With the kill switch thrown nothing needs it.
+    fn state_for_calls(&self) -> State {
+        let reliability = &self.config.reliability;
+        if reliability.store.kind == StoreKind::Memory || !reliability.enabled {
+            return State::Memory;
+        }
+        match self.open_state() {
+            Ok(state) => State::Open(state),
+            Err(error) => State::Unavailable(error),
+        }
+    }
+
+    fn stores(&self, runtime: &Runtime, state: State) -> Stores {
         let store = &self.config.reliability.store;
         let limits = MemoryLimits {
             keys_max: store.memory_keys_max,
             bytes_max: store.memory_bytes_max,
         };
         match state {
-            None => Stores::memory(runtime, limits),
-            Some(state) => Stores {
+            State::Memory => Stores::memory(runtime, limits),
+            State::Unavailable(error) => {
+                let gone = Arc::new(UnavailableStore::new(error));
+                Stores {
+                    dedupe: DedupeStores::single(gone.clone()),
+                    breakers: gone.clone(),
+                    turns: gone,
+                }
+            }
+            State::Open(state) => Stores {
                 dedupe: DedupeStores {
                     durable: state.clone(),
                     memory: Arc::new(MemoryDedupeStore::new(self.clock.clone(), limits)),
@@ -250,27 +269,11 @@ impl App {
     }
 }
 
-/// Why there is no stack.
-pub(crate) enum StackError {
-    /// The state can not be used: calls are answered with that, not run without protection.
-    Store(StoreError),
-    /// Anything else.
-    Other(Failure),
-}
-
-impl From<Failure> for StackError {
-    fn from(failure: Failure) -> Self {
-        Self::Other(failure)
-    }
-}
-
-impl From<StackError> for Failure {
-    fn from(error: StackError) -> Self {
-        match error {
-            StackError::Store(error) => error.into(),
-            StackError::Other(failure) => failure,
-        }
-    }
+/// Where calls keep what has to be remembered.
+enum State {
+    Memory,
+    Open(Arc<SqliteState>),
+    Unavailable(StoreError),
 }
 
 /// A runtime for one command.

@@ -64,11 +64,6 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "What `~` stands for.",
     },
     Variable {
-        name: "USER",
-        values: "a name",
-        meaning: "The default actor of `holdfast call`.",
-    },
-    Variable {
         name: "OTEL_EXPORTER_OTLP_HEADERS",
         values: "`name=value,…`",
         meaning: "Headers for the trace collector besides `observability.otlp.headers`, and winning over them; read only when that section is there. `OTEL_EXPORTER_OTLP_TRACES_HEADERS` is read in its place when set.",

@@ -12,6 +12,18 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
+/// Text from outside as it may be shown. What would move the cursor, ring or colour becomes a sign:
+/// a command's output must not be able to rewrite what stands above it.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|sign| match sign {
+            '\n' | '\t' => sign,
+            sign if sign.is_control() => '\u{fffd}',
+            sign => sign,
+        })
+        .collect()
+}
+
 /// Prints a value as JSON, indented on a terminal.
 pub(crate) fn json(value: &impl serde::Serialize) {
     let text = if std::io::stdout().is_terminal() {

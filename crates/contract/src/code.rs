@@ -146,13 +146,13 @@ pub const CODES: &[CodeDoc] = &[
         code: ErrorCode::LoopDetected,
         summary: "The same call failed identically before, or repeats without progress, so it was not run again.",
         record: "Nothing ran and nothing was recorded; the blocked call counts toward the turn's limit.",
-        next: "Try another approach. `holdfast explain REQUEST` shows what was counted. A new turn starts afresh.",
+        next: "Try another approach. `holdfast explain REQUEST` shows what was counted. A new turn (`--turn NEW`) starts afresh.",
     },
     CodeDoc {
         code: ErrorCode::ToolErrorLimit,
         summary: "Too many tool calls failed in this turn; no tool runs until the turn ends.",
         record: "Nothing ran and nothing was recorded.",
-        next: "End the turn and review the approach. `guard.maxFailuresPerTurn` sets the limit.",
+        next: "End the turn and review the approach: a new turn (`--turn NEW`) starts afresh. `guard.maxFailuresPerTurn` sets the limit.",
     },
     CodeDoc {
         code: ErrorCode::IdempotencyKeyConflict,

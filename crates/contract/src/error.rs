@@ -74,8 +74,8 @@ pub enum Cause {
         /// The code that the caller sees.
         code: Cow<'static, str>,
     },
-    /// The tool panicked; it is never run again for this call.
-    Panicked,
+    /// The tool had begun and lost track of what it had begun: the effect may have happened.
+    LostTrack,
 }
 
 impl ToolError {
@@ -84,6 +84,14 @@ impl ToolError {
         Self::ExecutionError {
             message: message.into(),
             cause: Cause::Deterministic,
+        }
+    }
+
+    /// A failure after the tool had begun, of which nobody knows how far it got.
+    pub fn lost_track(message: impl Into<String>) -> Self {
+        Self::ExecutionError {
+            message: message.into(),
+            cause: Cause::LostTrack,
         }
     }
 

@@ -95,6 +95,8 @@ pub struct Call {
     pub redelivered: bool,
     /// The attempt whose beginning the observing hooks know and whose end they do not.
     pub observed_attempt: Option<u32>,
+    /// Nothing may run: the call is answered from a finished record or not at all.
+    pub only_from_record: bool,
     /// Why the call was answered as it was, for `holdfast explain`.
     pub why: Vec<String>,
 }
@@ -124,6 +126,7 @@ impl Call {
             retries: Vec::new(),
             breaker_state: None,
             redelivered: false,
+            only_from_record: false,
             observed_attempt: None,
             why: Vec::new(),
         }

@@ -162,9 +162,9 @@ fn failure_of(call: &Call, error: ToolError) -> Failure {
 
 fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
     let lists = &call.policy.retry;
-    let classified = match cause {
+    let mut classified = match cause {
         Cause::Deterministic => Classified::caller_mistake(ErrorCode::ExecutionFailed.as_str()),
-        Cause::Panicked => Classified::unknown(ErrorCode::ToolPanicked.as_str()),
+        Cause::LostTrack => Classified::unknown(ErrorCode::ExecutionFailed.as_str()),
         Cause::Http {
             status,
             retry_after_ms,
@@ -174,6 +174,16 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
         Cause::Coded { code } => Classified::caller_mistake(code.clone()),
     }
     .under(lists);
+    match cause {
+        // The tool says that it failed, not that nothing happened: a list that makes its code worth
+        // a retry does not make the retry safe.
+        Cause::Deterministic | Cause::Coded { .. } if classified.retriable => {
+            classified.evidence = Evidence::MayHaveHappened;
+        }
+        // Our own side is busy; that says nothing about what the tool depends on.
+        Cause::Throttled { .. } => classified.counts_for_breaker = false,
+        _ => {}
+    }
     Failure {
         status: Status::Error,
         message,

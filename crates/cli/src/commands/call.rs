@@ -5,22 +5,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
-use holdfast_contract::{
-    CallHints, ErrorCode, ResultError, Status, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope,
-};
-use holdfast_reliability::store::StoreError;
+use holdfast_contract::envelope::NAME_BYTES_MAX;
+use holdfast_contract::{CallHints, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_reliability::canonical::Digest;
 use holdfast_toolbox::tools::exec;
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{App, Running, StackError, runtime};
+use crate::app::{App, Running, runtime};
 use crate::args::CallArgs;
-use crate::environment;
 use crate::fail::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, harmless};
 
 /// The session of calls that name none.
 const DEFAULT_SESSION: &str = "cli";
+/// The actor of calls that name none. Not the user's name: a key has to mean the same from a login
+/// shell and from cron, and the state directory is one user's anyway.
+const DEFAULT_ACTOR: &str = "local";
 /// Arguments and envelopes are read up to this size.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How long a command that was cut off may take to end before we go without it.
@@ -29,27 +30,19 @@ const EXEC_END_WAIT: Duration = Duration::from_secs(3);
 pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let input = input(app, args)?;
     let runtime = runtime()?;
-    let (result, running) = match app.stack(&args.workspace) {
-        Ok(running) => {
-            let result = runtime.block_on(answer(&running, input))?;
-            // A command that was cut off is being ended, gently first; our own end would be abrupt.
-            exec::wait_until_idle(EXEC_END_WAIT);
-            (result, Some(running))
-        }
-        Err(StackError::Store(error)) => (refused(&input, &error), None),
-        Err(StackError::Other(failure)) => return Err(failure),
-    };
+    let running = app.stack(&args.workspace)?;
+    let result = runtime.block_on(answer(&running, input))?;
+    // A command that was cut off is being ended, gently first; our own end would be abrupt.
+    exec::wait_until_idle(EXEC_END_WAIT);
     if json {
         output::json(&result);
     } else {
         print(&result);
     }
     // The answer is out before anything else: a slow collector must not hold it back.
-    if let Some(running) = &running {
-        running.finish();
-        runtime.block_on(running.tidy());
-        write_metrics(running, args)?;
-    }
+    running.finish();
+    runtime.block_on(running.tidy());
+    write_metrics(&running, args)?;
     Ok(if result.is_success() {
         ExitCode::SUCCESS
     } else {
@@ -82,48 +75,6 @@ async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> 
     })
 }
 
-/// Without its store a call is answered, not run.
-fn refused(input: &Input, error: &StoreError) -> ToolResultEnvelope {
-    let (request_id, tool_name) = match input {
-        Input::Built(envelope) => (envelope.request_id.clone(), envelope.tool_name.clone()),
-        Input::Foreign(bytes) => names_in(bytes),
-    };
-    let code = match error {
-        StoreError::Full(_) => ErrorCode::StoreFull,
-        StoreError::Unavailable(_) => ErrorCode::StoreUnavailable,
-    };
-    ToolResultEnvelope {
-        request_id,
-        status: Status::Error,
-        from_cache: false,
-        cache: None,
-        tool_name,
-        duration_ms: 0,
-        attempts: 0,
-        output: None,
-        error: Some(ResultError {
-            code: code.as_str().to_owned(),
-            message: error.to_string(),
-            retriable: code.is_retriable(),
-            terminal: code.is_terminal(),
-            breaker_state: None,
-            hint: Some(code.doc().next.to_owned()),
-        }),
-        retried_by: Vec::new(),
-    }
-}
-
-/// The request's id and the tool's name in an envelope that was not looked at more closely.
-fn names_in(envelope: &[u8]) -> (String, String) {
-    match ToolCallEnvelope::parse(envelope) {
-        Ok(envelope) => (envelope.request_id, envelope.tool_name),
-        Err(error) => (
-            error.request_id.unwrap_or_default(),
-            error.tool_name.unwrap_or_default(),
-        ),
-    }
-}
-
 fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
     if let Some(source) = &args.envelope {
         let bytes = if source == "-" {
@@ -131,10 +82,17 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         } else {
             read_file(source)?
         };
-        return Ok(Input::Foreign(bytes));
+        return Ok(match ToolCallEnvelope::parse(&bytes) {
+            Ok(mut envelope) => {
+                let target = &mut envelope.target;
+                target.workspace_id = target.workspace_id.take().or_else(|| workspace_id(args));
+                Input::Built(Box::new(envelope))
+            }
+            // Answered by the stack, which says what is wrong.
+            Err(_) => Input::Foreign(bytes),
+        });
     }
     let tool = args.tool.clone().unwrap_or_default();
-    let actor = args.actor.clone().or_else(|| environment::get("USER"));
     let mut envelope = ToolCallEnvelope::new(
         args.request
             .clone()
@@ -144,8 +102,11 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         args.session
             .clone()
             .unwrap_or_else(|| DEFAULT_SESSION.to_owned()),
-        actor.unwrap_or_else(|| "local".to_owned()),
+        args.actor
+            .clone()
+            .unwrap_or_else(|| DEFAULT_ACTOR.to_owned()),
     );
+    envelope.target.workspace_id = workspace_id(args);
     envelope.tool_call_id.clone_from(&args.call_id);
     envelope.target.turn_id.clone_from(&args.turn);
     envelope.target.run_id.clone_from(&args.run);
@@ -162,6 +123,17 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         .deadline_ms
         .map(|limit_ms| app.clock.now_ms().saturating_add(limit_ms));
     Ok(Input::Built(Box::new(envelope)))
+}
+
+/// Keys and turns of one directory are not those of another: "hello.txt was created" is only true
+/// where it was.
+fn workspace_id(args: &CallArgs) -> Option<String> {
+    let path = args.workspace.canonicalize().ok()?.display().to_string();
+    Some(if path.len() <= NAME_BYTES_MAX {
+        path
+    } else {
+        Digest::of(path.as_bytes()).to_string()
+    })
 }
 
 fn arguments(source: &str) -> Outcome<Map<String, Value>> {
@@ -276,7 +248,7 @@ fn print(result: &ToolResultEnvelope) {
             .and_then(|map| map.get("display"))
             .and_then(Value::as_str)
         {
-            output::line(display);
+            output::line(&harmless(display));
         }
         print_content(&found.content);
         for text in metadata
@@ -285,11 +257,17 @@ fn print(result: &ToolResultEnvelope) {
             .into_iter()
             .flatten()
         {
-            output::line(&output::yellow(text.as_str().unwrap_or_default()));
+            output::line(&output::yellow(&harmless(
+                text.as_str().unwrap_or_default(),
+            )));
         }
     }
     if let Some(error) = &result.error {
-        output::line(&format!("{}: {}", output::bold(&error.code), error.message));
+        output::line(&format!(
+            "{}: {}",
+            output::bold(&harmless(&error.code)),
+            harmless(&error.message)
+        ));
         if let Some(hint) = &error.hint {
             output::line(&format!("{} {hint}", output::dim("hint:")));
         }
@@ -300,7 +278,7 @@ fn print(result: &ToolResultEnvelope) {
 fn print_content(content: &Value) {
     let Value::Object(fields) = content else {
         match content.as_str() {
-            Some(text) => output::line(text),
+            Some(text) => output::line(&harmless(text)),
             None => output::pretty_json(content),
         }
         return;
@@ -311,10 +289,12 @@ fn print_content(content: &Value) {
                 output::line(&format!(
                     "{}:\n{}",
                     output::dim(name),
-                    text.trim_end_matches('\n')
+                    harmless(text.trim_end_matches('\n'))
                 ));
             }
-            Value::String(text) => output::line(&format!("{}: {text}", output::dim(name))),
+            Value::String(text) => {
+                output::line(&format!("{}: {}", output::dim(name), harmless(text)));
+            }
             other => output::line(&format!("{}: {other}", output::dim(name))),
         }
     }

@@ -131,3 +131,57 @@ fn without_a_key_each_call_is_an_intent_of_its_own() {
     }
     assert_eq!(house.lines("effect"), 3);
 }
+
+#[test]
+fn one_key_in_two_directories_is_two_intents() {
+    let house = House::new();
+    let other = house.path("other");
+    std::fs::create_dir(&other).expect("a directory");
+    let write = r#"{"path": "hello.txt", "content": "hi"}"#;
+    let call = ["call", "write", "--key", "init", "--args", write, "--json"];
+    house.run(&call).success();
+    let there = other.display().to_string();
+    let answer = house
+        .run(&[&call[..], &["--workspace", &there]].concat())
+        .success();
+    assert_eq!(answer["fromCache"], false);
+    assert!(other.join("hello.txt").exists());
+}
+
+#[test]
+fn a_turn_that_is_over_still_tells_what_a_key_stands_for() {
+    let house = House::new();
+    let turn = ["--turn", "t"];
+    let paid = house.exec("paid", "echo x >> effect", &turn).success();
+    for number in 0..5 {
+        let args = format!(r#"{{"path": "missing-{number}"}}"#);
+        house.run(&["call", "read", "--args", &args, "--turn", "t"]);
+    }
+    house
+        .exec("other", "echo x >> effect", &turn)
+        .error("tool_error_limit");
+    let again = house.exec("paid", "echo x >> effect", &turn).success();
+    assert_eq!(again["output"]["content"], paid["output"]["content"]);
+    assert_eq!(again["fromCache"], true);
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn a_parent_that_ignores_its_children_does_not_hide_how_commands_end() {
+    let house = House::new();
+    let binary = env!("CARGO_BIN_EXE_holdfast");
+    let script = format!(
+        "trap '' CHLD; exec {binary} call exec --key k --json --args '{}'",
+        r#"{"command": "echo x >> effect; exit 3"}"#
+    );
+    let ran = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env("HOME", house.home())
+        .env("HOLDFAST_STATE", house.state())
+        .current_dir(house.workspace())
+        .output()
+        .expect("runs");
+    let answer: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("an answer");
+    assert_eq!(answer["output"]["content"]["exit_code"], 3, "{answer}");
+    assert_eq!(house.lines("effect"), 1);
+}

@@ -120,13 +120,58 @@ fn a_full_store_refuses_rather_than_forget_what_is_unknown() {
     house.exec("k", COMMAND, &more).success();
 }
 
+/// An envelope for `exec`, whole.
+fn envelope() -> String {
+    serde_json::json!({
+        "contractVersion": "1.1", "requestId": "r-1", "toolName": "exec",
+        "toolNamespace": "holdfast.tools",
+        "target": {"sessionKey": "s", "actorId": "a"},
+        "payload": {"version": "1.0", "params": {"command": COMMAND}},
+        "transport": {"dedupeMode": "enforced",
+                      "retryBudget": {"maxAttempts": 1, "maxElapsedMs": 0}}
+    })
+    .to_string()
+}
+
 #[test]
 fn an_envelope_is_refused_under_its_own_name() {
     let house = House::new();
     let file = house.file("a-file", "");
-    let envelope = serde_json::json!({"requestId": "r-1", "toolName": "exec"}).to_string();
     let args = ["call", "--envelope", "-", "--json", "--state", &file];
-    let answer = house.run_with(&args, &envelope).error("store_unavailable");
+    let answer = house
+        .run_with(&args, &envelope())
+        .error("store_unavailable");
     assert_eq!(answer["requestId"], "r-1");
     assert_eq!(answer["toolName"], "exec");
+    // What is wrong with it does not depend on the store.
+    house
+        .run_with(&args, r#"{"requestId": "r-2"}"#)
+        .error("invalid_envelope");
+}
+
+#[test]
+fn without_a_store_reading_goes_on_and_the_kill_switch_lets_everything_pass() {
+    let house = House::new();
+    let file = house.file("a-file", "");
+    fs::write(house.workspace().join("seen.txt"), "text").expect("writes");
+    let read = [
+        "call",
+        "read",
+        "--args",
+        r#"{"path": "seen.txt"}"#,
+        "--json",
+        "--state",
+        &file,
+    ];
+    house.run(&read).success();
+    let arguments = command_json(COMMAND);
+    let call = [
+        "call", "exec", "--args", &arguments, "--json", "--state", &file,
+    ];
+    let ran = house
+        .command(&call)
+        .env("TOOL_RELIABILITY_ENABLED", "false")
+        .status();
+    assert!(ran.expect("runs").success());
+    assert_eq!(house.lines("effect"), 1);
 }

@@ -54,18 +54,20 @@ impl AttributionLog {
         let envelope = &call.envelope;
         let target = &envelope.target;
         let tool_call_id = envelope.tool_call_id.as_deref();
+        let clean = |text: &str| self.redactor.redact_text(text).into_owned();
+        let model = attribute_model(target.model_id.as_deref(), tool_call_id.unwrap_or_default());
+        let turn = target.turn_id.as_deref().or(target.run_id.as_deref());
         let entry = AttributionEntry {
             timestamp: rfc3339(now_ms),
-            model_id: attribute_model(target.model_id.as_deref(), tool_call_id.unwrap_or_default())
-                .to_owned(),
-            tool: envelope.tool_name.clone(),
+            model_id: clean(model),
+            tool: clean(&envelope.tool_name),
             args: self.redactor.redact_value(&envelope.payload.params),
-            error_type: failure.code.to_string(),
-            error: self.redactor.redact_text(&failure.message).into_owned(),
-            request_id: Some(envelope.request_id.clone()),
-            tool_call_id: envelope.tool_call_id.clone(),
-            session_key: Some(target.session_key.clone()),
-            turn_id: target.turn_id.clone().or_else(|| target.run_id.clone()),
+            error_type: clean(&failure.code),
+            error: clean(&failure.message),
+            request_id: Some(clean(&envelope.request_id)),
+            tool_call_id: tool_call_id.map(clean),
+            session_key: Some(clean(&target.session_key)),
+            turn_id: turn.map(clean),
             action,
         };
         let sent = match (&self.queue, entry.to_json_line()) {

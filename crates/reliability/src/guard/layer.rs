@@ -61,6 +61,16 @@ impl<S: Service> Guard<S> {
         }
     }
 
+    /// The finished answer that a caller's own key stands for. A turn that is over must not hide
+    /// from its host that the payment went through.
+    async fn recorded(&self, call: &mut Call) -> Option<Reply> {
+        call.envelope.payload.idempotency_key.as_ref()?;
+        call.only_from_record = true;
+        let reply = self.inner.call(call).await;
+        call.only_from_record = false;
+        (reply.outcome.is_ok() && reply.cache.is_some()).then_some(reply)
+    }
+
     fn refuse(&self, call: &mut Call, block: Block) -> Reply {
         let code = match block.code {
             BlockCode::LoopDetected => ErrorCode::LoopDetected,
@@ -121,7 +131,11 @@ impl<S: Service> Service for Guard<S> {
         let name = call.envelope.tool_name.clone();
         let identity = CallIdentity::of(&name, &call.envelope.payload.params);
         let reply = match (self.verdict(&turn, &identity).await, call.modes.guard) {
-            (Verdict::Block(block), Mode::Enforce) => self.refuse(call, block),
+            (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {
+                // Nothing runs, and the caller learns what its key stands for.
+                Some(reply) => return reply,
+                None => self.refuse(call, block),
+            },
             (Verdict::Block(block), _) => {
                 let (code, why) = (block.code.as_str(), block.why.as_str());
                 self.runtime.tell(&Event::Blocked {
@@ -151,6 +165,8 @@ fn turn_of(call: &Call) -> TurnKey {
         session: [
             prefix,
             tenant,
+            "\u{0}",
+            target.workspace_id.as_deref().unwrap_or_default(),
             "\u{0}",
             &target.actor_id,
             "\u{0}",

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use holdfast_contract::envelope::IDEMPOTENCY_KEY_BYTES_MAX;
 use holdfast_contract::{ErrorCode, ToolCallEnvelope};
 use serde::Serialize;
 use serde_json::Value;
@@ -146,8 +147,19 @@ fn accept(call: &mut Call, hook: &str, answer: AdmitAnswer) -> Result<(), Failur
         call.explain(format!("the hook {hook} changed the arguments"));
         call.envelope.payload.params = params;
     }
+    let Some(key) = answer.idempotency_key.filter(|key| !key.trim().is_empty()) else {
+        return Ok(());
+    };
+    // By the same rules as a caller's.
+    if key.len() > IDEMPOTENCY_KEY_BYTES_MAX || key.contains('\0') {
+        return Err(refused(
+            call,
+            hook,
+            "it gave a key that is too long or holds a NUL",
+        ));
+    }
     if call.hook_key.is_none() {
-        call.hook_key = answer.idempotency_key.filter(|key| !key.trim().is_empty());
+        call.hook_key = Some(key);
     }
     Ok(())
 }

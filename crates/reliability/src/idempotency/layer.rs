@@ -123,6 +123,32 @@ impl<S: Service> Idempotency<S> {
         }
     }
 
+    /// What a finished record answers, without claiming or running anything.
+    async fn answer_from_record(&self, call: &mut Call) -> Reply {
+        let nothing = || {
+            let why = "there is no finished record of this call";
+            Failure::before_start(ErrorCode::LoopDetected, why, Judged::Neutral).into()
+        };
+        if call.modes.idempotency != Mode::Enforce {
+            return nothing();
+        }
+        let Some(derived) = derive(call, Mode::Enforce, &self.runtime) else {
+            return nothing();
+        };
+        let record = self.stores.of(keep_of(call)).get(&derived.wish.key).await;
+        match record {
+            Ok(Some(record))
+                if record.state == RecordState::Done
+                    && !record.is_expired(self.runtime.clock.now_ms())
+                    && record.request.params_digest == derived.wish.request.params_digest =>
+            {
+                call.stored_key = Some(derived.wish.key);
+                self.replay(call, &record, CacheMatch::Completed)
+            }
+            _ => nothing(),
+        }
+    }
+
     /// Runs a call whose claim is held, renewing the lease as long as it runs.
     async fn run_claimed(&self, call: &mut Call, mut guard: ClaimGuard) -> Reply {
         // The call first: one that ends at once never touches a timer. Beside it and not in turns
@@ -254,7 +280,9 @@ impl<S: Service> Idempotency<S> {
             error,
         });
         let critical = call.envelope.hints().safety_critical == Some(true);
-        if !call.policy.mutating && !critical {
+        // A full store refuses everybody: it is not away, it has decided.
+        let away = matches!(error, StoreError::Unavailable(_));
+        if away && !call.policy.mutating && !critical {
             call.explain(format!("ran without a record: {error}"));
             call.stored_key = None;
             return self.inner.call(call).await;
@@ -271,8 +299,8 @@ impl<S: Service> Idempotency<S> {
         let Some(mut derived) = derive(call, Mode::Shadow, &self.runtime) else {
             return self.inner.call(call).await;
         };
-        // Never the durable store: watching must not cost a sync per call.
-        let store = self.stores.memory.clone();
+        // The same store as in earnest, in a keyspace of its own: what another process has seen counts.
+        let store = self.stores.of(keep_of(call)).clone();
         loop {
             return match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { .. }) => {
@@ -307,6 +335,9 @@ impl<S: Service> Idempotency<S> {
 
 impl<S: Service> Service for Idempotency<S> {
     async fn call(&self, call: &mut Call) -> Reply {
+        if call.only_from_record {
+            return self.answer_from_record(call).await;
+        }
         match call.modes.idempotency {
             Mode::Enforce => self.enforce(call).await,
             Mode::Shadow => self.shadow(call).await,

@@ -157,11 +157,20 @@ pub struct DedupeRecord {
 }
 
 impl DedupeRecord {
-    /// Whether the record may be forgotten.
+    /// Whether the record no longer answers for its intent.
+    ///
+    /// One that is in flight always does: its holder may have slept for days together with the
+    /// machine, and goes on the moment it wakes.
     pub fn is_expired(&self, now_ms: u64) -> bool {
-        // A call that is still being renewed is never forgotten, however long it takes.
-        let running = self.state == RecordState::Inflight && !self.lease_has_ended(now_ms);
-        !running && self.expires_at_ms <= now_ms
+        self.state != RecordState::Inflight && self.expires_at_ms <= now_ms
+    }
+
+    /// Whether a sweep may forget the record. One in flight that nobody has renewed or asked for
+    /// is kept for as long again as an unknown outcome would be.
+    pub fn is_forgettable(&self, now_ms: u64) -> bool {
+        self.is_expired(now_ms)
+            || (self.lease_has_ended(now_ms)
+                && self.expires_at_ms.saturating_add(self.ttl_ms) <= now_ms)
     }
 
     /// Whether a holder that is still there must be assumed to have stalled.

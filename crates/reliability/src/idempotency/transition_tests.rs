@@ -116,7 +116,21 @@ fn every_state_has_its_answer() {
         // A record's time is over: as if it had never been.
         (Done, MayLive, 25 * 60 * 60 * 1000, Replay, "grant"),
         (Unknown, MayLive, 25 * 60 * 60 * 1000, Replay, "grant"),
-        (Inflight, Dead, 25 * 60 * 60 * 1000, Replay, "grant"),
+        // But never one in flight: its holder may have slept as long.
+        (
+            Inflight,
+            Dead,
+            25 * 60 * 60 * 1000,
+            Replay,
+            "turned unknown",
+        ),
+        (
+            Inflight,
+            MayLive,
+            99 * 60 * 60 * 1000,
+            Replay,
+            "turned unknown",
+        ),
     ];
     for (state, holder, later_ms, on_retriable_failure, expected) in table {
         let record = in_state(state);

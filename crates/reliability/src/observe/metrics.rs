@@ -433,14 +433,18 @@ impl Observer for Metrics {
                 };
                 self.retries.get_or_create(&labels).inc();
             }
-            Event::Start { .. } | Event::Retry { .. } => {}
-            Event::DedupeHit { call, state, .. } => {
+            Event::DedupeHit {
+                call,
+                state,
+                mode: Mode::Enforce,
+            } => {
                 let labels = StateLabels {
                     tool: self.tool_of(call),
                     state: state.as_str(),
                 };
                 self.hits.get_or_create(&labels).inc();
             }
+            Event::Start { .. } | Event::Retry { .. } | Event::DedupeHit { .. } => {}
             Event::Circuit { key, transition } => {
                 // Watching breakers have a context; only real ones are reported.
                 if !key.context().is_empty() {

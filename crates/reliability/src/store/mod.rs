@@ -16,6 +16,7 @@ use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 pub mod conformance;
 pub mod memory;
 pub mod sqlite;
+pub mod unavailable;
 
 /// Why a store could not do its work. Nothing ran in consequence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -136,10 +136,15 @@ async fn without_a_store_only_harmless_calls_run() {
         }
         assert_eq!((write.executions(), look.executions()), (0, 0));
 
-        // A read-only one goes on, each time anew, and that is said aloud.
+        // Without a store a read-only one goes on, each time anew, and that is said aloud. A full
+        // store is there, and has decided.
         for count in 1..=2 {
             let result = harness.call(&ask("look").key("k")).await;
-            assert_eq!((effect_of(&result), result.from_cache), (count, false));
+            if code == "store_full" {
+                assert_eq!(error_of(&result), (code, Status::Error, false, true));
+            } else {
+                assert_eq!((effect_of(&result), result.from_cache), (count, false));
+            }
         }
         assert_eq!(harness.log.of("tool_store_trouble").len(), 4);
         let told = r#"holdfast_store_errors_total{operation="claim"} 4"#;

@@ -209,7 +209,7 @@ impl Stage {
         if let Some(pay) = pay {
             tools.push(Arc::new(pay) as Arc<dyn Tool>);
         }
-        Ok(app.stack_with(&self.workspace(), tools)?)
+        app.stack_with(&self.workspace(), tools)
     }
 
     fn tell(&self, result: &ToolResultEnvelope, what: &str) {

@@ -194,7 +194,7 @@ impl Held {
     fn sweep(&mut self, now_ms: u64) -> u64 {
         let doomed: Vec<StoredKey> = self
             .records()
-            .filter(|record| record.is_expired(now_ms))
+            .filter(|record| record.is_forgettable(now_ms))
             .map(|record| record.key)
             .collect();
         for key in &doomed {

@@ -1,6 +1,7 @@
 //! Opening the database.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::thread::sleep;
@@ -33,23 +34,32 @@ pub(super) fn create_private_dir(place: &Place, dir: &Path) -> StoreResult<()> {
 
 /// Sees to it that the database exists and that only its owner may read it. `SQLite` gives its log
 /// and shared memory the same permissions.
+///
+/// A database that exists is never opened here: closing any descriptor of it would release the
+/// locks that `SQLite` holds for this process, and others would take it for gone.
 pub(super) fn create_private_file(place: &Place) -> StoreResult<()> {
     let io = |error: std::io::Error| place.explain_io("open", &place.db, &error);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&place.db)
-        .map_err(io)?;
-    let mode = file.metadata().map_err(io)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        // Payloads are stored whole, secrets included.
-        file.set_permissions(Permissions::from_mode(0o600))
-            .map_err(|error| place.explain_io("restrict to its owner", &place.db, &error))?;
+    match std::fs::metadata(&place.db) {
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+            // Payloads are stored whole, secrets included.
+            std::fs::set_permissions(&place.db, Permissions::from_mode(0o600))
+                .map_err(|error| place.explain_io("restrict to its owner", &place.db, &error))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let made = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&place.db);
+            match made {
+                // Another process was faster, and made it the same way.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                made => made.map(drop).map_err(io),
+            }
+        }
+        Err(error) => Err(io(error)),
     }
-    Ok(())
 }
 
 /// Opens a connection that writes.

@@ -33,7 +33,7 @@ impl Journal for SqliteState {
             // substr, not LIKE: a request id may hold the signs that LIKE takes for wildcards.
             let mut rows = conn.prepare(
                 "SELECT body FROM calls WHERE substr(request_id, 1, length(?1)) = ?1
-                 ORDER BY id DESC LIMIT ?2",
+                 ORDER BY request_id = ?1 DESC, id DESC LIMIT ?2",
             )?;
             let found = rows
                 .query_map((&prefix, limit), |row| row.get::<_, String>(0))?

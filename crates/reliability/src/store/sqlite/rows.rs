@@ -169,13 +169,15 @@ pub(super) fn flush(conn: &Connection, filter: &RecordFilter) -> StepResult<u64>
 }
 
 /// Forgets up to `at_most` expired records; says how many. The condition is
-/// [`DedupeRecord::is_expired`] in SQL, and the conformance suite holds the two together.
+/// [`DedupeRecord::is_forgettable`] in SQL, and the conformance suite holds the two together.
 pub(super) fn sweep(conn: &Connection, now_ms: u64, at_most: usize) -> StepResult<u64> {
     let removed = conn
         .prepare_cached(
             "DELETE FROM records WHERE id IN
                  (SELECT id FROM records WHERE expires_at_ms <= ?1
-                      AND (state <> 'inflight' OR lock_until_ms IS NULL OR lock_until_ms <= ?1)
+                      AND (state <> 'inflight'
+                           OR ((lock_until_ms IS NULL OR lock_until_ms <= ?1)
+                               AND expires_at_ms + json_extract(body, '$.ttlMs') <= ?1))
                   LIMIT ?2)",
         )?
         .execute(params![sql_int(now_ms), sql_int(at_most as u64)])?;

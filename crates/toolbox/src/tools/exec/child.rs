@@ -84,3 +84,21 @@ fn close_on_exec_from_3() {
         );
     }
 }
+
+/// A parent that ignored `SIGCHLD` has left that to us, and then the kernel reaps our children
+/// before we can ask how they ended. Commands have to be waited for, so the default comes back.
+#[expect(
+    unsafe_code,
+    reason = "no safe wrapper for signal dispositions is at hand"
+)]
+pub(super) fn reap_our_own() {
+    // SAFETY: the first call only reads into a zeroed struct of our own; the second sets a default
+    // disposition, which installs no code. A handler that somebody installed is left alone.
+    unsafe {
+        let mut current: libc::sigaction = std::mem::zeroed();
+        let asked = libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut current);
+        if asked == 0 && current.sa_sigaction == libc::SIG_IGN {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}

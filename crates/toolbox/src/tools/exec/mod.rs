@@ -207,8 +207,9 @@ impl Tool for ExecTool {
         let root = ctx.exec_handle()?.working_dir.clone();
         let order = Order::new(params)?;
         let asked_ms = args::optional_count(params, "timeout_ms")?.unwrap_or(u64::MAX);
-        let caller_ms = ctx.call.time_limit_ms.unwrap_or(u64::MAX);
-        let limit = Duration::from_millis(self.timeout_ms.min(asked_ms).min(caller_ms));
+        // The stack's limit is the configured one; the tool's own only stands in where there is none.
+        let allowed_ms = ctx.call.time_limit_ms.unwrap_or(self.timeout_ms);
+        let limit = Duration::from_millis(allowed_ms.min(asked_ms));
 
         let display = one_line(&order.command, DISPLAY_COMMAND_CHARS);
         let environment = self.environment.clone();

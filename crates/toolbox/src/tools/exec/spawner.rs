@@ -55,6 +55,7 @@ fn spawner() -> io::Result<SyncSender<Job>> {
     thread::Builder::new()
         .name("holdfast-spawner".into())
         .spawn(move || {
+            child::reap_our_own();
             for Job { order, answer } in queue {
                 answer_with(&answer, start(order));
             }

@@ -11,7 +11,7 @@ use holdfast_contract::{Cause, ToolError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::sync::oneshot;
 
 use super::capture::Capture;
@@ -64,9 +64,11 @@ pub(super) async fn run(
             }
         })
         .map_err(|error| not_startable(&error))?;
-    answered
-        .await
-        .unwrap_or_else(|_| Err(ToolError::failed("the command's supervisor ended early")))
+    answered.await.unwrap_or_else(|_| {
+        Err(ToolError::lost_track(
+            "the command's supervisor ended early",
+        ))
+    })
 }
 
 /// How many commands are running.
@@ -135,7 +137,12 @@ fn start(
     if is_gone(caller_gone) {
         return Err(cancelled());
     }
-    Running::new(spawner::spawn(order).map_err(failed)?, tag).map_err(failed)
+    // From here on the command runs, whatever else goes wrong.
+    Running::new(spawner::spawn(order).map_err(failed)?, tag).map_err(|error| {
+        ToolError::lost_track(format!(
+            "the command was started and could not be watched: {error}"
+        ))
+    })
 }
 
 fn is_gone(caller_gone: &PipeReader) -> bool {
@@ -172,6 +179,8 @@ impl Running {
         let handle = match pidfd_open(leader, PidfdFlags::empty()) {
             Ok(handle) => handle,
             Err(error) => {
+                // The whole family, not only the shell: nobody will watch it any more.
+                let _ = kill_process_group(leader, Signal::KILL);
                 let _ = child.kill();
                 drop(guardian);
                 let _ = child.wait();
@@ -205,7 +214,7 @@ impl Running {
                 elapsed: started.elapsed(),
             }),
             Ok(Waited::CallerGone) => Err(cancelled()),
-            Err(error) => Err(ToolError::failed(format!(
+            Err(error) => Err(ToolError::lost_track(format!(
                 "the command could not be watched and was killed: {error}"
             ))),
         }
@@ -282,7 +291,7 @@ impl Running {
         self.over = true;
         let held_open = !(self.stdout.is_over() && self.stderr.is_over());
         let status = self.reap().map_err(|error| {
-            ToolError::failed(format!("the command ended, but not how: {error}"))
+            ToolError::lost_track(format!("the command ended, and nobody knows how: {error}"))
         })?;
         Ok(Ended::Exited(Finished {
             status,
