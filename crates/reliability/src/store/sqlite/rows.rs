@@ -82,7 +82,7 @@ pub(super) fn find_same_content(
 ) -> StepResult<Option<Row>> {
     let mut statement = conn.prepare_cached(
         "SELECT body, lock_file, id, bytes FROM records
-         WHERE content_key = ?1 AND key <> ?2 AND state IN ('inflight', 'done', 'unknown')
+         WHERE content_key = ?1 AND key <> ?2 AND state <> 'failed' AND state <> 'cancelled'
          ORDER BY state = 'inflight' DESC, state = 'unknown' DESC, updated_at_ms DESC LIMIT 1",
     )?;
     read_row(&mut statement, [content.as_bytes(), other_than.as_bytes()])
@@ -246,11 +246,13 @@ pub(super) fn sweep(step: &Step<'_>, at_most: usize) -> StepResult<u64> {
 }
 
 /// Forgets the record that ended first; says whether there was one. Running calls and unknown
-/// outcomes stay: forgetting them could let an effect happen twice.
+/// outcomes stay: forgetting them could let an effect happen twice. The condition is that of the
+/// index, word for word.
 pub(super) fn evict_oldest(step: &Step<'_>) -> StepResult<bool> {
     let removed = delete(
         step,
-        "id = (SELECT id FROM records WHERE state IN ('done', 'failed', 'cancelled')
+        "id = (SELECT id FROM records
+               WHERE state = 'done' OR state = 'failed' OR state = 'cancelled'
                ORDER BY updated_at_ms LIMIT 1)",
         [],
     )?;
