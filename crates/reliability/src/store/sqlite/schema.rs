@@ -78,8 +78,8 @@ const VERSION_2: &str = "
     CREATE INDEX calls_by_request ON calls (request_id);
 ";
 
-/// What the records take up is counted by the writer from here on, once a transaction: triggers and
-/// an index for the count were a third of what a claim cost. And `IN` with three values or more, in
+/// What the records take up is counted by the writer from here on, once a transaction, instead of by
+/// triggers on every row and an index for the count. And `IN` with three values or more, in
 /// the condition of an index, has every write build a table of them; `OR` does not.
 const VERSION_3: &str = "
     DROP TRIGGER records_added;
