@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_contract::Lifeline;
-use rusqlite::Connection;
 
 use super::errors::StepResult;
 use super::locks::Lock;
 use super::rows::{self, Row};
+use super::usage;
 use super::waiters;
 use super::writer::{ClosureOp, Durability, Step};
 use super::{Shared, SqliteOptions, SqliteState};
@@ -99,9 +99,9 @@ fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> Step
     Ok(match decision {
         ClaimDecision::Grant { record } => {
             if existing.is_none() {
-                make_room(step.conn, &shared.options, step.now_ms)?;
+                make_room(step, &shared.options)?;
             }
-            Answer::Granted(grant(shared, step, &record)?)
+            Answer::Granted(grant(shared, step, existing.as_ref(), &record)?)
         }
         ClaimDecision::InFlight {
             wait_for,
@@ -117,7 +117,11 @@ fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> Step
         }
         ClaimDecision::Ended { record, store } => {
             if store {
-                put_and_wake(shared, step, &record)?;
+                let before = [&existing, &same_content]
+                    .into_iter()
+                    .flatten()
+                    .find(|row| row.record.key == record.key);
+                put_and_wake(shared, step, before, &record)?;
             }
             Answer::Other(Claim::Ended(Arc::new(*record)))
         }
@@ -141,7 +145,12 @@ fn holder(shared: &Shared, row: &Row) -> Holder {
 }
 
 /// Locks before it stores: whoever sees the record must find its holder alive.
-fn grant(shared: &Arc<Shared>, step: &mut Step<'_>, record: &DedupeRecord) -> StepResult<Grant> {
+fn grant(
+    shared: &Arc<Shared>,
+    step: &mut Step<'_>,
+    before: Option<&Row>,
+    record: &DedupeRecord,
+) -> StepResult<Grant> {
     let lock = shared.locks.acquire()?;
     let name = lock.name.clone();
     let grant = Grant {
@@ -154,19 +163,22 @@ fn grant(shared: &Arc<Shared>, step: &mut Step<'_>, record: &DedupeRecord) -> St
         shared: shared.clone(),
         lock: Some(lock),
     };
-    rows::put(step.conn, record, Some(&name))?;
-    wake_later(shared, step, record.key);
+    rows::put(step, before, record, Some(&name))?;
     let (owner, key) = (record.owner.clone(), record.key);
-    step.after_commit(move || uncommitted.keep(key, owner));
+    step.after_commit(move || {
+        uncommitted.shared.waiters.wake(&key);
+        uncommitted.keep(key, owner);
+    });
     Ok(grant)
 }
 
 fn put_and_wake(
     shared: &Arc<Shared>,
     step: &mut Step<'_>,
+    before: Option<&Row>,
     record: &DedupeRecord,
 ) -> StepResult<()> {
-    rows::put(step.conn, record, None)?;
+    rows::put(step, before, record, None)?;
     wake_later(shared, step, record.key);
     Ok(())
 }
@@ -183,17 +195,17 @@ fn let_go_later(shared: &Arc<Shared>, step: &mut Step<'_>, key: StoredKey, owner
 }
 
 /// Makes room for one more record: what has expired first, then what ended longest ago.
-fn make_room(conn: &Connection, options: &SqliteOptions, now_ms: u64) -> StepResult<()> {
+fn make_room(step: &Step<'_>, options: &SqliteOptions) -> StepResult<()> {
     let mut swept = false;
     loop {
-        let (records, bytes) = rows::usage(conn)?;
+        let StoreSize { records, bytes, .. } = step.usage.now(step.conn)?;
         if records < options.keys_max && bytes < options.bytes_max {
             return Ok(());
         }
         if !swept {
             swept = true;
-            rows::sweep(conn, now_ms, SWEEP_STEP_RECORDS)?;
-        } else if !rows::evict_oldest(conn)? {
+            rows::sweep(step, SWEEP_STEP_RECORDS)?;
+        } else if !rows::evict_oldest(step)? {
             return Err(StoreError::Full(format!(
                 "{records} records ({bytes} bytes) are in flight or of unknown outcome and none of \
                  them may be evicted"
@@ -208,10 +220,14 @@ fn finalise(
     step: &mut Step<'_>,
     last_word: &Finalisation,
 ) -> StepResult<Result<(), Refused>> {
-    let existing = rows::find(step.conn, &last_word.key)?;
-    let decision = transition::finalise(existing.as_ref(), last_word, step.now_ms);
+    let existing = rows::find_row(step.conn, &last_word.key)?;
+    let decision = transition::finalise(
+        existing.as_ref().map(|row| &row.record),
+        last_word,
+        step.now_ms,
+    );
     if let Ok(record) = &decision {
-        put_and_wake(shared, step, record)?;
+        put_and_wake(shared, step, existing.as_ref(), record)?;
     }
     let_go_later(shared, step, last_word.key, &last_word.owner);
     Ok(decision.map(|_| ()))
@@ -223,10 +239,10 @@ fn release(
     key: StoredKey,
     owner: &str,
 ) -> StepResult<Result<(), Refused>> {
-    let existing = rows::find(step.conn, &key)?;
-    let decision = transition::release(existing.as_ref(), owner);
-    if decision.is_ok() {
-        rows::remove(step.conn, &key)?;
+    let existing = rows::find_row(step.conn, &key)?;
+    let decision = transition::release(existing.as_ref().map(|row| &row.record), owner);
+    if let (Ok(()), Some(row)) = (&decision, &existing) {
+        rows::remove_row(step, row)?;
         wake_later(shared, step, key);
     }
     let_go_later(shared, step, key, owner);
@@ -261,7 +277,7 @@ impl SqliteState {
         loop {
             let step = self
                 .write(Durability::Relaxed, |step| {
-                    rows::sweep(step.conn, step.now_ms, SWEEP_STEP_RECORDS)
+                    rows::sweep(step, SWEEP_STEP_RECORDS)
                 })
                 .await?;
             total += step;
@@ -303,10 +319,12 @@ impl DedupeStore for SqliteState {
         let (key, owner) = (*key, owner.to_owned());
         // A lease that a power cut takes back belonged to a holder that is gone as well.
         self.write(Durability::Relaxed, move |step| {
-            let existing = rows::find(step.conn, &key)?;
-            let decision = transition::renew(existing.as_ref(), &owner, lease_ms, step.now_ms);
+            let existing = rows::find_row(step.conn, &key)?;
+            let before = existing.as_ref();
+            let decision =
+                transition::renew(before.map(|row| &row.record), &owner, lease_ms, step.now_ms);
             if let Ok(record) = &decision {
-                rows::put(step.conn, record, None)?;
+                rows::put(step, before, record, None)?;
             }
             Ok(decision.map(|_| ()))
         })
@@ -360,7 +378,7 @@ impl DedupeStore for SqliteState {
     fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
         let (shared, key) = (self.shared.clone(), *key);
         self.write(Durability::Synced, move |step| {
-            let removed = rows::remove(step.conn, &key)?;
+            let removed = rows::remove(step, &key)?;
             wake_later(&shared, step, key);
             Ok(removed)
         })
@@ -369,10 +387,8 @@ impl DedupeStore for SqliteState {
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
         let filter = filter.clone();
-        self.write(Durability::Synced, move |step| {
-            rows::flush(step.conn, &filter)
-        })
-        .boxed()
+        self.write(Durability::Synced, move |step| rows::flush(step, &filter))
+            .boxed()
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {
@@ -380,6 +396,6 @@ impl DedupeStore for SqliteState {
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.read(rows::size).boxed()
+        self.read(usage::stored).boxed()
     }
 }

@@ -9,9 +9,11 @@
 //! record has ended; so "no file" and "a file nobody has locked" both mean that the holder is gone.
 //!
 //! Files are used again by the process that made them: creating one for every claim makes the sync
-//! of the claims several times dearer, since the file system has to write its journal as well.
+//! of the claims several times dearer, since the file system has to write its journal as well, and
+//! some file systems search long for a place next to files that have just been removed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -30,8 +32,8 @@ use crate::store::{StoreError, StoreResult};
 
 /// The directory of the lock files, below the state directory.
 const LOCKS_DIR: &str = "locks";
-/// Files kept for the next claims. Each is an open file; more are removed when they get free.
-const SPARE_LOCKS_MAX: usize = 256;
+/// Files kept for the next claims, closed; more are removed when they get free.
+const IDLE_LOCKS_MAX: usize = 4_096;
 /// Tries for a file that a sweep may be looking at.
 const LOCK_TRIES_MAX: u32 = 20;
 
@@ -53,8 +55,9 @@ pub(super) struct Locks {
     held: Mutex<HashMap<(StoredKey, String), Lock>>,
     /// Of claims that have ended; given up when the answers are out.
     let_go: Mutex<Vec<Lock>>,
-    /// Locked and free for the next claim.
-    spare: Mutex<Vec<Lock>>,
+    /// Names of files that are there for the next claims. Nobody has them locked, so a sweep of
+    /// another process may remove them.
+    idle: Mutex<Vec<String>>,
 }
 
 impl Locks {
@@ -67,16 +70,23 @@ impl Locks {
             made: AtomicU64::new(0),
             held: Mutex::default(),
             let_go: Mutex::default(),
-            spare: Mutex::default(),
+            idle: Mutex::default(),
         })
     }
 
     /// A locked file for a claim that is about to be granted.
     pub(super) fn acquire(&self) -> StoreResult<Lock> {
-        while let Some(spare) = { self.spare.lock().pop() } {
-            // Somebody may have tidied up by hand.
-            if is_at(spare.lifeline.file(), &self.dir.join(&spare.name)) {
-                return Ok(spare);
+        while let Some(name) = { self.idle.lock().pop() } {
+            let path = self.dir.join(&name);
+            // Opened anew: a child of the ended call may live on with the old open file, and must
+            // not keep the next claim alive. A file that is gone, or that somebody is looking at,
+            // is passed over; the next sweep takes what is left of it.
+            let Ok(file) = OpenOptions::new().write(true).open(&path) else {
+                continue;
+            };
+            if lock(&file) && is_at(&file, &path) {
+                let lifeline = Lifeline::new(file);
+                return Ok(Lock { name, lifeline });
             }
         }
         let mut tries = 0;
@@ -139,26 +149,15 @@ impl Locks {
     pub(super) fn recycle(&self) {
         let ended = std::mem::take(&mut *self.let_go.lock());
         for ended in ended {
-            let path = self.dir.join(&ended.name);
-            if self.spare.lock().len() >= SPARE_LOCKS_MAX {
+            if self.idle.lock().len() >= IDLE_LOCKS_MAX {
                 // Still locked, so nobody can have put another in its place. A file that stays is
                 // a stale one, which the next sweep removes.
-                let _ = std::fs::remove_file(path);
+                let _ = std::fs::remove_file(self.dir.join(&ended.name));
                 continue;
             }
-            // A child of the ended call may live on with the old open file; the next claim gets a
-            // new one, so that this child does not keep it alive.
-            let freed = flock(ended.lifeline.file(), FlockOperation::Unlock).is_ok();
-            let reopened = OpenOptions::new().write(true).open(&path);
-            if let (true, Ok(file)) = (freed, reopened)
-                && lock(&file)
-                && is_at(&file, &path)
-            {
-                let lifeline = Lifeline::new(file);
-                self.spare.lock().push(Lock {
-                    name: ended.name,
-                    lifeline,
-                });
+            // By hand, since a child of the ended call may have the file open as well.
+            if flock(ended.lifeline.file(), FlockOperation::Unlock).is_ok() {
+                self.idle.lock().push(ended.name);
             }
         }
     }
@@ -188,8 +187,12 @@ impl Locks {
     pub(super) fn sweep(&self) -> StoreResult<u64> {
         let entries = std::fs::read_dir(&self.dir)
             .map_err(|error| self.place.explain_io("list", &self.dir, &error))?;
+        let idle: HashSet<OsString> = self.idle.lock().iter().map(OsString::from).collect();
         let mut removed = 0;
         for entry in entries.flatten() {
+            if idle.contains(&entry.file_name()) {
+                continue;
+            }
             let path = entry.path();
             let Ok(file) = File::open(&path) else {
                 continue;
@@ -214,8 +217,12 @@ impl Locks {
 /// nobody holds them any more.
 impl Drop for Locks {
     fn drop(&mut self) {
-        for spare in self.spare.get_mut().drain(..) {
-            let _ = std::fs::remove_file(self.dir.join(&spare.name));
+        for name in self.idle.get_mut().drain(..) {
+            let path = self.dir.join(name);
+            // Whoever has it locked has made it anew after a sweep.
+            if File::open(&path).is_ok_and(|file| lock(&file) && is_at(&file, &path)) {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 }

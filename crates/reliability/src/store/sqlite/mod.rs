@@ -9,7 +9,7 @@
 //! | `reader` | reads beside it |
 //! | `locks` | who is still alive, by operating-system locks |
 //! | `waiters` | duplicates that wait for a running call, also of another process |
-//! | `rows`, `dedupe` | the records of intents |
+//! | `rows`, `usage`, `dedupe` | the records of intents, and what they take up |
 //! | `errors` | what went wrong, where, and what to do about it |
 //!
 //! Whatever goes wrong is an error and never a grant: a call that can not be protected is not run.
@@ -48,6 +48,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod usage;
 mod waiters;
 mod writer;
 

@@ -5,12 +5,28 @@ use rusqlite::{Connection, OptionalExtension, Params, Statement, params, params_
 use serde::Deserialize;
 
 use super::errors::{StepError, StepResult};
+use super::usage::Weight;
+use super::writer::Step;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState};
-use crate::store::{RecordFilter, StoreError, StoreSize};
+use crate::store::{RecordFilter, StoreError};
 
 /// What a row takes beside its body: its other columns and its places in the indices.
 const ROW_OVERHEAD_BYTES: usize = 512;
+
+const INSERT: &str = "
+    INSERT INTO records (state, updated_at_ms, expires_at_ms, lock_until_ms, version, owner, bytes,
+        body, lock_file, key, session_key, tool, content_key)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+const REPLACE: &str = "
+    UPDATE records SET state = ?1, updated_at_ms = ?2, expires_at_ms = ?3, lock_until_ms = ?4,
+        version = ?5, owner = ?6, bytes = ?7, body = ?8, lock_file = coalesce(?9, lock_file),
+        session_key = ?11, tool = ?12, content_key = ?13
+    WHERE id = ?10";
+const UPDATE: &str = "
+    UPDATE records SET state = ?1, updated_at_ms = ?2, expires_at_ms = ?3, lock_until_ms = ?4,
+        version = ?5, owner = ?6, bytes = ?7, body = ?8, lock_file = coalesce(?9, lock_file)
+    WHERE id = ?10";
 
 /// What the waiting need to know of a record.
 pub(super) struct Glance {
@@ -22,8 +38,19 @@ pub(super) struct Glance {
 
 /// A record, and the file that its holder has locked while it runs.
 pub(super) struct Row {
+    id: i64,
+    bytes: i64,
     pub(super) record: DedupeRecord,
     pub(super) lock_file: Option<String>,
+}
+
+impl Row {
+    fn weight(&self) -> Weight {
+        Weight {
+            bytes: self.bytes,
+            in_flight: self.record.state == RecordState::Inflight,
+        }
+    }
 }
 
 /// A number as `SQLite` can hold it. Cut at the far end, where it only means "never".
@@ -31,7 +58,7 @@ pub(super) fn sql_int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn from_sql_int(number: i64) -> u64 {
+pub(super) fn from_sql_int(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
@@ -41,7 +68,7 @@ pub(super) fn find(conn: &Connection, key: &StoredKey) -> StepResult<Option<Dedu
 
 pub(super) fn find_row(conn: &Connection, key: &StoredKey) -> StepResult<Option<Row>> {
     let mut statement =
-        conn.prepare_cached("SELECT body, lock_file FROM records WHERE key = ?1")?;
+        conn.prepare_cached("SELECT body, lock_file, id, bytes FROM records WHERE key = ?1")?;
     read_row(&mut statement, [key.as_bytes()])
 }
 
@@ -54,8 +81,8 @@ pub(super) fn find_same_content(
     other_than: &StoredKey,
 ) -> StepResult<Option<Row>> {
     let mut statement = conn.prepare_cached(
-        "SELECT body, lock_file FROM records
-         WHERE content_key = ?1 AND key <> ?2 AND state IN ('inflight', 'done', 'unknown')
+        "SELECT body, lock_file, id, bytes FROM records
+         WHERE content_key = ?1 AND key <> ?2 AND state <> 'failed' AND state <> 'cancelled'
          ORDER BY state = 'inflight' DESC, state = 'unknown' DESC, updated_at_ms DESC LIMIT 1",
     )?;
     read_row(&mut statement, [content.as_bytes(), other_than.as_bytes()])
@@ -70,6 +97,8 @@ fn read_row(statement: &mut Statement<'_>, keys: impl Params) -> StepResult<Opti
     Ok(Some(Row {
         record: parse(body)?,
         lock_file: row.get(1)?,
+        id: row.get(2)?,
+        bytes: row.get(3)?,
     }))
 }
 
@@ -89,7 +118,8 @@ pub(super) fn glance(conn: &Connection, key: &StoredKey) -> StepResult<Option<Gl
 
 /// Stores a record in the place of what was there. Without a lock file the row keeps the one it has.
 pub(super) fn put(
-    conn: &Connection,
+    step: &Step<'_>,
+    before: Option<&Row>,
     record: &DedupeRecord,
     lock_file: Option<&str>,
 ) -> StepResult<()> {
@@ -99,42 +129,81 @@ pub(super) fn put(
             record.key
         ))
     })?;
-    conn.prepare_cached(
-        "INSERT INTO records (key, state, updated_at_ms, expires_at_ms, lock_until_ms, version,
-             owner, session_key, tool, content_key, bytes, body, lock_file)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-         ON CONFLICT (key) DO UPDATE SET
-             state = excluded.state, updated_at_ms = excluded.updated_at_ms,
-             expires_at_ms = excluded.expires_at_ms, lock_until_ms = excluded.lock_until_ms,
-             version = excluded.version, owner = excluded.owner,
-             session_key = excluded.session_key, tool = excluded.tool,
-             content_key = excluded.content_key, bytes = excluded.bytes, body = excluded.body,
-             lock_file = coalesce(excluded.lock_file, lock_file)",
-    )?
-    .execute(params![
-        record.key.as_bytes(),
-        record.state.as_str(),
-        sql_int(record.updated_at_ms),
-        sql_int(record.expires_at_ms),
-        record.lock_until_ms.map(sql_int),
-        sql_int(record.version),
-        record.owner,
-        record.request.session_key,
-        record.tool,
-        record.content_key.as_ref().map(StoredKey::as_bytes),
-        sql_int((body.len() + ROW_OVERHEAD_BYTES) as u64),
-        body,
-        lock_file,
-    ])?;
+    let weight = Weight {
+        bytes: sql_int((body.len() + ROW_OVERHEAD_BYTES) as u64),
+        in_flight: record.state == RecordState::Inflight,
+    };
+    // Of one record these never change; setting them would cost their indices for nothing.
+    let same_place = before.is_some_and(|row| {
+        row.record.request.session_key == record.request.session_key
+            && row.record.tool == record.tool
+            && row.record.content_key == record.content_key
+    });
+    let mut statement = step.conn.prepare_cached(match (before, same_place) {
+        (None, _) => INSERT,
+        (Some(_), false) => REPLACE,
+        (Some(_), true) => UPDATE,
+    })?;
+    statement.raw_bind_parameter(1, record.state.as_str())?;
+    statement.raw_bind_parameter(2, sql_int(record.updated_at_ms))?;
+    statement.raw_bind_parameter(3, sql_int(record.expires_at_ms))?;
+    statement.raw_bind_parameter(4, record.lock_until_ms.map(sql_int))?;
+    statement.raw_bind_parameter(5, sql_int(record.version))?;
+    statement.raw_bind_parameter(6, record.owner.as_str())?;
+    statement.raw_bind_parameter(7, weight.bytes)?;
+    statement.raw_bind_parameter(8, body.as_str())?;
+    statement.raw_bind_parameter(9, lock_file)?;
+    match before {
+        Some(row) => statement.raw_bind_parameter(10, row.id)?,
+        None => statement.raw_bind_parameter(10, record.key.as_bytes())?,
+    }
+    if !same_place {
+        let content = record.content_key.as_ref().map(StoredKey::as_bytes);
+        statement.raw_bind_parameter(11, record.request.session_key.as_str())?;
+        statement.raw_bind_parameter(12, record.tool.as_str())?;
+        statement.raw_bind_parameter(13, content)?;
+    }
+    statement.raw_execute()?;
+    if let Some(row) = before {
+        step.usage.remove(row.weight());
+    }
+    step.usage.add(weight);
+    Ok(())
+}
+
+/// Removes a record that was found before.
+pub(super) fn remove_row(step: &Step<'_>, row: &Row) -> StepResult<()> {
+    let removed = step
+        .conn
+        .prepare_cached("DELETE FROM records WHERE id = ?1")?
+        .execute([row.id])?;
+    if removed > 0 {
+        step.usage.remove(row.weight());
+    }
     Ok(())
 }
 
 /// Removes a record; says whether it was there.
-pub(super) fn remove(conn: &Connection, key: &StoredKey) -> StepResult<bool> {
-    let removed = conn
-        .prepare_cached("DELETE FROM records WHERE key = ?1")?
-        .execute([key.as_bytes()])?;
+pub(super) fn remove(step: &Step<'_>, key: &StoredKey) -> StepResult<bool> {
+    let removed = delete(step, "key = ?1", [key.as_bytes()])?;
     Ok(removed > 0)
+}
+
+/// Removes the records that fit a condition; says how many there were.
+fn delete(step: &Step<'_>, condition: &str, values: impl Params) -> StepResult<u64> {
+    let mut statement = step.conn.prepare_cached(&format!(
+        "DELETE FROM records WHERE {condition} RETURNING bytes, state = 'inflight'"
+    ))?;
+    let mut removed = statement.query(values)?;
+    let mut count = 0;
+    while let Some(row) = removed.next()? {
+        step.usage.remove(Weight {
+            bytes: row.get(0)?,
+            in_flight: row.get(1)?,
+        });
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// Lists records, newest first.
@@ -156,66 +225,40 @@ pub(super) fn list(conn: &Connection, filter: &RecordFilter) -> StepResult<Vec<D
 }
 
 /// Forgets ended records that fit; says how many.
-pub(super) fn flush(conn: &Connection, filter: &RecordFilter) -> StepResult<u64> {
+pub(super) fn flush(step: &Step<'_>, filter: &RecordFilter) -> StepResult<u64> {
     let (condition, mut values) = condition(filter);
     values.push(Value::Integer(limit_of(filter)));
-    let sql = format!(
-        "DELETE FROM records WHERE id IN
-             (SELECT id FROM records WHERE state <> 'inflight' AND {condition} LIMIT ?)"
-    );
-    Ok(conn
-        .prepare_cached(&sql)?
-        .execute(params_from_iter(values))? as u64)
+    let condition =
+        format!("id IN (SELECT id FROM records WHERE state <> 'inflight' AND {condition} LIMIT ?)");
+    delete(step, &condition, params_from_iter(values))
 }
 
 /// Forgets up to `at_most` expired records; says how many. The condition is
 /// [`DedupeRecord::is_forgettable`] in SQL, and the conformance suite holds the two together.
-pub(super) fn sweep(conn: &Connection, now_ms: u64, at_most: usize) -> StepResult<u64> {
-    let removed = conn
-        .prepare_cached(
-            "DELETE FROM records WHERE id IN
-                 (SELECT id FROM records WHERE expires_at_ms <= ?1
-                      AND (state <> 'inflight'
-                           OR ((lock_until_ms IS NULL OR lock_until_ms <= ?1)
-                               AND expires_at_ms + json_extract(body, '$.ttlMs') <= ?1))
-                  LIMIT ?2)",
-        )?
-        .execute(params![sql_int(now_ms), sql_int(at_most as u64)])?;
-    Ok(removed as u64)
+pub(super) fn sweep(step: &Step<'_>, at_most: usize) -> StepResult<u64> {
+    delete(
+        step,
+        "id IN (SELECT id FROM records WHERE expires_at_ms <= ?1
+                    AND (state <> 'inflight'
+                         OR ((lock_until_ms IS NULL OR lock_until_ms <= ?1)
+                             AND expires_at_ms + json_extract(body, '$.ttlMs') <= ?1))
+                LIMIT ?2)",
+        params![sql_int(step.now_ms), sql_int(at_most as u64)],
+    )
 }
 
 /// Forgets the record that ended first; says whether there was one. Running calls and unknown
-/// outcomes stay: forgetting them could let an effect happen twice.
-pub(super) fn evict_oldest(conn: &Connection) -> StepResult<bool> {
-    let removed = conn
-        .prepare_cached(
-            "DELETE FROM records WHERE id =
-                 (SELECT id FROM records WHERE state IN ('done', 'failed', 'cancelled')
-                  ORDER BY updated_at_ms LIMIT 1)",
-        )?
-        .execute([])?;
+/// outcomes stay: forgetting them could let an effect happen twice. The condition is that of the
+/// index, word for word.
+pub(super) fn evict_oldest(step: &Step<'_>) -> StepResult<bool> {
+    let removed = delete(
+        step,
+        "id = (SELECT id FROM records
+               WHERE state = 'done' OR state = 'failed' OR state = 'cancelled'
+               ORDER BY updated_at_ms LIMIT 1)",
+        [],
+    )?;
     Ok(removed > 0)
-}
-
-/// Records and bytes.
-pub(super) fn usage(conn: &Connection) -> StepResult<(u64, u64)> {
-    Ok(conn
-        .prepare_cached("SELECT records, bytes FROM records_usage")?
-        .query_row([], |row| {
-            Ok((from_sql_int(row.get(0)?), from_sql_int(row.get(1)?)))
-        })?)
-}
-
-pub(super) fn size(conn: &Connection) -> StepResult<StoreSize> {
-    let (records, bytes) = usage(conn)?;
-    let in_flight = conn
-        .prepare_cached("SELECT count(*) FROM records WHERE state = 'inflight'")?
-        .query_row([], |row| Ok(from_sql_int(row.get(0)?)))?;
-    Ok(StoreSize {
-        records,
-        bytes,
-        in_flight,
-    })
 }
 
 fn condition(filter: &RecordFilter) -> (String, Vec<Value>) {

@@ -1,8 +1,10 @@
 //! The one thread that writes.
 //!
 //! Everything that waits at the moment goes into one transaction, so that many durable claims
-//! share one sync. Each operation has a savepoint of its own, and no answer leaves before the
-//! commit succeeded.
+//! share one sync, and no answer leaves before the commit succeeded.
+//!
+//! An operation that fails has rarely written anything. Only if one has, the transaction is undone
+//! and done again with a savepoint for each operation: savepoints cost every operation something.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use tokio::sync::oneshot;
 use super::Shared;
 use super::connection::FileIdentity;
 use super::errors::{StepError, StepResult, is_full};
+use super::usage::Usage;
 use crate::store::{StoreError, StoreResult};
 
 /// The longest pause for callers that are likely to come back at once.
@@ -35,6 +38,8 @@ pub(crate) struct Step<'a> {
     pub(crate) conn: &'a Connection,
     /// The time of this operation.
     pub(crate) now_ms: u64,
+    /// What the records take up.
+    pub(super) usage: &'a Usage,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -49,7 +54,7 @@ impl Step<'_> {
 pub(super) trait Op: Send {
     fn durability(&self) -> Durability;
     /// Carries it out; `false` when its changes must be undone.
-    fn apply(&mut self, shared: &Shared, conn: &Connection, now_ms: u64) -> bool;
+    fn apply(&mut self, shared: &Shared, conn: &Connection, usage: &Usage, now_ms: u64) -> bool;
     /// Answers, now that the transaction's fate is known.
     fn finish(self: Box<Self>, committed: StoreResult<()>);
 }
@@ -93,13 +98,14 @@ where
         self.durability
     }
 
-    fn apply(&mut self, shared: &Shared, conn: &Connection, now_ms: u64) -> bool {
+    fn apply(&mut self, shared: &Shared, conn: &Connection, usage: &Usage, now_ms: u64) -> bool {
         // What an undone first try left behind goes before the second.
         self.result = None;
         self.after_commit.clear();
         let mut step = Step {
             conn,
             now_ms,
+            usage,
             after_commit: Vec::new(),
         };
         // A panic must not take the thread and everybody else's answers with it.
@@ -139,9 +145,25 @@ where
 /// Why a transaction did not happen.
 struct Undone {
     error: StoreError,
+    next: Next,
+}
+
+/// What may be done after a transaction that did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GiveUp,
     /// Certainly nothing was kept, and the operations may be tried one by one: the one that found
     /// no room must not take the others with it.
-    retry_singly: bool,
+    Singly,
+}
+
+/// How an operation that failed after it had written something is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// With everything else.
+    Together,
+    /// Alone, by its savepoint.
+    Savepoints,
 }
 
 /// The thread's own state.
@@ -150,6 +172,7 @@ pub(super) struct Writer {
     conn: Connection,
     identity: FileIdentity,
     synchronous: Option<Durability>,
+    usage: Usage,
 }
 
 /// Ends everybody's wait when the thread ends, however it ends.
@@ -170,6 +193,7 @@ impl Writer {
             conn,
             identity,
             synchronous: None,
+            usage: Usage::default(),
         }
     }
 
@@ -205,7 +229,7 @@ impl Writer {
                     op.finish(Ok(()));
                 }
             }
-            Err(undone) if undone.retry_singly && ops.len() > 1 => {
+            Err(undone) if undone.next == Next::Singly && ops.len() > 1 => {
                 for op in ops {
                     let mut single = vec![op];
                     let outcome = self.transact(&mut single).map_err(|undone| undone.error);
@@ -228,22 +252,18 @@ impl Writer {
             .check(&self.shared.place)
             .map_err(|error| Undone {
                 error,
-                retry_singly: false,
+                next: Next::GiveUp,
             })?;
-        self.begin(ops)
-            .map_err(|error| self.undone(&error, false))?;
-        let result = self.apply_all(ops);
-        if let Err(error) = result {
-            let retry_singly = self.conn.is_autocommit() || is_full(&error);
+        if !self.apply_all(ops, Care::Together)? {
             self.roll_back();
-            return Err(self.undone(&error, retry_singly));
+            self.apply_all(ops, Care::Savepoints)?;
         }
         #[cfg(test)]
         if let Some(error) = self.shared.hooks.before_commit() {
             self.roll_back();
             return Err(Undone {
                 error,
-                retry_singly: false,
+                next: Next::GiveUp,
             });
         }
         if let Err(error) = self.cached("COMMIT") {
@@ -252,6 +272,28 @@ impl Writer {
         }
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Opens a transaction and carries everything out in it. An operation's own failure is its
+    /// own; an error means that the whole transaction is lost, and `false` that it has to be undone.
+    fn apply_all(&mut self, ops: &mut [Box<dyn Op>], care: Care) -> Result<bool, Undone> {
+        self.begin(ops)
+            .map_err(|error| self.undone(&error, false))?;
+        self.usage.forget();
+        let applied = ops
+            .iter_mut()
+            .try_fold(true, |kept, op| Ok(kept && self.apply(op.as_mut(), care)?))
+            .and_then(|kept| {
+                if kept {
+                    self.usage.store(&self.conn)?;
+                }
+                Ok(kept)
+            });
+        applied.map_err(|error: rusqlite::Error| {
+            let certainly_undone = self.conn.is_autocommit() || is_full(&error);
+            self.roll_back();
+            self.undone(&error, certainly_undone)
+        })
     }
 
     fn begin(&mut self, ops: &[Box<dyn Op>]) -> rusqlite::Result<()> {
@@ -271,24 +313,35 @@ impl Writer {
         self.cached("BEGIN IMMEDIATE")
     }
 
-    /// An error means that the whole transaction is lost; an operation's own failure is its own.
-    fn apply_all(&self, ops: &mut [Box<dyn Op>]) -> rusqlite::Result<()> {
-        for op in ops {
+    /// `false` when the operation failed and left something behind.
+    fn apply(&self, op: &mut dyn Op, care: Care) -> rusqlite::Result<bool> {
+        let usage_before = self.usage.clone();
+        let changes_before = self.conn.total_changes();
+        if care == Care::Savepoints {
             self.cached("SAVEPOINT op")?;
-            let kept = op.apply(&self.shared, &self.conn, self.shared.clock.now_ms());
-            if self.conn.is_autocommit() {
-                // SQLite has undone more than this operation: the others' changes are gone too.
-                return Err(rusqlite::Error::SqliteFailure(
-                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL),
-                    Some("the transaction was undone for want of space".to_owned()),
-                ));
-            }
+        }
+        let kept = op.apply(
+            &self.shared,
+            &self.conn,
+            &self.usage,
+            self.shared.clock.now_ms(),
+        );
+        if self.conn.is_autocommit() {
+            // SQLite has undone more than this operation: the others' changes are gone too.
+            return Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL),
+                Some("the transaction was undone for want of space".to_owned()),
+            ));
+        }
+        if care == Care::Savepoints {
             if !kept {
                 self.cached("ROLLBACK TO op")?;
+                self.usage.set(&usage_before);
             }
             self.cached("RELEASE op")?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(kept || self.conn.total_changes() == changes_before)
     }
 
     fn cached(&self, sql: &str) -> rusqlite::Result<()> {
@@ -302,10 +355,14 @@ impl Writer {
         }
     }
 
-    fn undone(&self, error: &rusqlite::Error, retry_singly: bool) -> Undone {
+    fn undone(&self, error: &rusqlite::Error, certainly: bool) -> Undone {
         Undone {
             error: self.shared.place.explain(error),
-            retry_singly,
+            next: if certainly {
+                Next::Singly
+            } else {
+                Next::GiveUp
+            },
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::idempotency::record::RecordState;
 use crate::idempotency::transition::Refused;
+use crate::store::RecordFilter;
 use crate::store::conformance::{done, key, last_word};
 use crate::store::sqlite::errors::StepError;
 use crate::store::sqlite::queue::DETACHED_QUEUE_MAX;
@@ -351,4 +352,66 @@ async fn thousands_of_expired_records_are_swept() {
     assert_eq!(store.sweep().await, Ok(0));
     clock.advance(24 * 60 * 60 * 1000);
     assert_eq!(store.sweep().await, Ok(2_500));
+}
+
+#[tokio::test]
+async fn usage_follows_every_kind_of_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = crate::store::conformance::ManualClock::new(1_000_000);
+    let options = SqliteOptions {
+        keys_max: 6,
+        ..SqliteOptions::default()
+    };
+    let store = SqliteState::open(dir.path(), clock.clone(), options).unwrap();
+    let agrees = async |records: u64, in_flight: u64| {
+        let counted = store
+            .read(|conn| {
+                Ok(conn.query_row(
+                    "SELECT count(*), coalesce(sum(bytes), 0), count(*) FILTER
+                         (WHERE state = 'inflight') FROM records",
+                    [],
+                    |row| Ok([row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?]),
+                )?)
+            })
+            .await
+            .unwrap();
+        let size = store.size().await.unwrap();
+        let sized = [size.records, size.bytes, size.in_flight];
+        assert_eq!(sized.map(u64::cast_signed), counted);
+        assert_eq!((size.records, size.in_flight), (records, in_flight));
+    };
+    for number in 0..5 {
+        granted(&store, number, "a").await;
+    }
+    agrees(5, 5).await;
+    assert_eq!(store.renew(&key(0), "a", 90_000).await, Ok(Ok(())));
+    assert_eq!(store.release(&key(0), "a").await, Ok(Ok(())));
+    agrees(4, 4).await;
+    for number in 1..4 {
+        let last_word = last_word(&wish(number, "a"), done());
+        assert_eq!(store.finalise(last_word).await, Ok(Ok(())));
+    }
+    agrees(4, 1).await;
+    assert_eq!(store.clear(&key(1)).await, Ok(true));
+    assert_eq!(store.clear(&key(1)).await, Ok(false));
+    agrees(3, 1).await;
+    for number in 5..9 {
+        granted(&store, number, "b").await;
+    }
+    // One more than there is room for: one that has ended is forgotten.
+    agrees(6, 5).await;
+    let undone = store.write(Durability::Relaxed, |step| -> Result<(), StepError> {
+        assert!(super::super::rows::remove(step, &key(8))?);
+        Err(StoreError::Full("after it has written".to_owned()).into())
+    });
+    let wish = wish(8, "b");
+    let (undone, kept) = tokio::join!(undone, store.release(&wish.key, "b"));
+    assert!(undone.is_err());
+    assert_eq!(kept, Ok(Ok(())));
+    agrees(5, 4).await;
+    assert_eq!(store.flush(&RecordFilter::default()).await, Ok(1));
+    agrees(4, 4).await;
+    clock.advance(24 * 60 * 60 * 1000);
+    assert_eq!(store.sweep().await, Ok(4));
+    agrees(0, 0).await;
 }
