@@ -101,14 +101,14 @@ mod with_claims {
             key: StoredKey::from_bytes(*digest.as_bytes()),
             content: None,
             tool: "send_message".to_owned(),
-            idempotency_key: "computed".to_owned(),
-            request: RecordRequest {
+            idempotency_key: "computed".into(),
+            request: Arc::new(RecordRequest {
                 session_key: "agent:main:session-0042".to_owned(),
                 actor_id: "user-17".to_owned(),
                 request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
                 tool_call_id: None,
                 params_digest: digest.to_string(),
-            },
+            }),
             owner: format!("{number:032x}"),
             lifetimes: Lifetimes::default(),
             repeat: RepeatSafety::Unsafe,

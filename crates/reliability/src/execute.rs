@@ -49,7 +49,7 @@ impl Service for Execute {
             finished_at_ms: started_at_ms,
             status: AttemptStatus::Error,
             retriable: false,
-            error_code: Some(ErrorCode::OutcomeUnknown.as_str().to_owned()),
+            error_code: Some(ErrorCode::OutcomeUnknown.as_str().into()),
         });
         call.started.set();
         // Called inside the block, so that a panic before the first await is caught as well.
@@ -85,7 +85,7 @@ fn note_end(call: &mut Call, outcome: &Result<ResultOutput, Failure>, finished_a
             }
             Err(failure) => {
                 note.retriable = failure.retriable;
-                note.error_code = Some(failure.code.to_string());
+                note.error_code = Some(failure.code.clone());
             }
         }
     }

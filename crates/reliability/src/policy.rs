@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::breaker::BreakerPolicy;
+use crate::breaker::{BreakerKey, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
 use crate::idempotency::key::Scope;
 use crate::idempotency::transition::Lifetimes;
@@ -140,6 +140,8 @@ pub struct ToolPolicy {
     pub retry: RetryPolicy,
     /// Breaker.
     pub breaker: BreakerPolicy,
+    /// The breaker of the tool alone, ready to be asked for at every attempt.
+    pub tool_breaker: Arc<BreakerKey>,
     /// The dependency behind it.
     pub dependency: Option<String>,
     /// Time limit of one attempt.

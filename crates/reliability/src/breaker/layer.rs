@@ -29,7 +29,7 @@ pub struct Breaker<S> {
 /// so that a cancelled probe frees its place at once.
 struct Attempt<'a> {
     store: &'a dyn BreakerStore,
-    key: BreakerKey,
+    key: Arc<BreakerKey>,
     policy: Arc<crate::policy::ToolPolicy>,
     permit: Option<Permit>,
 }
@@ -81,7 +81,7 @@ impl<S: Service> Breaker<S> {
         }
     }
 
-    async fn run(&self, call: &mut Call, key: BreakerKey, permit: Permit) -> Reply {
+    async fn run(&self, call: &mut Call, key: Arc<BreakerKey>, permit: Permit) -> Reply {
         // A breaker that only watches leaves no mark on the answer.
         let enforced = call.modes.breaker == Mode::Enforce;
         if enforced {
@@ -197,27 +197,18 @@ impl<S: Service> Service for Breaker<S> {
 }
 
 /// Which breaker judges the call.
-fn key_of(call: &Call) -> BreakerKey {
-    let envelope = &call.envelope;
-    let key = match (
-        envelope.transport.circuit_breaker_hint,
-        &call.policy.dependency,
-    ) {
-        (Some(BreakerHint::Global), _) => BreakerKey::global(),
+fn key_of(call: &Call) -> Arc<BreakerKey> {
+    let hint = call.envelope.transport.circuit_breaker_hint;
+    let key = match (hint, &call.policy.dependency) {
+        (Some(BreakerHint::Global), _) => Arc::new(BreakerKey::global()),
         (Some(BreakerHint::Dependency) | None, Some(dependency)) => {
-            BreakerKey::dependency(dependency)
+            Arc::new(BreakerKey::dependency(dependency))
         }
-        _ => {
-            // The tool's own namespace: a caller that invents one must not get a fresh breaker.
-            let namespace = call
-                .tool
-                .as_ref()
-                .map_or(envelope.tool_namespace.as_str(), |tool| tool.namespace());
-            BreakerKey::tool(namespace, &envelope.tool_name)
-        }
+        // The tool's own namespace: a caller that invents one must not get a fresh breaker.
+        _ => call.policy.tool_breaker.clone(),
     };
     if call.modes.breaker == Mode::Shadow {
-        key.in_context(SHADOW_CONTEXT)
+        Arc::new(Arc::unwrap_or_clone(key).in_context(SHADOW_CONTEXT))
     } else {
         key
     }

@@ -53,19 +53,36 @@ impl fmt::Debug for Digest {
 
 /// Writes bytes in lower-case hexadecimal.
 pub(crate) fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // One write and not one per byte: keys are written out several times on a call's way.
-    f.write_str(&hex(bytes))
+    // By the chunk and not by the byte: keys are written out several times on a call's way.
+    for chunk in bytes.chunks(Digest::BYTES) {
+        f.write_str(hex_chunk(chunk, &mut [0; 2 * Digest::BYTES]))?;
+    }
+    Ok(())
 }
 
 /// Bytes in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+    for chunk in bytes.chunks(Digest::BYTES) {
+        text.push_str(hex_chunk(chunk, &mut [0; 2 * Digest::BYTES]));
     }
     text
+}
+
+/// At most a digest's bytes in hexadecimal, on the stack.
+fn hex_chunk<'d>(bytes: &[u8], digits: &'d mut [u8; 2 * Digest::BYTES]) -> &'d str {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 0xf)],
+        ];
+    }
+    // Digits are text, and there are two of them to every byte.
+    digits
+        .get(..2 * bytes.len())
+        .and_then(|written| std::str::from_utf8(written).ok())
+        .unwrap_or_default()
 }
 
 /// A text that is not 64 lower-case hexadecimal digits.

@@ -1,12 +1,14 @@
 //! From settings to policies: the nearest setting wins, and nothing that can not be gets through.
 
+use std::sync::Arc;
+
 use holdfast_contract::{Effect, Tool};
 
 use super::{
     MESSAGE_ECHO_WINDOW_MS, ReliabilityConfig, ScopeSetting, TIMEOUT_MS_MAX, TTL_MS_MAX,
     ToolSettings, TtlConfig, UNKNOWN_WINDOW_MS, WhitespaceSetting,
 };
-use crate::breaker::BreakerPolicy;
+use crate::breaker::{BreakerKey, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
 use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
@@ -119,6 +121,7 @@ impl ReliabilityConfig {
     pub fn policy_for(&self, tool: &dyn Tool) -> Result<ToolPolicy, Vec<ConfigProblem>> {
         let nature = Nature {
             name: tool.name(),
+            namespace: tool.namespace(),
             effect: tool.effect(),
             idempotent: tool.is_idempotent(),
             forwards_key: tool.forwards_idempotency_key(),
@@ -133,6 +136,7 @@ impl ReliabilityConfig {
     pub fn policy_for_unknown(&self) -> Result<ToolPolicy, Vec<ConfigProblem>> {
         self.policy(&Nature {
             name: "unknown",
+            namespace: "",
             effect: Effect::None,
             idempotent: true,
             forwards_key: false,
@@ -204,6 +208,7 @@ impl ReliabilityConfig {
             retry,
             // A probe must not lose its place while its attempt may still be running.
             breaker: breaker.covering_attempt(timeout_ms),
+            tool_breaker: Arc::new(BreakerKey::tool(nature.namespace, nature.name)),
             dependency,
             timeout_ms,
             payload_bytes_max: self.store.payload_bytes_max,
@@ -234,6 +239,7 @@ impl ReliabilityConfig {
 /// What a tool says about itself.
 struct Nature<'a> {
     name: &'a str,
+    namespace: &'a str,
     effect: Effect,
     idempotent: bool,
     forwards_key: bool,

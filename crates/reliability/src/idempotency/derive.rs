@@ -1,5 +1,8 @@
 //! From a call to the claim it makes.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use holdfast_contract::DedupeMode;
 
 use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
@@ -65,14 +68,17 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
         key: stored_key(&parts, &source),
         content,
         tool: envelope.tool_name.clone(),
-        idempotency_key: given.or(hook).unwrap_or("computed").to_owned(),
-        request: RecordRequest {
+        idempotency_key: match given.or(hook) {
+            Some(key) => Cow::Owned(key.to_owned()),
+            None => Cow::Borrowed("computed"),
+        },
+        request: Arc::new(RecordRequest {
             session_key: envelope.target.session_key.clone(),
             actor_id: envelope.target.actor_id.clone(),
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),
             params_digest: exact.to_string(),
-        },
+        }),
         owner: runtime.token(),
         lifetimes: policy.lifetimes,
         repeat: repeat_safety_with(call, Keyed::Yes),

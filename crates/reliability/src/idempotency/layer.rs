@@ -253,7 +253,8 @@ impl<S: Service> Idempotency<S> {
             // A computed key holds the arguments. What differs does not matter to this tool (the
             // whitespace of a query), so the record is this call's, and the next claim finds it.
             DerivedKey::Computed => {
-                recorded.clone_into(&mut derived.wish.request.params_digest);
+                let request = Arc::make_mut(&mut derived.wish.request);
+                recorded.clone_into(&mut request.params_digest);
                 return None;
             }
         };

@@ -1,5 +1,6 @@
 //! What is remembered about one intent.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use holdfast_contract::{ResultOutput, Status};
@@ -78,7 +79,7 @@ pub struct AttemptNote {
     pub retriable: bool,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_code: Option<String>,
+    pub error_code: Option<Cow<'static, str>>,
 }
 
 /// All attempts of one call.
@@ -118,7 +119,7 @@ pub struct DedupeRecord {
     /// The tool.
     pub tool: String,
     /// The key as given by the caller or a hook, or `computed`.
-    pub idempotency_key: String,
+    pub idempotency_key: Cow<'static, str>,
     /// Where it stands.
     pub state: RecordState,
     /// When it was claimed.
@@ -130,8 +131,8 @@ pub struct DedupeRecord {
     pub expires_at_ms: u64,
     /// The time to live behind `expiresAtMs`.
     pub ttl_ms: u64,
-    /// Who asked.
-    pub request: RecordRequest,
+    /// Who asked; shared with the claim it came from.
+    pub request: Arc<RecordRequest>,
     /// The attempts, once it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<Execution>,

@@ -4,6 +4,9 @@
 //! transaction, a script), so that "run at most once" is decided in one place and can be tested
 //! without any store at all.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use holdfast_contract::{ErrorCode, ResultOutput, Status};
 
 use super::key::StoredKey;
@@ -67,9 +70,9 @@ pub struct ClaimRequest {
     /// The tool.
     pub tool: String,
     /// The key as given, or `computed`.
-    pub idempotency_key: String,
+    pub idempotency_key: Cow<'static, str>,
     /// Who asks.
-    pub request: RecordRequest,
+    pub request: Arc<RecordRequest>,
     /// A token nobody else has.
     pub owner: String,
     /// How long things are kept.

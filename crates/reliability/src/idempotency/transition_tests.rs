@@ -24,14 +24,14 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
         key: StoredKey::from_bytes([key; 32]),
         content: None,
         tool: "message".to_owned(),
-        idempotency_key: "computed".to_owned(),
-        request: RecordRequest {
+        idempotency_key: "computed".into(),
+        request: Arc::new(RecordRequest {
             session_key: "session".to_owned(),
             actor_id: "actor".to_owned(),
             request_id: "request".to_owned(),
             tool_call_id: None,
             params_digest: "digest".to_owned(),
-        },
+        }),
         owner: owner.to_owned(),
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,
@@ -178,7 +178,7 @@ fn other_arguments_conflict_unless_nothing_ran() {
     ] {
         let record = in_state(state);
         let mut other = wish(1, "second");
-        other.request.params_digest = "other".to_owned();
+        Arc::make_mut(&mut other.request).params_digest = "other".to_owned();
         let decision = claim(Some((&record, Holder::MayLive)), None, &other, NOW_MS);
         assert_eq!(
             decision,

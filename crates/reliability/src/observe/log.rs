@@ -3,6 +3,7 @@
 //! Written by hand into a buffer rather than through a general logger: two lines a call have to
 //! cost less than the call. Values that come from outside are redacted here and nowhere else.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
@@ -57,6 +58,19 @@ pub struct JsonLog {
     sink: Arc<dyn LineSink>,
     clock: Arc<dyn Clock>,
     redactor: Redactor,
+    /// For each [`Repeated`] the last text that could go out as it is. A call's second line says
+    /// the same as its first, and most calls name the session of the one before: looking for
+    /// secrets in it again would be most of the cost of a line.
+    plain: Mutex<[String; 3]>,
+}
+
+/// Texts of a call that every one of its lines repeats. Their length is bounded by the envelope's
+/// check.
+#[derive(Clone, Copy)]
+enum Repeated {
+    RequestId,
+    ToolName,
+    SessionKey,
 }
 
 impl JsonLog {
@@ -66,6 +80,7 @@ impl JsonLog {
             sink,
             clock,
             redactor,
+            plain: Mutex::default(),
         }
     }
 
@@ -87,9 +102,20 @@ impl JsonLog {
         text.push_str("\",\"event\":\"");
         text.push_str(event);
         text.push('"');
-        Line {
-            text,
-            redactor: &self.redactor,
+        Line { text, log: self }
+    }
+
+    /// Whether the text was the last of its kind and needed neither redaction nor escapes.
+    fn is_known_plain(&self, what: Repeated, text: &str) -> bool {
+        // Somebody else holds it: then the work is done again, which costs time and nothing else.
+        self.plain
+            .try_lock()
+            .is_some_and(|plain| plain[what as usize] == text)
+    }
+
+    fn remember_plain(&self, what: Repeated, text: &str) {
+        if let Some(mut plain) = self.plain.try_lock() {
+            text.clone_into(&mut plain[what as usize]);
         }
     }
 }
@@ -97,7 +123,7 @@ impl JsonLog {
 /// A line being written.
 struct Line<'a> {
     text: String,
-    redactor: &'a Redactor,
+    log: &'a JsonLog,
 }
 
 impl Line<'_> {
@@ -110,8 +136,22 @@ impl Line<'_> {
     /// A text that comes from outside.
     fn foreign(mut self, name: &str, value: &str) -> Self {
         self.name(name);
-        let clean = self.redactor.redact_text(value);
+        let clean = self.log.redactor.redact_text(value);
         push_json_string(&mut self.text, &clean);
+        self
+    }
+
+    /// The same for a text that will come again.
+    fn repeated(mut self, name: &str, what: Repeated, value: &str) -> Self {
+        if self.log.is_known_plain(what, value) {
+            return self.word(name, value);
+        }
+        self.name(name);
+        let clean = self.log.redactor.redact_text(value);
+        push_json_string(&mut self.text, &clean);
+        if matches!(clean, Cow::Borrowed(_)) && is_plain(value) {
+            self.log.remember_plain(what, value);
+        }
         self
     }
 
@@ -146,15 +186,18 @@ impl Line<'_> {
 
     fn call(self, call: &Call) -> Self {
         let envelope = &call.envelope;
-        let line = self
-            .foreign("requestId", &envelope.request_id)
-            .foreign("toolName", &envelope.tool_name)
-            .foreign("sessionKey", &envelope.target.session_key)
+        let session_key = &envelope.target.session_key;
+        let mut line = self
+            .repeated("requestId", Repeated::RequestId, &envelope.request_id)
+            .repeated("toolName", Repeated::ToolName, &envelope.tool_name)
+            .repeated("sessionKey", Repeated::SessionKey, session_key)
             .optional("correlationId", envelope.target.correlation_id.as_deref());
-        match call.stored_key {
-            Some(key) => line.word("idempotencyKeyHash", &key.fingerprint().to_string()),
-            None => line,
+        if let Some(key) = call.stored_key {
+            line.name("idempotencyKeyHash");
+            // Writing to a string can not fail.
+            let _ = write!(line.text, "\"{}\"", key.fingerprint());
         }
+        line
     }
 
     fn mode(self, mode: Mode) -> Self {
@@ -171,12 +214,15 @@ impl Line<'_> {
     }
 }
 
+/// Whether a text stands in a JSON string as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
+}
+
 /// Appends a JSON string.
 fn push_json_string(out: &mut String, text: &str) {
-    if text
-        .bytes()
-        .all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
-    {
+    if is_plain(text) {
         out.push('"');
         out.push_str(text);
         out.push('"');

@@ -1,5 +1,7 @@
 //! Wall time as text, without a calendar library on the hot path.
 
+use std::fmt::Write as _;
+
 /// `2026-11-15T09:15:30.123Z`.
 ///
 /// ```
@@ -19,27 +21,30 @@ pub(crate) fn push_rfc3339(text: &mut String, unix_ms: u64) {
     let (year, month, day) = civil_from_days(days);
     let (seconds, ms) = (ms_of_day / 1000, ms_of_day % 1000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    for (number, digits, behind) in [
-        (year, 4, '-'),
-        (month, 2, '-'),
-        (day, 2, 'T'),
-        (hour, 2, ':'),
-        (minute, 2, ':'),
-        (second, 2, '.'),
-        (ms, 3, 'Z'),
-    ] {
-        push_digits(text, number, digits);
-        text.push(behind);
+    if year > 9999 {
+        // Writing to a string can not fail.
+        let _ = write!(
+            text,
+            "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
+        );
+        return;
     }
+    let mut out = *b"0000-00-00T00:00:00.000Z";
+    put_digits(&mut out[..4], year);
+    put_digits(&mut out[5..7], month);
+    put_digits(&mut out[8..10], day);
+    put_digits(&mut out[11..13], hour);
+    put_digits(&mut out[14..16], minute);
+    put_digits(&mut out[17..19], second);
+    put_digits(&mut out[20..23], ms);
+    text.push_str(std::str::from_utf8(&out).unwrap_or_default());
 }
 
-/// Appends a number with leading zeros; one with more digits keeps them all.
-fn push_digits(text: &mut String, number: u64, digits: u32) {
-    let mut unit = 10_u64.pow(digits.max(number.checked_ilog10().map_or(1, |log| log + 1)) - 1);
-    while unit > 0 {
-        let digit = u32::try_from(number / unit % 10).unwrap_or(0);
-        text.push(char::from_digit(digit, 10).unwrap_or('0'));
-        unit /= 10;
+/// Writes the last digits of a number over the zeros that are there.
+fn put_digits(out: &mut [u8], mut number: u64) {
+    for digit in out.iter_mut().rev() {
+        *digit += u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
     }
 }
 

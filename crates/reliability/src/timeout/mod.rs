@@ -35,7 +35,7 @@ impl<S: Service> Service for AttemptTimeout<S> {
         if let Some(note) = call.attempts.last_mut() {
             note.finished_at_ms = note.started_at_ms.saturating_add(cut_off_ms);
             note.retriable = failure.retriable;
-            note.error_code = Some(failure.code.to_string());
+            note.error_code = Some(failure.code.clone());
         }
         failure.into()
     }

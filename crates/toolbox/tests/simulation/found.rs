@@ -266,14 +266,14 @@ async fn a_holder_that_was_given_up_on_can_still_say_that_nothing_ran() {
         key: StoredKey::from_bytes([1; 32]),
         content: None,
         tool: "pay".to_owned(),
-        idempotency_key: "computed".to_owned(),
-        request: RecordRequest {
+        idempotency_key: "computed".into(),
+        request: Arc::new(RecordRequest {
             session_key: "session".to_owned(),
             actor_id: "actor".to_owned(),
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: String::new(),
-        },
+        }),
         owner: owner.to_owned(),
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,

@@ -1,5 +1,7 @@
 //! What a claim is answered.
 
+use std::sync::Arc;
+
 use super::{
     Bench, Claim, ClaimRequest, Clock, Ending, LEASE_MS, Lifetimes, RecordState, Refused, START_MS,
     StoreFactory, WaitTicket, best_effort, done, error, execution, failed, fresh_record, key,
@@ -46,7 +48,7 @@ pub async fn other_arguments_are_a_conflict(factory: &dyn StoreFactory) {
         }
         let before = bench.get(&first).await;
         let mut other = best_effort(safe(wish(number, "other")));
-        "something else".clone_into(&mut other.request.params_digest);
+        "something else".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
         match bench.claim(other).await {
             Claim::Conflict { recorded_digest } => {
                 assert_eq!(recorded_digest, first.request.params_digest);
@@ -66,7 +68,7 @@ pub async fn a_cancelled_record_never_conflicts(factory: &dyn StoreFactory) {
     let bench = Bench::new(factory);
     bench.run(&wish(1, "a"), Ending::Cancelled).await;
     let mut other = wish(1, "b");
-    "something else".clone_into(&mut other.request.params_digest);
+    "something else".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
     bench.granted(other).await;
 }
 
@@ -151,7 +153,7 @@ pub async fn an_expired_record_is_as_if_it_had_never_been(factory: &dyn StoreFac
     bench.ended(wish(1, "b"), RecordState::Done).await;
     bench.clock.advance(1);
     let mut other = wish(1, "c");
-    "something else".clone_into(&mut other.request.params_digest);
+    "something else".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
     bench.granted(other.clone()).await;
     let record = bench.get(&other).await.expect("it was granted");
     assert!(

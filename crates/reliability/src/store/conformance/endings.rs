@@ -140,8 +140,8 @@ pub async fn records_come_back_as_they_were_written(factory: &dyn StoreFactory) 
     let bench = Bench::new(factory);
     let mut full = with_content(safe(wish(1, "a")));
     "œuvre \"quoted\" \\ \u{0}\u{7f}\u{1F980}".clone_into(&mut full.tool);
-    "it's; DROP TABLE records --".clone_into(&mut full.idempotency_key);
-    full.request.tool_call_id = Some(String::new());
+    full.idempotency_key = "it's; DROP TABLE records --".into();
+    Arc::make_mut(&mut full.request).tool_call_id = Some(String::new());
     // For ever.
     full.lifetimes.done_ms = u64::MAX;
     bench.granted(full.clone()).await;

@@ -249,14 +249,14 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
         key: key(number),
         content: None,
         tool: "message".to_owned(),
-        idempotency_key: "computed".to_owned(),
-        request: RecordRequest {
+        idempotency_key: "computed".into(),
+        request: Arc::new(RecordRequest {
             session_key: "session-1".to_owned(),
             actor_id: "actor-1".to_owned(),
             request_id: format!("request-{owner}"),
             tool_call_id: None,
             params_digest: format!("digest-{number}"),
-        },
+        }),
         owner: owner.to_owned(),
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,

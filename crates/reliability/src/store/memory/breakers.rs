@@ -17,7 +17,8 @@ use crate::store::{StoreError, StoreFuture, StoreResult};
 /// The breakers of one process.
 pub struct MemoryBreakerStore {
     clock: Arc<dyn Clock>,
-    breakers: Mutex<HashMap<BreakerKey, BreakerState>>,
+    /// Keys come from registered tools, so the hash need not withstand an attacker.
+    breakers: Mutex<HashMap<BreakerKey, BreakerState, lru::DefaultHasher>>,
 }
 
 impl MemoryBreakerStore {
