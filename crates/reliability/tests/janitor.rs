@@ -25,13 +25,13 @@ fn wish() -> ClaimRequest {
         content: None,
         tool: "t".into(),
         idempotency_key: "k".into(),
-        request: RecordRequest {
+        request: Arc::new(RecordRequest {
             session_key: "s".into(),
             actor_id: "a".into(),
             request_id: "r".into(),
             tool_call_id: None,
             params_digest: "d".into(),
-        },
+        }),
         owner: "o".into(),
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,
