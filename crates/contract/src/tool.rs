@@ -176,7 +176,8 @@ pub trait Tool: Send + Sync {
 pub enum Reconciled {
     /// The effect happened, and this is what the call would have answered.
     Done(ToolResult),
-    /// The effect certainly did not happen and no longer will.
+    /// The effect certainly did not happen and no longer will. Not to be said while an attempt may
+    /// still be under way somewhere: the first holder may only have stalled.
     NotDone,
     /// Nobody knows.
     CanNotTell,

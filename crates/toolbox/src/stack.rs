@@ -168,7 +168,7 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
         // The caller's own clock wins over every clock inside.
         .push(|inner| Deadline::new(inner, runtime()))
         // Hooks may change the arguments, so they come before all that depends on them.
-        .push(|inner| AdmitHooks::new(inner, parts.hooks.clone()))
+        .push(|inner| AdmitHooks::new(inner, parts.hooks.clone(), runtime()))
         .build()
 }
 

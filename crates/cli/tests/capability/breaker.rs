@@ -84,3 +84,24 @@ fn a_breaker_that_is_not_there_is_an_error() {
     let none = house.run(&["breaker", "list"]);
     assert_eq!(none.stdout, "No breakers: no tool has been called yet.\n");
 }
+
+#[test]
+fn an_operators_word_holds_whichever_breaker_the_caller_names() {
+    let house = House::new();
+    assert_eq!(house.run(&["breaker", "force-open", "exec"]).code, Some(0));
+    let envelope = serde_json::json!({
+        "contractVersion": "1.1", "requestId": "r", "toolName": "exec",
+        "toolNamespace": "holdfast.tools",
+        "target": {"sessionKey": "s", "actorId": "a"},
+        "payload": {"version": "1.0", "params": {"command": "echo x >> effect"}},
+        "transport": {"dedupeMode": "enforced", "circuitBreakerHint": "global",
+                      "retryBudget": {"maxAttempts": 1, "maxElapsedMs": 0}}
+    });
+    let call = ["call", "--envelope", "-", "--json"];
+    house
+        .run_with(&call, &envelope.to_string())
+        .error("circuit_open");
+    assert_eq!(house.lines("effect"), 0);
+    house.run(&["breaker", "reset", "exec"]);
+    house.run_with(&call, &envelope.to_string()).success();
+}

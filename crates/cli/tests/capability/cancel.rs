@@ -75,3 +75,16 @@ fn ctrl_c_before_the_tool_is_no_effect() {
     house.exec("k", "echo x >> effect", &[]).success();
     assert_eq!(house.lines("effect"), 1);
 }
+
+#[test]
+fn the_callers_deadline_wins_over_an_admit_hook() {
+    let house = House::new();
+    let config = house.file(
+        "slow.yaml",
+        "hooks:\n  admit:\n    - command: [sleep, '1000']\n      timeoutMs: 60000\n",
+    );
+    let more = ["--config", config.as_str(), "--deadline-ms", "100"];
+    let answer = house.exec("k", "echo x >> effect", &more).error("timeout");
+    assert_eq!(answer["status"], "timeout");
+    assert_eq!(house.lines("effect"), 0);
+}

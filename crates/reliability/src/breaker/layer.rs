@@ -81,6 +81,40 @@ impl<S: Service> Breaker<S> {
         }
     }
 
+    fn prober(&self) -> ProbeId {
+        let high = u128::from(self.runtime.entropy.next_u64());
+        ProbeId::new(high << 64 | u128::from(self.runtime.entropy.next_u64()))
+    }
+
+    /// The breaker that an operator holds open, among those that do not judge this call. The
+    /// operator's word holds, whichever breaker the caller would rather be judged by.
+    async fn held_open(&self, call: &Call, judge: &BreakerKey) -> Option<BreakerKey> {
+        let own =
+            (*judge != *call.policy.tool_breaker).then(|| (*call.policy.tool_breaker).clone());
+        let dependency = call.policy.dependency.as_ref().map(BreakerKey::dependency);
+        for key in own.into_iter().chain(dependency.filter(|key| key != judge)) {
+            let op = BreakerOp::Admit {
+                prober: self.prober(),
+            };
+            match self.step(&key, op, &call.policy.breaker).await?.admission? {
+                Admission::Rejected {
+                    state: CircuitBreakerState::ForcedOpen,
+                    ..
+                } => return Some(key),
+                Admission::Rejected { .. } => {}
+                // Only looked at: nothing was learnt.
+                Admission::Pass(permit) => {
+                    let op = BreakerOp::Record {
+                        permit,
+                        result: AttemptResult::Neutral,
+                    };
+                    self.step(&key, op, &call.policy.breaker).await;
+                }
+            }
+        }
+        None
+    }
+
     async fn run(&self, call: &mut Call, key: Arc<BreakerKey>, permit: Permit) -> Reply {
         // A breaker that only watches leaves no mark on the answer.
         let enforced = call.modes.breaker == Mode::Enforce;
@@ -152,6 +186,11 @@ impl<S: Service> Breaker<S> {
         let mut failure = Failure::before_start(code, why, Judged::Counts(FailureKind::Retryable))
             .with_status(Status::CircuitOpen);
         failure.breaker_state = Some(state);
+        if state == CircuitBreakerState::ForcedOpen {
+            failure.hint = Some(format!(
+                "It stays open until `holdfast breaker reset {key}`."
+            ));
+        }
         failure.retry_after_ms = retry_after_ms;
         failure.into()
     }
@@ -164,10 +203,12 @@ impl<S: Service> Service for Breaker<S> {
             return self.inner.call(call).await;
         }
         let key = key_of(call);
-        let prober = ProbeId::new(
-            u128::from(self.runtime.entropy.next_u64()) << 64
-                | u128::from(self.runtime.entropy.next_u64()),
-        );
+        if mode == Mode::Enforce
+            && let Some(held) = self.held_open(call, &key).await
+        {
+            return self.reject(call, CircuitBreakerState::ForcedOpen, None, &held);
+        }
+        let prober = self.prober();
         let policy = call.policy.clone();
         let outcome = self
             .step(&key, BreakerOp::Admit { prober }, &policy.breaker)

@@ -5,15 +5,17 @@
 //! and a call that was answered without any attempt once; they change nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use holdfast_contract::envelope::IDEMPOTENCY_KEY_BYTES_MAX;
-use holdfast_contract::{ErrorCode, ToolCallEnvelope};
+use holdfast_contract::{ErrorCode, Status, ToolCallEnvelope};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::guard::FailureKind;
+use crate::runtime::Runtime;
 use crate::service::Service;
 
 pub mod command;
@@ -107,12 +109,37 @@ impl Hooks {
 pub struct AdmitHooks<S> {
     inner: S,
     hooks: Hooks,
+    runtime: Arc<Runtime>,
 }
 
 impl<S: Service> AdmitHooks<S> {
     /// Wraps everything that keys, validates or judges a call.
-    pub fn new(inner: S, hooks: Hooks) -> Self {
-        Self { inner, hooks }
+    pub fn new(inner: S, hooks: Hooks, runtime: Arc<Runtime>) -> Self {
+        Self {
+            inner,
+            hooks,
+            runtime,
+        }
+    }
+
+    /// Asks within the time that the caller has: its deadline wins over a hook's own limit.
+    async fn admit_in_time(&self, call: &mut Call) -> Result<(), Failure> {
+        if self.hooks.admit.is_empty() {
+            return Ok(());
+        }
+        let Some(deadline_at_ms) = call.envelope.control.deadline_at_ms else {
+            return self.admit(call).await;
+        };
+        let left_ms = deadline_at_ms.saturating_sub(self.runtime.clock.now_ms());
+        match tokio::time::timeout(Duration::from_millis(left_ms), self.admit(call)).await {
+            Ok(admitted) => admitted,
+            Err(_) => Err(Failure::before_start(
+                ErrorCode::Timeout,
+                "the caller's deadline passed while an admit hook was asked",
+                Judged::Neutral,
+            )
+            .with_status(Status::Timeout)),
+        }
     }
 
     async fn admit(&self, call: &mut Call) -> Result<(), Failure> {
@@ -176,7 +203,7 @@ fn refused(call: &mut Call, hook: &str, reason: &str) -> Failure {
 
 impl<S: Service> Service for AdmitHooks<S> {
     async fn call(&self, call: &mut Call) -> Reply {
-        let reply = match self.admit(call).await {
+        let reply = match self.admit_in_time(call).await {
             Ok(()) => self.inner.call(call).await,
             Err(failure) => failure.into(),
         };
