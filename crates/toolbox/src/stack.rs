@@ -1,7 +1,7 @@
 //! The one way of a tool call.
 //!
 //! Every caller (the command line, an HTTP client, the agent loop, a library user) enters here and
-//! takes the same way. [`assemble`] is that way as a list.
+//! takes the same way. `assemble` is that way as a list.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use holdfast_contract::{Cause, SessionContext, Tool, ToolCallEnvelope, ToolError};
 use holdfast_reliability::observe::Observers;
-use holdfast_reliability::retry::RetryBudget;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::MemoryLimits;
 use holdfast_testkit::{Reaction, ScriptedTool, SeededEntropy, TokioClock};
@@ -67,7 +66,6 @@ fn stack(tool: ScriptedTool) -> (ToolStack, Kept) {
     let runtime = Arc::new(Runtime::new(
         Arc::new(TokioClock::new()),
         Arc::new(SeededEntropy::new(7)),
-        RetryBudget::default(),
         Observers::new().with(Arc::new(observer)),
     ));
     let stack = ToolStack::new(Parts {
