@@ -18,7 +18,7 @@ use crate::service::Service;
 /// The context of breakers that only watch.
 const SHADOW_CONTEXT: &str = "shadow";
 
-/// See the [module](self).
+/// Refuses calls to what is down, and finds out when it is back.
 pub struct Breaker<S> {
     inner: S,
     store: Arc<dyn BreakerStore>,

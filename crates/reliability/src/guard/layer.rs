@@ -19,7 +19,7 @@ use crate::policy::Mode;
 use crate::runtime::Runtime;
 use crate::service::Service;
 
-/// See the [module](self).
+/// Watches a turn and refuses what repeats itself without progress.
 pub struct Guard<S> {
     inner: S,
     config: Arc<GuardConfig>,

@@ -50,7 +50,7 @@ impl DedupeStores {
     }
 }
 
-/// See the [module](self).
+/// Runs an intent at most once.
 pub struct Idempotency<S> {
     inner: S,
     stores: DedupeStores,

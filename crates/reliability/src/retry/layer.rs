@@ -14,7 +14,7 @@ use crate::policy::Mode;
 use crate::runtime::Runtime;
 use crate::service::Service;
 
-/// See the [module](self).
+/// Tries again when that is safe.
 pub struct Retry<S> {
     inner: S,
     /// Shared by all calls, so that retries stay a share of them.
