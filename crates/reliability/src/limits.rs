@@ -149,6 +149,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "DEADLINE_GRACE_MS",
+        value: crate::deadline::DEADLINE_GRACE_MS,
+        meaning: "how long after the caller's deadline the loop guard may still note down that the call was cut off",
+        setting: None,
+    },
+    Limit {
         name: "SWEEP_EVERY_MS",
         value: crate::janitor::SWEEP_EVERY_MS,
         meaning: "how often a long-running process forgets what has expired; `holdfast call` does it once after its answer",

@@ -132,7 +132,7 @@ pub struct ToolStack {
 
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
 /// its caller's and costs no allocation of its own.
-type Layers = AdmitHooks<Deadline<Guard<Resolve<Permit<Validate<Inside>>>>>>;
+type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Permit<Validate<Inside>>>>>>>;
 type Inside = Idempotency<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
@@ -155,6 +155,8 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
         .push(|inner| Permit::new(inner, Arc::new(parts.permissions.clone()), runtime()))
         // From here inwards the tool is known.
         .push(|inner| Resolve::new(inner, registry.clone()))
+        // Cut off in here, so that the guard learns of it.
+        .push(|inner| Deadline::new(inner, runtime()))
         // The guard sees cached, invalid, forbidden and unknown calls too: models loop on those.
         .push(|inner| {
             Guard::new(
@@ -166,7 +168,7 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
             )
         })
         // The caller's own clock wins over every clock inside.
-        .push(|inner| Deadline::new(inner, runtime()))
+        .push(|inner| Deadline::backstop(inner, runtime()))
         // Hooks may change the arguments, so they come before all that depends on them.
         .push(|inner| AdmitHooks::new(inner, parts.hooks.clone(), runtime()))
         .build()

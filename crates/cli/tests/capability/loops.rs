@@ -116,3 +116,23 @@ fn an_edit_in_between_is_progress() {
     let again = fails().error("not_found");
     assert!(!message(&again).contains("LOOP DETECTED"));
 }
+
+#[test]
+fn a_call_that_its_caller_cuts_off_again_and_again_is_a_loop() {
+    let house = House::new();
+    let more = ["--turn", "t", "--deadline-ms", "60"];
+    let mut codes = Vec::new();
+    for number in 0..7 {
+        let ran = house.exec(&format!("k{number}"), &format!("sleep 10{number}"), &more);
+        let code = ran.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        codes.push(code);
+    }
+    assert_eq!(
+        codes.last().map(String::as_str),
+        Some("tool_error_limit"),
+        "{codes:?}"
+    );
+}

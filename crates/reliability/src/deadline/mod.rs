@@ -12,18 +12,36 @@ use crate::retry::{Evidence, RepeatSafety};
 use crate::runtime::Runtime;
 use crate::service::Service;
 
+/// How long the loop guard may take, after the deadline, to note down that a call was cut off. A
+/// call that is cut off by its caller again and again is a loop like any other.
+pub const DEADLINE_GRACE_MS: u64 = 100;
+
 /// Answers at the caller's deadline, whatever is still going on inside.
 ///
 /// What is going on is dropped: a claim then ends as cancelled or unknown, and a command is killed.
 pub struct Deadline<S> {
     inner: S,
     runtime: Arc<Runtime>,
+    grace_ms: u64,
 }
 
 impl<S: Service> Deadline<S> {
-    /// Wraps everything the caller waits for.
+    /// Cuts off what the call does, inside the loop guard, which has to know of it.
     pub fn new(inner: S, runtime: Arc<Runtime>) -> Self {
-        Self { inner, runtime }
+        Self {
+            inner,
+            runtime,
+            grace_ms: 0,
+        }
+    }
+
+    /// Cuts off the loop guard too, should its own bookkeeping hang.
+    pub fn backstop(inner: S, runtime: Arc<Runtime>) -> Self {
+        Self {
+            inner,
+            runtime,
+            grace_ms: DEADLINE_GRACE_MS,
+        }
     }
 }
 
@@ -36,6 +54,7 @@ impl<S: Service> Service for Deadline<S> {
         if left_ms == 0 {
             return passed(call);
         }
+        let left_ms = left_ms.saturating_add(self.grace_ms);
         match tokio::time::timeout(Duration::from_millis(left_ms), self.inner.call(call)).await {
             Ok(reply) => reply,
             Err(_) => passed(call),
