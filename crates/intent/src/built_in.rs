@@ -18,7 +18,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
                 "brave_search",
             ],
             &["query"],
-            json!({"query": {"type": "string"}, "count": {"type": "integer"}}),
+            &json!({"query": {"type": "string"}, "count": {"type": "integer"}}),
         ),
         tool(
             "web_fetch",
@@ -32,7 +32,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
                 "open_url",
             ],
             &["url"],
-            json!({"url": {"type": "string"}, "extractMode": {"type": "string"},
+            &json!({"url": {"type": "string"}, "extractMode": {"type": "string"},
                    "maxChars": {"type": "integer"}}),
         ),
         tool(
@@ -48,7 +48,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
                 "cat",
             ],
             &["path"],
-            json!({"path": {"type": "string"}, "offset": {"type": "integer"},
+            &json!({"path": {"type": "string"}, "offset": {"type": "integer"},
                    "limit": {"type": "integer"}}),
         ),
         tool(
@@ -62,14 +62,14 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
                 "create_file",
             ],
             &["path", "content"],
-            json!({"path": {"type": "string"}, "content": {"type": "string"}}),
+            &json!({"path": {"type": "string"}, "content": {"type": "string"}}),
         ),
         tool(
             "edit",
             true,
             &["edit_file", "str_replace", "replace_in_file"],
             &["path", "old_string", "new_string"],
-            json!({"path": {"type": "string"}, "old_string": {"type": "string"},
+            &json!({"path": {"type": "string"}, "old_string": {"type": "string"},
                    "new_string": {"type": "string"}}),
         ),
         tool(
@@ -85,7 +85,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
                 "terminal",
             ],
             &["command"],
-            json!({"command": {"type": "string"}, "workdir": {"type": "string"},
+            &json!({"command": {"type": "string"}, "workdir": {"type": "string"},
                    "timeout": {"type": "integer"}}),
         ),
         tool(
@@ -93,7 +93,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
             true,
             &["browse"],
             &["action"],
-            json!({"action": {"type": "string"}, "url": {"type": "string"}}),
+            &json!({"action": {"type": "string"}, "url": {"type": "string"}}),
         ),
     ]
 }
@@ -103,7 +103,7 @@ fn tool(
     mutating: bool,
     aliases: &[&str],
     required: &[&str],
-    properties: Value,
+    properties: &Value,
 ) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),

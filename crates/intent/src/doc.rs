@@ -190,9 +190,10 @@ impl<'a> Doc<'a> {
 
     /// Whether the block began with a call, so that what follows can be one more.
     fn calls_before(&self, fence: &Fence, at: usize) -> bool {
-        self.text[fence.body.min(at)..at]
-            .trim_start()
-            .starts_with(['{', '[', '<'])
+        fence.lang == "tool_code"
+            || self.text[fence.body.min(at)..at]
+                .trim_start()
+                .starts_with(['{', '[', '<'])
     }
 
     pub(crate) fn in_thought(&self, at: usize) -> bool {

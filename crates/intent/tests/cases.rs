@@ -26,7 +26,25 @@ fn folder() -> PathBuf {
 
 fn read_cases(file: &Path) -> Vec<Case> {
     let source = std::fs::read_to_string(file).expect("a readable file");
+    if file
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().ends_with("_lines.txt"))
+    {
+        return source.lines().filter_map(read_line).collect();
+    }
     source.split("\n=== ").skip(1).map(read_case).collect()
+}
+
+/// `text => expectation | expectation`.
+fn read_line(line: &str) -> Option<Case> {
+    let (text, expect) = line.rsplit_once(" => ")?;
+    Some(Case {
+        name: text.to_owned(),
+        text: text.to_owned(),
+        expect: expect.replace(" | {", "\n{"),
+        parser: Parser::default(),
+        finish: FinishReason::Stop,
+    })
 }
 
 fn read_case(source: &str) -> Case {

@@ -95,18 +95,9 @@ fn stands_alone(doc: &Doc<'_>, at: usize, end: usize) -> bool {
 }
 
 fn announces(lead: &str) -> bool {
-    [
-        "i'll",
-        "i will",
-        "let me",
-        "calling",
-        "call",
-        "tool_call",
-        "invoke",
-        "using",
-    ]
-    .iter()
-    .any(|cue| cues::has_words(lead, cue))
+    ["i'll", "i will", "let me", "calling", "tool_call"]
+        .iter()
+        .any(|cue| cues::has_words(lead, cue))
         && !cues::has_words(lead, "if")
         && !cues::has_words(lead, "not")
         && !cues::has_words(lead, "would")

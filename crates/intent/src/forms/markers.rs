@@ -36,7 +36,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         .trim_start();
     let mut call =
         RawCall::new(name, Args::default(), [at, end], Strategy::Markers).confidence(sure::MARKERS);
-    call.unknown_ok = !rest.is_empty();
+    call.unknown_ok = !rest.is_empty() && super::react::at_line_start(text, at);
     if rest.starts_with('{') {
         let from = stop - rest.len();
         let read = read_args(text, from, stop);
@@ -81,7 +81,7 @@ fn close_of(text: &str, from: usize) -> (usize, bool) {
             (Some(_), b']') => first = first.or(Some(at)),
             (Some(_), _) => {}
             (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b' ' | b'{' | b',') => {
-                mark = Some(*byte)
+                mark = Some(*byte);
             }
             (None, b'[') => depth += 1,
             (None, b']') if depth == 0 => return (at, true),

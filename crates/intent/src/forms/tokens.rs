@@ -1,4 +1,4 @@
-//! Forms made of special tokens: DeepSeek, Kimi, Mistral, Llama's python tag, Gemma.
+//! Forms made of special tokens: `DeepSeek`, Kimi, Mistral, Llama's python tag, Gemma.
 
 use super::call_object::{Reading, calls_of};
 use super::tagged::{find_close, finish_closed, spanned};
@@ -58,12 +58,11 @@ pub(crate) fn kimi(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let end = close.map_or(doc.text.len(), |(_, to)| to);
     let region = &doc.text[after..stop];
     let sep = "<|tool_call_argument_begin|>";
-    let (name, args_at) = match region.find(sep) {
-        Some(found) => (region[..found].trim(), after + found + sep.len()),
-        None => {
-            let brace = region.find('{')?;
-            (region[..brace].trim(), after + brace)
-        }
+    let (name, args_at) = if let Some(found) = region.find(sep) {
+        (region[..found].trim(), after + found + sep.len())
+    } else {
+        let brace = region.find('{')?;
+        (region[..brace].trim(), after + brace)
     };
     call(doc, name, [at, end], (args_at, stop), close.is_some())
 }

@@ -1,4 +1,4 @@
-//! Calls as elements: `<invoke name="…"><parameter name="…">` (Anthropic, `MiniMax`, DeepSeek's
+//! Calls as elements: `<invoke name="…"><parameter name="…">` (Anthropic, `MiniMax`, `DeepSeek`'s
 //! DSML) and `<function=…><parameter=…>` (Qwen Coder, Seed, Llama).
 
 use super::{Found, sure};

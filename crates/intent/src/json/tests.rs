@@ -47,7 +47,7 @@ fn damage_is_repaired() {
     check(r#"{"a": ["b", "c"}"#, &json!({"a": ["b", "c"]}));
     check(r#"{"a": "\d+"}"#, &json!({"a": "\\d+"}));
     check(r#"{\"a\": \"b\"}"#, &json!({"a": "b"}));
-    check(r#"{“a”: “b”}"#, &json!({"a": "b"}));
+    check(r"{“a”: “b”}", &json!({"a": "b"}));
     check("{\"a\": \"\"\"x \"y\" z\"\"\"}", &json!({"a": "x \"y\" z"}));
     check(
         r#"{"a": hello world, "b": .5, "c": +3}"#,
