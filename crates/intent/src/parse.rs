@@ -137,7 +137,7 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     if cut && parsed.intents.is_empty() {
         parsed.problems.push(Problem::Truncated);
     }
-    let nothing_left = parsed.intents.is_empty() && !(failed && !reply.done) && !cut;
+    let nothing_left = parsed.intents.is_empty() && (reply.done || !failed) && !cut;
     parsed.completed = reply.done || nothing_left;
     parsed.final_text = match reply.answer {
         Some(answer) => Some(answer),

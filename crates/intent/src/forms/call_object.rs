@@ -68,7 +68,7 @@ const LIST_KEYS: &[&str] = &[
 
 /// Calls of one JSON value.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct CallsRead {
     pub(crate) calls: Vec<RawCall>,
     /// `done: true` was there.
     pub(crate) done: bool,
@@ -89,8 +89,8 @@ pub(crate) struct Reading<'a> {
 }
 
 /// Reads the calls of a value. Empty when it is data, not a call.
-pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> Calls {
-    let mut found = Calls::default();
+pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
+    let mut found = CallsRead::default();
     collect(read.value, reading, &mut found, 0);
     let many = found.calls.len();
     for (place, call) in found.calls.iter_mut().enumerate() {
@@ -105,7 +105,7 @@ pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> Calls {
     found
 }
 
-fn collect(value: Value, reading: Reading<'_>, found: &mut Calls, depth: usize) {
+fn collect(value: Value, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
     match value {
         Value::Array(items) if depth < 3 => {
             // A list is a list of calls only if everything in it is one.
@@ -125,7 +125,7 @@ fn collect(value: Value, reading: Reading<'_>, found: &mut Calls, depth: usize) 
     }
 }
 
-fn object(mut map: Map<String, Value>, reading: Reading<'_>, found: &mut Calls, depth: usize) {
+fn object(mut map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
     if let Some(key) = LIST_KEYS
         .iter()
         .find(|key| map.get(**key).is_some_and(Value::is_array))

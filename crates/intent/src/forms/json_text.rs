@@ -1,5 +1,10 @@
 //! JSON in the text: fenced, or bare at the start of a line.
 
+#![expect(
+    clippy::match_same_arms,
+    reason = "one arm per case of the grammar reads as the grammar"
+)]
+
 use super::Found;
 use super::call_object::{Reading, calls_of};
 use crate::cues;

@@ -1,5 +1,10 @@
 //! `[TOOL:name|key=value|…]` and `[DONE]`.
 
+#![expect(
+    clippy::match_same_arms,
+    reason = "one arm per case of the grammar reads as the grammar"
+)]
+
 use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::Ending;

@@ -69,7 +69,8 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
     if in_code {
         lead = lead.strip_prefix("print(").unwrap_or(lead);
     }
-    if !lead.is_empty() && !(lead.ends_with('=') && in_code) {
+    let assigned = in_code && lead.ends_with('=');
+    if !lead.is_empty() && !assigned {
         return None;
     }
     let name = clean_name(&doc.text[name_from..at]);

@@ -39,7 +39,7 @@ pub(crate) fn deepseek(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> 
     } else {
         (kind, tail_at)
     };
-    call(doc, name, [at, end], (args_at, stop), close.is_some())
+    Some(call(doc, name, [at, end], (args_at, stop), close.is_some()))
 }
 
 /// `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`.
@@ -64,22 +64,16 @@ pub(crate) fn kimi(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         let brace = region.find('{')?;
         (region[..brace].trim(), after + brace)
     };
-    call(doc, name, [at, end], (args_at, stop), close.is_some())
+    Some(call(doc, name, [at, end], (args_at, stop), close.is_some()))
 }
 
-fn call(
-    doc: &Doc<'_>,
-    name: &str,
-    span: [usize; 2],
-    args: (usize, usize),
-    closed: bool,
-) -> Option<Found> {
+fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), closed: bool) -> Found {
     if name.is_empty() || name.len() > crate::limits::NAME_BYTES_MAX {
-        return Some(Found {
+        return Found {
             end: span[1],
             failed: true,
             ..Found::default()
-        });
+        };
     }
     let read = read_args(doc.text, args.0.min(args.1), args.1);
     doc.may_read(args.1.saturating_sub(args.0));
@@ -94,7 +88,7 @@ fn call(
     } else if doc.text[args.0.min(args.1)..].trim().is_empty() {
         calls[0].ending = Ending::OpenValue;
     }
-    Some(Found::calls(calls, span[1]))
+    Found::calls(calls, span[1])
 }
 
 /// `[TOOL_CALLS][{…}]`, `[TOOL_CALLS]NAME{…}`, `[TOOL_CALLS]NAME[ARGS]{…}`, with call ids between.

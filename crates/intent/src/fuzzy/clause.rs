@@ -1,7 +1,7 @@
 //! Several wishes in one sentence: "search for X, fetch the first result and save it to a.md".
 
 use super::lead::strip_word;
-use super::verbs::starts_with_verb;
+use super::table::starts_with_verb;
 
 /// Links between wishes, longest first.
 const LINKS: &[&str] = &[

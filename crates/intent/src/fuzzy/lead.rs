@@ -196,7 +196,7 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
         }
     }
     let under_way = is_ing(rest);
-    super::verbs::starts_with_verb(rest).then(|| Lead {
+    super::table::starts_with_verb(rest).then(|| Lead {
         end: at(rest),
         sure: if under_way { UNDER_WAY } else { ORDER },
         order: !under_way,

@@ -7,7 +7,9 @@
 
 mod clause;
 mod lead;
+mod search;
 mod sentence;
+mod table;
 mod verbs;
 mod words;
 

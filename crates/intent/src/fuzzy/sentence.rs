@@ -1,5 +1,10 @@
 //! Sentences outside of code, quotations and private reasoning.
 
+#![expect(
+    clippy::match_same_arms,
+    reason = "one arm per case of the grammar reads as the grammar"
+)]
+
 use crate::doc::Doc;
 
 pub(super) struct Sentence {

@@ -203,6 +203,18 @@ pub(super) fn path(text: &str) -> Option<&str> {
     })
 }
 
+/// Files that have no ending.
+const BARE: &[&str] = &[
+    "Makefile",
+    "Dockerfile",
+    "LICENSE",
+    "README",
+    "justfile",
+    "CHANGELOG",
+    ".env",
+    ".gitignore",
+];
+
 pub(super) fn is_path(word: &str) -> bool {
     if word.is_empty()
         || word.len() > 512
@@ -224,16 +236,6 @@ pub(super) fn is_path(word: &str) -> bool {
     if word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../") {
         return word.len() > 1;
     }
-    const BARE: &[&str] = &[
-        "Makefile",
-        "Dockerfile",
-        "LICENSE",
-        "README",
-        "justfile",
-        "CHANGELOG",
-        ".env",
-        ".gitignore",
-    ];
     let file = word.rsplit('/').next().unwrap_or(word);
     let ending = file
         .rsplit_once('.')
