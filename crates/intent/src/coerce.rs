@@ -145,7 +145,6 @@ fn convert(value: &Value, kind: &str) -> Option<Value> {
             _ => None,
         },
         ("string", Value::Number(number)) => Some(Value::String(number.to_string())),
-        ("string", Value::Bool(flag)) => Some(Value::String(flag.to_string())),
         ("null", Value::String(text)) if matches!(text.trim(), "null" | "None") => {
             Some(Value::Null)
         }
@@ -167,6 +166,9 @@ fn of_text(text: String, types: &[&str], schema: Option<&Value>) -> Coerced {
     }
     if types.is_empty() || types.contains(&"any") {
         return Coerced::Fits(literal(&text).unwrap_or(Value::String(text)));
+    }
+    if matches!(text.trim(), "null" | "None") {
+        return Coerced::Fits(Value::Null);
     }
     let written = Value::String(text);
     for kind in types {

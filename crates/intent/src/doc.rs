@@ -175,7 +175,8 @@ impl<'a> Doc<'a> {
     }
 
     /// Whether a structured form at this place is shown, not meant.
-    pub(crate) fn is_inert(&self, at: usize) -> bool {
+    /// What stands before `since` belongs to an earlier call and says nothing about this one.
+    pub(crate) fn is_inert(&self, at: usize, since: usize) -> bool {
         if self.in_thought(at) {
             return true;
         }
@@ -183,9 +184,9 @@ impl<'a> Doc<'a> {
             return !CALL_LANGS.contains(&fence.lang.as_str())
                 || !self.text[fence.body.min(at)..at].trim().is_empty()
                     && !self.calls_before(fence, at)
-                || cues::shows_example(self.before(fence.start), self.after(fence.end));
+                || cues::shows_example(self.before(fence.start, since), self.after(fence.end));
         }
-        self.in_quoted(at) || cues::shows_example(self.before(at), "")
+        self.in_quoted(at) || cues::shows_example(self.before(at, since), "")
     }
 
     /// Whether the block began with a call, so that what follows can be one more.
@@ -213,8 +214,11 @@ impl<'a> Doc<'a> {
     }
 
     /// The last line with words before this place.
-    pub(crate) fn before(&self, at: usize) -> &'a str {
-        let from = floor(self.text, at.saturating_sub(CONTEXT_BYTES_MAX));
+    pub(crate) fn before(&self, at: usize, since: usize) -> &'a str {
+        let from = floor(
+            self.text,
+            at.saturating_sub(CONTEXT_BYTES_MAX).max(since.min(at)),
+        );
         let lead = self.text[from..at].trim_end();
         let line = lead.rfind('\n').map_or(0, |found| found + 1);
         &lead[line..]

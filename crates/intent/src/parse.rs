@@ -172,6 +172,6 @@ fn looks_like_call(doc: &Doc<'_>) -> bool {
     ];
     SIGNS.iter().any(|sign| {
         memchr::memmem::find(doc.text.as_bytes(), sign.as_bytes())
-            .is_some_and(|at| !doc.is_inert(at))
+            .is_some_and(|at| !doc.is_inert(at, 0))
     })
 }

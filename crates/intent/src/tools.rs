@@ -180,9 +180,14 @@ impl ToolSet {
 
     /// The tool of this name, alias, or spelling of one.
     pub fn find(&self, written: &str) -> Option<&ToolSpec> {
-        let folded = fold(clean_name(written));
+        // A tool may really be called `functions.area`, so the name as written comes first.
+        self.find_folded(&fold(written.trim()))
+            .or_else(|| self.find_folded(&fold(clean_name(written))))
+    }
+
+    fn find_folded(&self, folded: &str) -> Option<&ToolSpec> {
         self.index
-            .binary_search_by(|(known, _)| known.as_str().cmp(&folded))
+            .binary_search_by(|(known, _)| known.as_str().cmp(folded))
             .ok()
             .map(|at| &self.tools[self.index[at].1])
     }

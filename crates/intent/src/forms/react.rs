@@ -150,6 +150,10 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
         call.args = read_args.args;
         call.repaired = read.repaired;
         call.ending = read.ending;
+        if stop < text.len() {
+            // The next label says that the model went on, so the last value was finished.
+            super::tagged::finish_closed(std::slice::from_mut(&mut call));
+        }
         let end = call.span[1];
         return Found::calls(vec![call], end);
     }

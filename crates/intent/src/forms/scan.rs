@@ -132,6 +132,8 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         return scan;
     };
     let mut at = 0;
+    // Where the form before this one ended, and whether it was only shown.
+    let mut before: Option<(usize, bool)> = None;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
         at = hit.end();
@@ -161,9 +163,12 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         while !doc.text.is_char_boundary(at) {
             at += 1;
         }
-        let nothing =
-            found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none();
-        if nothing || doc.is_inert(hit.start()) || is_shown_after(doc, hit.start(), at) {
+        if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
+            continue;
+        }
+        let inert = is_inert(doc, hit.start(), at, before);
+        before = Some((at, inert));
+        if inert {
             continue;
         }
         scan.failed |= found.failed;
@@ -185,7 +190,18 @@ fn serves(only: Strategy, form: Form) -> bool {
     only == own || only == Strategy::GuidedJson && form == Form::Python
 }
 
-/// Words right behind a call can make it an example; behind a block the block's own check looks.
-fn is_shown_after(doc: &Doc<'_>, start: usize, end: usize) -> bool {
-    doc.fence_at(start).is_none() && crate::cues::shows_example("", doc.after(end))
+/// Whether a form is only shown. One that follows another at once shares its fate.
+fn is_inert(doc: &Doc<'_>, start: usize, end: usize, before: Option<(usize, bool)>) -> bool {
+    let since = before.map_or(0, |(end, _)| end);
+    if let Some((_, inert)) = before
+        && start >= since
+        && doc.text[since..start]
+            .bytes()
+            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
+    {
+        return inert;
+    }
+    // Words right behind a call can make it an example; behind a block the block's check looks.
+    doc.is_inert(start, since)
+        || doc.fence_at(start).is_none() && crate::cues::shows_example("", doc.after(end))
 }

@@ -188,11 +188,13 @@ impl<'a> Reader<'a> {
             }
             Some(_) => self.repaired = true,
         }
-        let value = self.value(Place::Member);
-        // A value that never began is not a null.
-        if self.ending == Ending::OpenValue && self.pos >= self.end && value.is_null() {
+        self.skip_blank();
+        if self.peek().is_none() {
+            // A value that never began is not a null.
+            self.ended(Ending::OpenValue);
             return;
         }
+        let value = self.value(Place::Member);
         members.insert(key, value);
     }
 
