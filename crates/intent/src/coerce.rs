@@ -161,13 +161,17 @@ fn convert(value: &Value, kind: &str) -> Option<Value> {
 }
 
 fn of_text(text: String, types: &[&str], schema: Option<&Value>) -> Coerced {
+    let null = matches!(text.trim(), "null" | "None");
+    if null && schema.is_some_and(defaults_to_null) {
+        return Coerced::Fits(Value::Null);
+    }
     if types.contains(&"string") {
         return Coerced::Fits(Value::String(text));
     }
     if types.is_empty() || types.contains(&"any") {
         return Coerced::Fits(literal(&text).unwrap_or(Value::String(text)));
     }
-    if matches!(text.trim(), "null" | "None") {
+    if null {
         return Coerced::Fits(Value::Null);
     }
     let written = Value::String(text);
@@ -180,6 +184,13 @@ fn of_text(text: String, types: &[&str], schema: Option<&Value>) -> Coerced {
         value: written,
         expected: types.join(" or "),
     }
+}
+
+/// Whether the schema says that nothing is the usual value.
+fn defaults_to_null(schema: &Value) -> bool {
+    schema.get("default").is_some_and(|default| {
+        default.is_null() || matches!(default.as_str(), Some("null" | "None"))
+    })
 }
 
 /// Bare text that can only be meant as JSON.

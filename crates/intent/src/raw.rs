@@ -98,6 +98,7 @@ pub(crate) struct ReadArgs {
 
 /// Reads arguments: an object, else a list of positional ones, else a bare text.
 pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
+    let end = start + without_fence_end(&text[start..end]).len();
     let body = &text[start..end];
     let lead = body.len() - body.trim_start().len();
     let trimmed = body.trim();
@@ -181,5 +182,16 @@ pub(crate) fn args_of_value(value: Value) -> ReadArgs {
             named: Vec::new(),
             positional: vec![Given::Json(other)],
         }),
+    }
+}
+
+/// A text that opens with a fence, without the fence that closes it.
+pub(crate) fn without_fence_end(text: &str) -> &str {
+    if !text.trim_start().starts_with("```") {
+        return text;
+    }
+    match text.rfind("```") {
+        Some(at) if !text[..at].trim().is_empty() => &text[..at],
+        _ => text,
     }
 }

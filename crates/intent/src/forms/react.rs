@@ -113,7 +113,7 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
     let rest = text[input..].trim_start_matches([' ', '\t', '*', '\r', '\n']);
     let start = text.len() - rest.len();
     let stop = section_end(text, start);
-    let body = text[start..stop].trim_end();
+    let body = crate::raw::without_fence_end(&text[start..stop]).trim_end();
     let mut call = RawCall::new(
         name,
         Args::default(),

@@ -82,6 +82,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         } else {
             start
         };
+        let stop = body_stop(rest, stop, doc.text.len());
         return Some(json_values(doc, at, start, (stop, end), closers));
     }
     let region = &doc.text[start..stop];
@@ -92,6 +93,12 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         return Some(Found::calls(spanned(found, at, end), end));
     }
     named(doc, at, start, stop, end, close.is_some())
+}
+
+/// Where the JSON ends at the latest: before the fence that closes a fence.
+fn body_stop(rest: &str, stop: usize, len: usize) -> usize {
+    let start = len - rest.len();
+    start + crate::raw::without_fence_end(&rest[..stop - start]).len()
 }
 
 fn is_python_list(rest: &str) -> bool {
