@@ -95,7 +95,7 @@ impl Form {
         match self {
             Self::Tagged => tagged::read(doc, at, after),
             Self::Xml => xml::read(doc, at),
-            Self::DeepSeek => tokens::deepseek(doc, at, after),
+            Self::DeepSeek => Some(tokens::deepseek(doc, at, after)),
             Self::Kimi => tokens::kimi(doc, at, after),
             Self::Mistral => tokens::mistral(doc, at, after),
             Self::PythonTag => tokens::python_tag(doc, at, after),

@@ -9,7 +9,7 @@ use crate::model::Strategy;
 use crate::raw::{RawCall, read_args};
 
 /// `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a fence (V3), or `NAME<｜tool▁sep｜>{…}` (V3.1).
-pub(crate) fn deepseek(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
+pub(crate) fn deepseek(doc: &Doc<'_>, at: usize, after: usize) -> Found {
     let close = find_close(
         doc,
         after,
@@ -39,7 +39,7 @@ pub(crate) fn deepseek(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> 
     } else {
         (kind, tail_at)
     };
-    Some(call(doc, name, [at, end], (args_at, stop), close.is_some()))
+    call(doc, name, [at, end], (args_at, stop), close.is_some())
 }
 
 /// `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`.

@@ -74,6 +74,10 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let stop = close.map_or(doc.text.len(), |(from, _)| from);
     let mut end = close.map_or(doc.text.len(), |(_, to)| to);
     let (args, mut ending, repaired) = arguments(doc, body, stop, words);
+    if close.is_none() && args == Args::default() {
+        // A tag that opens and never goes on is talk about tags.
+        return None;
+    }
     if close.is_none() {
         ending = ending.max(Ending::MissingClosers);
     }

@@ -196,10 +196,64 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
         }
     }
     let under_way = is_ing(rest);
-    super::table::starts_with_verb(rest).then(|| Lead {
+    if !super::table::starts_with_verb(rest) {
+        return later_plan(lower);
+    }
+    Some(Lead {
         end: at(rest),
         sure: if under_way { UNDER_WAY } else { ORDER },
         order: !under_way,
+    })
+}
+
+/// A plan after an opening clause: "the user wants news, so I will …", "I think I should …".
+fn later_plan(lower: &str) -> Option<Lead> {
+    const OPENINGS: &[&str] = &[
+        ", so ",
+        ", ",
+        " so ",
+        "i think ",
+        "i believe ",
+        "i guess ",
+        ": ",
+    ];
+    const FIRST_PERSON: &[&str] = &[
+        "i'll",
+        "i will",
+        "i should",
+        "i need to",
+        "i must",
+        "i have to",
+        "let me",
+        "let's",
+        "we need to",
+        "we should",
+        "we will",
+        "we'll",
+        "we must",
+        "i'm going to",
+        "i am going to",
+    ];
+    const FOREIGN: &[&str] = &[
+        "said", "says", "wrote", "asked", "replied", "when", "once", "after", "told", "\"",
+    ];
+    let (at, opening) = OPENINGS
+        .iter()
+        .filter_map(|opening| lower.find(opening).map(|at| (at, *opening)))
+        .min_by_key(|(at, opening)| (*at, usize::MAX - opening.len()))?;
+    let before = &lower[..at];
+    if super::words::is_denied(before) || FOREIGN.iter().any(|word| before.contains(word)) {
+        return None;
+    }
+    let rest = &lower[at + opening.len()..];
+    let tail = FIRST_PERSON
+        .iter()
+        .find_map(|plan| strip_word(rest, plan))?;
+    let tail = strip_adverbs(tail);
+    Some(Lead {
+        end: lower.len() - tail.len(),
+        sure: PLAN,
+        order: false,
     })
 }
 

@@ -4,6 +4,7 @@ use super::Wish;
 use super::lead::strip_word;
 use super::verbs::trim_object;
 use super::words::{path, quoted};
+use crate::cues::has_words;
 
 /// Ends of a query: how, where and why the search is made.
 const QUERY_ENDS: &[&str] = &[
@@ -75,6 +76,32 @@ const ABOUT: &[&str] = &[
     "works",
 ];
 
+/// Words that make "find …" a matter for the web.
+const ON_THE_WEB: &[&str] = &[
+    "news",
+    "latest",
+    "recent",
+    "information",
+    "article",
+    "articles",
+    "docs",
+    "documentation",
+    "price",
+    "weather",
+    "about",
+    "online",
+    "web",
+    "website",
+    "current",
+    "internet",
+    "results",
+    "reviews",
+    "release",
+    "tutorial",
+    "paper",
+    "papers",
+];
+
 /// Objects that say nothing.
 const VAGUE: &[&str] = &[
     "",
@@ -92,7 +119,7 @@ const VAGUE: &[&str] = &[
     "something",
 ];
 
-pub(super) fn search(rest: &str, low: &str, find: bool) -> Option<Wish> {
+pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<Wish> {
     let mut at = 0;
     for word in [
         "the web",
@@ -134,6 +161,14 @@ pub(super) fn search(rest: &str, low: &str, find: bool) -> Option<Wish> {
         return None;
     }
     if head.first().is_some_and(|word| ABOUT.contains(word)) {
+        return None;
+    }
+    // "Find x such that 2x = 4" is a task, not a search.
+    if find
+        && order
+        && quoted(rest).is_none()
+        && !ON_THE_WEB.iter().any(|word| has_words(low, word))
+    {
         return None;
     }
     let (query, low) = (&rest[at..], &low[at..]);

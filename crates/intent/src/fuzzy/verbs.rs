@@ -16,8 +16,8 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
         return None;
     }
     match verb {
-        Verb::Search => search(rest, low, false),
-        Verb::Find => search(rest, low, true),
+        Verb::Search => search(rest, low, false, order),
+        Verb::Find => search(rest, low, true, order),
         Verb::Fetch | Verb::Get => fetch(rest, low, verb == Verb::Fetch),
         Verb::Open => open(rest, low),
         Verb::Read => read(rest, low),
