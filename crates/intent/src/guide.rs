@@ -6,7 +6,7 @@ use crate::coerce::{self, Coerced};
 use crate::json::Ending;
 use crate::model::{FinishReason, Intent, Strategy};
 use crate::problem::Problem;
-use crate::raw::RawCall;
+use crate::raw::{Args, Given, RawCall};
 use crate::tools::{NameMatch, ToolSet, ToolSpec, clean_name, fold};
 
 /// What a repair costs in confidence.
@@ -131,7 +131,7 @@ pub(crate) fn intent_of(
 }
 
 fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
-    let mut args = call.args;
+    let mut args = spread(call.args, tool);
     for given in args.positional.drain(..) {
         let free = tool.and_then(|tool| {
             tool.required()
@@ -194,6 +194,22 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
             });
         }
     }
+}
+
+/// `read({"path": "a"})`: one object in the place of the arguments is the arguments.
+fn spread(args: Args, tool: Option<&ToolSpec>) -> Args {
+    let ([Given::Json(Value::Object(map))], true, Some(tool)) =
+        (args.positional.as_slice(), args.named.is_empty(), tool)
+    else {
+        return args;
+    };
+    let own = |key: &String| {
+        tool.property(key).is_some() || tool.properties().any(|(name, _)| same_argument(name, key))
+    };
+    if map.keys().all(own) {
+        return Args::from_map(map.clone());
+    }
+    args
 }
 
 /// The schema's name for an argument: itself, the same in another spelling, or another host's.

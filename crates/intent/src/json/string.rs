@@ -127,7 +127,7 @@ impl Reader<'_> {
             return true;
         };
         match (place, byte) {
-            (Place::Top, _) | (Place::Key, b':' | b',' | b'}' | b'=') => true,
+            (Place::Top, _) | (Place::Key, b':' | b',' | b'}' | b'=' | b'{') => true,
             (Place::Key, _) => false,
             (Place::Member, b',') => self.key_follows(next + 1),
             (Place::Member, b'"' | b'\'') => self.key_follows(next),
@@ -174,7 +174,7 @@ impl Reader<'_> {
                         byte if byte == mark => {
                             return matches!(
                                 self.byte(self.over_blank(key + 1)),
-                                None | Some(b':' | b'=')
+                                None | Some(b':' | b'=' | b'{')
                             );
                         }
                         _ => {}
