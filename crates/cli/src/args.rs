@@ -78,6 +78,8 @@ pub(crate) enum Command {
     /// Show and check the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Say what a model's reply, read from standard input, asks for.
+    Parse(ParseArgs),
     /// Print a JSON Schema.
     Schema(SchemaArgs),
     /// Watch a misbehaving model do its worst, without Holdfast and with it.
@@ -87,6 +89,25 @@ pub(crate) enum Command {
     /// Write the reference pages (for maintainers).
     #[command(hide = true)]
     Docs(DocsArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    echo '[TOOL:read|path=a.txt]' | holdfast parse\n  \
+    holdfast parse --strategy react --tools tools.json --finish-reason length < reply.txt")]
+pub(crate) struct ParseArgs {
+    /// How to read: auto, native, harmony, `guided_json`, react, markers or fuzzy.
+    #[arg(long, default_value = "auto", value_name = "STRATEGY")]
+    pub(crate) strategy: String,
+    /// What to try when that finds nothing.
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) fallback: Option<String>,
+    /// The tools, as a JSON list of names and schemas; without it, the executor's own tools.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: Option<PathBuf>,
+    /// Why the model stopped: `stop`, `length`, `tool_calls` …
+    #[arg(long, value_name = "REASON")]
+    pub(crate) finish_reason: Option<String>,
 }
 
 #[derive(Debug, Args)]

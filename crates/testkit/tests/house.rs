@@ -19,10 +19,12 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "holdfast-toolbox",
         &["holdfast-contract", "holdfast-reliability"],
     ),
+    ("holdfast-intent", &["holdfast-contract"]),
     (
         "holdfast",
         &[
             "holdfast-contract",
+            "holdfast-intent",
             "holdfast-reliability",
             "holdfast-toolbox",
         ],

@@ -7,6 +7,7 @@ mod dedupe;
 mod demo;
 mod docs;
 mod explain;
+mod parse;
 mod schema;
 mod tools;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Breaker(command) => breaker::run(&App::new(&cli.global)?, command, json),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),
+        Command::Parse(args) => parse::run(&args),
         Command::Schema(args) => Ok(schema::run(args.which)),
         Command::Demo(args) => demo::run(&args, json),
         Command::Completions(args) => {

@@ -1,0 +1,309 @@
+//! The text with its regions: what is a code block, inline code, a quotation, private reasoning.
+//! Found once, in one walk over the lines.
+
+use crate::cues;
+use crate::limits::{CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
+use crate::model::FinishReason;
+use crate::tools::ToolSet;
+
+/// A fenced block.
+#[derive(Debug, Clone)]
+pub(crate) struct Fence {
+    pub(crate) start: usize,
+    pub(crate) body: usize,
+    pub(crate) body_end: usize,
+    pub(crate) end: usize,
+    pub(crate) lang: String,
+    pub(crate) closed: bool,
+}
+
+/// The text of one reply and what is known about it.
+pub(crate) struct Doc<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) tools: &'a ToolSet,
+    pub(crate) finish: FinishReason,
+    pub(crate) fences: Vec<Fence>,
+    /// Inline code, quoted lines: sorted, apart.
+    quoted: Vec<[usize; 2]>,
+    /// Private reasoning that something else follows.
+    thought: Vec<[usize; 2]>,
+    /// Bytes that may still be read again.
+    rereads_left: std::cell::Cell<usize>,
+}
+
+/// Languages of a block that can hold a call which is meant.
+const CALL_LANGS: &[&str] = &[
+    "",
+    "json",
+    "json5",
+    "jsonc",
+    "tool_call",
+    "tool_calls",
+    "tool_code",
+    "tool",
+    "tools",
+    "tool_use",
+    "function_call",
+    "function_calls",
+    "xml",
+    "action",
+    "call",
+    "text",
+    "plaintext",
+    "output",
+];
+
+impl<'a> Doc<'a> {
+    pub(crate) fn new(text: &'a str, tools: &'a ToolSet, finish: FinishReason) -> Self {
+        let mut doc = Self {
+            text,
+            tools,
+            finish,
+            fences: Vec::new(),
+            quoted: Vec::new(),
+            thought: thoughts(text),
+            rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
+        };
+        doc.find_regions();
+        doc
+    }
+
+    /// Takes from what may be read again; false when it is used up.
+    pub(crate) fn may_read(&self, bytes: usize) -> bool {
+        let left = self.rereads_left.get();
+        self.rereads_left.set(left.saturating_sub(bytes));
+        left > 0
+    }
+
+    fn find_regions(&mut self) {
+        let text = self.text;
+        let mut at = 0;
+        let mut open: Option<(Fence, &str)> = None;
+        while at < text.len() {
+            let line_end =
+                memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n + 1);
+            let line = &text[at..line_end];
+            let trimmed = line.trim();
+            if let Some((fence, mark)) = &mut open {
+                if trimmed.starts_with(*mark)
+                    && trimmed.bytes().all(|byte| byte == mark.as_bytes()[0])
+                {
+                    fence.body_end = at;
+                    fence.end = line_end;
+                    fence.closed = true;
+                    self.fences.extend(open.take().map(|(fence, _)| fence));
+                }
+            } else if let Some(mark) = ["```", "~~~"]
+                .into_iter()
+                .find(|mark| trimmed.starts_with(mark))
+            {
+                let info = trimmed.trim_start_matches(mark.as_bytes()[0] as char);
+                if !info.contains('`') {
+                    let lang = info
+                        .split_whitespace()
+                        .next()
+                        .unwrap_or("")
+                        .to_ascii_lowercase();
+                    // `` ```json {"name": …} `` on one line: the body starts after the language.
+                    let lead = line.len() - line.trim_start().len() + mark.len();
+                    let inline = info.trim_start()[lang.len().min(info.trim_start().len())..]
+                        .trim_start()
+                        .starts_with(['{', '[', '<']);
+                    let body = if inline || lang.starts_with(['{', '[', '<']) {
+                        at + lead + info.find(['{', '[', '<']).unwrap_or(0)
+                    } else {
+                        line_end
+                    };
+                    let lang = if lang.starts_with(['{', '[', '<']) {
+                        String::new()
+                    } else {
+                        lang
+                    };
+                    let fence = Fence {
+                        start: at,
+                        body,
+                        body_end: text.len(),
+                        end: text.len(),
+                        lang,
+                        closed: false,
+                    };
+                    open = Some((fence, mark));
+                } else if let Some(close) = info.rfind("```") {
+                    // A whole block on one line.
+                    let lead = line.len() - line.trim_start().len() + 3;
+                    let lang: String = info
+                        .chars()
+                        .take_while(char::is_ascii_alphanumeric)
+                        .collect();
+                    self.fences.push(Fence {
+                        start: at,
+                        body: at + lead + lang.len(),
+                        body_end: at + lead + close,
+                        end: line_end,
+                        lang: lang.to_ascii_lowercase(),
+                        closed: true,
+                    });
+                }
+            } else if trimmed.starts_with('>') && !trimmed.starts_with(">>>") {
+                self.quoted.push([at, line_end]);
+            } else {
+                self.find_inline_code(at, line);
+            }
+            at = line_end;
+        }
+        self.fences.extend(open.map(|(fence, _)| fence));
+    }
+
+    fn find_inline_code(&mut self, at: usize, line: &str) {
+        let mut from = 0;
+        while let Some(open) = memchr::memchr(b'`', &line.as_bytes()[from..]) {
+            let open = from + open;
+            let Some(close) = memchr::memchr(b'`', &line.as_bytes()[open + 1..]) else {
+                return;
+            };
+            let close = open + 1 + close + 1;
+            if close - open > 2 {
+                self.quoted.push([at + open, at + close]);
+            }
+            from = close;
+        }
+    }
+
+    pub(crate) fn fence_at(&self, at: usize) -> Option<&Fence> {
+        let next = self.fences.partition_point(|fence| fence.end <= at);
+        self.fences.get(next).filter(|fence| fence.start <= at)
+    }
+
+    /// Whether a structured form at this place is shown, not meant.
+    /// What stands before `since` belongs to an earlier call and says nothing about this one.
+    pub(crate) fn is_inert(&self, at: usize, since: usize) -> bool {
+        if self.in_thought(at) {
+            return true;
+        }
+        if let Some(fence) = self.fence_at(at) {
+            return !CALL_LANGS.contains(&fence.lang.as_str())
+                || !self.text[fence.body.min(at)..at].trim().is_empty()
+                    && !self.calls_before(fence, at)
+                || cues::shows_example(self.before(fence.start, since), self.after(fence.end));
+        }
+        self.in_quoted(at) || cues::shows_example(self.before(at, since), "")
+    }
+
+    /// Whether the block began with a call, so that what follows can be one more.
+    fn calls_before(&self, fence: &Fence, at: usize) -> bool {
+        fence.lang == "tool_code"
+            || self.text[fence.body.min(at)..at]
+                .trim_start()
+                .starts_with(['{', '[', '<'])
+    }
+
+    pub(crate) fn in_thought(&self, at: usize) -> bool {
+        within(&self.thought, at)
+    }
+
+    /// Inline code or a quoted line, unless it is all there is.
+    pub(crate) fn in_quoted(&self, at: usize) -> bool {
+        let next = self.quoted.partition_point(|[_, end]| *end <= at);
+        let Some([start, end]) = self.quoted.get(next).filter(|[start, _]| *start <= at) else {
+            return false;
+        };
+        let alone = self.text[..*start].trim().is_empty()
+            && self.text[*end..].trim().is_empty()
+            && self.text[*start..].starts_with('`');
+        !alone
+    }
+
+    /// The last line with words before this place.
+    pub(crate) fn before(&self, at: usize, since: usize) -> &'a str {
+        let from = floor(
+            self.text,
+            at.saturating_sub(CONTEXT_BYTES_MAX).max(since.min(at)),
+        );
+        let lead = self.text[from..at].trim_end();
+        let line = lead.rfind('\n').map_or(0, |found| found + 1);
+        &lead[line..]
+    }
+
+    /// The first line with words after this place.
+    pub(crate) fn after(&self, at: usize) -> &'a str {
+        let to = floor(self.text, (at + CONTEXT_BYTES_MAX).min(self.text.len()));
+        let tail = self.text[at.min(to)..to].trim_start();
+        tail.lines().next().unwrap_or("")
+    }
+}
+
+fn within(ranges: &[[usize; 2]], at: usize) -> bool {
+    let next = ranges.partition_point(|[_, end]| *end <= at);
+    ranges.get(next).is_some_and(|[start, _]| *start <= at)
+}
+
+/// The nearest character boundary at or before `at`.
+pub(crate) fn floor(text: &str, mut at: usize) -> usize {
+    at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and
+/// is read like any other text.
+fn thoughts(text: &str) -> Vec<[usize; 2]> {
+    let mut found = Vec::new();
+    for (open, close) in [
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<reasoning>", "</reasoning>"),
+    ] {
+        let mut from = 0;
+        while let Some(at) = text[from..].find(close) {
+            let end = from + at + close.len();
+            // Some chat templates swallow the opener.
+            let start = text[from..from + at]
+                .find(open)
+                .map_or(if from == 0 { 0 } else { from }, |n| from + n);
+            if !text[end..].trim().is_empty() {
+                found.push([start, end]);
+            }
+            from = end;
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Where the line of `at` starts; a line is looked back only so far, so that one long line does
+/// not make the walk quadratic.
+pub(crate) fn line_start(text: &str, at: usize) -> usize {
+    let from = floor(text, at.saturating_sub(CONTEXT_BYTES_MAX));
+    memchr::memrchr(b'\n', &text.as_bytes()[from..at]).map_or(from, |found| from + found + 1)
+}
+
+/// The rest of the line behind `at`, looked at only so far.
+pub(crate) fn line_rest(text: &str, at: usize) -> &str {
+    let to = floor(text, (at + CONTEXT_BYTES_MAX).min(text.len())).max(at);
+    let rest = &text[at..to];
+    rest.find('\n').map_or(rest, |found| &rest[..found])
+}
+
+/// The first of these words in `bytes`: where, and which. Looks in growing windows, so that the
+/// cost follows the distance of the first one and not of those that are not there.
+pub(crate) fn first_of(bytes: &[u8], words: &[&str]) -> Option<(usize, usize)> {
+    let longest = words.iter().map(|word| word.len()).max().unwrap_or(0);
+    let mut window = 256;
+    loop {
+        let size = window.min(bytes.len());
+        let found = words
+            .iter()
+            .enumerate()
+            .filter_map(|(which, word)| {
+                memchr::memmem::find(&bytes[..size], word.as_bytes()).map(|at| (at, which))
+            })
+            .min();
+        match found {
+            Some((at, _)) if at + longest <= size || size == bytes.len() => return found,
+            None if size == bytes.len() => return None,
+            _ => window = window.saturating_mul(4),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A call written as a JSON object, in all the ways that hosts name its parts.
+
+use serde_json::{Map, Value};
+
+use super::sure;
+use crate::json::{Ending, Repaired};
+use crate::model::Strategy;
+use crate::raw::{Args, RawCall, args_of_value};
+use crate::tools::ToolSet;
+
+const NAME_KEYS: &[&str] = &[
+    "name",
+    "tool_name",
+    "function_name",
+    "tool",
+    "function",
+    "action",
+    "recipient_name",
+    "toolName",
+    "functionName",
+    "api_name",
+    "func",
+];
+const ARGUMENT_KEYS: &[&str] = &[
+    "arguments",
+    "parameters",
+    "args",
+    "params",
+    "action_input",
+    "input",
+    "tool_input",
+    "kwargs",
+    "tool_args",
+    "actionInput",
+    "function_arguments",
+    "toolInput",
+    "tool_parameters",
+];
+/// Keys that lie beside a call without being arguments.
+const SIDE_KEYS: &[&str] = &[
+    "id",
+    "type",
+    "index",
+    "call_id",
+    "tool_call_id",
+    "thought",
+    "reasoning",
+    "sessionKey",
+];
+/// Keys of records about calls: what happened, not what is wanted. And of tools' descriptions.
+const RECORD_KEYS: &[&str] = &[
+    "result",
+    "output",
+    "response",
+    "observation",
+    "description",
+    "returns",
+    "error",
+];
+const LIST_KEYS: &[&str] = &[
+    "tool_calls",
+    "toolCalls",
+    "function_calls",
+    "calls",
+    "actions",
+    "tool_uses",
+];
+
+/// Calls of one JSON value.
+#[derive(Debug, Default)]
+pub(crate) struct CallsRead {
+    pub(crate) calls: Vec<RawCall>,
+    /// `done: true` was there.
+    pub(crate) done: bool,
+    /// The text that guided decoding puts beside the calls.
+    pub(crate) reasoning: Option<String>,
+    /// Whether the value has the shape of guided decoding's reply, calls or not.
+    pub(crate) guided: bool,
+}
+
+/// How an object is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) tools: &'a ToolSet,
+    pub(crate) span: [usize; 2],
+    /// Whether the format's own tags stand around, so that an unknown name is a call too.
+    pub(crate) tagged: bool,
+    pub(crate) strategy: Strategy,
+}
+
+/// Reads the calls of a value. Empty when it is data, not a call.
+pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
+    let mut found = CallsRead::default();
+    collect(read.value, reading, &mut found, 0);
+    let many = found.calls.len();
+    for (place, call) in found.calls.iter_mut().enumerate() {
+        call.repaired |= read.repaired;
+        // Only the last call can have been cut off.
+        if place + 1 == many {
+            call.ending = call.ending.max(read.ending);
+        } else if read.ending >= Ending::OpenValue {
+            call.repaired = false;
+        }
+    }
+    found
+}
+
+fn collect(value: Value, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
+    match value {
+        Value::Array(items) if depth < 3 => {
+            // A list is a list of calls only if everything in it is one.
+            let before = found.calls.len();
+            let many = items.len();
+            for item in items {
+                if item.is_object() {
+                    collect(item, reading, found, depth + 1);
+                }
+            }
+            if found.calls.len() - before < many && !reading.tagged {
+                found.calls.truncate(before);
+            }
+        }
+        Value::Object(map) => object(map, reading, found, depth),
+        _ => {}
+    }
+}
+
+fn object(mut map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
+    if let Some(key) = LIST_KEYS
+        .iter()
+        .find(|key| map.get(**key).is_some_and(Value::is_array))
+    {
+        found.guided = *key == "tool_calls";
+        found.done |= map.get("done").and_then(Value::as_bool).unwrap_or(false);
+        for key in [
+            "final_answer",
+            "answer",
+            "final",
+            "response",
+            "content",
+            "reasoning",
+        ] {
+            if let Some(text) = map.get(key).and_then(Value::as_str) {
+                found.reasoning = Some(text.to_owned());
+                break;
+            }
+        }
+        let list = map.remove(*key).unwrap_or_default();
+        let inner = Reading {
+            tagged: true,
+            ..reading
+        };
+        if depth < 3 {
+            collect(list, inner, found, depth + 1);
+        }
+        return;
+    }
+    if map.get("done").is_some_and(Value::is_boolean) && map.contains_key("reasoning") {
+        found.guided = true;
+        found.done |= map["done"] == Value::Bool(true);
+        found.reasoning = map["reasoning"].as_str().map(str::to_owned);
+        return;
+    }
+    for key in [
+        "function",
+        "function_call",
+        "tool_call",
+        "functionCall",
+        "toolUse",
+    ] {
+        if map
+            .get(key)
+            .is_some_and(|inner| inner.get("name").is_some())
+        {
+            let inner = map.remove(key).unwrap_or_default();
+            if let (Value::Object(inner), true) = (inner, depth < 4) {
+                object(inner, reading, found, depth + 1);
+            }
+            return;
+        }
+    }
+    found.calls.extend(single(map, reading));
+}
+
+fn single(mut map: Map<String, Value>, reading: Reading<'_>) -> Option<RawCall> {
+    let make = |name: &str, args, sure| {
+        let mut call = RawCall::new(name, args, reading.span, reading.strategy).confidence(sure);
+        call.unknown_ok = reading.tagged;
+        call
+    };
+    let name_key = NAME_KEYS
+        .iter()
+        .find(|key| map.get(**key).is_some_and(Value::is_string));
+    let Some(name_key) = name_key else {
+        return keyed_by_tool(map, reading).map(|(name, args)| make(&name, args, sure::FLAT_JSON));
+    };
+    let name = map.remove(*name_key)?.as_str()?.to_owned();
+    let known = reading.tools.find_close(&name).map(|(tool, _)| tool);
+    let argument_key = ARGUMENT_KEYS
+        .iter()
+        .find(|key| map.contains_key(**key) && !is_own(known, key, &map));
+    if map.contains_key("role")
+        || RECORD_KEYS
+            .iter()
+            .any(|key| map.contains_key(*key) && argument_key != Some(key))
+            && !reading.tagged
+    {
+        return None;
+    }
+    if let Some(argument_key) = argument_key {
+        let value = map.remove(*argument_key)?;
+        if is_schema(&value) {
+            return None;
+        }
+        let mut read = args_of_value(value);
+        // The gateway's own form has an action beside the arguments.
+        if let (Some(Value::String(action)), Some(tool)) = (map.remove("action"), known)
+            && tool.property("action").is_some()
+            && !read.args.named.iter().any(|(key, _)| key == "action")
+        {
+            read.args.named.push((
+                "action".to_owned(),
+                crate::raw::Given::Json(Value::String(action)),
+            ));
+        }
+        let sure = if reading.tagged {
+            sure::TOKENS
+        } else {
+            sure::JSON
+        };
+        return Some(
+            make(&name, read.args, sure)
+                .repaired(read.repaired)
+                .ending(read.ending),
+        );
+    }
+    map.retain(|key, _| !SIDE_KEYS.contains(&key.as_str()));
+    let tool = known?;
+    let fits = map
+        .keys()
+        .any(|key| tool.property(key).is_some() || has_alias(tool, key));
+    let nothing_needed = map.is_empty() && tool.required().next().is_none();
+    (fits || nothing_needed || reading.tagged).then(|| {
+        make(
+            &name,
+            Args::from_map(map),
+            if reading.tagged {
+                sure::TOKENS
+            } else {
+                sure::FLAT_JSON
+            },
+        )
+    })
+}
+
+/// Whether this key is an argument of the tool itself (`input` of a search), lying flat.
+fn is_own(tool: Option<&crate::ToolSpec>, key: &str, map: &Map<String, Value>) -> bool {
+    tool.is_some_and(|tool| tool.property(key).is_some()) && !map[key].is_object()
+}
+
+fn has_alias(tool: &crate::ToolSpec, key: &str) -> bool {
+    ["path", "content", "command", "query", "url"]
+        .iter()
+        .any(|own| tool.property(own).is_some() && crate::guide::same_argument(own, key))
+}
+
+/// `{"web_search": {"query": "x"}}`.
+fn keyed_by_tool(map: Map<String, Value>, reading: Reading<'_>) -> Option<(String, Args)> {
+    if map.len() != 1 {
+        return None;
+    }
+    let (name, value) = map.into_iter().next()?;
+    let tool = reading.tools.find(&name)?;
+    let Value::Object(args) = value else {
+        return None;
+    };
+    let all_known = !args.is_empty()
+        && args
+            .keys()
+            .all(|key| tool.property(key).is_some() || has_alias(tool, key));
+    (all_known || reading.tagged).then(|| (name, Args::from_map(args)))
+}
+
+/// A JSON Schema, as in a tool's definition.
+fn is_schema(value: &Value) -> bool {
+    value.get("properties").is_some_and(Value::is_object)
+        && value.get("type").is_some_and(Value::is_string)
+}

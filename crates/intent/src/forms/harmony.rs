@@ -1,0 +1,134 @@
+//! gpt-oss channels in raw text, with the recipient in the channel or in the role, end tokens
+//! missing, and JSON that is not quite.
+
+use super::{Found, sure};
+use crate::doc::{Doc, first_of};
+use crate::json::Ending;
+use crate::model::Strategy;
+use crate::raw::{RawCall, read_args};
+
+const ENDS: &[&str] = &[
+    "<|end|>",
+    "<|call|>",
+    "<|return|>",
+    "<|start|>",
+    "<|channel|>",
+];
+/// A header is short; a longer one is text that happens to hold a token.
+const HEADER_BYTES_MAX: usize = 400;
+
+/// One message: header, body, end.
+pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
+    let text = doc.text;
+    let limit = crate::doc::floor(text, (at + HEADER_BYTES_MAX).min(text.len()));
+    let head = &text[at..limit];
+    let message = head.find("<|message|>");
+    // A header without its end: the arguments follow at once.
+    let header_end = match (message, head.find('{')) {
+        (Some(message), Some(brace)) if brace < message => brace,
+        (Some(message), _) => message,
+        (None, Some(brace)) if head[..brace].contains("to=") => brace,
+        _ => return None,
+    };
+    let header = &head[..header_end];
+    let body = at
+        + header_end
+        + if head[header_end..].starts_with("<|message|>") {
+            "<|message|>".len()
+        } else {
+            0
+        };
+    let (stop, end, closed) = body_end(doc, body);
+    let mut found = Found {
+        end,
+        ..Found::default()
+    };
+    if let Some(name) = recipient_of(header) {
+        if !header.contains("<|start|>user") {
+            found
+                .calls
+                .push(call(doc, name, [at, end], body, stop, closed));
+        }
+    } else if header.contains("final") {
+        found.done = true;
+        found.answer = Some(text[body..stop].trim().to_owned());
+    }
+    Some(found)
+}
+
+/// `to=functions.NAME` where the tokens around it were lost.
+pub(crate) fn recipient(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
+    let rest = &doc.text[after..];
+    let brace = rest
+        .bytes()
+        .take(HEADER_BYTES_MAX)
+        .position(|byte| byte == b'{')?;
+    let name = recipient_of(&doc.text[at..after + brace])?;
+    if brace > name.len() + 60
+        || doc.text[after..after + brace].contains('\n') && brace > name.len() + 12
+    {
+        return None;
+    }
+    let (stop, end, closed) = body_end(doc, after + brace);
+    Some(Found::calls(
+        vec![call(doc, name, [at, end], after + brace, stop, closed)],
+        end,
+    ))
+}
+
+fn recipient_of(header: &str) -> Option<&str> {
+    let at = header.find("to=")?;
+    let rest = &header[at + 3..];
+    let end = rest
+        .find(|letter: char| letter.is_whitespace() || matches!(letter, '<' | '{'))
+        .unwrap_or(rest.len());
+    let name = rest[..end].trim();
+    // `to=functions.readjson{`: the constraint ran into the name.
+    (!name.is_empty()
+        && name.len() <= crate::limits::NAME_BYTES_MAX
+        && name != "user"
+        && name != "assistant")
+        .then_some(name)
+}
+
+fn body_end(doc: &Doc<'_>, body: usize) -> (usize, usize, bool) {
+    let rest = &doc.text[body..];
+    let Some((at, which)) = first_of(rest.as_bytes(), ENDS) else {
+        doc.may_read(rest.len());
+        return (doc.text.len(), doc.text.len(), false);
+    };
+    doc.may_read(at);
+    // The next message's opener is read again as such.
+    let len = if matches!(ENDS[which], "<|start|>" | "<|channel|>") {
+        0
+    } else {
+        ENDS[which].len()
+    };
+    (body + at, body + at + len, true)
+}
+
+fn call(
+    doc: &Doc<'_>,
+    name: &str,
+    span: [usize; 2],
+    body: usize,
+    stop: usize,
+    closed: bool,
+) -> RawCall {
+    let read = read_args(doc.text, body, stop);
+    let empty = doc.text[body..stop].trim().is_empty();
+    let mut call = RawCall::new(name, read.args, span, Strategy::Harmony)
+        .confidence(sure::TOKENS)
+        .repaired(read.repaired)
+        .ending(read.ending);
+    if empty && !closed {
+        call.ending = Ending::OpenValue;
+    }
+    if !closed && call.ending == Ending::Whole && !call.args.positional.is_empty() {
+        call.ending = Ending::MissingClosers;
+    }
+    if closed {
+        super::tagged::finish_closed(std::slice::from_mut(&mut call));
+    }
+    call
+}

@@ -1,0 +1,156 @@
+//! `[TOOL:name|key=value|…]` and `[DONE]`.
+
+#![expect(
+    clippy::match_same_arms,
+    reason = "one arm per case of the grammar reads as the grammar"
+)]
+
+use super::{Found, sure};
+use crate::doc::Doc;
+use crate::json::Ending;
+use crate::model::Strategy;
+use crate::raw::{Args, Given, RawCall, read_args};
+
+pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
+    let text = doc.text;
+    let inner = text[at + 1..].trim_start();
+    let inner = inner.get(4..)?.trim_start();
+    let inner = inner.strip_prefix(':')?;
+    let start = text.len() - inner.len();
+    let (stop, closed) = close_of(text, start);
+    doc.may_read(stop - start);
+    let mut end = if closed { stop + 1 } else { stop };
+    let body = &text[start..stop];
+    let name_end = body.find(['|', '{', ' ', '\n']).unwrap_or(body.len());
+    // ` name |` has blanks around the name.
+    let lead = body.len() - body.trim_start().len();
+    let name_end = body[lead..]
+        .find(['|', '{', ' ', '\n'])
+        .map_or(name_end.max(body.len()), |found| lead + found);
+    let name = body[..name_end].trim();
+    if name.is_empty()
+        || !name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+    {
+        return None;
+    }
+    let rest = body[name_end..]
+        .trim_start()
+        .trim_start_matches('|')
+        .trim_start();
+    let mut call =
+        RawCall::new(name, Args::default(), [at, end], Strategy::Markers).confidence(sure::MARKERS);
+    call.unknown_ok = !rest.is_empty() && super::react::at_line_start(text, at);
+    if rest.starts_with('{') {
+        let from = stop - rest.len();
+        let read = read_args(text, from, stop);
+        call.args = read.args;
+        call.repaired = read.repaired;
+        call.ending = read.ending;
+    } else if rest.is_empty() && closed {
+        // `[TOOL:name]{…}[/TOOL]`: the arguments stand behind.
+        let behind = text[end..].trim_start();
+        if behind.starts_with('{') {
+            let from = text.len() - behind.len();
+            let read = read_args(text, from, text.len());
+            (call.args, call.repaired, call.ending) = (read.args, read.repaired, read.ending);
+            end = read.end;
+        }
+        let behind = text[end..].trim_start();
+        if behind
+            .get(..7)
+            .is_some_and(|tag| tag.eq_ignore_ascii_case("[/TOOL]"))
+        {
+            end = text.len() - behind.len() + 7;
+        }
+    } else {
+        call.args = pairs(rest);
+    }
+    if !closed {
+        call.ending = Ending::OpenString;
+    }
+    call.span[1] = end;
+    Some(Found::calls(vec![call], end))
+}
+
+/// The bracket that closes the marker: brackets inside values pair up, marks hide them.
+fn close_of(text: &str, from: usize) -> (usize, bool) {
+    let bytes = text.as_bytes();
+    let mut depth = 0_usize;
+    let mut first = None;
+    let mut mark: Option<u8> = None;
+    for (at, byte) in bytes.iter().enumerate().skip(from) {
+        match (mark, byte) {
+            (Some(open), byte) if *byte == open && bytes[at - 1] != b'\\' => mark = None,
+            (Some(_), b']') => first = first.or(Some(at)),
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b' ' | b'{' | b',') => {
+                mark = Some(*byte);
+            }
+            (None, b'[') => depth += 1,
+            (None, b']') if depth == 0 => return (at, true),
+            (None, b']') => {
+                first = first.or(Some(at));
+                depth -= 1;
+            }
+            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => break,
+            _ => {}
+        }
+    }
+    // Unbalanced: the seed's own rule, the first bracket.
+    first.map_or((text.len(), false), |at| (at, true))
+}
+
+/// `key=value` parts. A bar that no key follows belongs to the value: `command=cat a | grep b`.
+fn pairs(text: &str) -> Args {
+    let mut args = Args::default();
+    for part in text.split('|') {
+        let key = part
+            .split_once('=')
+            .map(|(key, _)| key.trim())
+            .filter(|key| {
+                !key.is_empty()
+                    && key
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            });
+        match (key, args.named.last_mut()) {
+            (Some(key), _) => {
+                let value = part.split_once('=').map_or("", |(_, value)| value);
+                args.named
+                    .push((key.to_owned(), Given::Text(value.to_owned())));
+            }
+            (None, Some((_, Given::Text(value)))) => {
+                value.push('|');
+                value.push_str(part);
+            }
+            _ if part.trim().is_empty() => {}
+            _ => args.positional.push(Given::Text(part.trim().to_owned())),
+        }
+    }
+    for (_, given) in &mut args.named {
+        if let Given::Text(value) = given {
+            let trimmed = value.trim();
+            let bare = ['"', '\'']
+                .iter()
+                .find_map(|mark| trimmed.strip_prefix(*mark)?.strip_suffix(*mark))
+                .unwrap_or(trimmed);
+            *value = bare.to_owned();
+        }
+    }
+    args
+}
+
+/// `[DONE]` on a line of its own.
+pub(crate) fn done(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
+    let line = crate::doc::line_start(doc.text, at);
+    let tail = crate::doc::line_rest(doc.text, after).trim();
+    let lead = doc.text[line..at].trim();
+    let alone = tail.is_empty() && (lead.is_empty() || lead.ends_with([']', '.', '!', '?']));
+    alone.then(|| Found {
+        end: after,
+        done: true,
+        ..Found::default()
+    })
+}

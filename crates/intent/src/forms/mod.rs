@@ -1,0 +1,58 @@
+//! The structured forms that models really write, one small module each. They are found by their
+//! openers in one walk over the text and read at that place.
+
+pub(crate) mod call_object;
+mod harmony;
+mod json_text;
+mod markers;
+mod pythonic;
+mod react;
+mod scan;
+mod tagged;
+mod tokens;
+mod xml;
+
+pub(crate) use scan::scan;
+
+use crate::raw::RawCall;
+
+/// What stands at one place.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) calls: Vec<RawCall>,
+    /// The byte after it.
+    pub(crate) end: usize,
+    /// The model says it is done.
+    pub(crate) done: bool,
+    /// The answer for the user.
+    pub(crate) answer: Option<String>,
+    /// Something that wanted to be a call but can not be read.
+    pub(crate) failed: bool,
+}
+
+impl Found {
+    pub(crate) fn calls(calls: Vec<RawCall>, end: usize) -> Self {
+        Self {
+            failed: calls.is_empty(),
+            calls,
+            end,
+            ..Self::default()
+        }
+    }
+}
+
+/// How sure each form is.
+pub(crate) mod sure {
+    /// The format's own tokens stand around it.
+    pub(crate) const TOKENS: f64 = 0.98;
+    /// A call in JSON, fenced or bare.
+    pub(crate) const JSON: f64 = 0.95;
+    /// A call whose arguments lie beside its name.
+    pub(crate) const FLAT_JSON: f64 = 0.88;
+    /// Python syntax.
+    pub(crate) const PYTHON: f64 = 0.92;
+    /// `Action:` and `Action Input:`.
+    pub(crate) const REACT: f64 = 0.9;
+    /// `[TOOL:…]`.
+    pub(crate) const MARKERS: f64 = 0.88;
+}

@@ -1,0 +1,220 @@
+//! Calls in Python syntax: `[f(a=1), g(b="x")]`, one call a line, `print(f(…))` in `tool_code`.
+
+use super::{Found, sure};
+use crate::doc::Doc;
+use crate::json::{self, Ending};
+use crate::model::Strategy;
+use crate::raw::{Args, Given, RawCall};
+use crate::tools::clean_name;
+
+/// `[f(a=1), …]` at the start of a line.
+pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
+    let line = crate::doc::line_start(doc.text, at);
+    let lead = doc.text[line..at].trim();
+    if !lead.is_empty() && !lead.ends_with([':', '>']) {
+        return None;
+    }
+    let inner = doc.text[at + 1..].trim_start();
+    if !inner.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
+        return None;
+    }
+    let mut from = doc.text.len() - inner.len();
+    let mut calls = Vec::new();
+    let closed;
+    loop {
+        let (call, end) = one(doc, from, doc.text.len())?;
+        // In a list of calls an unknown name may stand beside known ones, not alone.
+        calls.push(call);
+        let rest = doc.text[end..].trim_start();
+        from = doc.text.len() - rest.len();
+        if let Some(more) = rest.strip_prefix(',') {
+            from = doc.text.len() - more.trim_start().len();
+        } else {
+            closed = rest.starts_with(']');
+            from = if closed { from + 1 } else { end };
+            break;
+        }
+        if from >= doc.text.len() || doc.text[from..].starts_with(']') {
+            closed = from < doc.text.len();
+            from = (from + 1).min(doc.text.len());
+            break;
+        }
+    }
+    let known = calls
+        .iter()
+        .any(|call| doc.tools.find_close(&call.name).is_some());
+    if !known {
+        return None;
+    }
+    if !closed && let Some(last) = calls.last_mut() {
+        last.ending = last.ending.max(Ending::MissingClosers);
+    }
+    Some(Found::calls(super::tagged::spanned(calls, at, from), from))
+}
+
+/// `f(a=1)` alone on its line, `at` being the parenthesis.
+pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
+    let name_from = name_start(doc.text, at);
+    if name_from == at {
+        return None;
+    }
+    let line = crate::doc::line_start(doc.text, name_from);
+    let mut lead = doc.text[line..name_from].trim();
+    let in_code = doc.fence_at(at).is_some_and(|fence| {
+        matches!(
+            fence.lang.as_str(),
+            "tool_code" | "tool_call" | "tool_calls"
+        )
+    });
+    if in_code {
+        lead = lead.strip_prefix("print(").unwrap_or(lead);
+    }
+    let assigned = in_code && lead.ends_with('=');
+    if !lead.is_empty() && !assigned {
+        return None;
+    }
+    let name = clean_name(&doc.text[name_from..at]);
+    doc.tools.find(name)?;
+    let (call, end) = one(doc, name_from, doc.text.len())?;
+    let tail = crate::doc::line_rest(doc.text, end).trim();
+    if !matches!(tail, "" | ")" | ";" | "." | "`" | "```") {
+        return None;
+    }
+    // `read(path)` in prose and signatures names its parameters, it does not give them.
+    let gives = call.args.named.iter().any(|(_, given)| !is_bare(given))
+        || call.args.named.is_empty() && call.args.positional.iter().all(|given| !is_bare(given));
+    gives.then(|| Found::calls(vec![call.confidence(sure::PYTHON - 0.02)], end))
+}
+
+fn is_bare(given: &Given) -> bool {
+    matches!(given, Given::Text(_))
+}
+
+/// One call a line, or in a list, in a format's own tags.
+pub(crate) fn many(doc: &Doc<'_>, start: usize, stop: usize) -> Option<Vec<RawCall>> {
+    let mut from = start;
+    let mut calls = Vec::new();
+    while from < stop {
+        let rest = doc.text[from..stop].trim_start_matches(|letter: char| {
+            letter.is_whitespace() || matches!(letter, '[' | ']' | ',' | ';')
+        });
+        if rest.is_empty() {
+            break;
+        }
+        from = stop - rest.len();
+        let (call, end) = one(doc, from, stop)?;
+        calls.push(call);
+        from = end;
+    }
+    (!calls.is_empty()).then_some(calls)
+}
+
+fn name_start(text: &str, paren: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = paren;
+    while at > 0 && paren - at < crate::limits::NAME_BYTES_MAX && is_name(bytes[at - 1]) {
+        at -= 1;
+    }
+    at
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
+}
+
+/// The call that starts at `from`.
+pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, usize)> {
+    let text = doc.text;
+    let bytes = text.as_bytes();
+    let mut at = from;
+    while at < stop && at - from < crate::limits::NAME_BYTES_MAX && is_name(bytes[at]) {
+        at += 1;
+    }
+    let name = &text[from..at];
+    if name.is_empty()
+        || !name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+        || at >= stop
+        || bytes[at] != b'('
+    {
+        return None;
+    }
+    let name = name.strip_suffix(".call").unwrap_or(name);
+    at += 1;
+    let mut args = Args::default();
+    let mut ending = Ending::Whole;
+    let mut repaired = false;
+    loop {
+        while at < stop && (bytes[at].is_ascii_whitespace() || bytes[at] == b',') {
+            at += 1;
+        }
+        if at >= stop {
+            ending = ending.max(if args.named.is_empty() && args.positional.is_empty() {
+                Ending::OpenValue
+            } else {
+                Ending::MissingClosers
+            });
+            break;
+        }
+        if bytes[at] == b')' {
+            at += 1;
+            break;
+        }
+        let (key, value_at) = keyword(text, at, stop);
+        let read = json::read_argument(text, value_at, stop)?;
+        doc.may_read(read.end - at);
+        ending = ending.max(read.ending);
+        // Python's own literals are no damage here.
+        repaired |= read.ending != Ending::Whole;
+        let bare = !matches!(
+            bytes.get(value_at + blank(text, value_at)),
+            Some(b'"' | b'\'' | b'{' | b'[' | b'(' | b'-' | b'0'..=b'9')
+        );
+        let given = match read.value {
+            serde_json::Value::String(word) if bare => Given::Text(word),
+            value => Given::Json(value),
+        };
+        match key {
+            Some(key) => args.named.push((key.to_owned(), given)),
+            None => args.positional.push(given),
+        }
+        if read.end <= at {
+            return None;
+        }
+        at = read.end;
+        // Anything but a comma or the closer is not a call.
+        let next = at + blank(text, at);
+        if next < stop && !matches!(bytes[next], b',' | b')') {
+            return None;
+        }
+    }
+    let mut call = RawCall::new(name, args, [from, at], Strategy::Native)
+        .confidence(sure::PYTHON)
+        .repaired(repaired);
+    call.ending = ending;
+    Some((call, at))
+}
+
+fn blank(text: &str, at: usize) -> usize {
+    text[at..]
+        .bytes()
+        .take_while(u8::is_ascii_whitespace)
+        .count()
+}
+
+fn keyword(text: &str, at: usize, stop: usize) -> (Option<&str>, usize) {
+    let bytes = text.as_bytes();
+    let mut end = at;
+    while end < stop && end - at < crate::limits::NAME_BYTES_MAX && is_name(bytes[end]) {
+        end += 1;
+    }
+    let eq = end + blank(text, end).min(stop - end);
+    let is_key = end > at
+        && eq < stop
+        && matches!(bytes[eq], b'=' | b':')
+        && bytes.get(eq + 1) != Some(&b'=');
+    if is_key {
+        (Some(&text[at..end]), eq + 1)
+    } else {
+        (None, at)
+    }
+}

@@ -1,0 +1,207 @@
+//! The walk: next opener, read there, go on behind it.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use super::{Found, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
+use crate::doc::Doc;
+use crate::limits::INTENTS_MAX;
+use crate::model::Strategy;
+use crate::raw::RawCall;
+
+/// Which form starts with an opener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Tagged,
+    Xml,
+    DeepSeek,
+    Kimi,
+    Mistral,
+    Python,
+    PythonTag,
+    Gemma,
+    Harmony,
+    Recipient,
+    React,
+    Observation,
+    FinalAnswer,
+    Marker,
+    Done,
+    Json,
+    Call,
+}
+
+const OPENERS: &[(&str, Form)] = &[
+    ("<tool_call>", Form::Tagged),
+    ("<tool_calls>", Form::Tagged),
+    ("<toolcall>", Form::Tagged),
+    ("<function_call>", Form::Tagged),
+    ("<functioncall>", Form::Tagged),
+    ("<tool_use>", Form::Tagged),
+    ("<|tool_call|>", Form::Tagged),
+    ("<|tool_call_start|>", Form::Tagged),
+    ("<|action_start|>", Form::Tagged),
+    ("<|START_ACTION|>", Form::Tagged),
+    ("functools[", Form::Tagged),
+    ("<function_calls>", Form::Tagged),
+    ("<function=", Form::Xml),
+    ("<invoke ", Form::Xml),
+    ("<｜DSML｜invoke", Form::Xml),
+    ("<|DSML|invoke", Form::Xml),
+    ("<｜tool▁call▁begin｜>", Form::DeepSeek),
+    ("<|tool▁call▁begin|>", Form::DeepSeek),
+    ("<|tool_call_begin|>", Form::Kimi),
+    ("[TOOL_CALLS]", Form::Mistral),
+    ("<|python_tag|>", Form::PythonTag),
+    ("<|python_start|>", Form::PythonTag),
+    ("<|tool_call>", Form::Gemma),
+    ("<|channel|>", Form::Harmony),
+    ("<|start|>", Form::Harmony),
+    ("to=functions.", Form::Recipient),
+    ("Action:", Form::React),
+    ("Action**:", Form::React),
+    ("Observation:", Form::Observation),
+    ("Final Answer:", Form::FinalAnswer),
+    ("Final Answer**:", Form::FinalAnswer),
+    ("[TOOL", Form::Marker),
+    ("[ TOOL", Form::Marker),
+    ("[DONE]", Form::Done),
+    ("{", Form::Json),
+    ("[", Form::Python),
+    ("(", Form::Call),
+];
+
+static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(OPENERS.iter().map(|(opener, _)| opener))
+        .ok()
+});
+
+impl Form {
+    fn strategy(self) -> Strategy {
+        match self {
+            Self::Harmony | Self::Recipient => Strategy::Harmony,
+            Self::React | Self::Observation | Self::FinalAnswer => Strategy::React,
+            Self::Marker | Self::Done => Strategy::Markers,
+            Self::Json => Strategy::GuidedJson,
+            _ => Strategy::Native,
+        }
+    }
+
+    fn read(self, doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
+        match self {
+            Self::Tagged => tagged::read(doc, at, after),
+            Self::Xml => xml::read(doc, at),
+            Self::DeepSeek => Some(tokens::deepseek(doc, at, after)),
+            Self::Kimi => tokens::kimi(doc, at, after),
+            Self::Mistral => tokens::mistral(doc, at, after),
+            Self::PythonTag => tokens::python_tag(doc, at, after),
+            Self::Gemma => tokens::gemma(doc, at, after),
+            Self::Harmony => harmony::read(doc, at),
+            Self::Recipient => harmony::recipient(doc, at, after),
+            Self::React => react::action(doc, at, after),
+            Self::FinalAnswer => react::final_answer(doc, at, after),
+            Self::Marker => markers::read(doc, at),
+            Self::Done => markers::done(doc, at, after),
+            Self::Json => json_text::read(doc, at),
+            Self::Python => json_text::read(doc, at).or_else(|| pythonic::list(doc, at)),
+            Self::Call => pythonic::line(doc, at),
+            Self::Observation => None,
+        }
+    }
+}
+
+/// All that the text holds, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) calls: Vec<RawCall>,
+    pub(crate) done: bool,
+    pub(crate) answer: Option<String>,
+    /// Something wanted to be a call but could not be read.
+    pub(crate) failed: bool,
+    pub(crate) too_many: bool,
+}
+
+/// Reads every structured form, or only those of one strategy.
+pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
+    let mut scan = Scan::default();
+    let Some(finder) = FINDER.as_ref() else {
+        return scan;
+    };
+    let mut at = 0;
+    // Where the form before this one ended, and whether it was only shown.
+    let mut before: Option<(usize, bool)> = None;
+    while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
+        let form = OPENERS[hit.pattern().as_usize()].1;
+        at = hit.end();
+        if form == Form::Observation {
+            let acted = scan
+                .calls
+                .last()
+                .is_some_and(|call| call.strategy == Strategy::React);
+            if acted && react::at_line_start(doc.text, hit.start()) {
+                // What follows is what the model imagines the tool to answer.
+                break;
+            }
+            continue;
+        }
+        let foreign = only.is_some_and(|only| !serves(only, form));
+        if foreign {
+            continue;
+        }
+        if !doc.may_read(1) {
+            scan.failed |= scan.calls.is_empty();
+            break;
+        }
+        let Some(found) = form.read(doc, hit.start(), hit.end()) else {
+            continue;
+        };
+        at = found.end.max(hit.end()).min(doc.text.len());
+        while !doc.text.is_char_boundary(at) {
+            at += 1;
+        }
+        if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
+            continue;
+        }
+        let inert = is_inert(doc, hit.start(), at, before);
+        before = Some((at, inert));
+        if inert {
+            continue;
+        }
+        scan.failed |= found.failed;
+        scan.done |= found.done;
+        if found.answer.is_some() {
+            scan.answer = found.answer;
+        }
+        if scan.calls.len() + found.calls.len() > INTENTS_MAX {
+            scan.too_many = true;
+            break;
+        }
+        scan.calls.extend(found.calls);
+    }
+    scan
+}
+
+fn serves(only: Strategy, form: Form) -> bool {
+    let own = form.strategy();
+    only == own || only == Strategy::GuidedJson && form == Form::Python
+}
+
+/// Whether a form is only shown. One that follows another at once shares its fate.
+fn is_inert(doc: &Doc<'_>, start: usize, end: usize, before: Option<(usize, bool)>) -> bool {
+    let since = before.map_or(0, |(end, _)| end);
+    if let Some((_, inert)) = before
+        && start >= since
+        && doc.text[since..start]
+            .bytes()
+            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
+    {
+        return inert;
+    }
+    // Words right behind a call can make it an example; behind a block the block's check looks.
+    doc.is_inert(start, since)
+        || doc.fence_at(start).is_none() && crate::cues::shows_example("", doc.after(end))
+}

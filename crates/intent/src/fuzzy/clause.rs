@@ -1,0 +1,82 @@
+//! Several wishes in one sentence: "search for X, fetch the first result and save it to a.md".
+
+use super::lead::strip_word;
+use super::table::starts_with_verb;
+
+/// Links between wishes, longest first.
+const LINKS: &[&str] = &[
+    ", and then ",
+    " and then ",
+    ", then ",
+    ", and finally ",
+    " and finally ",
+    ", finally ",
+    ", after that ",
+    ", next ",
+    ", and also ",
+    " and also ",
+    ", and ",
+    " then ",
+    " and ",
+    ", ",
+    " before ",
+    " — ",
+    " - ",
+];
+
+/// The clauses of a sentence from `from` on.
+pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
+    let mut parts = Vec::new();
+    let bytes = lower.as_bytes();
+    let mut start = from;
+    let mut at = from;
+    let mut mark: Option<u8> = None;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        if let Some(open) = mark {
+            if byte == open {
+                mark = None;
+            }
+        } else if matches!(byte, b'`' | b'"') && memchr::memchr(byte, &bytes[at + 1..]).is_some() {
+            mark = Some(byte);
+        } else if matches!(byte, b',' | b' ')
+            && let Some((link, verb)) = link_at(lower, at)
+        {
+            parts.push([start, at]);
+            if link.trim() == "before" {
+                // What comes before something else is a plan; the something else is not yet.
+                return parts;
+            }
+            start = verb;
+            at = verb;
+            continue;
+        }
+        at += 1;
+    }
+    parts.push([start, bytes.len()]);
+    parts
+}
+
+/// A link at this place that a verb follows: the link, and where the verb starts.
+fn link_at(lower: &str, at: usize) -> Option<(&'static str, usize)> {
+    LINKS.iter().find_map(|link| {
+        let mut tail = lower.get(at..)?.strip_prefix(link)?;
+        for subject in [
+            "i'll",
+            "i will",
+            "we'll",
+            "we will",
+            "let me",
+            "i need to",
+            "we need to",
+            "then",
+            "also",
+            "use that to",
+            "finally",
+            "next",
+        ] {
+            tail = strip_word(tail, subject).unwrap_or(tail);
+        }
+        starts_with_verb(tail).then(|| (*link, lower.len() - tail.len()))
+    })
+}

@@ -1,0 +1,288 @@
+//! How a sentence begins: an order, a plan, something under way, or none of these.
+
+/// A lead that makes a wish.
+pub(super) struct Lead {
+    /// Where the verb starts.
+    pub(super) end: usize,
+    pub(super) sure: f64,
+    /// Whether it is a bare order, which could as well be advice to a reader.
+    pub(super) order: bool,
+}
+
+const PLAN: f64 = 0.65;
+const ORDER: f64 = 0.6;
+const UNDER_WAY: f64 = 0.55;
+
+/// Small words before the subject or the verb.
+const FILLERS: &[&str] = &[
+    "okay",
+    "ok",
+    "sure",
+    "alright",
+    "great",
+    "so",
+    "now",
+    "then",
+    "next",
+    "first",
+    "firstly",
+    "second",
+    "secondly",
+    "third",
+    "finally",
+    "lastly",
+    "and",
+    "also",
+    "well",
+    "right",
+    "good",
+    "perfect",
+    "thus",
+    "therefore",
+    "hmm",
+    "afterwards",
+    "after that",
+    "to start",
+    "to begin",
+    "to begin with",
+    "to answer this",
+    "in order to answer this",
+    "for this",
+    "plan:",
+    "thought:",
+    "step",
+    "action:",
+    "task:",
+    "just",
+    "quickly",
+    "please wait",
+    "got it",
+    "understood",
+    "of course",
+];
+
+const PLANS: &[&str] = &[
+    "i'll",
+    "i’ll",
+    "i will",
+    "i'm going to",
+    "i am going to",
+    "i’m going to",
+    "i need to",
+    "i should",
+    "i must",
+    "i want to",
+    "i have to",
+    "i'd like to",
+    "i would like to",
+    "i would",
+    "i'd",
+    "i shall",
+    "i am about to",
+    "i'm about to",
+    "i plan to",
+    "i intend to",
+    "let me",
+    "let's",
+    "let’s",
+    "let us",
+    "we need to",
+    "we should",
+    "we will",
+    "we'll",
+    "we’ll",
+    "we would",
+    "we can",
+    "we must",
+    "we have to",
+    "we want to",
+    "we are going to",
+    "we're going to",
+    "need to",
+    "must",
+    "should",
+    "going to",
+    "gonna",
+    "my plan is to",
+    "the next step is to",
+    "next step is to",
+    "the first step is to",
+    "my next step is to",
+    "the plan is to",
+    "time to",
+    "i still need to",
+    "i also need to",
+    "we also need to",
+    "i now need to",
+    "we now need to",
+];
+
+/// Small words between the plan and its verb.
+const ADVERBS: &[&str] = &[
+    "now",
+    "first",
+    "then",
+    "also",
+    "just",
+    "quickly",
+    "next",
+    "try to",
+    "try",
+    "start by",
+    "begin by",
+    "go ahead and",
+    "probably",
+    "need to",
+    "want to",
+    "have to",
+    "simply",
+    "again",
+    "immediately",
+    "proceed to",
+    "go and",
+    "please",
+    "likely",
+    "definitely",
+    "finally",
+    "start with",
+    "use the tool to",
+    "be",
+];
+
+const UNDER_WAY_LEADS: &[&str] = &["i'm", "i am", "i’m", "we're", "we are", "currently"];
+
+/// The lead of a sentence in lower case.
+pub(super) fn of(lower: &str) -> Option<Lead> {
+    let mut rest = lower.trim_start_matches(|letter: char| {
+        letter.is_ascii_digit()
+            || letter.is_whitespace()
+            || matches!(letter, '-' | '*' | '.' | ')' | '•' | '_')
+    });
+    loop {
+        let before = rest.len();
+        for filler in FILLERS {
+            if let Some(tail) = strip_word(rest, filler) {
+                rest = tail.trim_start_matches([',', ' ', ':', '.', '!', '-']);
+                rest = rest
+                    .trim_start_matches(|letter: char| letter.is_ascii_digit())
+                    .trim_start_matches([',', ' ', ':', '.', '!', '*']);
+            }
+        }
+        if rest.len() == before {
+            break;
+        }
+    }
+    let at = |rest: &str| lower.len() - rest.len();
+    let plan = PLANS
+        .iter()
+        .filter_map(|plan| strip_word(rest, plan))
+        .min_by_key(|tail| tail.len());
+    if let Some(tail) = plan {
+        let tail = strip_adverbs(tail);
+        return Some(Lead {
+            end: at(tail),
+            sure: PLAN,
+            order: false,
+        });
+    }
+    for lead in UNDER_WAY_LEADS {
+        if let Some(tail) = strip_word(rest, lead) {
+            let tail = strip_adverbs(tail);
+            return is_ing(tail).then(|| Lead {
+                end: at(tail),
+                sure: UNDER_WAY,
+                order: false,
+            });
+        }
+    }
+    let under_way = is_ing(rest);
+    if !super::table::starts_with_verb(rest) {
+        return later_plan(lower);
+    }
+    Some(Lead {
+        end: at(rest),
+        sure: if under_way { UNDER_WAY } else { ORDER },
+        order: !under_way,
+    })
+}
+
+/// A plan after an opening clause: "the user wants news, so I will …", "I think I should …".
+fn later_plan(lower: &str) -> Option<Lead> {
+    const OPENINGS: &[&str] = &[
+        ", so ",
+        ", ",
+        " so ",
+        "i think ",
+        "i believe ",
+        "i guess ",
+        ": ",
+    ];
+    const FIRST_PERSON: &[&str] = &[
+        "i'll",
+        "i will",
+        "i should",
+        "i need to",
+        "i must",
+        "i have to",
+        "let me",
+        "let's",
+        "we need to",
+        "we should",
+        "we will",
+        "we'll",
+        "we must",
+        "i'm going to",
+        "i am going to",
+    ];
+    const FOREIGN: &[&str] = &[
+        "said", "says", "wrote", "asked", "replied", "when", "once", "after", "told", "\"",
+    ];
+    let (at, opening) = OPENINGS
+        .iter()
+        .filter_map(|opening| lower.find(opening).map(|at| (at, *opening)))
+        .min_by_key(|(at, opening)| (*at, usize::MAX - opening.len()))?;
+    let before = &lower[..at];
+    if super::words::is_denied(before) || FOREIGN.iter().any(|word| before.contains(word)) {
+        return None;
+    }
+    let rest = &lower[at + opening.len()..];
+    let tail = FIRST_PERSON
+        .iter()
+        .find_map(|plan| strip_word(rest, plan))?;
+    let tail = strip_adverbs(tail);
+    Some(Lead {
+        end: lower.len() - tail.len(),
+        sure: PLAN,
+        order: false,
+    })
+}
+
+fn strip_adverbs(mut rest: &str) -> &str {
+    loop {
+        let before = rest.len();
+        for adverb in ADVERBS {
+            if let Some(tail) = strip_word(rest, adverb) {
+                rest = tail;
+            }
+        }
+        if rest.len() == before {
+            return rest;
+        }
+    }
+}
+
+fn is_ing(text: &str) -> bool {
+    text.split_whitespace()
+        .next()
+        .is_some_and(|word| word.ends_with("ing"))
+}
+
+/// The text behind these words, when it begins with them as words.
+pub(super) fn strip_word<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+    let tail = text.strip_prefix(words)?;
+    let bound = tail.is_empty()
+        || !tail.starts_with(|letter: char| {
+            letter.is_alphanumeric() || matches!(letter, '_' | '\'' | '’' | '-')
+        });
+    bound.then(|| tail.trim_start())
+}

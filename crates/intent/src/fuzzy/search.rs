@@ -1,0 +1,194 @@
+//! What a search is for.
+
+use super::Wish;
+use super::lead::strip_word;
+use super::verbs::trim_object;
+use super::words::{path, quoted};
+use crate::cues::has_words;
+
+/// Ends of a query: how, where and why the search is made.
+const QUERY_ENDS: &[&str] = &[
+    " using ",
+    " via ",
+    " with web_search",
+    " with the search",
+    " with a web search",
+    " on the web",
+    " on the internet",
+    " online",
+    " on google",
+    " to see ",
+    " to find ",
+    " to get ",
+    " to check ",
+    " to verify ",
+    " to understand ",
+    " to learn ",
+    " to gather ",
+    " to confirm ",
+    " so that ",
+    " so i ",
+    " because ",
+    " and see ",
+    " and summarize",
+    " first",
+    " on duckduckgo",
+];
+
+/// Things to search that are not the web.
+const LOCAL: &[&str] = &[
+    "file",
+    "files",
+    "codebase",
+    "code",
+    "repo",
+    "repository",
+    "directory",
+    "folder",
+    "logs",
+    "log",
+    "project",
+    "document",
+    "bug",
+    "function",
+    "class",
+    "module",
+    "line",
+    "text",
+    "database",
+    "memory",
+    "way",
+    "cause",
+    "solution",
+    "out",
+    "root",
+    "where",
+    "workspace",
+    "array",
+    "list",
+    "string",
+    "page",
+];
+
+/// "Search engines index the web" is about searching.
+const ABOUT: &[&str] = &[
+    "is", "are", "was", "engine", "engines", "results", "terms", "queries", "has", "can", "will",
+    "works",
+];
+
+/// Words that make "find …" a matter for the web.
+const ON_THE_WEB: &[&str] = &[
+    "news",
+    "latest",
+    "recent",
+    "information",
+    "article",
+    "articles",
+    "docs",
+    "documentation",
+    "price",
+    "weather",
+    "about",
+    "online",
+    "web",
+    "website",
+    "current",
+    "internet",
+    "results",
+    "reviews",
+    "release",
+    "tutorial",
+    "paper",
+    "papers",
+];
+
+/// Objects that say nothing.
+const VAGUE: &[&str] = &[
+    "",
+    "it",
+    "that",
+    "this",
+    "them",
+    "more",
+    "more information",
+    "information",
+    "answers",
+    "engine",
+    "results",
+    "the answer",
+    "something",
+];
+
+pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<Wish> {
+    let mut at = 0;
+    for word in [
+        "the web",
+        "the internet",
+        "the net",
+        "google",
+        "online",
+        "web",
+        "up",
+        "on the web",
+        "internet",
+    ] {
+        at = low.len() - strip_word(&low[at..], word).unwrap_or(&low[at..]).len();
+    }
+    let after_place = at;
+    for word in [
+        "for information about",
+        "for information on",
+        "information about",
+        "information on",
+        "for",
+        "about",
+    ] {
+        if let Some(tail) = strip_word(&low[at..], word) {
+            at = low.len() - tail.len();
+            break;
+        }
+    }
+    let head: Vec<&str> = low[after_place.min(at)..]
+        .split_whitespace()
+        .take(4)
+        .collect();
+    let said_for = at > after_place;
+    let local = head
+        .iter()
+        .take(if said_for && !find { 0 } else { 3 })
+        .any(|word| LOCAL.contains(&word.trim_matches(|letter: char| !letter.is_alphanumeric())));
+    if local || find && path(rest).is_some() {
+        return None;
+    }
+    if head.first().is_some_and(|word| ABOUT.contains(word)) {
+        return None;
+    }
+    // "Find x such that 2x = 4" is a task, not a search.
+    if find
+        && order
+        && quoted(rest).is_none()
+        && !ON_THE_WEB.iter().any(|word| has_words(low, word))
+    {
+        return None;
+    }
+    let (query, low) = (&rest[at..], &low[at..]);
+    if let Some(given) = quoted(query).filter(|given| query.find(given).is_some_and(|at| at <= 24))
+    {
+        return Some(Wish::new("web_search").arg("query", given).bonus(0.05));
+    }
+    let end = QUERY_ENDS
+        .iter()
+        .filter_map(|end| low.find(end))
+        .min()
+        .unwrap_or(query.len());
+    let query = trim_object(&query[..end]);
+    let vague = VAGUE.contains(&query.to_ascii_lowercase().as_str());
+    if vague {
+        return None;
+    }
+    Some(
+        Wish::new("web_search")
+            .arg("query", query)
+            .bonus(if find { -0.05 } else { 0.0 }),
+    )
+}

@@ -1,0 +1,279 @@
+//! Verbs, and what they want from the rest of their clause.
+
+use super::Wish;
+use super::lead::strip_word;
+use super::search::search;
+use super::table::{PROGRAMS, Verb, verb_of};
+use super::words::{address, is_path, path, quoted};
+use crate::cues::has_words;
+use crate::doc::Doc;
+
+/// What a clause that starts with a verb wants.
+pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Option<Wish> {
+    let (verb, at) = verb_of(lower)?;
+    let (rest, low) = (&text[at..], &lower[at..]);
+    if at == lower.len() && verb != Verb::Screenshot {
+        return None;
+    }
+    match verb {
+        Verb::Search => search(rest, low, false, order),
+        Verb::Find => search(rest, low, true, order),
+        Verb::Fetch | Verb::Get => fetch(rest, low, verb == Verb::Fetch),
+        Verb::Open => open(rest, low),
+        Verb::Read => read(rest, low),
+        Verb::Write | Verb::Create => write(rest, low, verb == Verb::Create),
+        Verb::Run => run(rest, low, order),
+        Verb::Browse => {
+            let url = address(rest)?;
+            Some(
+                Wish::new("browser")
+                    .arg("action", "navigate")
+                    .arg("url", &url),
+            )
+        }
+        Verb::Screenshot => {
+            let wish = Wish::new("browser").arg("action", "screenshot");
+            Some(match address(rest) {
+                Some(url) => wish.arg("url", &url),
+                None => wish,
+            })
+        }
+        Verb::Use => named(doc, rest, low),
+    }
+}
+
+/// The object without the marks around it.
+pub(super) fn trim_object(text: &str) -> &str {
+    text.trim()
+        .trim_end_matches(['.', '!', ',', ':', ';', '…'])
+        .trim()
+        .trim_matches(['"', '\'', '`', '*', '“', '”'])
+        .trim()
+}
+
+/// Something that earlier results will name.
+fn reference(low: &str) -> Option<&str> {
+    const NOUNS: &[&str] = &[
+        "result", "results", "url", "urls", "page", "pages", "link", "links", "article", "site",
+        "website", "webpage", "content", "contents", "one", "it", "them", "that", "hit", "source",
+        "sources", "web page",
+    ];
+    let head = trim_object(low);
+    let words: Vec<&str> = head.split_whitespace().collect();
+    let near = words
+        .iter()
+        .take(5)
+        .any(|word| NOUNS.contains(&word.trim_matches(|letter: char| !letter.is_alphanumeric())));
+    (near && words.len() <= 12).then_some(head)
+}
+
+fn fetch(rest: &str, low: &str, strong: bool) -> Option<Wish> {
+    if let Some(url) = address(rest) {
+        return Some(Wish::new("web_fetch").arg("url", &url));
+    }
+    if let (Some(path), true) = (path(rest), low.contains("file") || low.contains("content")) {
+        return Some(Wish::new("read").arg("path", path).bonus(-0.05));
+    }
+    strong.then(|| reference(low).map(|what| Wish::new("web_fetch").open("url", what)))?
+}
+
+fn open(rest: &str, low: &str) -> Option<Wish> {
+    if let Some(url) = address(rest) {
+        if has_words(low, "browser") {
+            return Some(
+                Wish::new("browser")
+                    .arg("action", "navigate")
+                    .arg("url", &url),
+            );
+        }
+        return Some(Wish::new("web_fetch").arg("url", &url));
+    }
+    if let Some(path) = path(rest) {
+        return Some(Wish::new("read").arg("path", path));
+    }
+    let first = [
+        "the first result",
+        "the top result",
+        "the first link",
+        "the first url",
+    ]
+    .iter()
+    .find(|words| low.starts_with(**words))?;
+    Some(Wish::new("web_fetch").open("url", first))
+}
+
+fn read(rest: &str, low: &str) -> Option<Wish> {
+    if let Some(url) = address(rest) {
+        return Some(Wish::new("web_fetch").arg("url", &url));
+    }
+    if let Some(path) = path(rest) {
+        return Some(Wish::new("read").arg("path", path));
+    }
+    // A name in marks is a file when the sentence says so.
+    let named = quoted(rest).filter(|_| has_words(low, "file") || has_words(low, "contents"));
+    named.map(|name| Wish::new("read").arg("path", name))
+}
+
+fn write(rest: &str, low: &str, create: bool) -> Option<Wish> {
+    let found = path(rest);
+    let mut wish = Wish::new("write");
+    if let Some(path) = found {
+        wish = wish.arg("path", path);
+        let content = quoted(rest).filter(|content| *content != path && !is_path(content));
+        if let Some(content) = content {
+            wish = wish.arg("content", content);
+        } else {
+            let what = low.split(" to ").next().unwrap_or("").trim();
+            if !create && !what.is_empty() && what.len() < 60 {
+                wish = wish.open("content", what);
+            }
+        }
+        return Some(wish);
+    }
+    let to_file = [
+        "to file",
+        "to a file",
+        "to the file",
+        "to disk",
+        "it to",
+        "as a file",
+        "in a file",
+        "into a file",
+    ]
+    .iter()
+    .any(|words| has_words(low, words));
+    (to_file && !create).then(|| {
+        wish.open("path", trim_object(low))
+            .open("content", "what was found")
+    })
+}
+
+fn run(rest: &str, low: &str, order: bool) -> Option<Wish> {
+    let said = ["command", "shell", "bash", "script", "terminal"]
+        .iter()
+        .any(|word| has_words(low, word));
+    if let Some(command) = quoted(rest) {
+        // "Run `npm install` to install the dependencies." is advice.
+        let after = low.rfind(['`', '"', '\'']).map_or("", |at| &low[at + 1..]);
+        if order && (after.trim_start().starts_with("to ") || after.contains(" to install")) {
+            return None;
+        }
+        let program = command.split_whitespace().next().unwrap_or("");
+        let likely =
+            rest.contains('`') || said || PROGRAMS.contains(&program) || program.starts_with("./");
+        return likely.then(|| Wish::new("exec").arg("command", command));
+    }
+    let mut at = 0;
+    for word in [
+        "the",
+        "command",
+        "shell command",
+        "bash command",
+        "following command",
+        "a",
+        "this",
+    ] {
+        at = low.len() - strip_word(&low[at..], word).unwrap_or(&low[at..]).len();
+    }
+    let command = rest[at..].trim_start_matches([':', ' ']);
+    let low = &low[low.len() - command.len()..];
+    let program = command.split_whitespace().next().unwrap_or("");
+    if PROGRAMS.contains(&program)
+        && !matches!(program, "make" | "go" | "date" | "just" | "top" | "find")
+        || PROGRAMS.contains(&program) && said
+    {
+        let end = [" to ", " and ", " in order ", " so "]
+            .iter()
+            .filter_map(|end| low.find(end))
+            .min()
+            .unwrap_or(command.len());
+        return Some(
+            Wish::new("exec")
+                .arg("command", trim_object(&command[..end]))
+                .bonus(-0.05),
+        );
+    }
+    let announced = said && rest.trim_end().ends_with(':');
+    announced.then(|| Wish::new("exec").open("command", "the block below"))
+}
+
+/// "use `web_search` to find X", "call `get_weather` with city=Paris".
+fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
+    let low_name = low.strip_prefix("the ").unwrap_or(low);
+    let at = low.len() - low_name.len();
+    let word_end = low_name
+        .find(|letter: char| letter.is_whitespace() || matches!(letter, ',' | '(' | ':'))
+        .unwrap_or(low_name.len());
+    let name = low_name[..word_end].trim_matches(['`', '"', '\'', '*', '.', ',']);
+    // One common word is no tool's name unless the sentence says that it is one.
+    let tail = strip_word(
+        low_name[word_end..]
+            .trim_start_matches(['`', ' ', '*'])
+            .trim_start(),
+        "tool",
+    );
+    if !name.contains('_') && tail.is_none() && !low_name.starts_with('`') {
+        return None;
+    }
+    let tool = doc.tools.find(name)?;
+    let tail = tail.unwrap_or(low_name[word_end..].trim_start());
+    let tail_at = low.len() - tail.len();
+    let (tail_text, tail_low) = (&rest[tail_at.max(at)..], &low[tail_at.max(at)..]);
+    let mut wish = Wish::new(&tool.name).bonus(0.1);
+    if let Some(purpose) = strip_word(tail_low, "to") {
+        let from = tail_low.len() - purpose.len();
+        let inner =
+            verb_of(purpose).and_then(|_| self::wish(doc, &tail_text[from..], purpose, false));
+        if let Some(inner) = inner.filter(|inner| {
+            doc.tools
+                .find(&inner.tool)
+                .is_some_and(|found| found.name == tool.name)
+        }) {
+            wish.args = inner.args;
+            wish.open = inner.open;
+            return Some(wish);
+        }
+    }
+    for word in ["with", "for", "on", "to", "using", "and"] {
+        if let Some(inner) = strip_word(tail_low, word) {
+            return with_arguments(tool, &tail_text[tail_low.len() - inner.len()..], wish);
+        }
+    }
+    if let (true, Some(given)) = (tail_text.starts_with([':', '(']), quoted(tail_text)) {
+        return Some(wish.arg(tool.main_argument()?, given));
+    }
+    tool.required().next().is_none().then_some(wish)
+}
+
+fn with_arguments(tool: &crate::ToolSpec, text: &str, mut wish: Wish) -> Option<Wish> {
+    for part in text.split([',', ';']).flat_map(|part| part.split(" and ")) {
+        if let Some((key, value)) = part.split_once('=').or_else(|| part.split_once(": ")) {
+            let key = key
+                .split_whitespace()
+                .last()
+                .unwrap_or("")
+                .trim_matches(['`', '"', '\'']);
+            let known = tool.property(key).is_some()
+                || tool
+                    .properties()
+                    .any(|(name, _)| crate::guide::same_argument(name, key));
+            if known {
+                wish = wish.arg(key, trim_object(value));
+            }
+        }
+    }
+    if wish.args.is_empty() {
+        let main = tool.main_argument()?;
+        let key = format!("{main} ");
+        let value = match (quoted(text), text.to_ascii_lowercase().find(&key)) {
+            (Some(given), _) => given,
+            (None, Some(at)) => trim_object(&text[at + key.len()..]),
+            (None, None) => address(text).map_or_else(|| trim_object(text), |_| trim_object(text)),
+        };
+        if value.is_empty() {
+            return None;
+        }
+        wish = wish.arg(main, value);
+    }
+    Some(wish)
+}

@@ -1,0 +1,255 @@
+//! Words, addresses, paths and quotations in a clause.
+
+use crate::cues::has_words;
+
+/// Whether the sentence talks to or about somebody else.
+pub(super) fn addresses_reader(lower: &str) -> bool {
+    [
+        "you",
+        "your",
+        "yours",
+        "you'll",
+        "you'd",
+        "you're",
+        "users",
+        "developers",
+        "yourself",
+        "please",
+    ]
+    .iter()
+    .any(|word| has_words(lower, word))
+        && !lower.contains("for you")
+        && !lower.contains("as you asked")
+        && !lower.contains("as you requested")
+        || ["if you", "would you", "let me know"]
+            .iter()
+            .any(|words| lower.contains(words))
+}
+
+/// Whether what follows is a recipe for a reader.
+pub(super) fn announces_steps(lower: &str) -> bool {
+    [
+        "steps",
+        "how to",
+        "instructions",
+        "usage",
+        "getting started",
+        "installation",
+        "tutorial",
+        "guide",
+        "prerequisites",
+        "checklist",
+    ]
+    .iter()
+    .any(|word| has_words(lower, word))
+}
+
+/// Negation, condition or past inside a clause, before it gets to its object.
+pub(super) fn is_denied(lower: &str) -> bool {
+    const DENIALS: &[&str] = &[
+        "not",
+        "never",
+        "don't",
+        "won't",
+        "can't",
+        "cannot",
+        "shouldn't",
+        "wouldn't",
+        "couldn't",
+        "without",
+        "no need",
+        "instead of",
+        "rather than",
+        "have searched",
+        "have already",
+        "already",
+        "earlier",
+        "yesterday",
+        "previously",
+        "last time",
+        "would have",
+        "could have",
+        "if",
+        "unless",
+        "in case",
+        "suppose",
+        "hypothetically",
+        "n't",
+        "would be",
+        "used to",
+        "avoid",
+        "refuse",
+    ];
+    // Quoted words are an argument, not the sentence's own.
+    let bare = without_quoted(lower);
+    DENIALS.iter().any(|word| has_words(&bare, word)) || bare.contains("n't ")
+}
+
+fn without_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut mark = None;
+    for letter in text.chars() {
+        match mark {
+            Some(open) if letter == open => mark = None,
+            Some(_) => {}
+            None if matches!(letter, '"' | '`') => mark = Some(letter),
+            None => out.push(letter),
+        }
+    }
+    out
+}
+
+/// The first text in quotation marks or backticks.
+pub(super) fn quoted(text: &str) -> Option<&str> {
+    let pairs = [('`', '`'), ('"', '"'), ('“', '”'), ('\'', '\'')];
+    pairs
+        .iter()
+        .filter_map(|(open, close)| {
+            let at = text
+                .char_indices()
+                .find(|(at, letter)| {
+                    letter == open
+                        && (*open != '\'' || text[..*at].ends_with([' ', '(']) || *at == 0)
+                })?
+                .0;
+            let inner = &text[at + open.len_utf8()..];
+            let mut end = inner.find(*close)?;
+            if *open == '\'' {
+                // An apostrophe inside a word closes nothing.
+                end = inner
+                    .char_indices()
+                    .find(|(at, letter)| {
+                        letter == close && !inner[at + 1..].starts_with(char::is_alphanumeric)
+                    })?
+                    .0;
+            }
+            let inner = inner[..end].trim();
+            (!inner.is_empty()).then_some((at, inner))
+        })
+        .min_by_key(|(at, _)| *at)
+        .map(|(_, inner)| inner)
+}
+
+/// The first web address.
+pub(super) fn address(text: &str) -> Option<String> {
+    for word in text.split(|letter: char| {
+        letter.is_whitespace() || matches!(letter, '"' | '`' | '<' | '>' | '|')
+    }) {
+        let word = word.trim_matches(|letter: char| {
+            matches!(
+                letter,
+                ',' | '.' | '!' | '?' | ';' | ':' | '\'' | '(' | '[' | ']' | '*' | '“' | '”'
+            )
+        });
+        let word = if word.contains('(') {
+            word
+        } else {
+            word.trim_end_matches(')')
+        };
+        let word = word.rsplit_once("](").map_or(word, |(_, link)| link);
+        let lower = word.to_ascii_lowercase();
+        if (lower.starts_with("http://") || lower.starts_with("https://")) && word.len() > 10 {
+            return Some(word.to_owned());
+        }
+        if lower.starts_with("www.") && lower.len() > 7 || is_host(&lower) {
+            return Some(format!("https://{word}"));
+        }
+    }
+    None
+}
+
+/// `example.com/page`: a host by its well-known ending.
+fn is_host(word: &str) -> bool {
+    let host = word.split('/').next().unwrap_or("");
+    let Some((name, end)) = host.rsplit_once('.') else {
+        return false;
+    };
+    !name.is_empty()
+        && matches!(
+            end,
+            "com" | "org" | "net" | "io" | "dev" | "edu" | "gov" | "ai" | "co" | "de" | "uk"
+        )
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+}
+
+/// The first thing that is a path: it has a separator or a file's ending.
+pub(super) fn path(text: &str) -> Option<&str> {
+    let quoted = quoted(text).filter(|quoted| is_path(quoted));
+    quoted.or_else(|| {
+        text.split_whitespace()
+            .map(|word| {
+                word.trim_matches(|letter: char| {
+                    matches!(
+                        letter,
+                        '"' | '`'
+                            | '\''
+                            | ','
+                            | ';'
+                            | ':'
+                            | '('
+                            | ')'
+                            | '!'
+                            | '?'
+                            | '*'
+                            | '['
+                            | ']'
+                    )
+                })
+                .trim_end_matches('.')
+            })
+            .find(|word| is_path(word))
+    })
+}
+
+/// Files that have no ending.
+const BARE: &[&str] = &[
+    "Makefile",
+    "Dockerfile",
+    "LICENSE",
+    "README",
+    "justfile",
+    "CHANGELOG",
+    ".env",
+    ".gitignore",
+];
+
+pub(super) fn is_path(word: &str) -> bool {
+    if word.is_empty()
+        || word.len() > 512
+        || word.contains("://")
+        || word.contains(char::is_whitespace) && !word.starts_with('/')
+    {
+        return false;
+    }
+    let allowed = |letter: char| {
+        letter.is_alphanumeric()
+            || matches!(
+                letter,
+                '/' | '.' | '_' | '-' | '~' | '\\' | ':' | '@' | '+' | ' '
+            )
+    };
+    if !word.chars().all(allowed) || !word.chars().any(char::is_alphanumeric) {
+        return false;
+    }
+    if word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../") {
+        return word.len() > 1;
+    }
+    let file = word.rsplit('/').next().unwrap_or(word);
+    let ending = file
+        .rsplit_once('.')
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(_, ending)| ending);
+    let has_ending = ending.is_some_and(|ending| {
+        (1..=5).contains(&ending.len())
+            && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && ending.bytes().any(|byte| byte.is_ascii_alphabetic())
+    });
+    BARE.contains(&word)
+        || has_ending
+            && !is_host(&word.to_ascii_lowercase())
+            && !matches!(word, "e.g" | "i.e" | "etc.")
+        || word.contains('/') && has_ending
+        || word.matches('/').count() >= 2
+}

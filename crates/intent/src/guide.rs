@@ -1,0 +1,284 @@
+//! The schema's say: names, other names, types, what is missing, what is still open.
+
+use serde_json::{Map, Value};
+
+use crate::coerce::{self, Coerced};
+use crate::json::Ending;
+use crate::model::{FinishReason, Intent, Strategy};
+use crate::problem::Problem;
+use crate::raw::{Args, Given, RawCall};
+use crate::tools::{NameMatch, ToolSet, ToolSpec, clean_name, fold};
+
+/// What a repair costs in confidence.
+const REPAIR_COST: f64 = 0.05;
+/// What a guessed name costs.
+const GUESS_COST: f64 = 0.1;
+/// A fuzzy reading of a tool that changes things is never surer than this, which is below
+/// [`crate::RUN_MUTATING_MIN`]: it is asked back, not run.
+pub const FUZZY_MUTATING_MAX: f64 = 0.4;
+
+/// Names that hosts give to the same argument.
+const SAME_ARGUMENT: &[&[&str]] = &[
+    &[
+        "path",
+        "filepath",
+        "filename",
+        "file",
+        "targetfile",
+        "absolutepath",
+    ],
+    &[
+        "content",
+        "filetext",
+        "text",
+        "contents",
+        "filecontent",
+        "data",
+        "body",
+    ],
+    &["oldstring", "oldtext", "oldstr", "old", "search", "find"],
+    &[
+        "newstring",
+        "newtext",
+        "newstr",
+        "new",
+        "replace",
+        "replacement",
+    ],
+    &["command", "cmd", "shellcommand", "script", "commandline"],
+    &[
+        "query",
+        "q",
+        "searchquery",
+        "searchterm",
+        "keywords",
+        "search",
+        "term",
+        "input",
+    ],
+    &["url", "uri", "link", "href", "address", "page"],
+    &["workdir", "cwd", "workingdirectory", "dir", "directory"],
+    &[
+        "count",
+        "numresults",
+        "maxresults",
+        "n",
+        "topk",
+        "limit",
+        "num",
+    ],
+    &["timeout", "timeoutseconds", "timeoutsec"],
+];
+
+/// Turns a written call into an intent. `None` when no tool is meant.
+pub(crate) fn intent_of(
+    call: RawCall,
+    tools: &ToolSet,
+    finish: FinishReason,
+    text_len: usize,
+) -> Option<Intent> {
+    let found = tools.find_close(&call.name);
+    if found.is_none() && !call.unknown_ok {
+        return None;
+    }
+    let mut intent = Intent {
+        name: found.map_or_else(
+            || clean_name(&call.name).to_owned(),
+            |(tool, _)| tool.name.clone(),
+        ),
+        arguments: Map::new(),
+        confidence: call.confidence,
+        strategy: call.strategy,
+        span: call.span,
+        complete: true,
+        problems: Vec::new(),
+        mutating: found.is_none_or(|(tool, _)| tool.mutating),
+    };
+    if intent.name.is_empty() || intent.name.len() > crate::limits::NAME_BYTES_MAX {
+        return None;
+    }
+    let at_end = call.span[1] >= text_len;
+    let cut = call.ending >= Ending::OpenString
+        || call.ending == Ending::OpenValue && !(finish == FinishReason::Stop && at_end)
+        || call.ending == Ending::MissingClosers && finish == FinishReason::Length;
+    if cut {
+        intent.complete = false;
+        intent.problems.push(Problem::Truncated);
+    }
+    if call.repaired || call.ending != Ending::Whole {
+        intent.confidence -= REPAIR_COST;
+        intent.problems.push(Problem::Repaired);
+    }
+    match found {
+        None => intent.problems.push(Problem::UnknownTool {
+            name: intent.name.clone(),
+        }),
+        Some((_, NameMatch::Close)) => {
+            intent.confidence -= GUESS_COST;
+            intent.problems.push(Problem::NameGuessed {
+                written: call.name.clone(),
+            });
+        }
+        Some((_, NameMatch::Known)) => {}
+    }
+    fill(&mut intent, call, found.map(|(tool, _)| tool));
+    if intent.strategy == Strategy::Fuzzy && intent.mutating {
+        intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
+        intent.problems.push(Problem::NeedsConfirmation);
+    }
+    intent.confidence = (intent.confidence.clamp(0.0, 1.0) * 100.0).round() / 100.0;
+    Some(intent)
+}
+
+fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
+    let mut args = spread(call.args, tool);
+    for given in args.positional.drain(..) {
+        let free = tool.and_then(|tool| {
+            tool.required()
+                .chain(tool.properties().map(|(name, _)| name.as_str()))
+                .find(|name| !args.named.iter().any(|(taken, _)| taken == name))
+        });
+        let name = free
+            .or_else(|| tool.and_then(ToolSpec::main_argument))
+            .unwrap_or("input");
+        args.named.push((name.to_owned(), given));
+    }
+    let names: Vec<String> = args
+        .named
+        .iter()
+        .map(|(name, _)| name.trim().to_owned())
+        .collect();
+    for (written, given) in args.named {
+        let name = match tool {
+            Some(tool) => argument_name(tool, written.trim(), &names),
+            None => written.trim().to_owned(),
+        };
+        let schema = tool.and_then(|tool| tool.property(&name));
+        let value = match coerce::to_schema(given, schema) {
+            Coerced::Fits(value) => value,
+            Coerced::WrongType { value, expected } => {
+                intent.problems.push(Problem::WrongType {
+                    argument: name.clone(),
+                    expected,
+                });
+                value
+            }
+        };
+        if let Some(text) = placeholder(&name, &value) {
+            intent.problems.push(Problem::Placeholder {
+                argument: name.clone(),
+                text,
+            });
+        }
+        if let Some(tool) = tool
+            && schema.is_none()
+            && tool.schema.get("additionalProperties") == Some(&Value::Bool(false))
+        {
+            intent.problems.push(Problem::UnknownArgument {
+                argument: name.clone(),
+            });
+        }
+        intent.arguments.insert(name, value);
+    }
+    for (argument, text) in call.open {
+        intent
+            .problems
+            .push(Problem::Placeholder { argument, text });
+    }
+    let Some(tool) = tool else { return };
+    for argument in tool.required() {
+        let open = |problem: &Problem| matches!(problem, Problem::Placeholder { argument: open, .. } if open == argument);
+        if !intent.arguments.contains_key(argument) && !intent.problems.iter().any(open) {
+            intent.problems.push(Problem::MissingArgument {
+                argument: argument.to_owned(),
+            });
+        }
+    }
+}
+
+/// `read({"path": "a"})`: one object in the place of the arguments is the arguments.
+fn spread(args: Args, tool: Option<&ToolSpec>) -> Args {
+    let ([Given::Json(Value::Object(map))], true, Some(tool)) =
+        (args.positional.as_slice(), args.named.is_empty(), tool)
+    else {
+        return args;
+    };
+    let own = |key: &String| {
+        tool.property(key).is_some() || tool.properties().any(|(name, _)| same_argument(name, key))
+    };
+    if map.keys().all(own) {
+        return Args::from_map(map.clone());
+    }
+    args
+}
+
+/// The schema's name for an argument: itself, the same in another spelling, or another host's.
+fn argument_name(tool: &ToolSpec, written: &str, given: &[String]) -> String {
+    if tool.property(written).is_some() {
+        return written.to_owned();
+    }
+    let folded = fold(written);
+    let free = |name: &&String| !given.contains(name);
+    let spelled = tool
+        .properties()
+        .map(|(name, _)| name)
+        .find(|name| fold(name) == folded);
+    if let Some(name) = spelled.filter(|name| free(name)) {
+        return name.clone();
+    }
+    for group in SAME_ARGUMENT
+        .iter()
+        .filter(|group| group.contains(&folded.as_str()))
+    {
+        let mut meant = tool
+            .properties()
+            .map(|(name, _)| name)
+            .filter(|name| group.contains(&fold(name).as_str()))
+            .filter(free);
+        if let (Some(name), None) = (meant.next(), meant.next()) {
+            return name.clone();
+        }
+    }
+    written.to_owned()
+}
+
+/// The text of a value that stands for something not known yet. File contents are never one.
+fn placeholder(name: &str, value: &Value) -> Option<String> {
+    let text = value.as_str()?.trim();
+    if text.len() > 120 || SAME_ARGUMENT[1].contains(&fold(name).as_str()) {
+        return None;
+    }
+    let inner = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
+    let words = |inner: &str| {
+        inner.len() >= 2
+            && inner.chars().any(char::is_alphabetic)
+            && inner.chars().all(|letter| {
+                letter.is_alphanumeric()
+                    || matches!(letter, ' ' | '_' | '-' | '\'' | '.' | ',' | '#' | ':')
+            })
+    };
+    let found = inner("{{", "}}").is_some_and(|_| true)
+        || inner("<", ">").is_some_and(words)
+        || inner("${", "}").is_some_and(|inner| inner.contains('.') || inner.contains("result"))
+        || inner("[", "]").is_some_and(|inner| {
+            words(inner) && inner.contains(' ') && inner.chars().any(char::is_lowercase)
+        })
+        || [
+            "URL_FROM_",
+            "RESULT_OF_",
+            "OUTPUT_OF_",
+            "TO_BE_DETERMINED",
+            "PLACEHOLDER",
+        ]
+        .iter()
+        .any(|start| text.starts_with(start));
+    found.then(|| text.to_owned())
+}
+
+/// Whether two names are hosts' names of the same argument.
+pub(crate) fn same_argument(one: &str, other: &str) -> bool {
+    let (one, other) = (fold(one), fold(other));
+    SAME_ARGUMENT
+        .iter()
+        .any(|group| group.contains(&one.as_str()) && group.contains(&other.as_str()))
+}

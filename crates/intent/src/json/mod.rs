@@ -1,0 +1,81 @@
+//! JSON as models write it: read in one pass, repaired where that is safe, and honest about the
+//! end. Valid JSON is read exactly as a strict reader would.
+
+mod reader;
+mod string;
+mod word;
+
+use serde_json::Value;
+
+pub(crate) use word::number_from;
+
+/// How a value ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// All that was opened was closed.
+    Whole,
+    /// Closers are missing, but the last value was finished: repairable, unless the model was cut.
+    MissingClosers,
+    /// The text ended where a value could go on (after a comma, a colon, inside a number).
+    OpenValue,
+    /// The text ended inside a string.
+    OpenString,
+}
+
+/// A value and how it was come by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repaired {
+    /// The value.
+    pub value: Value,
+    /// The byte after it.
+    pub end: usize,
+    /// Whether strict JSON would have refused the text.
+    pub repaired: bool,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl Repaired {
+    /// Whether the text was valid JSON as it stood.
+    pub fn is_strict(&self) -> bool {
+        !self.repaired && self.ending == Ending::Whole
+    }
+}
+
+/// Reads the object or list that starts at `at`, looking no further than `end`.
+///
+/// `None` when no object or list starts there, or when it nests too deep.
+///
+/// ```
+/// use holdfast_intent::json::{Ending, read_at};
+/// let text = "{'path': 'it's.txt', count: 5, deep: True,}";
+/// let read = read_at(text, 0, text.len()).unwrap();
+/// assert_eq!(read.value, serde_json::json!({"path": "it's.txt", "count": 5, "deep": true}));
+/// assert!(read.repaired);
+/// assert_eq!(read.ending, Ending::Whole);
+/// ```
+pub fn read_at(text: &str, at: usize, end: usize) -> Option<Repaired> {
+    let end = end.min(text.len());
+    if !matches!(text.as_bytes().get(at), Some(b'{' | b'[')) || at >= end {
+        return None;
+    }
+    let mut reader = reader::Reader::new(text, at, end);
+    let value = reader.value(reader::Place::Top);
+    reader.finish(value)
+}
+
+/// Reads a whole text that should be one object or list, with anything around it.
+pub fn read_text(text: &str) -> Option<Repaired> {
+    let at = memchr::memchr2(b'{', b'[', text.as_bytes())?;
+    read_at(text, at, text.len())
+}
+
+/// Reads one Python argument value (`"x"`, `[1, 2]`, `None`); it ends before `,` or `)`.
+pub(crate) fn read_argument(text: &str, at: usize, end: usize) -> Option<Repaired> {
+    let mut reader = reader::Reader::new(text, at, end.min(text.len()));
+    let value = reader.value(reader::Place::Argument);
+    reader.finish(value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! The walk over objects and lists. Always moves forward, never back.
+
+use serde_json::{Map, Value};
+
+use super::{Ending, Repaired};
+use crate::limits::NESTING_MAX;
+
+/// Where a value stands, which decides what can follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Top,
+    Key,
+    Member,
+    Item,
+    Argument,
+}
+
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) pos: usize,
+    pub(super) end: usize,
+    pub(super) depth: usize,
+    pub(super) repaired: bool,
+    pub(super) ending: Ending,
+    too_deep: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str, at: usize, end: usize) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            pos: at,
+            end,
+            depth: 0,
+            repaired: false,
+            ending: Ending::Whole,
+            too_deep: false,
+        }
+    }
+
+    pub(super) fn finish(self, value: Value) -> Option<Repaired> {
+        (!self.too_deep).then_some(Repaired {
+            value,
+            end: self.pos,
+            repaired: self.repaired || self.ending != Ending::Whole,
+            ending: self.ending,
+        })
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        (self.pos < self.end).then(|| self.bytes[self.pos])
+    }
+
+    pub(super) fn ended(&mut self, how: Ending) {
+        self.ending = self.ending.max(how);
+    }
+
+    /// Skips white space and comments.
+    fn skip_blank(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => self.pos += 1,
+                b'/' if self.bytes[self.pos..self.end].starts_with(b"//") => self.skip_line(),
+                b'/' if self.bytes[self.pos..self.end].starts_with(b"/*") => {
+                    self.repaired = true;
+                    let rest = &self.bytes[self.pos..self.end];
+                    self.pos += memchr::memmem::find(rest, b"*/").map_or(rest.len(), |at| at + 2);
+                }
+                b'#' => self.skip_line(),
+                0xC2 if self.bytes[self.pos..self.end].starts_with(&[0xC2, 0xA0]) => {
+                    self.repaired = true;
+                    self.pos += 2;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    fn skip_line(&mut self) {
+        self.repaired = true;
+        let rest = &self.bytes[self.pos..self.end];
+        self.pos += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    }
+
+    pub(super) fn value(&mut self, place: Place) -> Value {
+        self.skip_blank();
+        match self.peek() {
+            None => {
+                self.ended(Ending::OpenValue);
+                Value::Null
+            }
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::list),
+            Some(b'(') if place != Place::Top => {
+                self.repaired = true;
+                self.nested(Self::list)
+            }
+            Some(_) => match self.string(place) {
+                Some(text) => Value::String(text),
+                None => self.word(place),
+            },
+        }
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Value) -> Value {
+        if self.depth >= NESTING_MAX {
+            self.too_deep = true;
+            self.pos = self.end;
+            return Value::Null;
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn object(&mut self) -> Value {
+        let mut members = Map::new();
+        self.pos += 1;
+        let mut after_comma = true;
+        loop {
+            self.skip_blank();
+            let before = self.pos;
+            match self.peek() {
+                None => {
+                    self.ended(if after_comma {
+                        Ending::OpenValue
+                    } else {
+                        Ending::MissingClosers
+                    });
+                    return Value::Object(members);
+                }
+                Some(b'}') => {
+                    self.repaired |= after_comma && !members.is_empty();
+                    self.pos += 1;
+                    return Value::Object(members);
+                }
+                // A list around us is closed: our own closer was forgotten.
+                Some(b']' | b')') if self.depth > 1 => {
+                    self.repaired = true;
+                    return Value::Object(members);
+                }
+                Some(b',' | b';') => {
+                    self.repaired |= after_comma;
+                    after_comma = true;
+                    self.pos += 1;
+                }
+                Some(b']' | b')' | b':') => {
+                    self.repaired = true;
+                    self.pos += 1;
+                }
+                Some(_) => {
+                    self.repaired |= !after_comma;
+                    after_comma = false;
+                    self.member(&mut members);
+                }
+            }
+            if self.pos == before {
+                self.step();
+            }
+        }
+    }
+
+    fn member(&mut self, members: &mut Map<String, Value>) {
+        let key = match self.string(Place::Key) {
+            Some(key) => key,
+            None => self.bare_key(),
+        };
+        self.skip_blank();
+        match self.peek() {
+            Some(b':') => self.pos += 1,
+            Some(b'=') => {
+                self.repaired = true;
+                self.pos += 1;
+                if self.peek() == Some(b'>') {
+                    self.pos += 1;
+                }
+            }
+            None => {
+                self.ended(Ending::OpenValue);
+                return;
+            }
+            Some(b',' | b'}') => {
+                self.repaired = true;
+                return;
+            }
+            Some(_) => self.repaired = true,
+        }
+        self.skip_blank();
+        if self.peek().is_none() {
+            // A value that never began is not a null.
+            self.ended(Ending::OpenValue);
+            return;
+        }
+        let value = self.value(Place::Member);
+        members.insert(key, value);
+    }
+
+    fn list(&mut self) -> Value {
+        let mut items = Vec::new();
+        let closer = if self.peek() == Some(b'(') {
+            b')'
+        } else {
+            b']'
+        };
+        self.pos += 1;
+        let mut after_comma = true;
+        loop {
+            self.skip_blank();
+            let before = self.pos;
+            match self.peek() {
+                None => {
+                    self.ended(if after_comma {
+                        Ending::OpenValue
+                    } else {
+                        Ending::MissingClosers
+                    });
+                    return Value::Array(items);
+                }
+                Some(byte) if byte == closer => {
+                    self.repaired |= after_comma && !items.is_empty();
+                    self.pos += 1;
+                    return Value::Array(items);
+                }
+                Some(b'}' | b')' | b']') if self.depth > 1 => {
+                    self.repaired = true;
+                    return Value::Array(items);
+                }
+                Some(b',') => {
+                    self.repaired |= after_comma;
+                    after_comma = true;
+                    self.pos += 1;
+                }
+                Some(b'}' | b')' | b']' | b':') => {
+                    self.repaired = true;
+                    self.pos += 1;
+                }
+                Some(_) => {
+                    self.repaired |= !after_comma;
+                    after_comma = false;
+                    items.push(self.value(Place::Item));
+                }
+            }
+            if self.pos == before {
+                self.step();
+            }
+        }
+    }
+
+    /// Moves over one character, so that every loop ends.
+    fn step(&mut self) {
+        self.repaired = true;
+        self.pos += 1;
+        while self.pos < self.end && !self.text.is_char_boundary(self.pos) {
+            self.pos += 1;
+        }
+    }
+}

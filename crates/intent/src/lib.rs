@@ -1,0 +1,51 @@
+//! What a model meant: text in, intents and problems out.
+//!
+//! Models without working tool calls still say what they want: as broken JSON, `ReAct` blocks,
+//! Harmony channels, tags, Python calls or plain English. This crate reads all of them. It is pure,
+//! never fails, never panics, and its time is linear in the text.
+//!
+//! ```
+//! use holdfast_intent::{FinishReason, Parser};
+//! let text = r#"<tool_call>{"name": "web_search", "arguments": {"query": "rust", "count": "5"}}"#;
+//! let parsed = Parser::default().parse(text, FinishReason::Stop);
+//! assert_eq!(parsed.intents[0].arguments["count"], 5);
+//! ```
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`json`] | reads JSON as models write it and says how it ended |
+//! | `doc` | finds code blocks, quotations and private reasoning |
+//! | `cues` | words that make a call an example |
+//! | `forms` | the structured forms, found by their openers |
+//! | `fuzzy` | plain English |
+//! | `guide` | the schema's say: names, types, what is missing |
+//! | `parse` | chooses strategies and puts a reply together |
+
+mod built_in;
+mod coerce;
+mod corrective;
+mod cues;
+mod doc;
+mod forms;
+mod fuzzy;
+mod guide;
+pub mod json;
+pub mod limits;
+mod model;
+mod parse;
+mod problem;
+mod raw;
+mod stream;
+mod tools;
+
+pub use guide::FUZZY_MUTATING_MAX;
+pub use model::{FinishReason, Intent, Parsed, Strategy};
+pub use parse::Parser;
+pub use problem::Problem;
+pub use stream::StreamParser;
+pub use tools::{ToolSet, ToolSpec};
+
+/// From this confidence on a read-only tool may run.
+pub const RUN_READ_ONLY_MIN: f64 = 0.5;
+/// From this confidence on a tool that changes things may run.
+pub const RUN_MUTATING_MIN: f64 = 0.8;

@@ -1,0 +1,73 @@
+//! Every bound of this crate, by name.
+
+use holdfast_contract::Limit;
+
+/// How deep JSON may nest. Deeper text is not read as a call.
+pub const NESTING_MAX: usize = 96;
+/// How far the JSON reader looks ahead to decide whether a quotation mark ends a string.
+pub const LOOKAHEAD_BYTES_MAX: usize = 160;
+/// Intents of one reply.
+pub const INTENTS_MAX: usize = 256;
+/// Length of a tool's or an argument's name.
+pub const NAME_BYTES_MAX: usize = 128;
+/// How often text may be read again after a reading that led nowhere, as a multiple of its length.
+pub const REREAD_FACTOR_MAX: usize = 8;
+/// Closing tags that a string may hold before the reader gives up looking for the real one.
+pub const TAG_WIDENINGS_MAX: usize = 4;
+/// How much text before or after a call is looked at to see whether it is only an example.
+pub const CONTEXT_BYTES_MAX: usize = 320;
+/// A sentence longer than this is not read as a wish.
+pub const SENTENCE_BYTES_MAX: usize = 2_000;
+
+/// The limits of this crate.
+pub const LIMITS: &[Limit] = &[
+    limit(
+        "NESTING_MAX",
+        NESTING_MAX,
+        "nesting of JSON in a call; deeper text is not a call",
+    ),
+    limit(
+        "LOOKAHEAD_BYTES_MAX",
+        LOOKAHEAD_BYTES_MAX,
+        "bytes looked at to decide whether a quotation mark ends a string",
+    ),
+    limit(
+        "INTENTS_MAX",
+        INTENTS_MAX,
+        "intents of one reply; the rest is dropped and said so",
+    ),
+    limit(
+        "NAME_BYTES_MAX",
+        NAME_BYTES_MAX,
+        "length of a tool's or an argument's name",
+    ),
+    limit(
+        "REREAD_FACTOR_MAX",
+        REREAD_FACTOR_MAX,
+        "how often text is read again after a reading that led nowhere",
+    ),
+    limit(
+        "TAG_WIDENINGS_MAX",
+        TAG_WIDENINGS_MAX,
+        "closing tags inside strings that are stepped over to find the real one",
+    ),
+    limit(
+        "CONTEXT_BYTES_MAX",
+        CONTEXT_BYTES_MAX,
+        "text around a call that can say that it is only an example",
+    ),
+    limit(
+        "SENTENCE_BYTES_MAX",
+        SENTENCE_BYTES_MAX,
+        "a longer sentence is not read as a wish",
+    ),
+];
+
+const fn limit(name: &'static str, value: usize, meaning: &'static str) -> Limit {
+    Limit {
+        name,
+        value: value as u64,
+        meaning,
+        setting: None,
+    }
+}

@@ -1,0 +1,177 @@
+//! One reply in, everything it means out.
+
+use crate::doc::Doc;
+use crate::forms;
+use crate::fuzzy;
+use crate::guide;
+use crate::limits::INTENTS_MAX;
+use crate::model::{FinishReason, Parsed, Strategy};
+use crate::problem::Problem;
+use crate::raw::RawCall;
+use crate::tools::ToolSet;
+
+/// A parser for one set of tools.
+///
+/// ```
+/// use holdfast_intent::{FinishReason, Parser, Strategy};
+/// let parser = Parser::default();
+/// let parsed = parser.parse(
+///     "Action: read\nAction Input: {'file_path': 'notes.txt'}",
+///     FinishReason::Stop,
+/// );
+/// assert_eq!(parsed.intents[0].name, "read");
+/// assert_eq!(parsed.intents[0].arguments["path"], "notes.txt");
+/// assert_eq!(parsed.intents[0].strategy, Strategy::React);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Parser {
+    tools: ToolSet,
+    primary: Strategy,
+    fallback: Option<Strategy>,
+}
+
+impl Parser {
+    /// A parser for these tools that reads whatever the text looks like.
+    pub fn new(tools: ToolSet) -> Self {
+        Self {
+            tools,
+            primary: Strategy::Auto,
+            fallback: None,
+        }
+    }
+
+    /// Reads by `primary` first, and by `fallback` when that finds nothing.
+    #[must_use]
+    pub fn with_strategies(mut self, primary: Strategy, fallback: Option<Strategy>) -> Self {
+        self.primary = primary;
+        self.fallback = fallback.filter(|fallback| *fallback != primary);
+        self
+    }
+
+    /// The tools it knows.
+    pub fn tools(&self) -> &ToolSet {
+        &self.tools
+    }
+
+    /// What to send back when [`Problem::LooksLikeFailedCall`] was found.
+    pub fn corrective_message(&self, parsed: &Parsed) -> Option<String> {
+        crate::corrective::message(self.primary, &self.tools, parsed)
+    }
+
+    /// Reads one reply. Never fails: what can not be read is said among the problems.
+    pub fn parse(&self, text: &str, finish: FinishReason) -> Parsed {
+        let doc = Doc::new(text, &self.tools, finish);
+        let mut reply = read(&doc, self.primary);
+        if reply.calls.is_empty()
+            && !reply.done
+            && let Some(fallback) = self.fallback
+        {
+            let second = read(&doc, fallback);
+            reply = Reply {
+                failed: reply.failed || second.failed,
+                ..second
+            };
+        }
+        settle(&doc, reply)
+    }
+}
+
+/// What was read, before the schemas have their say.
+#[derive(Default)]
+struct Reply {
+    calls: Vec<RawCall>,
+    done: bool,
+    answer: Option<String>,
+    failed: bool,
+    too_many: bool,
+}
+
+fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
+    if strategy == Strategy::Fuzzy {
+        return Reply {
+            calls: fuzzy::read(doc),
+            ..Reply::default()
+        };
+    }
+    let only = (strategy != Strategy::Auto).then_some(strategy);
+    let scan = forms::scan(doc, only);
+    let mut reply = Reply {
+        calls: scan.calls,
+        done: scan.done,
+        answer: scan.answer,
+        failed: scan.failed,
+        too_many: scan.too_many,
+    };
+    if strategy == Strategy::Auto && reply.calls.is_empty() && !reply.done && !reply.failed {
+        reply.calls = fuzzy::read(doc);
+    }
+    reply
+}
+
+fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut failed = reply.failed;
+    for call in reply.calls {
+        let Some(intent) = guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) else {
+            continue;
+        };
+        let repeated = parsed.intents.iter().any(|known| {
+            known.name == intent.name
+                && known.arguments == intent.arguments
+                && known.complete == intent.complete
+        });
+        if !repeated && parsed.intents.len() < INTENTS_MAX {
+            parsed.intents.push(intent);
+        }
+    }
+    if reply.too_many {
+        parsed.problems.push(Problem::TooManyIntents);
+    }
+    if parsed.intents.is_empty() && !reply.done {
+        failed |= looks_like_call(doc);
+        if failed {
+            parsed.problems.push(Problem::LooksLikeFailedCall);
+        }
+    }
+    let cut = doc.finish == FinishReason::Length;
+    if cut && parsed.intents.is_empty() {
+        parsed.problems.push(Problem::Truncated);
+    }
+    let nothing_left = parsed.intents.is_empty() && (reply.done || !failed) && !cut;
+    parsed.completed = reply.done || nothing_left;
+    parsed.final_text = match reply.answer {
+        Some(answer) => Some(answer),
+        None if nothing_left => {
+            let text = without_thought(doc.text).trim();
+            (!text.is_empty()).then(|| text.to_owned())
+        }
+        None => None,
+    };
+    parsed
+}
+
+fn without_thought(text: &str) -> &str {
+    text.rsplit_once("</think>").map_or(text, |(_, rest)| rest)
+}
+
+/// Tokens that only a call has, outside of code, and no call could be read.
+fn looks_like_call(doc: &Doc<'_>) -> bool {
+    const SIGNS: &[&str] = &[
+        "<tool_call",
+        "<|tool_call",
+        "[TOOL_CALLS]",
+        "<function=",
+        "<invoke",
+        "to=functions.",
+        "[TOOL:",
+        "Action Input:",
+        "<｜tool▁call",
+        "<|python_tag|>",
+        "\"tool_calls\"",
+        "<function_call",
+    ];
+    SIGNS.iter().any(|sign| {
+        memchr::memmem::find(doc.text.as_bytes(), sign.as_bytes())
+            .is_some_and(|at| !doc.is_inert(at, 0))
+    })
+}

@@ -1,0 +1,98 @@
+//! What can be wrong with an intent or a reply. Typed for code, with a message for a model.
+
+use serde::Serialize;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Problem {
+    /// The text ended inside the call.
+    Truncated,
+    /// The arguments were not quite JSON and were repaired.
+    Repaired,
+    /// No tool has this name or anything close to it.
+    UnknownTool {
+        /// The name as written.
+        name: String,
+    },
+    /// The name was not exactly a tool's; the closest one was taken.
+    NameGuessed {
+        /// The name as written.
+        written: String,
+    },
+    /// A required argument is not there.
+    MissingArgument {
+        /// Its name in the schema.
+        argument: String,
+    },
+    /// The schema does not know this argument.
+    UnknownArgument {
+        /// Its name as written.
+        argument: String,
+    },
+    /// The value does not have the type that the schema wants, and no lossless way leads there.
+    WrongType {
+        /// The argument's name.
+        argument: String,
+        /// The type in the schema.
+        expected: String,
+    },
+    /// The value stands for something that is not known yet; wait for earlier results.
+    Placeholder {
+        /// The argument's name.
+        argument: String,
+        /// What stands there.
+        text: String,
+    },
+    /// The arguments could not be read at all.
+    UnreadableArguments,
+    /// A guess at a tool that changes things: ask back, do not run.
+    NeedsConfirmation,
+    /// The reply looks like a call that failed to be one.
+    LooksLikeFailedCall,
+    /// More calls than a reply may hold; the rest was dropped.
+    TooManyIntents,
+}
+
+impl Problem {
+    /// Whether the intent must not run while this stands.
+    pub fn is_blocking(&self) -> bool {
+        !matches!(
+            self,
+            Self::Repaired | Self::NameGuessed { .. } | Self::UnknownArgument { .. }
+        )
+    }
+
+    /// A sentence for a model or a person.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Truncated => "The call was cut off before its end.".to_owned(),
+            Self::Repaired => "The arguments were not valid JSON and were repaired.".to_owned(),
+            Self::UnknownTool { name } => format!("There is no tool named `{name}`."),
+            Self::NameGuessed { written } => {
+                format!("`{written}` is not a tool's name; the closest one was taken.")
+            }
+            Self::MissingArgument { argument } => {
+                format!("The required argument `{argument}` is missing.")
+            }
+            Self::UnknownArgument { argument } => {
+                format!("The tool has no argument `{argument}`.")
+            }
+            Self::WrongType { argument, expected } => {
+                format!("The argument `{argument}` has to be of type {expected}.")
+            }
+            Self::Placeholder { argument, text } => {
+                format!("The argument `{argument}` is still open: {text}.")
+            }
+            Self::UnreadableArguments => "The arguments could not be read.".to_owned(),
+            Self::NeedsConfirmation => {
+                "This was guessed from prose and would change things; say it as a tool call."
+                    .to_owned()
+            }
+            Self::LooksLikeFailedCall => {
+                "The reply looks like a tool call but could not be read as one.".to_owned()
+            }
+            Self::TooManyIntents => "The reply holds too many calls.".to_owned(),
+        }
+    }
+}

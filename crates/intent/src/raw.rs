@@ -1,0 +1,197 @@
+//! A call as it was written, before the tool's schema has its say.
+
+use serde_json::{Map, Value};
+
+use crate::json::{self, Ending};
+use crate::model::Strategy;
+
+/// One argument's value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Given {
+    /// Written as JSON, so its type is meant.
+    Json(Value),
+    /// Written as bare text: only the schema knows its type.
+    Text(String),
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Args {
+    pub(crate) named: Vec<(String, Given)>,
+    pub(crate) positional: Vec<Given>,
+}
+
+impl Args {
+    pub(crate) fn from_map(map: Map<String, Value>) -> Self {
+        Self {
+            named: map
+                .into_iter()
+                .map(|(key, value)| (key, Given::Json(value)))
+                .collect(),
+            positional: Vec::new(),
+        }
+    }
+
+    pub(crate) fn text(text: &str) -> Self {
+        Self {
+            named: Vec::new(),
+            positional: vec![Given::Text(text.to_owned())],
+        }
+    }
+}
+
+/// A call as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RawCall {
+    pub(crate) name: String,
+    pub(crate) args: Args,
+    pub(crate) span: [usize; 2],
+    pub(crate) strategy: Strategy,
+    pub(crate) confidence: f64,
+    /// Whether strict JSON would have refused the arguments.
+    pub(crate) repaired: bool,
+    pub(crate) ending: Ending,
+    /// Whether a name that no tool has is still a call: true inside a format's own tags.
+    pub(crate) unknown_ok: bool,
+    /// What an argument refers to when it is named, not given ("the first result").
+    pub(crate) open: Vec<(String, String)>,
+}
+
+impl RawCall {
+    pub(crate) fn new(name: &str, args: Args, span: [usize; 2], strategy: Strategy) -> Self {
+        Self {
+            name: name.to_owned(),
+            args,
+            span,
+            strategy,
+            confidence: 1.0,
+            repaired: false,
+            ending: Ending::Whole,
+            unknown_ok: true,
+            open: Vec::new(),
+        }
+    }
+
+    pub(crate) fn confidence(mut self, confidence: f64) -> Self {
+        self.confidence = confidence;
+        self
+    }
+
+    pub(crate) fn ending(mut self, ending: Ending) -> Self {
+        self.ending = self.ending.max(ending);
+        self
+    }
+
+    pub(crate) fn repaired(mut self, repaired: bool) -> Self {
+        self.repaired |= repaired;
+        self
+    }
+}
+
+/// Arguments that should be one JSON object, written in `text[start..end]`.
+pub(crate) struct ReadArgs {
+    pub(crate) args: Args,
+    pub(crate) end: usize,
+    pub(crate) repaired: bool,
+    pub(crate) ending: Ending,
+}
+
+/// Reads arguments: an object, else a list of positional ones, else a bare text.
+pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
+    let end = start + without_fence_end(&text[start..end]).len();
+    let body = &text[start..end];
+    let lead = body.len() - body.trim_start().len();
+    let trimmed = body.trim();
+    let at = start + lead;
+    if trimmed.is_empty() {
+        return ReadArgs {
+            args: Args::default(),
+            end,
+            repaired: false,
+            ending: Ending::Whole,
+        };
+    }
+    // A fence or a label may stand before the object.
+    let at = if trimmed.starts_with(['{', '[']) {
+        Some(at)
+    } else if trimmed.starts_with("```") || trimmed.starts_with("json") {
+        memchr::memchr(b'{', body.as_bytes()).map(|found| start + found)
+    } else {
+        None
+    };
+    if let Some(read) = at.and_then(|at| json::read_at(text, at, end)) {
+        let args = match read.value {
+            Value::Object(map) => Args::from_map(map),
+            Value::Array(items) => Args {
+                named: Vec::new(),
+                positional: items.into_iter().map(Given::Json).collect(),
+            },
+            other => Args {
+                named: Vec::new(),
+                positional: vec![Given::Json(other)],
+            },
+        };
+        return ReadArgs {
+            args,
+            end: read.end,
+            repaired: read.repaired,
+            ending: read.ending,
+        };
+    }
+    let plain = trimmed.trim_matches(['"', '\'', '`']);
+    ReadArgs {
+        args: Args::text(plain),
+        end,
+        repaired: false,
+        ending: Ending::Whole,
+    }
+}
+
+/// Arguments given as a JSON value: an object, JSON in a string, or nothing.
+pub(crate) fn args_of_value(value: Value) -> ReadArgs {
+    let whole = |args| ReadArgs {
+        args,
+        end: 0,
+        repaired: false,
+        ending: Ending::Whole,
+    };
+    match value {
+        Value::Object(map) => whole(Args::from_map(map)),
+        Value::Null => whole(Args::default()),
+        Value::String(text) => read_args(&text, 0, text.len()),
+        Value::Array(items) => {
+            // Some write a list of one object, or of name and value pairs.
+            let mut args = Args::default();
+            for item in items {
+                match item {
+                    Value::Object(map)
+                        if map.len() == 2
+                            && map.contains_key("name")
+                            && map.contains_key("value") =>
+                    {
+                        let key = map["name"].as_str().unwrap_or_default().to_owned();
+                        args.named.push((key, Given::Json(map["value"].clone())));
+                    }
+                    Value::Object(map) => args.named.extend(Args::from_map(map).named),
+                    other => args.positional.push(Given::Json(other)),
+                }
+            }
+            whole(args)
+        }
+        other => whole(Args {
+            named: Vec::new(),
+            positional: vec![Given::Json(other)],
+        }),
+    }
+}
+
+/// A text that opens with a fence, without the fence that closes it.
+pub(crate) fn without_fence_end(text: &str) -> &str {
+    if !text.trim_start().starts_with("```") {
+        return text;
+    }
+    match text.rfind("```") {
+        Some(at) if !text[..at].trim().is_empty() => &text[..at],
+        _ => text,
+    }
+}

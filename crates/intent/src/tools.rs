@@ -1,0 +1,280 @@
+//! The tools that a reply can mean: their names, other names, schemas.
+
+use serde_json::Value;
+
+use crate::limits::NAME_BYTES_MAX;
+
+/// One tool, as far as the parser needs to know it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// The name a call is made by.
+    pub name: String,
+    /// JSON Schema of the arguments; anything that is not an object schema means "unknown".
+    pub schema: Value,
+    /// Other names that models use for it.
+    pub aliases: Vec<String>,
+    /// Whether a call changes anything. Assumed when nobody says.
+    pub mutating: bool,
+}
+
+impl ToolSpec {
+    /// A tool without other names, assumed to change things.
+    pub fn new(name: impl Into<String>, schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            schema,
+            aliases: Vec::new(),
+            mutating: true,
+        }
+    }
+
+    /// Reads one tool from JSON: our own form, `OpenAI`'s (with or without `function` around it),
+    /// Anthropic's (`input_schema`) or MCP's (`inputSchema`).
+    ///
+    /// ```
+    /// use holdfast_intent::ToolSpec;
+    /// use serde_json::json;
+    /// let tool = ToolSpec::from_json(&json!({"type": "function", "function":
+    ///     {"name": "add", "parameters": {"type": "object"}}})).unwrap();
+    /// assert_eq!(tool.name, "add");
+    /// ```
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let value = match value.get("function") {
+            Some(inner) if inner.is_object() => inner,
+            _ => value,
+        };
+        let name = value.get("name")?.as_str()?;
+        let schema = ["schema", "parameters", "input_schema", "inputSchema"]
+            .iter()
+            .find_map(|key| value.get(*key))
+            .cloned()
+            .unwrap_or(Value::Null);
+        let aliases = value
+            .get("aliases")
+            .and_then(Value::as_array)
+            .map(|names| {
+                names
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect()
+            })
+            .unwrap_or_default();
+        let read_only = value
+            .get("annotations")
+            .and_then(|notes| notes.get("readOnlyHint"))
+            .and_then(Value::as_bool);
+        let mutating = value
+            .get("mutating")
+            .and_then(Value::as_bool)
+            .or(read_only.map(|hint| !hint))
+            .unwrap_or(true);
+        Some(Self {
+            name: name.to_owned(),
+            schema,
+            aliases,
+            mutating,
+        })
+    }
+
+    /// The schema's properties: name and sub-schema.
+    pub(crate) fn properties(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    }
+
+    pub(crate) fn property(&self, name: &str) -> Option<&Value> {
+        self.schema.get("properties")?.get(name)
+    }
+
+    pub(crate) fn required(&self) -> impl Iterator<Item = &str> {
+        self.schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    }
+
+    /// The argument that an unnamed text is meant for.
+    pub(crate) fn main_argument(&self) -> Option<&str> {
+        self.required()
+            .next()
+            .or_else(|| self.properties().next().map(|(name, _)| name.as_str()))
+    }
+}
+
+/// How a written name was matched to a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameMatch {
+    /// Its own name or a listed alias, whatever its case and separators.
+    Known,
+    /// The closest name.
+    Close,
+}
+
+/// All tools of one conversation.
+///
+/// ```
+/// use holdfast_intent::ToolSet;
+/// let tools = ToolSet::built_in();
+/// assert_eq!(tools.find("Read_File").unwrap().name, "read");
+/// assert!(tools.find("teleport").is_none());
+/// ```
+#[derive(Debug, Clone)]
+pub struct ToolSet {
+    tools: Vec<ToolSpec>,
+    /// Folded names and aliases, sorted, with the tool's place.
+    index: Vec<(String, usize)>,
+}
+
+impl Default for ToolSet {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl ToolSet {
+    /// A set of these tools.
+    pub fn new(tools: Vec<ToolSpec>) -> Self {
+        let mut index: Vec<(String, usize)> = Vec::new();
+        for (place, tool) in tools.iter().enumerate() {
+            index.push((fold(&tool.name), place));
+        }
+        // A tool's own name wins over another tool's alias.
+        for (place, tool) in tools.iter().enumerate() {
+            for alias in &tool.aliases {
+                let alias = fold(alias);
+                if !index.iter().any(|(known, _)| *known == alias) {
+                    index.push((alias, place));
+                }
+            }
+        }
+        index.sort();
+        Self { tools, index }
+    }
+
+    /// The tools of the gpt-oss executor, with the names that models give them.
+    pub fn built_in() -> Self {
+        Self::new(crate::built_in::tools())
+    }
+
+    /// Reads a list of tools, or an object that holds one under `tools` or `functions`.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let list = value
+            .as_array()
+            .or_else(|| value.get("tools").and_then(Value::as_array))
+            .or_else(|| value.get("functions").and_then(Value::as_array))?;
+        Some(Self::new(
+            list.iter().filter_map(ToolSpec::from_json).collect(),
+        ))
+    }
+
+    /// All tools.
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.tools
+    }
+
+    /// The tool of this name, alias, or spelling of one.
+    pub fn find(&self, written: &str) -> Option<&ToolSpec> {
+        // A tool may really be called `functions.area`, so the name as written comes first.
+        self.find_folded(&fold(written.trim()))
+            .or_else(|| self.find_folded(&fold(clean_name(written))))
+    }
+
+    fn find_folded(&self, folded: &str) -> Option<&ToolSpec> {
+        self.index
+            .binary_search_by(|(known, _)| known.as_str().cmp(folded))
+            .ok()
+            .map(|at| &self.tools[self.index[at].1])
+    }
+
+    /// The tool of this name, or the one whose name is closest, if only one is close.
+    pub(crate) fn find_close(&self, written: &str) -> Option<(&ToolSpec, NameMatch)> {
+        if let Some(tool) = self.find(written) {
+            return Some((tool, NameMatch::Known));
+        }
+        let name = clean_name(written);
+        // `my_server.read` and `mcp__files__read` name the tool last.
+        let tails = [
+            name.rsplit('.').next(),
+            name.rsplit("__").next(),
+            name.rsplit('/').next(),
+        ];
+        for tail in tails.into_iter().flatten() {
+            if tail.len() < name.len()
+                && let Some(tool) = self.find(tail)
+            {
+                return Some((tool, NameMatch::Known));
+            }
+        }
+        let folded = fold(name);
+        if folded.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        let allowed = match folded.len() {
+            0..=3 => return None,
+            4..=7 => 1,
+            _ => 2,
+        };
+        let mut best: Option<(usize, usize)> = None;
+        let mut tied = false;
+        for (known, place) in &self.index {
+            if known.len().abs_diff(folded.len()) > allowed {
+                continue;
+            }
+            let distance = strsim::damerau_levenshtein(known, &folded);
+            if distance > allowed {
+                continue;
+            }
+            match best {
+                Some((least, _)) if distance > least => {}
+                Some((least, other)) if distance == least => tied |= other != *place,
+                _ => {
+                    best = Some((distance, *place));
+                    tied = false;
+                }
+            }
+        }
+        best.filter(|_| !tied)
+            .map(|(_, place)| (&self.tools[place], NameMatch::Close))
+    }
+}
+
+/// The name without what formats put around it: `functions.`, `:0`, quotation marks, parentheses.
+pub(crate) fn clean_name(written: &str) -> &str {
+    let mut name = written.trim().trim_matches(|letter: char| {
+        matches!(
+            letter,
+            '"' | '\'' | '`' | '*' | '<' | '>' | '(' | ')' | ':' | ','
+        ) || letter.is_whitespace()
+    });
+    for prefix in [
+        "functions.",
+        "function.",
+        "tools.",
+        "tool.",
+        "functions/",
+        "functions:",
+    ] {
+        name = name.strip_prefix(prefix).unwrap_or(name);
+    }
+    if let Some((head, tail)) = name.rsplit_once(':')
+        && !head.is_empty()
+        && tail.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        name = head;
+    }
+    name
+}
+
+/// Lower case, without separators.
+pub(crate) fn fold(name: &str) -> String {
+    name.chars()
+        .filter(|letter| !matches!(letter, '_' | '-' | ' ' | '.'))
+        .flat_map(char::to_lowercase)
+        .collect()
+}
