@@ -1,6 +1,6 @@
 //! What every record store has to do, as named checks.
 //!
-//! A store's tests bring a [`StoreFactory`] and run every check of [`for_each_store_check`], one
+//! A store's tests bring a [`StoreFactory`] and run every check of `for_each_store_check`, one
 //! test each, so that a failure has a name. Time is a [`ManualClock`]; only what waits uses real
 //! time, and no check depends on how long anything takes.
 
