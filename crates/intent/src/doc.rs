@@ -29,6 +29,8 @@ pub(crate) struct Doc<'a> {
     thought: Vec<[usize; 2]>,
     /// Bytes that may still be read again.
     rereads_left: std::cell::Cell<usize>,
+    /// Where the call before ended.
+    pub(crate) call_end: std::cell::Cell<usize>,
 }
 
 /// Languages of a block that can hold a call which is meant.
@@ -63,6 +65,7 @@ impl<'a> Doc<'a> {
             quoted: Vec::new(),
             thought: thoughts(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
+            call_end: std::cell::Cell::new(0),
         };
         doc.find_regions();
         doc

@@ -5,7 +5,7 @@ use super::{Found, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::Ending;
 use crate::model::Strategy;
-use crate::raw::{RawCall, read_args};
+use crate::raw::{Args, RawCall, read_args};
 
 const ENDS: &[&str] = &[
     "<|end|>",
@@ -117,10 +117,9 @@ fn call(
 ) -> RawCall {
     let read = read_args(doc.text, body, stop);
     let empty = doc.text[body..stop].trim().is_empty();
-    let mut call = RawCall::new(name, read.args, span, Strategy::Harmony)
+    let mut call = RawCall::new(name, Args::default(), span, Strategy::Harmony)
         .confidence(sure::TOKENS)
-        .repaired(read.repaired)
-        .ending(read.ending);
+        .with_args(read);
     if empty && !closed {
         call.ending = Ending::OpenValue;
     }

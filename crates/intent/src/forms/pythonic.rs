@@ -183,6 +183,11 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
         at = read.end;
         // Anything but a comma or the closer is not a call.
         let next = at + blank(text, at);
+        if next < stop && bytes[next] == b']' {
+            // The list is closed, so the call was; only its parenthesis is missing.
+            repaired = true;
+            break;
+        }
         if next < stop && !matches!(bytes[next], b',' | b')') {
             return None;
         }
