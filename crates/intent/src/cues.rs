@@ -1,5 +1,9 @@
 //! Words around a call that say whether it is meant or only shown.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 /// Words before a call that make it an example.
 const SHOWS: &[&str] = &[
     "example",
@@ -155,36 +159,75 @@ const SHOWN_AFTER: &[&str] = &[
     "this schema",
 ];
 
+static SHOWS_SET: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(SHOWS));
+static MEANS_SET: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(MEANS));
+
 /// Whether the words around a call say that it is only shown.
 pub(crate) fn shows_example(before: &str, after: &str) -> bool {
-    let before = before.to_lowercase();
-    if MEANS.iter().any(|cue| has_words(&before, cue))
-        && !has_words(&before, "don't")
-        && !has_words(&before, "not")
-    {
+    if MEANS_SET.is_in(before) && !has_words_of(before, "don't") && !has_words_of(before, "not") {
         return false;
     }
-    if SHOWS.iter().any(|cue| has_words(&before, cue)) {
+    if SHOWS_SET.is_in(before) {
         return true;
     }
-    let after = after.trim_start().to_lowercase();
-    SHOWN_AFTER.iter().any(|cue| after.starts_with(cue))
+    let after = after.trim_start().as_bytes();
+    SHOWN_AFTER.iter().any(|cue| {
+        after
+            .get(..cue.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
+    })
+}
+
+/// The same as [`has_words`] for a text in any case.
+fn has_words_of(text: &str, words: &str) -> bool {
+    has_words(&text.to_ascii_lowercase(), words)
+}
+
+/// Words that are looked for all at once, in a text of any case.
+pub(crate) struct WordSet {
+    finder: Option<AhoCorasick>,
+    words: &'static [&'static str],
+}
+
+impl WordSet {
+    pub(crate) fn new(words: &'static [&'static str]) -> Self {
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words);
+        Self {
+            finder: finder.ok(),
+            words,
+        }
+    }
+
+    /// Whether one of them stands in the text, as words.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        let Some(finder) = &self.finder else {
+            return self.words.iter().any(|words| has_words_of(text, words));
+        };
+        finder.find_overlapping_iter(text).any(|hit| {
+            let words = self.words[hit.pattern().as_usize()];
+            stand_apart(text.as_bytes(), hit.start(), words)
+        })
+    }
 }
 
 /// Whether `text` (in lower case) has these words as words: `example` is not in `example.com`.
 pub(crate) fn has_words(text: &str, words: &str) -> bool {
     let bytes = text.as_bytes();
-    memchr::memmem::find_iter(bytes, words.as_bytes()).any(|at| {
-        let before = at.checked_sub(1).map(|at| bytes[at]);
-        let after = bytes.get(at + words.len()).copied();
-        let next = bytes.get(at + words.len() + 1).copied();
-        let bound = |byte: Option<u8>| {
-            byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'_')
-        };
-        let in_address = matches!(after, Some(b'.' | b'/' | b'-'))
-            && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
-            || matches!(before, Some(b'.' | b'/' | b'@'));
-        bound(before)
-            && (bound(after) && !in_address || words.ends_with(' ') || words == "illustrat")
-    })
+    memchr::memmem::find_iter(bytes, words.as_bytes()).any(|at| stand_apart(bytes, at, words))
+}
+
+/// Whether the words that were found at this place are no part of others.
+fn stand_apart(bytes: &[u8], at: usize, words: &str) -> bool {
+    let before = at.checked_sub(1).map(|at| bytes[at]);
+    let after = bytes.get(at + words.len()).copied();
+    let next = bytes.get(at + words.len() + 1).copied();
+    let bound =
+        |byte: Option<u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'_');
+    let in_address = matches!(after, Some(b'.' | b'/' | b'-'))
+        && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
+        || matches!(before, Some(b'.' | b'/' | b'@'));
+    bound(before) && (bound(after) && !in_address || words.ends_with(' ') || words == "illustrat")
 }

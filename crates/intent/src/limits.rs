@@ -14,6 +14,8 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const REREAD_FACTOR_MAX: usize = 8;
 /// Closing tags that a string may hold before the reader gives up looking for the real one.
 pub const TAG_WIDENINGS_MAX: usize = 4;
+/// Code blocks of one reply. What stands behind the last one counts as one more.
+pub const BLOCKS_MAX: usize = 4_096;
 /// How much text before or after a call is looked at to see whether it is only an example.
 pub const CONTEXT_BYTES_MAX: usize = 320;
 /// A sentence longer than this is not read as a wish.
@@ -50,6 +52,11 @@ pub const LIMITS: &[Limit] = &[
         "TAG_WIDENINGS_MAX",
         TAG_WIDENINGS_MAX,
         "closing tags inside strings that are stepped over to find the real one",
+    ),
+    limit(
+        "BLOCKS_MAX",
+        BLOCKS_MAX,
+        "code blocks of one reply; what stands behind the last one is code as well",
     ),
     limit(
         "CONTEXT_BYTES_MAX",

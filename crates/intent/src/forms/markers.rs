@@ -88,18 +88,24 @@ fn close_of(text: &str, from: usize) -> (usize, bool) {
             (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b' ' | b'{' | b',') => {
                 mark = Some(*byte);
             }
+            // The next marker begins: this one was never closed.
+            (None, b'[') if bytes[at..].starts_with(b"[TOOL:") => return unbalanced(first, at),
             (None, b'[') => depth += 1,
             (None, b']') if depth == 0 => return (at, true),
             (None, b']') => {
                 first = first.or(Some(at));
                 depth -= 1;
             }
-            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => break,
+            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => return unbalanced(first, at),
             _ => {}
         }
     }
-    // Unbalanced: the seed's own rule, the first bracket.
-    first.map_or((text.len(), false), |at| (at, true))
+    unbalanced(first, text.len())
+}
+
+/// The seed's own rule, the first bracket; without one the marker is open up to `end`.
+fn unbalanced(first: Option<usize>, end: usize) -> (usize, bool) {
+    first.map_or((end, false), |at| (at, true))
 }
 
 /// `key=value` parts. A bar that no key follows belongs to the value: `command=cat a | grep b`.

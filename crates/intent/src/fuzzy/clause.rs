@@ -1,5 +1,7 @@
 //! Several wishes in one sentence: "search for X, fetch the first result and save it to a.md".
 
+use std::sync::LazyLock;
+
 use super::lead::strip_word;
 use super::table::starts_with_verb;
 
@@ -39,7 +41,7 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
             }
         } else if matches!(byte, b'`' | b'"') && memchr::memchr(byte, &bytes[at + 1..]).is_some() {
             mark = Some(byte);
-        } else if matches!(byte, b',' | b' ')
+        } else if may_link(bytes, at)
             && let Some((link, verb)) = link_at(lower, at)
         {
             parts.push([start, at]);
@@ -55,6 +57,23 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     }
     parts.push([start, bytes.len()]);
     parts
+}
+
+/// A cheap look before the real one: the first two bytes of a link.
+fn may_link(bytes: &[u8], at: usize) -> bool {
+    static STARTS: LazyLock<Vec<[u8; 2]>> = LazyLock::new(|| {
+        let mut starts: Vec<[u8; 2]> = LINKS
+            .iter()
+            .map(|link| [link.as_bytes()[0], link.as_bytes()[1]])
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    });
+    matches!(bytes[at], b',' | b' ')
+        && bytes
+            .get(at + 1)
+            .is_some_and(|next| STARTS.contains(&[bytes[at], *next]))
 }
 
 /// A link at this place that a verb follows: the link, and where the verb starts.

@@ -7,6 +7,7 @@
 
 mod clause;
 mod lead;
+mod phrases;
 mod search;
 mod sentence;
 mod table;
@@ -56,36 +57,62 @@ impl Wish {
 
 pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
     let mut calls: Vec<RawCall> = Vec::new();
-    let mut advice = false;
-    for sentence in sentence::sentences(doc) {
-        let [start, end] = sentence.span;
-        if calls.len() >= INTENTS_MAX || end - start > SENTENCE_BYTES_MAX {
+    let sentences = sentence::sentences(doc);
+    let mut advice = Advice::default();
+    for (number, sentence) in sentences.iter().enumerate() {
+        if calls.len() >= INTENTS_MAX {
+            break;
+        }
+        let text = sentence.text(doc);
+        if sentence.question || text.len() > SENTENCE_BYTES_MAX || !lead::is_possible(text) {
             continue;
         }
-        let text = &doc.text[start..end];
         // Same length, so offsets fit both.
         let lower = text.to_ascii_lowercase();
-        let addressed = words::addresses_reader(&lower);
-        if !sentence.question && !addressed {
-            wishes(doc, &sentence, text, &lower, advice, &mut calls);
+        if words::addresses_reader(&lower) {
+            continue;
         }
-        advice |= addressed || words::announces_steps(&lower);
+        let Some(lead) = lead::of(&lower) else {
+            continue;
+        };
+        if lead.order && advice.given(doc, &sentences[..number]) {
+            continue;
+        }
+        wishes(doc, sentence, &lower, &lead, &mut calls);
     }
     calls
+}
+
+/// Whether the text so far gave advice to a reader. Looked up only when an order wants to know,
+/// and each sentence once.
+#[derive(Default)]
+struct Advice {
+    seen: usize,
+    found: bool,
+}
+
+impl Advice {
+    fn given(&mut self, doc: &Doc<'_>, before: &[sentence::Sentence]) -> bool {
+        while !self.found && self.seen < before.len() {
+            let text = before[self.seen].text(doc);
+            self.seen += 1;
+            if text.len() <= SENTENCE_BYTES_MAX {
+                let lower = text.to_ascii_lowercase();
+                self.found = words::addresses_reader(&lower) || words::announces_steps(&lower);
+            }
+        }
+        self.found
+    }
 }
 
 fn wishes(
     doc: &Doc<'_>,
     sentence: &sentence::Sentence,
-    text: &str,
     lower: &str,
-    advice: bool,
+    lead: &lead::Lead,
     calls: &mut Vec<RawCall>,
 ) {
-    let Some(lead) = lead::of(lower) else { return };
-    if lead.order && advice {
-        return;
-    }
+    let text = sentence.text(doc);
     for part in clause::split(lower, lead.end) {
         let [from, to] = part;
         if words::is_denied(&lower[from..to]) {

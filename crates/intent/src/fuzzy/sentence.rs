@@ -14,6 +14,12 @@ pub(super) struct Sentence {
     pub(super) ended: bool,
 }
 
+impl Sentence {
+    pub(super) fn text<'a>(&self, doc: &Doc<'a>) -> &'a str {
+        &doc.text[self.span[0]..self.span[1]]
+    }
+}
+
 pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -1,6 +1,8 @@
 //! The verbs, and the programs that people name without quotation marks.
 
-use super::lead::strip_word;
+use std::sync::LazyLock;
+
+use super::phrases::Phrases;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -158,15 +160,14 @@ pub(super) const PROGRAMS: &[&str] = &[
     "just",
 ];
 
+/// The verbs, to be looked up.
+pub(super) static VERB_PHRASES: LazyLock<Phrases> =
+    LazyLock::new(|| Phrases::new(VERBS.iter().map(|(word, _)| *word)));
+
 /// The verb that a text begins with, and where its object starts.
 pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
-    VERBS
-        .iter()
-        .filter_map(|(word, verb)| {
-            strip_word(lower, word).map(|tail| (*verb, lower.len() - tail.len(), word.len()))
-        })
-        .max_by_key(|(_, _, len)| *len)
-        .map(|(verb, at, _)| (verb, at))
+    let (number, tail) = VERB_PHRASES.strip(lower)?;
+    Some((VERBS[number].1, lower.len() - tail.len()))
 }
 
 /// Whether a text begins with a verb.

@@ -1,10 +1,11 @@
 //! Words, addresses, paths and quotations in a clause.
 
-use crate::cues::has_words;
+use std::sync::LazyLock;
 
-/// Whether the sentence talks to or about somebody else.
-pub(super) fn addresses_reader(lower: &str) -> bool {
-    [
+use crate::cues::WordSet;
+
+static READER: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
         "you",
         "your",
         "yours",
@@ -15,20 +16,10 @@ pub(super) fn addresses_reader(lower: &str) -> bool {
         "developers",
         "yourself",
         "please",
-    ]
-    .iter()
-    .any(|word| has_words(lower, word))
-        && !lower.contains("for you")
-        && !lower.contains("as you asked")
-        && !lower.contains("as you requested")
-        || ["if you", "would you", "let me know"]
-            .iter()
-            .any(|words| lower.contains(words))
-}
-
-/// Whether what follows is a recipe for a reader.
-pub(super) fn announces_steps(lower: &str) -> bool {
-    [
+    ])
+});
+static STEPS: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
         "steps",
         "how to",
         "instructions",
@@ -39,14 +30,10 @@ pub(super) fn announces_steps(lower: &str) -> bool {
         "guide",
         "prerequisites",
         "checklist",
-    ]
-    .iter()
-    .any(|word| has_words(lower, word))
-}
-
-/// Negation, condition or past inside a clause, before it gets to its object.
-pub(super) fn is_denied(lower: &str) -> bool {
-    const DENIALS: &[&str] = &[
+    ])
+});
+static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
         "not",
         "never",
         "don't",
@@ -79,10 +66,30 @@ pub(super) fn is_denied(lower: &str) -> bool {
         "used to",
         "avoid",
         "refuse",
-    ];
+    ])
+});
+
+/// Whether the sentence talks to or about somebody else.
+pub(super) fn addresses_reader(lower: &str) -> bool {
+    READER.is_in(lower)
+        && !lower.contains("for you")
+        && !lower.contains("as you asked")
+        && !lower.contains("as you requested")
+        || ["if you", "would you", "let me know"]
+            .iter()
+            .any(|words| lower.contains(words))
+}
+
+/// Whether what follows is a recipe for a reader.
+pub(super) fn announces_steps(lower: &str) -> bool {
+    STEPS.is_in(lower)
+}
+
+/// Negation, condition or past inside a clause, before it gets to its object.
+pub(super) fn is_denied(lower: &str) -> bool {
     // Quoted words are an argument, not the sentence's own.
     let bare = without_quoted(lower);
-    DENIALS.iter().any(|word| has_words(&bare, word)) || bare.contains("n't ")
+    DENIALS.is_in(&bare) || bare.contains("n't ")
 }
 
 fn without_quoted(text: &str) -> String {
