@@ -183,6 +183,32 @@ fn has_words_of(text: &str, words: &str) -> bool {
     has_words(&text.to_ascii_lowercase(), words)
 }
 
+/// Letters that are looked for all at once, in a text of any case, as words or inside of words.
+pub(crate) struct Hints(Option<AhoCorasick>);
+
+impl Hints {
+    pub(crate) fn new<'w>(words: impl IntoIterator<Item = &'w &'static str>) -> Self {
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words);
+        Self(finder.ok())
+    }
+
+    /// Where the first of them begins. Without a finder everything is a hint.
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        match &self.0 {
+            Some(finder) => finder.find(text).map(|hit| hit.start()),
+            None => Some(0),
+        }
+    }
+
+    /// Whether one of them is there.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.find(text).is_some()
+    }
+}
+
 /// Words that are looked for all at once, in a text of any case.
 pub(crate) struct WordSet {
     finder: Option<AhoCorasick>,
@@ -206,10 +232,12 @@ impl WordSet {
         let Some(finder) = &self.finder else {
             return self.words.iter().any(|words| has_words_of(text, words));
         };
-        finder.find_overlapping_iter(text).any(|hit| {
-            let words = self.words[hit.pattern().as_usize()];
-            stand_apart(text.as_bytes(), hit.start(), words)
-        })
+        // Most texts have none of them, in whatever shape, and that is told faster.
+        finder.is_match(text)
+            && finder.find_overlapping_iter(text).any(|hit| {
+                let words = self.words[hit.pattern().as_usize()];
+                stand_apart(text.as_bytes(), hit.start(), words)
+            })
     }
 }
 

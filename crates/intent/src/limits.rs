@@ -18,6 +18,8 @@ pub const TAG_WIDENINGS_MAX: usize = 4;
 pub const BLOCKS_MAX: usize = 4_096;
 /// How much text before or after a call is looked at to see whether it is only an example.
 pub const CONTEXT_BYTES_MAX: usize = 320;
+/// A quotation in a sentence that is longer than this does not hide what would end the sentence.
+pub const QUOTED_BYTES_MAX: usize = 400;
 /// A sentence longer than this is not read as a wish.
 pub const SENTENCE_BYTES_MAX: usize = 2_000;
 
@@ -62,6 +64,11 @@ pub const LIMITS: &[Limit] = &[
         "CONTEXT_BYTES_MAX",
         CONTEXT_BYTES_MAX,
         "text around a call that can say that it is only an example",
+    ),
+    limit(
+        "QUOTED_BYTES_MAX",
+        QUOTED_BYTES_MAX,
+        "a longer quotation does not hide the end of its sentence",
     ),
     limit(
         "SENTENCE_BYTES_MAX",

@@ -94,11 +94,19 @@ struct Advice {
 impl Advice {
     fn given(&mut self, doc: &Doc<'_>, before: &[sentence::Sentence]) -> bool {
         while !self.found && self.seen < before.len() {
-            let text = before[self.seen].text(doc);
-            self.seen += 1;
-            if text.len() <= SENTENCE_BYTES_MAX {
-                let lower = text.to_ascii_lowercase();
-                self.found = words::addresses_reader(&lower) || words::announces_steps(&lower);
+            let from = before[self.seen].span[0];
+            let to = before[before.len() - 1].span[1];
+            let Some(hint) = words::advice_hint(&doc.text[from..to]) else {
+                self.seen = before.len();
+                break;
+            };
+            // The hint can lie in the middle of a sentence, or between two.
+            self.seen = before.partition_point(|sentence| sentence.span[1] <= from + hint);
+            if let Some(sentence) = before.get(self.seen) {
+                let text = sentence.text(doc);
+                self.found =
+                    text.len() <= SENTENCE_BYTES_MAX && words::advises(&text.to_ascii_lowercase());
+                self.seen += 1;
             }
         }
         self.found

@@ -2,35 +2,42 @@
 
 use std::sync::LazyLock;
 
-use crate::cues::WordSet;
+use crate::cues::{Hints, WordSet};
 
-static READER: LazyLock<WordSet> = LazyLock::new(|| {
-    WordSet::new(&[
-        "you",
-        "your",
-        "yours",
-        "you'll",
-        "you'd",
-        "you're",
-        "users",
-        "developers",
-        "yourself",
-        "please",
-    ])
-});
-static STEPS: LazyLock<WordSet> = LazyLock::new(|| {
-    WordSet::new(&[
-        "steps",
-        "how to",
-        "instructions",
-        "usage",
-        "getting started",
-        "installation",
-        "tutorial",
-        "guide",
-        "prerequisites",
-        "checklist",
-    ])
+const READER_WORDS: &[&str] = &[
+    "you",
+    "your",
+    "yours",
+    "you'll",
+    "you'd",
+    "you're",
+    "users",
+    "developers",
+    "yourself",
+    "please",
+];
+const STEP_WORDS: &[&str] = &[
+    "steps",
+    "how to",
+    "instructions",
+    "usage",
+    "getting started",
+    "installation",
+    "tutorial",
+    "guide",
+    "prerequisites",
+    "checklist",
+];
+static READER: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(READER_WORDS));
+static STEPS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(STEP_WORDS));
+/// All of them, and the phrase that has none of these words.
+static ADVICE_HINTS: LazyLock<Hints> = LazyLock::new(|| {
+    Hints::new(
+        READER_WORDS
+            .iter()
+            .chain(STEP_WORDS)
+            .chain(&["let me know"]),
+    )
 });
 static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
@@ -69,8 +76,11 @@ static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
     ])
 });
 
-/// Whether the sentence talks to or about somebody else.
+/// Whether the sentence (in lower case) talks to or about somebody else.
 pub(super) fn addresses_reader(lower: &str) -> bool {
+    if !ADVICE_HINTS.is_match(lower) {
+        return false;
+    }
     READER.is_in(lower)
         && !lower.contains("for you")
         && !lower.contains("as you asked")
@@ -80,16 +90,28 @@ pub(super) fn addresses_reader(lower: &str) -> bool {
             .any(|words| lower.contains(words))
 }
 
-/// Whether what follows is a recipe for a reader.
-pub(super) fn announces_steps(lower: &str) -> bool {
-    STEPS.is_in(lower)
+/// Whether a sentence (in lower case) gives advice, or announces that what follows is a recipe.
+pub(super) fn advises(lower: &str) -> bool {
+    addresses_reader(lower) || STEPS.is_in(lower)
+}
+
+/// The first place from which on a text (in any case) can give advice: a cheap look over many
+/// sentences at once.
+pub(super) fn advice_hint(text: &str) -> Option<usize> {
+    ADVICE_HINTS.find(text)
 }
 
 /// Negation, condition or past inside a clause, before it gets to its object.
 pub(super) fn is_denied(lower: &str) -> bool {
     // Quoted words are an argument, not the sentence's own.
-    let bare = without_quoted(lower);
-    DENIALS.is_in(&bare) || bare.contains("n't ")
+    if memchr::memchr2(b'"', b'`', lower.as_bytes()).is_some() {
+        return is_denied_plainly(&without_quoted(lower));
+    }
+    is_denied_plainly(lower)
+}
+
+fn is_denied_plainly(lower: &str) -> bool {
+    DENIALS.is_in(lower) || lower.contains("n't ")
 }
 
 fn without_quoted(text: &str) -> String {
