@@ -172,9 +172,9 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
         if doc.finish == crate::FinishReason::Length && stop == text.len() {
             call.ending = Ending::OpenString;
         }
-    } else if body.is_empty() && stop == text.len() && doc.finish != crate::FinishReason::Stop {
-        call.ending = Ending::OpenValue;
-    } else if fenced && brace.is_none() && stop == text.len() {
+    } else if stop == text.len()
+        && (fenced && brace.is_none() || body.is_empty() && doc.finish != crate::FinishReason::Stop)
+    {
         call.ending = Ending::OpenValue;
     }
     let end = call.span[1];

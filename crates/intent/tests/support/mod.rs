@@ -56,22 +56,25 @@ fn read_case(source: &str) -> Case {
         .unwrap_or_else(|| panic!("no expect: {source}"));
     let mut lines = head.lines();
     let name = lines.next().expect("a name").to_owned();
-    let mut parser = Parser::default();
+    let (mut tools, mut strategy) = (ToolSet::built_in(), None);
     let mut finish = FinishReason::Unknown;
     for line in lines {
         match line.split_once(": ") {
             Some(("finish", reason)) => finish = FinishReason::from_wire(reason),
             Some(("strategy", name)) => {
-                let strategy = Strategy::from_name(name).expect("a strategy");
-                parser = parser.with_strategies(strategy, Some(Strategy::Fuzzy));
+                strategy = Some(Strategy::from_name(name).expect("a strategy"));
             }
             Some(("tools", file)) => {
                 let source = std::fs::read_to_string(folder().join(file)).expect("tools");
                 let value = serde_json::from_str(&source).expect("tools are JSON");
-                parser = Parser::new(ToolSet::from_json(&value).expect("a list of tools"));
+                tools = ToolSet::from_json(&value).expect("a list of tools");
             }
             _ => panic!("{name}: unknown line {line}"),
         }
+    }
+    let mut parser = Parser::new(tools);
+    if let Some(strategy) = strategy {
+        parser = parser.with_strategies(strategy, Some(Strategy::Fuzzy));
     }
     Case {
         file: String::new(),
