@@ -54,7 +54,8 @@ fn what_is_cut_is_never_taken_for_whole() {
     let (mut report, mut failed, mut cuts) = (String::new(), 0, 0);
     for case in all_cases() {
         let whole = case.parser.parse_any(&case.text, case.finish);
-        if case.expect.trim_start().starts_with("none") {
+        // A server's JSON comes whole; only the arguments in it can be cut, and cases say how.
+        if case.expect.trim_start().starts_with("none") || case.file == "native" {
             continue;
         }
         for at in (1..case.text.len()).filter(|at| case.text.is_char_boundary(*at)) {
@@ -105,7 +106,9 @@ fn pieces_change_nothing() {
         let whole = case.parser.parse_any(&case.text, case.finish);
         for chunks in chunkings(&case.text) {
             let mut stream = StreamParser::new(&case.parser);
-            chunks.iter().for_each(|chunk| stream.feed(chunk));
+            for chunk in chunks {
+                stream.feed(chunk);
+            }
             assert_eq!(
                 stream.finish(case.finish),
                 whole,
