@@ -181,9 +181,9 @@ pub(crate) fn has_words(text: &str, words: &str) -> bool {
         let bound = |byte: Option<u8>| {
             byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'_')
         };
-        let in_address = matches!(after, Some(b'.' | b'/' | b'-'))
+        let in_address = matches!(after, Some(b'.' | b'/' | b'-' | b'\\'))
             && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
-            || matches!(before, Some(b'.' | b'/' | b'@'));
+            || matches!(before, Some(b'.' | b'/' | b'@' | b'\\'));
         bound(before)
             && (bound(after) && !in_address || words.ends_with(' ') || words == "illustrat")
     })

@@ -24,6 +24,37 @@ const LINKS: &[&str] = &[
     " - ",
 ];
 
+/// Where a sentence turns: what is denied before it is not denied behind it.
+const TURNS: &[&str] = &[", but ", " but ", ", instead ", " instead, ", ", rather "];
+
+/// The parts of a sentence that are meant or denied on their own.
+pub(super) fn segments(lower: &str) -> Vec<[usize; 2]> {
+    // Behind "if …" everything hangs on the condition.
+    let conditional = ["if ", "unless ", "when ", "suppose "]
+        .iter()
+        .any(|word| lower.starts_with(word));
+    let mut parts = Vec::new();
+    let mut start = 0;
+    if !conditional && super::words::is_denied(lower) {
+        while let Some((at, turn)) = TURNS
+            .iter()
+            .filter_map(|turn| outside_marks(&lower[start..], turn).map(|at| (start + at, *turn)))
+            .min_by_key(|(at, turn)| (*at, usize::MAX - turn.len()))
+        {
+            parts.push([start, at]);
+            start = at + turn.len();
+        }
+    }
+    parts.push([start, lower.len()]);
+    parts
+}
+
+/// The first place of these words that no quotation marks hide.
+fn outside_marks(text: &str, words: &str) -> Option<usize> {
+    memchr::memmem::find_iter(text.as_bytes(), words.as_bytes())
+        .find(|at| text[..*at].matches(['"', '`']).count().is_multiple_of(2))
+}
+
 /// The clauses of a sentence from `from` on.
 pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     let mut parts = Vec::new();

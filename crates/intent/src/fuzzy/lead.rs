@@ -1,5 +1,7 @@
 //! How a sentence begins: an order, a plan, something under way, or none of these.
 
+use crate::cues::has_words;
+
 /// A lead that makes a wish.
 pub(super) struct Lead {
     /// Where the verb starts.
@@ -7,6 +9,8 @@ pub(super) struct Lead {
     pub(super) sure: f64,
     /// Whether it is a bare order, which could as well be advice to a reader.
     pub(super) order: bool,
+    /// Whether it is a bare gerund, which could as well be the subject of a statement.
+    pub(super) gerund: bool,
 }
 
 const PLAN: f64 = 0.65;
@@ -179,10 +183,15 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
         .min_by_key(|tail| tail.len());
     if let Some(tail) = plan {
         let tail = strip_adverbs(tail);
+        // "Should the file be missing, …" is a condition.
+        if strip_word(rest, "should").is_some() && !super::table::starts_with_verb(tail) {
+            return None;
+        }
         return Some(Lead {
             end: at(tail),
             sure: PLAN,
             order: false,
+            gerund: false,
         });
     }
     for lead in UNDER_WAY_LEADS {
@@ -192,6 +201,7 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
                 end: at(tail),
                 sure: UNDER_WAY,
                 order: false,
+                gerund: false,
             });
         }
     }
@@ -203,6 +213,7 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
         end: at(rest),
         sure: if under_way { UNDER_WAY } else { ORDER },
         order: !under_way,
+        gerund: under_way,
     })
 }
 
@@ -235,14 +246,16 @@ fn later_plan(lower: &str) -> Option<Lead> {
         "i am going to",
     ];
     const FOREIGN: &[&str] = &[
-        "said", "says", "wrote", "asked", "replied", "when", "once", "after", "told", "\"",
+        "said", "says", "wrote", "replied", "when", "once", "after", "told", "if", "unless",
+        "suppose", "in case", "until",
     ];
     let (at, opening) = OPENINGS
         .iter()
         .filter_map(|opening| lower.find(opening).map(|at| (at, *opening)))
         .min_by_key(|(at, opening)| (*at, usize::MAX - opening.len()))?;
     let before = &lower[..at];
-    if super::words::is_denied(before) || FOREIGN.iter().any(|word| before.contains(word)) {
+    // What is denied or past before the plan says nothing about the plan.
+    if before.contains('"') || FOREIGN.iter().any(|word| has_words(before, word)) {
         return None;
     }
     let rest = &lower[at + opening.len()..];
@@ -254,6 +267,7 @@ fn later_plan(lower: &str) -> Option<Lead> {
         end: lower.len() - tail.len(),
         sure: PLAN,
         order: false,
+        gerund: false,
     })
 }
 

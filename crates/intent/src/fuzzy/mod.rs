@@ -7,6 +7,7 @@
 
 mod clause;
 mod lead;
+mod more;
 mod search;
 mod sentence;
 mod table;
@@ -63,53 +64,80 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             continue;
         }
         let text = &doc.text[start..end];
-        // Same length, so offsets fit both.
         let lower = text.to_ascii_lowercase();
         let addressed = words::addresses_reader(&lower);
         if !sentence.question && !addressed {
-            wishes(doc, &sentence, text, &lower, advice, &mut calls);
+            let spoken = Spoken {
+                sentence: &sentence,
+                text,
+                lower: &lower,
+                advice,
+            };
+            spoken.wishes(doc, &mut calls);
         }
         advice |= addressed || words::announces_steps(&lower);
     }
     calls
 }
 
-fn wishes(
-    doc: &Doc<'_>,
-    sentence: &sentence::Sentence,
-    text: &str,
-    lower: &str,
+/// One sentence, as it was written and in lower case: same length, so offsets fit both.
+struct Spoken<'a> {
+    sentence: &'a sentence::Sentence,
+    text: &'a str,
+    lower: &'a str,
+    /// Whether a recipe for a reader was announced before.
     advice: bool,
-    calls: &mut Vec<RawCall>,
-) {
-    let Some(lead) = lead::of(lower) else { return };
-    if lead.order && advice {
-        return;
+}
+
+impl Spoken<'_> {
+    fn wishes(&self, doc: &Doc<'_>, calls: &mut Vec<RawCall>) {
+        for [start, end] in clause::segments(self.lower) {
+            let said = &self.lower[start..end];
+            let Some(lead) = lead::of(said) else { continue };
+            if lead.order && self.advice || lead.gerund && words::is_statement(said) {
+                continue;
+            }
+            for part in clause::split(said, lead.end) {
+                self.clause(doc, part.map(|at| at + start), &lead, calls);
+            }
+        }
     }
-    for part in clause::split(lower, lead.end) {
-        let [from, to] = part;
-        if words::is_denied(&lower[from..to]) {
-            continue;
+
+    fn clause(
+        &self,
+        doc: &Doc<'_>,
+        [from, to]: [usize; 2],
+        lead: &lead::Lead,
+        calls: &mut Vec<RawCall>,
+    ) {
+        let (text, lower) = (&self.text[from..to], &self.lower[from..to]);
+        if words::is_denied(lower) {
+            return;
         }
-        let Some(mut wish) = verbs::wish(doc, &text[from..to], &lower[from..to], lead.order) else {
-            continue;
+        let Some(mut wish) = verbs::wish(doc, text, lower, lead.order) else {
+            return;
         };
-        let at = sentence.span[0] + from;
-        let mut end = sentence.span[0] + to;
-        take_block(doc, &mut wish, sentence, &lower[from..to], &mut end);
-        let mut call = RawCall::new(&wish.tool, Args::default(), [at, end], Strategy::Fuzzy)
-            .confidence(lead.sure + wish.bonus);
-        call.args.named = wish
-            .args
-            .into_iter()
-            .map(|(name, value)| (name, Given::Text(value)))
-            .collect();
-        call.open = wish.open;
-        call.unknown_ok = false;
-        if doc.finish == FinishReason::Length && is_last(doc.text, end) || in_open_block(doc, end) {
-            call.ending = Ending::OpenString;
+        let mut end = self.sentence.span[0] + to;
+        take_block(doc, &mut wish, self.sentence, lower, &mut end);
+        let more = more::objects(&wish, text);
+        for wish in std::iter::once(wish).chain(more) {
+            let span = [self.sentence.span[0] + from, end];
+            let mut call = RawCall::new(&wish.tool, Args::default(), span, Strategy::Fuzzy)
+                .confidence(lead.sure + wish.bonus);
+            call.args.named = wish
+                .args
+                .into_iter()
+                .map(|(name, value)| (name, Given::Text(value)))
+                .collect();
+            call.open = wish.open;
+            call.unknown_ok = false;
+            if doc.finish == FinishReason::Length && is_last(doc.text, end)
+                || in_open_block(doc, end)
+            {
+                call.ending = Ending::OpenString;
+            }
+            calls.push(call);
         }
-        calls.push(call);
     }
 }
 

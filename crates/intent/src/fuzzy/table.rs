@@ -27,13 +27,7 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("querying", Verb::Search),
     ("google", Verb::Search),
     ("googling", Verb::Search),
-    ("do a web search", Verb::Search),
-    ("perform a web search", Verb::Search),
-    ("perform a search", Verb::Search),
-    ("do a search", Verb::Search),
     ("web search", Verb::Search),
-    ("run a web search", Verb::Search),
-    ("run a search", Verb::Search),
     ("look for", Verb::Find),
     ("find", Verb::Find),
     ("finding", Verb::Find),
@@ -160,6 +154,9 @@ pub(super) const PROGRAMS: &[&str] = &[
 
 /// The verb that a text begins with, and where its object starts.
 pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
+    if let Some(tail) = a_search(lower) {
+        return Some((Verb::Search, lower.len() - tail.len()));
+    }
     VERBS
         .iter()
         .filter_map(|(word, verb)| {
@@ -167,6 +164,35 @@ pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
         })
         .max_by_key(|(_, _, len)| *len)
         .map(|(verb, at, _)| (verb, at))
+}
+
+/// "do a quick web search": what stands behind it.
+fn a_search(lower: &str) -> Option<&str> {
+    let tail = [
+        "do",
+        "doing",
+        "perform",
+        "performing",
+        "conduct",
+        "conducting",
+        "run",
+        "running",
+        "make",
+        "start",
+    ]
+    .iter()
+    .find_map(|verb| strip_word(lower, verb))?;
+    let mut tail = ["a", "another", "one more"]
+        .iter()
+        .find_map(|article| strip_word(tail, article))?;
+    // At most a few adjectives: "quick web".
+    for _ in 0..4 {
+        if let Some(rest) = strip_word(tail, "search") {
+            return Some(rest);
+        }
+        tail = tail.split_once(' ')?.1.trim_start();
+    }
+    None
 }
 
 /// Whether a text begins with a verb.

@@ -91,15 +91,48 @@ fn open(rest: &str, low: &str) -> Option<Wish> {
     if let Some(path) = path(rest) {
         return Some(Wish::new("read").arg("path", path));
     }
-    let first = [
-        "the first result",
-        "the top result",
-        "the first link",
-        "the first url",
+    if let Some(name) = named_file(rest, low) {
+        return Some(Wish::new("read").arg("path", name));
+    }
+    Some(Wish::new("web_fetch").open("url", one_of_results(low)?))
+}
+
+/// "the first result", "the second link": a page that a search will name.
+fn one_of_results(low: &str) -> Option<&str> {
+    let head = trim_object(low);
+    let tail = ["the", "that", "each", "every"]
+        .iter()
+        .find_map(|article| strip_word(head, article))
+        .unwrap_or(head);
+    let tail = [
+        "first",
+        "top",
+        "second",
+        "third",
+        "best",
+        "most relevant",
+        "last",
+        "next",
+        "search",
+        "official",
     ]
     .iter()
-    .find(|words| low.starts_with(**words))?;
-    Some(Wish::new("web_fetch").open("url", first))
+    .find_map(|which| strip_word(tail, which))?;
+    let tail = strip_word(tail, "search").unwrap_or(tail);
+    let noun = tail
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .unwrap_or("");
+    matches!(
+        noun,
+        "result" | "results" | "link" | "hit" | "url" | "page" | "article" | "site" | "match"
+    )
+    .then_some(head)
+}
+
+/// A name in marks is a file when the sentence says so.
+fn named_file<'a>(rest: &'a str, low: &str) -> Option<&'a str> {
+    quoted(rest).filter(|_| has_words(low, "file") || has_words(low, "contents"))
 }
 
 fn read(rest: &str, low: &str) -> Option<Wish> {
@@ -109,9 +142,10 @@ fn read(rest: &str, low: &str) -> Option<Wish> {
     if let Some(path) = path(rest) {
         return Some(Wish::new("read").arg("path", path));
     }
-    // A name in marks is a file when the sentence says so.
-    let named = quoted(rest).filter(|_| has_words(low, "file") || has_words(low, "contents"));
-    named.map(|name| Wish::new("read").arg("path", name))
+    if let Some(name) = named_file(rest, low) {
+        return Some(Wish::new("read").arg("path", name));
+    }
+    Some(Wish::new("web_fetch").open("url", one_of_results(low)?))
 }
 
 fn write(rest: &str, low: &str, create: bool) -> Option<Wish> {

@@ -141,12 +141,12 @@ pub(super) fn address(text: &str) -> Option<String> {
                 ',' | '.' | '!' | '?' | ';' | ':' | '\'' | '(' | '[' | ']' | '*' | '“' | '”'
             )
         });
+        let word = word.rsplit_once("](").map_or(word, |(_, link)| link);
         let word = if word.contains('(') {
             word
         } else {
             word.trim_end_matches(')')
         };
-        let word = word.rsplit_once("](").map_or(word, |(_, link)| link);
         let lower = word.to_ascii_lowercase();
         if (lower.starts_with("http://") || lower.starts_with("https://")) && word.len() > 10 {
             return Some(word.to_owned());
@@ -215,6 +215,23 @@ const BARE: &[&str] = &[
     ".gitignore",
 ];
 
+/// Endings that are longer than endings mostly are.
+const LONG_ENDINGS: &[&str] = &[
+    "gradle",
+    "properties",
+    "parquet",
+    "sqlite",
+    "config",
+    "service",
+    "backup",
+    "example",
+    "feature",
+    "template",
+    "graphql",
+    "dockerfile",
+    "markdown",
+];
+
 pub(super) fn is_path(word: &str) -> bool {
     if word.is_empty()
         || word.len() > 512
@@ -242,7 +259,7 @@ pub(super) fn is_path(word: &str) -> bool {
         .filter(|(name, _)| !name.is_empty())
         .map(|(_, ending)| ending);
     let has_ending = ending.is_some_and(|ending| {
-        (1..=5).contains(&ending.len())
+        ((1..=5).contains(&ending.len()) || LONG_ENDINGS.contains(&ending))
             && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && ending.bytes().any(|byte| byte.is_ascii_alphabetic())
     });
@@ -252,4 +269,27 @@ pub(super) fn is_path(word: &str) -> bool {
             && !matches!(word, "e.g" | "i.e" | "etc.")
         || word.contains('/') && has_ending
         || word.matches('/').count() >= 2
+}
+
+/// Verbs that make a gerund before them their subject: "reading it takes time".
+const FINITE: &[&str] = &[
+    "is", "are", "was", "were", "takes", "took", "requires", "needs", "fails", "can", "will",
+    "would", "should", "may", "might", "does", "has", "works", "gives", "returns", "costs",
+    "means", "shows", "helps", "makes", "causes", "lets", "allows", "must", "seems",
+];
+
+/// Whether "reading a.txt …" goes on as a statement about reading.
+pub(super) fn is_statement(lower: &str) -> bool {
+    let bare = without_quoted(lower);
+    FINITE.iter().any(|word| has_words(&bare, word))
+}
+
+/// Whether a text begins with the verb of a statement: "… b.txt is next".
+pub(super) fn starts_statement(text: &str) -> bool {
+    let word = text
+        .trim_start_matches(['"', '`', '\'', ' '])
+        .split(|letter: char| !letter.is_alphabetic())
+        .next()
+        .unwrap_or("");
+    FINITE.contains(&word)
 }
