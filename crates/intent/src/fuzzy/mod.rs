@@ -131,7 +131,7 @@ impl Spoken<'_> {
                 .collect();
             call.open = wish.open;
             call.unknown_ok = false;
-            if doc.finish == FinishReason::Length && is_last(doc.text, end)
+            if doc.finish == FinishReason::Length && is_last(doc.text, span)
                 || in_open_block(doc, end)
             {
                 call.ending = Ending::OpenString;
@@ -142,10 +142,12 @@ impl Spoken<'_> {
 }
 
 /// Whether nothing that says more follows: a full stop at the very end can be that of a file's
-/// name, and a block can be about to open.
-fn is_last(text: &str, end: usize) -> bool {
+/// name, a block can be about to open, and a quotation can still be open.
+fn is_last(text: &str, [start, end]: [usize; 2]) -> bool {
     let rest = text[end..].trim();
-    rest.is_empty() || rest.starts_with(['`', '~']) && !rest.contains('\n')
+    let open = |mark| !text[start..].matches(mark).count().is_multiple_of(2);
+    rest.is_empty()
+        || !rest.contains('\n') && (rest.starts_with(['`', '~']) || open('`') || open('"'))
 }
 
 fn in_open_block(doc: &Doc<'_>, end: usize) -> bool {
