@@ -149,6 +149,7 @@ const ADVERBS: &[&str] = &[
     "definitely",
     "finally",
     "start with",
+    "begin with",
     "use the tool to",
     "be",
 ];
@@ -197,6 +198,18 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
     for lead in UNDER_WAY_LEADS {
         if let Some(tail) = strip_word(rest, lead) {
             let tail = strip_adverbs(tail);
+            // "I'm now going to …" is a plan.
+            let planned = ["going to", "about to", "planning to"]
+                .iter()
+                .find_map(|plan| strip_word(tail, plan));
+            if let Some(tail) = planned {
+                return Some(Lead {
+                    end: at(strip_adverbs(tail)),
+                    sure: PLAN,
+                    order: false,
+                    gerund: false,
+                });
+            }
             return is_ing(tail).then(|| Lead {
                 end: at(tail),
                 sure: UNDER_WAY,
@@ -275,7 +288,10 @@ fn strip_adverbs(mut rest: &str) -> &str {
     loop {
         let before = rest.len();
         for adverb in ADVERBS {
-            if let Some(tail) = strip_word(rest, adverb) {
+            if let Some(tail) = strip_word(rest, adverb)
+                // "start with a search for …" is a verb of its own.
+                && !(adverb.ends_with("with") && tail.starts_with("a "))
+            {
                 rest = tail;
             }
         }

@@ -66,12 +66,13 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         let text = &doc.text[start..end];
         let lower = text.to_ascii_lowercase();
         let addressed = words::addresses_reader(&lower);
-        if !sentence.question && !addressed {
+        if !sentence.question && !words::asks_reader(&lower) {
             let spoken = Spoken {
                 sentence: &sentence,
                 text,
                 lower: &lower,
                 advice,
+                addressed,
             };
             spoken.wishes(doc, &mut calls);
         }
@@ -87,6 +88,8 @@ struct Spoken<'a> {
     lower: &'a str,
     /// Whether a recipe for a reader was announced before.
     advice: bool,
+    /// Whether it speaks to a reader, so that an order in it is one for the reader.
+    addressed: bool,
 }
 
 impl Spoken<'_> {
@@ -94,7 +97,8 @@ impl Spoken<'_> {
         for [start, end] in clause::segments(self.lower) {
             let said = &self.lower[start..end];
             let Some(lead) = lead::of(said) else { continue };
-            if lead.order && self.advice || lead.gerund && words::is_statement(said) {
+            let for_reader = lead.order && (self.advice || self.addressed);
+            if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {
                 continue;
             }
             for part in clause::split(said, lead.end) {

@@ -120,6 +120,24 @@ const ON_THE_WEB: &[&str] = &[
     "tutorial",
     "paper",
     "papers",
+    "population",
+    "capital",
+    "definition",
+    "meaning",
+    "history",
+    "best",
+    "cheapest",
+    "nearest",
+    "largest",
+    "tallest",
+    "restaurants",
+    "hotels",
+    "flights",
+    "tickets",
+    "details",
+    "facts",
+    "statistics",
+    "today",
 ];
 
 /// Objects that say nothing.
@@ -191,10 +209,14 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
     if head.first().is_some_and(|word| ABOUT.contains(word)) {
         return None;
     }
-    // "Find x such that 2x = 4" is a task, not a search.
+    // "Find x such that 2x = 4" is a task, not a search; "find the CEO of Mistral" is one.
+    let names_something = !order
+        && rest
+            .split_whitespace()
+            .any(|word| word.starts_with(|letter: char| letter.is_uppercase()) && word.len() > 1);
     if find
-        && order
         && quoted(rest).is_none()
+        && !names_something
         && !ON_THE_WEB.iter().any(|word| has_words(low, word))
     {
         return None;

@@ -9,6 +9,8 @@ pub(super) enum Verb {
     Fetch,
     Get,
     Open,
+    /// Reads only when somebody says of himself that he does.
+    See,
     Read,
     Write,
     Create,
@@ -28,6 +30,8 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("google", Verb::Search),
     ("googling", Verb::Search),
     ("web search", Verb::Search),
+    ("look online for", Verb::Search),
+    ("look on the web for", Verb::Search),
     ("look for", Verb::Find),
     ("find", Verb::Find),
     ("finding", Verb::Find),
@@ -63,6 +67,21 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("examine", Verb::Open),
     ("examining", Verb::Open),
     ("review", Verb::Open),
+    ("see", Verb::See),
+    ("see what's in", Verb::See),
+    ("see what is in", Verb::See),
+    ("go through", Verb::See),
+    ("go over", Verb::See),
+    ("look into", Verb::See),
+    ("look through", Verb::See),
+    ("look inside", Verb::See),
+    ("look in", Verb::See),
+    ("peek at", Verb::See),
+    ("check out", Verb::See),
+    ("dig into", Verb::See),
+    ("parse", Verb::See),
+    ("analyze", Verb::See),
+    ("study", Verb::See),
     ("read", Verb::Read),
     ("reading", Verb::Read),
     ("cat", Verb::Read),
@@ -179,9 +198,12 @@ fn a_search(lower: &str) -> Option<&str> {
         "running",
         "make",
         "start",
+        "start with",
+        "begin with",
     ]
     .iter()
-    .find_map(|verb| strip_word(lower, verb))?;
+    .filter_map(|verb| strip_word(lower, verb))
+    .min_by_key(|tail| tail.len())?;
     let mut tail = ["a", "another", "one more"]
         .iter()
         .find_map(|article| strip_word(tail, article))?;

@@ -20,6 +20,7 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
         Verb::Find => search(rest, low, true, order),
         Verb::Fetch | Verb::Get => fetch(rest, low, verb == Verb::Fetch),
         Verb::Open => open(rest, low),
+        Verb::See => (!order).then(|| open(rest, low))?,
         Verb::Read => read(rest, low),
         Verb::Write | Verb::Create => write(rest, low, verb == Verb::Create),
         Verb::Run => run(rest, low, order),
@@ -68,6 +69,9 @@ fn reference(low: &str) -> Option<&str> {
 }
 
 fn fetch(rest: &str, low: &str, strong: bool) -> Option<Wish> {
+    if strip_word(low, "us").is_some() {
+        return None;
+    }
     if let Some(url) = address(rest) {
         return Some(Wish::new("web_fetch").arg("url", &url));
     }
@@ -246,7 +250,9 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
             .trim_start(),
         "tool",
     );
-    if !name.contains('_') && tail.is_none() && !low_name.starts_with('`') {
+    let purpose = strip_word(low_name[word_end..].trim_start_matches(['`', ' ']), "to");
+    let said = name.contains('_') || tail.is_some() || low_name.starts_with('`');
+    if !said && purpose.is_none() {
         return None;
     }
     let tool = doc.tools.find(name)?;
@@ -268,6 +274,9 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
             return Some(wish);
         }
     }
+    if !said {
+        return None;
+    }
     for word in ["with", "for", "on", "to", "using", "and"] {
         if let Some(inner) = strip_word(tail_low, word) {
             return with_arguments(tool, &tail_text[tail_low.len() - inner.len()..], wish);
@@ -277,6 +286,19 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
         return Some(wish.arg(tool.main_argument()?, given));
     }
     tool.required().next().is_none().then_some(wish)
+}
+
+/// Whether bare words can be what this argument wants: "with a path to read" gives no path.
+fn fits_argument(argument: &str, value: &str) -> bool {
+    if crate::guide::same_argument(argument, "path") {
+        return is_path(value) || path(value).is_some();
+    }
+    if crate::guide::same_argument(argument, "url") {
+        return address(value).is_some();
+    }
+    !["a ", "an ", "the right ", "some "]
+        .iter()
+        .any(|article| value.to_ascii_lowercase().starts_with(article))
 }
 
 fn with_arguments(tool: &crate::ToolSpec, text: &str, mut wish: Wish) -> Option<Wish> {
@@ -302,9 +324,9 @@ fn with_arguments(tool: &crate::ToolSpec, text: &str, mut wish: Wish) -> Option<
         let value = match (quoted(text), text.to_ascii_lowercase().find(&key)) {
             (Some(given), _) => given,
             (None, Some(at)) => trim_object(&text[at + key.len()..]),
-            (None, None) => address(text).map_or_else(|| trim_object(text), |_| trim_object(text)),
+            (None, None) => trim_object(text),
         };
-        if value.is_empty() {
+        if value.is_empty() || !fits_argument(main, value) {
             return None;
         }
         wish = wish.arg(main, value);

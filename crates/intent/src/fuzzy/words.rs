@@ -21,9 +21,29 @@ pub(super) fn addresses_reader(lower: &str) -> bool {
         && !lower.contains("for you")
         && !lower.contains("as you asked")
         && !lower.contains("as you requested")
-        || ["if you", "would you", "let me know"]
-            .iter()
-            .any(|words| lower.contains(words))
+}
+
+/// Whether it leaves the choice to the reader.
+pub(super) fn asks_reader(lower: &str) -> bool {
+    [
+        "if you",
+        "would you",
+        "let me know",
+        "do you",
+        "when you",
+        "once you",
+        "unless you",
+        "whether you",
+        "you can ",
+        "you could ",
+        "you should ",
+        "you may ",
+        "you might ",
+        "you need ",
+        "you must ",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
 }
 
 /// Whether what follows is a recipe for a reader.
