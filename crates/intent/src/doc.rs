@@ -190,9 +190,9 @@ impl<'a> Doc<'a> {
             return !CALL_LANGS.contains(&fence.lang.as_str())
                 || !self.text[fence.body.min(at)..at].trim().is_empty()
                     && !self.calls_before(fence, at)
-                || cues::shows_example(self.before(fence.start, since), self.after(fence.end));
+                || cues::shows_example(self.lead(fence.start, since), self.after(fence.end));
         }
-        self.in_quoted(at) || cues::shows_example(self.before(at, since), "")
+        self.in_quoted(at) || cues::shows_example(self.lead(at, since), "")
     }
 
     /// Whether the block began with a call, so that what follows can be one more.
@@ -219,15 +219,24 @@ impl<'a> Doc<'a> {
         !alone
     }
 
-    /// The last line with words before this place.
-    pub(crate) fn before(&self, at: usize, since: usize) -> &'a str {
+    /// What stands before this place and speaks about it.
+    pub(crate) fn lead(&self, at: usize, since: usize) -> cues::Lead<'a> {
         let from = floor(
             self.text,
             at.saturating_sub(CONTEXT_BYTES_MAX).max(since.min(at)),
         );
-        let lead = self.text[from..at].trim_end();
-        let line = lead.rfind('\n').map_or(0, |found| found + 1);
-        &lead[line..]
+        let before = &self.text[from..at];
+        let said = before.trim_end();
+        let line = said.rfind('\n').map_or(0, |found| found + 1);
+        let heading = said
+            .lines()
+            .rfind(|line| is_heading(line))
+            .unwrap_or_default();
+        cues::Lead {
+            line: &said[line..],
+            same_line: !before[said.len()..].contains('\n'),
+            heading,
+        }
     }
 
     /// The first line with words after this place.
@@ -241,6 +250,12 @@ impl<'a> Doc<'a> {
 fn within(ranges: &[[usize; 2]], at: usize) -> bool {
     let next = ranges.partition_point(|[_, end]| *end <= at);
     ranges.get(next).is_some_and(|[start, _]| *start <= at)
+}
+
+/// `## Example`, or a line that is all bold.
+fn is_heading(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with('#') || line.starts_with("**") && line.ends_with("**") && line.len() > 4
 }
 
 /// The nearest character boundary at or before `at`.

@@ -35,10 +35,18 @@ pub(crate) fn at_line_start(text: &str, at: usize) -> bool {
         .all(|letter| matches!(letter, ' ' | '\t' | '*' | '#' | '-' | '_'))
 }
 
+/// `Assistant: Action: read`, when its input follows on the next line.
+fn behind_label(text: &str, at: usize, after: usize) -> bool {
+    let line = crate::doc::line_start(text, at);
+    let next = &text[after + crate::doc::line_rest(text, after).len()..];
+    text[line..at].trim_end().ends_with(':')
+        && find_input(next.trim_start()).is_some_and(|(start, _)| start == 0)
+}
+
 /// `Action: NAME` and its input.
 pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let text = doc.text;
-    if !at_line_start(text, at) {
+    if !at_line_start(text, at) && !behind_label(text, at, after) {
         return None;
     }
     let line_end =
