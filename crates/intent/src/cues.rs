@@ -43,6 +43,8 @@ const EXAMPLE: &[&str] = &[
     "syntax is",
     "test case",
     "unit test",
+    "below you see",
+    "below is",
 ];
 
 /// Words of an introduction that make what follows an example.
@@ -112,6 +114,15 @@ const INTRODUCES_EXAMPLE: &[&str] = &[
     "was:",
     "were:",
     "for reference",
+    "receives",
+    "server",
+    "correct answer",
+    "explain",
+    "what this does",
+    "please",
+    "respond with",
+    "reply with",
+    "answer with",
 ];
 
 /// Whoever is not the model itself.
@@ -323,6 +334,11 @@ const SHOWN_AFTER: &[&str] = &[
     "the call above",
     "the block above",
     "the code above",
+    "in the block above",
+    "in the call above",
+    "in the code above",
+    "in the above",
+    "^",
 ];
 
 /// Headings of chapters that show how things are written.
@@ -355,7 +371,11 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
     let shown = if introduces && speaks {
         holds_back || example && any(EXPLAINS)
     } else if introduces {
-        holds_back
+        let condition = ["if ", "when ", "whenever ", "suppose "]
+            .iter()
+            .any(|word| sentence.starts_with(word));
+        condition
+            || holds_back
             || example
             || !any(HANDS_OVER)
                 && (any(INTRODUCES_EXAMPLE)

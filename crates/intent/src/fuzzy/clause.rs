@@ -110,6 +110,7 @@ fn link_at(lower: &str, at: usize) -> Option<(&'static str, usize)> {
             "lastly",
             "subsequently",
             "also",
+            "to",
             "use that to",
             "finally",
             "next",

@@ -86,6 +86,7 @@ const PLANS: &[&str] = &[
     "i'm about to",
     "i plan to",
     "i intend to",
+    "while i",
     "let me",
     "let's",
     "let’s",
@@ -183,6 +184,14 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
         .filter_map(|plan| strip_word(rest, plan))
         .min_by_key(|tail| tail.len());
     if let Some(tail) = plan {
+        // "I'd have to read it to know" is no plan.
+        let unreal = ["i'd", "i would", "we would", "we'd"]
+            .iter()
+            .filter_map(|subject| strip_word(rest, subject))
+            .any(|tail| tail.starts_with("have to") || tail.starts_with("need to"));
+        if unreal {
+            return None;
+        }
         let tail = strip_adverbs(tail);
         // "Should the file be missing, …" is a condition.
         if strip_word(rest, "should").is_some() && !super::table::starts_with_verb(tail) {

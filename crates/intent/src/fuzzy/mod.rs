@@ -102,24 +102,29 @@ impl Spoken<'_> {
                 continue;
             }
             for part in clause::split(said, lead.end) {
-                self.clause(doc, part.map(|at| at + start), &lead, calls);
+                let found = self.clause(doc, part.map(|at| at + start), &lead, calls);
+                // "Open a terminal and run `ls`": an order that no tool can begin is not for one.
+                if !found && lead.order {
+                    break;
+                }
             }
         }
     }
 
+    /// Reads one clause; false when it wants nothing.
     fn clause(
         &self,
         doc: &Doc<'_>,
         [from, to]: [usize; 2],
         lead: &lead::Lead,
         calls: &mut Vec<RawCall>,
-    ) {
+    ) -> bool {
         let (text, lower) = (&self.text[from..to], &self.lower[from..to]);
         if words::is_denied(lower) {
-            return;
+            return false;
         }
         let Some(mut wish) = verbs::wish(doc, text, lower, lead.order) else {
-            return;
+            return false;
         };
         let mut end = self.sentence.span[0] + to;
         take_block(doc, &mut wish, self.sentence, lower, &mut end);
@@ -142,6 +147,7 @@ impl Spoken<'_> {
             }
             calls.push(call);
         }
+        true
     }
 }
 

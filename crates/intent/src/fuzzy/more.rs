@@ -18,7 +18,10 @@ pub(super) fn objects(wish: &Wish, text: &str) -> Vec<Wish> {
     let ([(argument, first)], true) = (wish.args.as_slice(), wish.open.is_empty()) else {
         return Vec::new();
     };
-    if !matches!(wish.tool.as_str(), "read" | "web_fetch" | "web_search") {
+    if !matches!(
+        wish.tool.as_str(),
+        "read" | "web_fetch" | "web_search" | "exec"
+    ) {
         return Vec::new();
     }
     let Some(at) = text.find(first.as_str()) else {

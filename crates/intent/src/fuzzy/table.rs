@@ -60,13 +60,15 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("viewing", Verb::Open),
     ("look at", Verb::Open),
     ("looking at", Verb::Open),
-    ("take a look at", Verb::Open),
     ("show", Verb::Open),
     ("inspect", Verb::Open),
     ("inspecting", Verb::Open),
     ("examine", Verb::Open),
     ("examining", Verb::Open),
     ("review", Verb::Open),
+    ("double-check", Verb::See),
+    ("double check", Verb::See),
+    ("verify", Verb::See),
     ("see", Verb::See),
     ("see what's in", Verb::See),
     ("see what is in", Verb::See),
@@ -176,6 +178,9 @@ pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
     if let Some(tail) = a_search(lower) {
         return Some((Verb::Search, lower.len() - tail.len()));
     }
+    if let Some(tail) = a_look(lower) {
+        return Some((Verb::Open, lower.len() - tail.len()));
+    }
     VERBS
         .iter()
         .filter_map(|(word, verb)| {
@@ -183,6 +188,28 @@ pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
         })
         .max_by_key(|(_, _, len)| *len)
         .map(|(verb, at, _)| (verb, at))
+}
+
+/// "take a quick look at": what stands behind it.
+fn a_look(lower: &str) -> Option<&str> {
+    let tail = ["take", "taking", "have", "having"]
+        .iter()
+        .find_map(|verb| strip_word(lower, verb))?;
+    let mut tail = ["a", "another"]
+        .iter()
+        .find_map(|article| strip_word(tail, article))?;
+    for _ in 0..3 {
+        let looked = ["look", "peek", "glance"]
+            .iter()
+            .find_map(|noun| strip_word(tail, noun));
+        if let Some(rest) = looked {
+            return ["at", "into", "through", "inside"]
+                .iter()
+                .find_map(|at| strip_word(rest, at));
+        }
+        tail = tail.split_once(' ')?.1.trim_start();
+    }
+    None
 }
 
 /// "do a quick web search": what stands behind it.

@@ -15,23 +15,20 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
     if at == lower.len() && verb != Verb::Screenshot {
         return None;
     }
-    match verb {
+    let found = match verb {
         Verb::Search => search(rest, low, false, order),
         Verb::Find => search(rest, low, true, order),
         Verb::Fetch | Verb::Get => fetch(rest, low, verb == Verb::Fetch),
         Verb::Open => open(rest, low),
-        Verb::See => (!order).then(|| open(rest, low))?,
+        Verb::See => (!order).then(|| open(rest, low)).flatten(),
         Verb::Read => read(rest, low),
         Verb::Write | Verb::Create => write(rest, low, verb == Verb::Create),
         Verb::Run => run(rest, low, order),
-        Verb::Browse => {
-            let url = address(rest)?;
-            Some(
-                Wish::new("browser")
-                    .arg("action", "navigate")
-                    .arg("url", &url),
-            )
-        }
+        Verb::Browse => address(rest).map(|url| {
+            Wish::new("browser")
+                .arg("action", "navigate")
+                .arg("url", &url)
+        }),
         Verb::Screenshot => {
             let wish = Wish::new("browser").arg("action", "screenshot");
             Some(match address(rest) {
@@ -40,7 +37,26 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
             })
         }
         Verb::Use => named(doc, rest, low),
+    };
+    found.or_else(|| (!order).then(|| by_running(rest, low)).flatten())
+}
+
+/// "check the log by running `git log`", "check the disk with `df -h`".
+fn by_running(rest: &str, low: &str) -> Option<Wish> {
+    let by = [" by running ", " by executing ", " by calling "]
+        .iter()
+        .find_map(|words| low.find(words).map(|at| at + words.len()));
+    if let Some(at) = by {
+        return run(&rest[at..], &low[at..], false);
     }
+    let with = [" with `", " using `", " via `"]
+        .iter()
+        .find_map(|words| low.find(words).map(|at| at + words.len() - 1))?;
+    let command = quoted(&rest[with..])?;
+    let program = command.split_whitespace().next()?;
+    PROGRAMS
+        .contains(&program)
+        .then(|| Wish::new("exec").arg("command", command))
 }
 
 /// The object without the marks around it.
@@ -153,7 +169,7 @@ fn read(rest: &str, low: &str) -> Option<Wish> {
 }
 
 fn write(rest: &str, low: &str, create: bool) -> Option<Wish> {
-    let found = path(rest);
+    let found = path(rest).filter(|path| is_target(rest, path));
     let mut wish = Wish::new("write");
     if let Some(path) = found {
         wish = wish.arg("path", path);
@@ -184,6 +200,36 @@ fn write(rest: &str, low: &str, create: bool) -> Option<Wish> {
         wish.open("path", trim_object(low))
             .open("content", "what was found")
     })
+}
+
+/// Whether this path is where something is written, and not only spoken of: "to a.txt", "the file
+/// a.txt", "a.txt with …".
+fn is_target(rest: &str, path: &str) -> bool {
+    let Some(at) = rest.find(path) else {
+        return false;
+    };
+    let before = rest[..at]
+        .trim_end_matches(|letter: char| {
+            letter.is_whitespace() || matches!(letter, '`' | '"' | '\'' | '*' | '“')
+        })
+        .to_ascii_lowercase();
+    let last = before.rsplit(char::is_whitespace).next().unwrap_or("");
+    matches!(
+        last.trim_end_matches(':'),
+        "" | "to"
+            | "into"
+            | "in"
+            | "as"
+            | "at"
+            | "file"
+            | "named"
+            | "called"
+            | "the"
+            | "new"
+            | "under"
+            | "it"
+            | "onto"
+    )
 }
 
 fn run(rest: &str, low: &str, order: bool) -> Option<Wish> {
@@ -242,6 +288,15 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
     let word_end = low_name
         .find(|letter: char| letter.is_whitespace() || matches!(letter, ',' | '(' | ':'))
         .unwrap_or(low_name.len());
+    // "web search" is a name of two words.
+    let word_end = low_name[word_end..]
+        .trim_start()
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .filter(|second| !second.is_empty() && *second != "tool")
+        .map(|second| word_end + low_name[word_end..].find(second).unwrap_or(0) + second.len())
+        .filter(|end| doc.tools.find(&low_name[..*end]).is_some())
+        .unwrap_or(word_end);
     let name = low_name[..word_end].trim_matches(['`', '"', '\'', '*', '.', ',']);
     // One common word is no tool's name unless the sentence says that it is one.
     let tail = strip_word(
@@ -272,6 +327,22 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
             wish.args = inner.args;
             wish.open = inner.open;
             return Some(wish);
+        }
+        // "… to find out who did it": what is to be found out is the query.
+        let asked = [
+            "find out",
+            "find",
+            "learn",
+            "see",
+            "determine",
+            "get",
+            "check",
+        ]
+        .iter()
+        .find_map(|verb| strip_word(purpose, verb));
+        if let (Some(asked), "web_search") = (asked, tool.name.as_str()) {
+            let query = trim_object(&tail_text[tail_low.len() - asked.len()..]);
+            return (!query.is_empty()).then(|| wish.arg("query", query));
         }
     }
     if !said {

@@ -15,10 +15,14 @@ pub(super) fn addresses_reader(lower: &str) -> bool {
         "developers",
         "yourself",
         "please",
+        "click",
+        "press",
+        "tap",
     ]
     .iter()
     .any(|word| has_words(lower, word))
         && !lower.contains("for you")
+        && !lower.contains("please wait")
         && !lower.contains("as you asked")
         && !lower.contains("as you requested")
 }
