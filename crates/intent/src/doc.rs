@@ -41,6 +41,8 @@ pub(crate) struct Doc<'a> {
     quoted: Vec<[usize; 2]>,
     /// Private reasoning that something else follows.
     thought: Vec<[usize; 2]>,
+    /// Where private reasoning opens that nothing closes.
+    pub(crate) open_thought: Option<usize>,
     /// Bytes that may still be read again.
     rereads_left: std::cell::Cell<usize>,
     /// Where the call before ended.
@@ -77,7 +79,8 @@ impl<'a> Doc<'a> {
             finish,
             fences: Vec::new(),
             quoted: Vec::new(),
-            thought: thoughts(text),
+            thought: thoughts(text, finish),
+            open_thought: open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
             call_end: std::cell::Cell::new(0),
         };
@@ -217,9 +220,9 @@ impl<'a> Doc<'a> {
             return !CALL_LANGS.contains(&fence.lang.as_str())
                 || !self.text[fence.body.min(at)..at].trim().is_empty()
                     && !self.calls_before(fence, at)
-                || cues::shows_example(self.before(fence.start, since), self.after(fence.end));
+                || cues::shows_example(self.lead(fence.start, since), self.after(fence.end));
         }
-        self.in_quoted(at) || cues::shows_example(self.before(at, since), "")
+        self.in_quoted(at) || cues::shows_example(self.lead(at, since), "")
     }
 
     /// Whether the block began with a call, so that what follows can be one more.
@@ -246,15 +249,24 @@ impl<'a> Doc<'a> {
         !alone
     }
 
-    /// The last line with words before this place.
-    pub(crate) fn before(&self, at: usize, since: usize) -> &'a str {
+    /// What stands before this place and speaks about it.
+    pub(crate) fn lead(&self, at: usize, since: usize) -> cues::Lead<'a> {
         let from = floor(
             self.text,
             at.saturating_sub(CONTEXT_BYTES_MAX).max(since.min(at)),
         );
-        let lead = self.text[from..at].trim_end();
-        let line = lead.rfind('\n').map_or(0, |found| found + 1);
-        &lead[line..]
+        let before = &self.text[from..at];
+        let said = before.trim_end();
+        let line = said.rfind('\n').map_or(0, |found| found + 1);
+        let heading = said
+            .lines()
+            .rfind(|line| is_heading(line))
+            .unwrap_or_default();
+        cues::Lead {
+            line: &said[line..],
+            same_line: !before[said.len()..].contains('\n'),
+            heading,
+        }
     }
 
     /// The first line with words after this place.
@@ -279,6 +291,12 @@ fn within(ranges: &[[usize; 2]], at: usize) -> bool {
     ranges.get(next).is_some_and(|[start, _]| *start <= at)
 }
 
+/// `## Example`, or a line that is all bold.
+fn is_heading(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with('#') || line.starts_with("**") && line.ends_with("**") && line.len() > 4
+}
+
 /// The nearest character boundary at or before `at`.
 pub(crate) fn floor(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
@@ -288,23 +306,33 @@ pub(crate) fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
+const THOUGHT_TAGS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+];
+
+fn open_thought(text: &str) -> Option<usize> {
+    THOUGHT_TAGS.iter().find_map(|(open, close)| {
+        let opened = text.rfind(open)?;
+        (!text[opened..].contains(close)).then_some(opened)
+    })
+}
+
 /// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and
-/// is read like any other text.
-fn thoughts(text: &str) -> Vec<[usize; 2]> {
+/// is read like any other text, unless the model was cut before it could go on.
+fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
-    for (open, close) in [
-        ("<think>", "</think>"),
-        ("<thinking>", "</thinking>"),
-        ("<reasoning>", "</reasoning>"),
-    ] {
+    for (open, close) in THOUGHT_TAGS {
         let mut from = 0;
-        while let Some(at) = text[from..].find(close) {
+        while let Some(at) = text[from..].find(*close) {
             let end = from + at + close.len();
             // Some chat templates swallow the opener.
             let start = text[from..from + at]
-                .find(open)
+                .find(*open)
                 .map_or(if from == 0 { 0 } else { from }, |n| from + n);
-            if !text[end..].trim().is_empty() {
+            if !text[end..].trim().is_empty() || finish == FinishReason::Length {
                 found.push([start, end]);
             }
             from = end;

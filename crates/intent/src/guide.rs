@@ -92,6 +92,7 @@ pub(crate) fn intent_of(
         span: call.span,
         complete: true,
         problems: Vec::new(),
+        call_id: call.call_id.clone(),
         mutating: found.is_none_or(|(tool, _)| tool.mutating),
     };
     if intent.name.is_empty() || intent.name.len() > crate::limits::NAME_BYTES_MAX {

@@ -18,6 +18,7 @@
 //! | `cues` | words that make a call an example |
 //! | `forms` | the structured forms, found by their openers |
 //! | `fuzzy` | plain English |
+//! | `native` | a chat server's own `tool_calls` |
 //! | `guide` | the schema's say: names, types, what is missing |
 //! | `parse` | chooses strategies and puts a reply together |
 
@@ -32,6 +33,7 @@ mod guide;
 pub mod json;
 pub mod limits;
 mod model;
+mod native;
 mod parse;
 mod problem;
 mod raw;

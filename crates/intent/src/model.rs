@@ -79,8 +79,13 @@ impl FinishReason {
     /// Reads an OpenAI-compatible, Anthropic or Gemini finish reason.
     pub fn from_wire(reason: &str) -> Self {
         match reason.to_ascii_lowercase().as_str() {
-            "length" | "max_tokens" | "max_output_tokens" | "model_length" => Self::Length,
-            "stop" | "tool_calls" | "tool_use" | "function_call" | "end_turn" | "eos" => Self::Stop,
+            "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "model_length"
+            | "model_context_window_exceeded" => Self::Length,
+            "stop" | "stop_sequence" | "tool_calls" | "tool_use" | "function_call" | "end_turn"
+            | "eos" => Self::Stop,
             _ => Self::Unknown,
         }
     }
@@ -97,12 +102,16 @@ pub struct Intent {
     pub confidence: f64,
     /// How it was read.
     pub strategy: Strategy,
-    /// Where it stands: byte offsets, start and end.
+    /// Where it stands: byte offsets, start and end. A call that the server returned as such does
+    /// not stand in the text: 0 and 0.
     pub span: [usize; 2],
     /// False when the text was cut off inside the call. Never run such a call.
     pub complete: bool,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
+    /// The server's name of this call, which its result has to carry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
     /// Whether the tool changes anything, as far as is known. An unknown tool counts as mutating.
     #[serde(skip)]
     pub mutating: bool,

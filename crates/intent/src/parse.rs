@@ -1,11 +1,14 @@
 //! One reply in, everything it means out.
 
+use serde_json::Value;
+
 use crate::doc::Doc;
 use crate::forms;
 use crate::fuzzy;
 use crate::guide;
 use crate::limits::INTENTS_MAX;
 use crate::model::{FinishReason, Parsed, Strategy};
+use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
 use crate::tools::ToolSet;
@@ -74,6 +77,99 @@ impl Parser {
         }
         settle(&doc, reply)
     }
+
+    /// Reads what a chat server returned: a whole completion, a choice, a message, or its list of
+    /// `tool_calls`. Where there are none, the text beside them is read as [`Parser::parse`] does,
+    /// and the spans are those of that text.
+    ///
+    /// What the reply says about its end counts unless `finish` says something else.
+    ///
+    /// ```
+    /// use holdfast_intent::{FinishReason, Parser, Strategy};
+    /// use serde_json::json;
+    /// let message = json!({"role": "assistant", "content": null, "tool_calls": [
+    ///     {"id": "call_1", "type": "function",
+    ///      "function": {"name": "read_file", "arguments": "{'path': 'a.txt',}"}}]});
+    /// let parsed = Parser::default().parse_reply(&message, FinishReason::Unknown);
+    /// assert_eq!(parsed.intents[0].name, "read");
+    /// assert_eq!(parsed.intents[0].strategy, Strategy::Native);
+    /// assert_eq!(parsed.intents[0].call_id.as_deref(), Some("call_1"));
+    /// ```
+    pub fn parse_reply(&self, reply: &Value, finish: FinishReason) -> Parsed {
+        let read = native::read(reply);
+        let finish = if finish == FinishReason::Unknown {
+            read.finish
+        } else {
+            finish
+        };
+        let failed = read.failed;
+        if read.calls.is_empty() {
+            let mut parsed = self.parse_beside(&read, finish);
+            if failed && parsed.intents.is_empty() {
+                parsed.completed = false;
+                parsed.final_text = None;
+                if !parsed.problems.contains(&Problem::LooksLikeFailedCall) {
+                    parsed.problems.push(Problem::LooksLikeFailedCall);
+                }
+            }
+            return parsed;
+        }
+        let doc = Doc::new("", &self.tools, finish);
+        let calls = Reply {
+            calls: read.calls,
+            failed,
+            ..Reply::default()
+        };
+        settle(&doc, calls)
+    }
+
+    /// The text of a server's reply that has no calls.
+    fn parse_beside(&self, read: &native::NativeReply, finish: FinishReason) -> Parsed {
+        let text = if read.content.trim().is_empty() {
+            &read.reasoning
+        } else {
+            &read.content
+        };
+        if let (true, Some(refusal)) = (text.trim().is_empty(), &read.refusal) {
+            return Parsed {
+                completed: true,
+                final_text: Some(refusal.clone()),
+                ..Parsed::default()
+            };
+        }
+        if text.trim().is_empty() && !read.failed {
+            let cut = (finish == FinishReason::Length).then_some(Problem::Truncated);
+            return Parsed {
+                problems: [Problem::EmptyReply].into_iter().chain(cut).collect(),
+                ..Parsed::default()
+            };
+        }
+        let primary = match self.primary {
+            Strategy::Native => Strategy::Auto,
+            other => other,
+        };
+        self.clone()
+            .with_strategies(primary, self.fallback)
+            .parse(text, finish)
+    }
+
+    /// Reads text, or JSON as a chat server returns it, whichever this is. A server's reply is
+    /// known by its shape; with the strategy `native` a bare list of calls is one too.
+    pub fn parse_any(&self, text: &str, finish: FinishReason) -> Parsed {
+        let is_reply = match self.primary {
+            Strategy::Native => native::is_reply,
+            Strategy::Auto => native::is_completion,
+            _ => |_: &Value| false,
+        };
+        let plain = text.trim().trim_start_matches('\u{feff}');
+        if plain.starts_with(['{', '['])
+            && let Ok(value) = serde_json::from_str::<Value>(plain)
+            && is_reply(&value)
+        {
+            return self.parse_reply(&value, finish);
+        }
+        self.parse(text, finish)
+    }
 }
 
 /// What was read, before the schemas have their say.
@@ -103,7 +199,13 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         failed: scan.failed,
         stopped: scan.stopped,
     };
-    if strategy == Strategy::Auto && reply.calls.is_empty() && !reply.done && !reply.failed {
+    // Words beside a call that could not be read say the same as the call: no guess from them.
+    if strategy == Strategy::Auto
+        && reply.calls.is_empty()
+        && !reply.done
+        && !reply.failed
+        && !looks_like_call(doc)
+    {
         reply.calls = fuzzy::read(doc);
     }
     reply
@@ -113,13 +215,23 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     let mut parsed = Parsed::default();
     let mut failed = reply.failed;
     for call in reply.calls {
-        let Some(intent) = guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) else {
+        let Some(mut intent) = guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) else {
             continue;
         };
+        if doc.finish == FinishReason::Length
+            && doc.open_thought.is_some_and(|open| intent.span[0] > open)
+            && intent.complete
+        {
+            // The model was still thinking about it.
+            intent.complete = false;
+            intent.problems.push(Problem::Truncated);
+        }
         let repeated = parsed.intents.iter().any(|known| {
             known.name == intent.name
                 && known.arguments == intent.arguments
                 && known.complete == intent.complete
+                // A server wants a result for each of its calls.
+                && (intent.call_id.is_none() || known.call_id == intent.call_id)
         });
         if !repeated && parsed.intents.len() < INTENTS_MAX {
             parsed.intents.push(intent);

@@ -54,6 +54,8 @@ pub enum Problem {
     LooksLikeFailedCall,
     /// More calls than a reply may hold; the rest was dropped.
     TooManyIntents,
+    /// The server returned neither text nor calls.
+    EmptyReply,
     /// So much of the text led nowhere that the rest of it was not read.
     ReadingGivenUp,
 }
@@ -99,6 +101,7 @@ impl Problem {
             Self::LooksLikeFailedCall => {
                 "The reply looks like a tool call but could not be read as one.".to_owned()
             }
+            Self::EmptyReply => "The reply is empty.".to_owned(),
             Self::ReadingGivenUp => "The reply is so tangled that its end was not read.".to_owned(),
             Self::TooManyIntents => "The reply holds too many calls.".to_owned(),
         }

@@ -55,6 +55,8 @@ pub(crate) struct RawCall {
     pub(crate) elided: bool,
     /// Whether a name that no tool has is still a call: true inside a format's own tags.
     pub(crate) unknown_ok: bool,
+    /// The server's name of this call.
+    pub(crate) call_id: Option<String>,
     /// What an argument refers to when it is named, not given ("the first result").
     pub(crate) open: Vec<(String, String)>,
 }
@@ -71,6 +73,7 @@ impl RawCall {
             ending: Ending::Whole,
             elided: false,
             unknown_ok: true,
+            call_id: None,
             open: Vec::new(),
         }
     }
@@ -165,6 +168,13 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             repaired: read.repaired,
             ending: read.ending,
             elided: read.elided,
+        };
+    }
+    if trimmed.starts_with('`') && !trimmed.trim_matches('`').contains(['`', '\n', ' ']) {
+        // A fence, and what it should hold is not there.
+        return ReadArgs {
+            ending: Ending::OpenValue,
+            ..ReadArgs::whole(Args::default(), end)
         };
     }
     ReadArgs::whole(Args::text(trimmed.trim_matches(['"', '\'', '`'])), end)

@@ -9,7 +9,7 @@
 use crate::model::{FinishReason, Parsed};
 use crate::parse::Parser;
 
-/// Takes chunks, gives the same answer as [`Parser::parse`] on the whole text.
+/// Takes chunks, gives the same answer as [`Parser::parse_any`] on the whole text.
 ///
 /// ```
 /// use holdfast_intent::{FinishReason, Parser, StreamParser};
@@ -45,6 +45,6 @@ impl<'p> StreamParser<'p> {
             Ok(text) => text,
             Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
         };
-        self.parser.parse(&text, finish)
+        self.parser.parse_any(&text, finish)
     }
 }

@@ -8,7 +8,8 @@
 use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::Ending;
-use crate::model::Strategy;
+use crate::limits::CONTEXT_BYTES_MAX;
+use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, read_args};
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -17,8 +18,12 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let inner = inner.get(4..)?.trim_start();
     let inner = inner.strip_prefix(':')?;
     let start = text.len() - inner.len();
-    let (stop, closed) = close_of(text, start);
-    doc.may_read(stop - start);
+    let Close {
+        at: stop,
+        closed,
+        seen,
+    } = close_of(text, start);
+    doc.may_read(seen - start);
     let mut end = if closed { stop + 1 } else { stop };
     let body = &text[start..stop];
     let name_end = body.find(['|', '{', ' ', '\n']).unwrap_or(body.len());
@@ -58,6 +63,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
             call = call.with_args(read);
         }
         let behind = text[end..].trim_start();
+        if behind.is_empty() && call.args == Args::default() && doc.finish == FinishReason::Length {
+            call.ending = Ending::OpenValue;
+        }
         if behind
             .get(..7)
             .is_some_and(|tag| tag.eq_ignore_ascii_case("[/TOOL]"))
@@ -74,38 +82,75 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     Some(Found::calls(vec![call], end))
 }
 
-/// The bracket that closes the marker: brackets inside values pair up, marks hide them.
-fn close_of(text: &str, from: usize) -> (usize, bool) {
+/// Where a marker ends.
+struct Close {
+    at: usize,
+    closed: bool,
+    /// How far the text was looked at to know it.
+    seen: usize,
+}
+
+impl Close {
+    /// The seed's own rule, the first bracket; without one the marker is open up to what was seen.
+    fn first(bracket: Option<usize>, seen: usize) -> Self {
+        Self {
+            at: bracket.unwrap_or(seen),
+            closed: bracket.is_some(),
+            seen,
+        }
+    }
+}
+
+/// The bracket that closes the marker: brackets inside values pair up, marks hide them. Where they
+/// do not pair up, the first bracket closes (the seed's own rule), unless the text ends with
+/// that line: then the value may have been cut.
+fn close_of(text: &str, from: usize) -> Close {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     let mut first = None;
     let mut mark: Option<u8> = None;
     for (at, byte) in bytes.iter().enumerate().skip(from) {
         match (mark, byte) {
-            (Some(open), byte) if *byte == open && bytes[at - 1] != b'\\' => mark = None,
+            (Some(open), byte) if *byte == open && !is_escaped(bytes, at) => mark = None,
             (Some(_), b']') => first = first.or(Some(at)),
             (Some(_), _) => {}
-            (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b' ' | b'{' | b',') => {
+            (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b'{') => {
+                mark = Some(*byte);
+            }
+            // In the middle of a value marks come in pairs, or mean nothing.
+            (None, b'"' | b'\'')
+                if matches!(bytes[at - 1], b' ' | b',')
+                    && closes_on_line(&bytes[at + 1..], *byte) =>
+            {
                 mark = Some(*byte);
             }
             // The next marker begins: this one was never closed.
-            (None, b'[') if bytes[at..].starts_with(b"[TOOL:") => return unbalanced(first, at),
+            (None, b'[') if bytes[at..].starts_with(b"[TOOL:") => return Close::first(first, at),
             (None, b'[') => depth += 1,
-            (None, b']') if depth == 0 => return (at, true),
+            (None, b']') if depth == 0 => return Close::first(Some(at), at),
             (None, b']') => {
                 first = first.or(Some(at));
                 depth -= 1;
             }
-            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => return unbalanced(first, at),
+            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => return Close::first(first, at),
             _ => {}
         }
     }
-    unbalanced(first, text.len())
+    let lines_follow = |at: &usize| text[at + 1..].trim_end().contains('\n');
+    Close::first(first.filter(lines_follow), text.len())
 }
 
-/// The seed's own rule, the first bracket; without one the marker is open up to `end`.
-fn unbalanced(first: Option<usize>, end: usize) -> (usize, bool) {
-    first.map_or((end, false), |at| (at, true))
+/// Whether an odd number of strokes stands before a mark.
+fn is_escaped(bytes: &[u8], at: usize) -> bool {
+    let strokes = bytes[..at].iter().rev().take_while(|byte| **byte == b'\\');
+    strokes.count() % 2 == 1
+}
+
+fn closes_on_line(rest: &[u8], mark: u8) -> bool {
+    let line = memchr::memchr(b'\n', rest)
+        .unwrap_or(rest.len())
+        .min(CONTEXT_BYTES_MAX);
+    memchr::memchr(mark, &rest[..line]).is_some()
 }
 
 /// `key=value` parts. A bar that no key follows belongs to the value: `command=cat a | grep b`.

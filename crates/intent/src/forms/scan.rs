@@ -171,6 +171,10 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             at += 1;
         }
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
+            if form == Form::Harmony {
+                // A message of its own: what it says is not said about the next one.
+                before = Some((at, false));
+            }
             continue;
         }
         let inert = is_inert(doc, hit.start(), at, before);
@@ -211,5 +215,6 @@ fn is_inert(doc: &Doc<'_>, start: usize, end: usize, before: Option<(usize, bool
     }
     // Words right behind a call can make it an example; behind a block the block's check looks.
     doc.is_inert(start, since)
-        || doc.fence_at(start).is_none() && crate::cues::shows_example("", doc.after(end))
+        || doc.fence_at(start).is_none()
+            && crate::cues::shows_example(crate::cues::Lead::default(), doc.after(end))
 }

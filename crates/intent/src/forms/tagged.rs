@@ -52,7 +52,11 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     if opener.eq_ignore_ascii_case("functools[") {
         body -= 1;
     }
-    let rest = doc.text[body..].trim_start();
+    let mut rest = doc.text[body..].trim_start();
+    while let Some(tail) = rest.strip_prefix("\\n") {
+        // A line break that was escaped once too often.
+        rest = tail.trim_start();
+    }
     let rest = rest
         .strip_prefix("<|plugin|>")
         .or_else(|| rest.strip_prefix("<|interpreter|>"))
@@ -236,7 +240,11 @@ fn named(
         .find(|letter: char| letter.is_whitespace() || matches!(letter, '{' | '(' | '<' | '['))
         .unwrap_or(region.len());
     let name = region[..name_end].trim();
+    let named = name.bytes().all(|byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/')
+    });
     if name.is_empty()
+        || !named
         || name_end > crate::limits::NAME_BYTES_MAX
         || !closed && doc.tools.find(name).is_none()
     {

@@ -170,7 +170,10 @@ pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found
     let body = doc.text[after..stop].trim_start();
     let mut from = stop - body.len();
     if !body.starts_with('{') && !body.starts_with("[{") {
-        let calls = pythonic::many(doc, from, stop)?;
+        let mut calls = pythonic::many(doc, from, stop)?;
+        if close.is_some() {
+            finish_closed(&mut calls);
+        }
         return Some(Found::calls(spanned(calls, at, end), end));
     }
     let mut calls = Vec::new();

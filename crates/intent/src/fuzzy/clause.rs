@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 use super::lead::strip_word;
 use super::table::starts_with_verb;
 
@@ -25,6 +27,53 @@ const LINKS: &[&str] = &[
     " — ",
     " - ",
 ];
+
+/// Where a sentence turns: what is denied before it is not denied behind it.
+const TURNS: &[&str] = &[", but ", " but ", ", instead ", " instead, ", ", rather "];
+
+/// What stands behind each turn of a text in any case.
+pub(super) fn behind_turns(text: &str) -> impl Iterator<Item = &str> {
+    static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(TURNS)
+            .ok()
+    });
+    FINDER
+        .as_ref()
+        .into_iter()
+        .flat_map(move |finder| finder.find_iter(text))
+        .map(move |hit| &text[hit.end()..])
+}
+
+/// The parts of a sentence that are meant or denied on their own.
+pub(super) fn segments(lower: &str) -> Vec<[usize; 2]> {
+    // Behind "if …" everything hangs on the condition.
+    let conditional = ["if ", "unless ", "when ", "suppose "]
+        .iter()
+        .any(|word| lower.starts_with(word));
+    let mut parts = Vec::new();
+    let mut start = 0;
+    if !conditional && super::words::is_denied(lower) {
+        while let Some((at, turn)) = TURNS
+            .iter()
+            .filter_map(|turn| outside_marks(&lower[start..], turn).map(|at| (start + at, *turn)))
+            .min_by_key(|(at, turn)| (*at, usize::MAX - turn.len()))
+        {
+            parts.push([start, at]);
+            start = at + turn.len();
+        }
+    }
+    parts.push([start, lower.len()]);
+    parts
+}
+
+/// The first place of these words that no quotation marks hide.
+fn outside_marks(text: &str, words: &str) -> Option<usize> {
+    memchr::memmem::find_iter(text.as_bytes(), words.as_bytes())
+        .find(|at| text[..*at].matches(['"', '`']).count().is_multiple_of(2))
+}
 
 /// The clauses of a sentence from `from` on.
 pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
@@ -89,7 +138,16 @@ fn link_at(lower: &str, at: usize) -> Option<(&'static str, usize)> {
             "i need to",
             "we need to",
             "then",
+            "after that",
+            "afterwards",
+            "second",
+            "secondly",
+            "third",
+            "thirdly",
+            "lastly",
+            "subsequently",
             "also",
+            "to",
             "use that to",
             "finally",
             "next",

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::phrases::Phrases;
-use super::table::VERB_PHRASES;
+use crate::cues::has_words;
 
 /// A lead that makes a wish.
 pub(super) struct Lead {
@@ -14,6 +14,8 @@ pub(super) struct Lead {
     pub(super) sure: f64,
     /// Whether it is a bare order, which could as well be advice to a reader.
     pub(super) order: bool,
+    /// Whether it is a bare gerund, which could as well be the subject of a statement.
+    pub(super) gerund: bool,
 }
 
 const PLAN: f64 = 0.65;
@@ -89,6 +91,7 @@ const PLANS: &[&str] = &[
     "i'm about to",
     "i plan to",
     "i intend to",
+    "while i",
     "let me",
     "let's",
     "let’s",
@@ -152,21 +155,13 @@ const ADVERBS: &[&str] = &[
     "definitely",
     "finally",
     "start with",
+    "begin with",
     "use the tool to",
     "be",
 ];
 
 const UNDER_WAY_LEADS: &[&str] = &["i'm", "i am", "i’m", "we're", "we are", "currently"];
 
-const OPENINGS: &[&str] = &[
-    ", so ",
-    ", ",
-    " so ",
-    "i think ",
-    "i believe ",
-    "i guess ",
-    ": ",
-];
 const FIRST_PERSON: &[&str] = &[
     "i'll",
     "i will",
@@ -184,7 +179,15 @@ const FIRST_PERSON: &[&str] = &[
     "i'm going to",
     "i am going to",
 ];
-
+const OPENINGS: &[&str] = &[
+    ", so ",
+    ", ",
+    " so ",
+    "i think ",
+    "i believe ",
+    "i guess ",
+    ": ",
+];
 static FILLER: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(FILLERS.iter().copied()));
 static PLANNED: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(PLANS.iter().copied()));
 static BESIDE: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(ADVERBS.iter().copied()));
@@ -199,14 +202,18 @@ static OPENING: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// Whether a sentence in any case can have a lead at all: a cheap look before the real one, which
-/// most sentences of most texts do not pass.
+/// Whether a sentence in any case can have a lead at all, in itself or behind a turn: a cheap look
+/// before the real one, which most sentences of most texts do not pass.
 pub(super) fn is_possible(text: &str) -> bool {
+    can_begin(text) || super::clause::behind_turns(text).any(can_begin)
+}
+
+fn can_begin(text: &str) -> bool {
     let rest = without_number(text);
     FILLER.begin(rest)
         || PLANNED.begin(rest)
         || DOING.begin(rest)
-        || VERB_PHRASES.begin(rest)
+        || super::table::may_start_with_verb(rest)
         || opening(text).is_some_and(|[_, end]| SELF.begin(&text[end..]))
 }
 
@@ -235,19 +242,45 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
     }
     let at = |rest: &str| lower.len() - rest.len();
     if let Some((_, tail)) = PLANNED.strip(rest) {
+        // "I'd have to read it to know" is no plan.
+        let unreal = ["i'd", "i would", "we would", "we'd"]
+            .iter()
+            .filter_map(|subject| strip_word(rest, subject))
+            .any(|tail| tail.starts_with("have to") || tail.starts_with("need to"));
+        if unreal {
+            return None;
+        }
         let tail = strip_adverbs(tail);
+        // "Should the file be missing, …" is a condition.
+        if strip_word(rest, "should").is_some() && !super::table::starts_with_verb(tail) {
+            return None;
+        }
         return Some(Lead {
             end: at(tail),
             sure: PLAN,
             order: false,
+            gerund: false,
         });
     }
     if let Some((_, tail)) = DOING.strip(rest) {
         let tail = strip_adverbs(tail);
+        // "I'm now going to …" is a plan.
+        let planned = ["going to", "about to", "planning to"]
+            .iter()
+            .find_map(|plan| strip_word(tail, plan));
+        if let Some(tail) = planned {
+            return Some(Lead {
+                end: at(strip_adverbs(tail)),
+                sure: PLAN,
+                order: false,
+                gerund: false,
+            });
+        }
         return is_ing(tail).then(|| Lead {
             end: at(tail),
             sure: UNDER_WAY,
             order: false,
+            gerund: false,
         });
     }
     let under_way = is_ing(rest);
@@ -258,18 +291,21 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
         end: at(rest),
         sure: if under_way { UNDER_WAY } else { ORDER },
         order: !under_way,
+        gerund: under_way,
     })
 }
 
 /// A plan after an opening clause: "the user wants news, so I will …", "I think I should …".
 fn later_plan(lower: &str) -> Option<Lead> {
     const FOREIGN: &[&str] = &[
-        "said", "says", "wrote", "asked", "replied", "when", "once", "after", "told", "\"",
+        "said", "says", "wrote", "replied", "when", "once", "after", "told", "if", "unless",
+        "suppose", "in case", "until",
     ];
     let [at, end] = opening(lower)?;
-    let before = &lower[..at];
     let (_, tail) = SELF.strip(&lower[end..])?;
-    if super::words::is_denied(before) || FOREIGN.iter().any(|word| before.contains(word)) {
+    let before = &lower[..at];
+    // What is denied or past before the plan says nothing about the plan.
+    if before.contains('"') || FOREIGN.iter().any(|word| has_words(before, word)) {
         return None;
     }
     let tail = strip_adverbs(tail);
@@ -277,11 +313,15 @@ fn later_plan(lower: &str) -> Option<Lead> {
         end: lower.len() - tail.len(),
         sure: PLAN,
         order: false,
+        gerund: false,
     })
 }
 
 fn strip_adverbs(mut rest: &str) -> &str {
-    while let Some((_, tail)) = BESIDE.strip(rest) {
+    while let Some((number, tail)) = BESIDE.strip(rest)
+        // "start with a search for …" is a verb of its own.
+        && !(ADVERBS[number].ends_with("with") && tail.starts_with("a "))
+    {
         rest = tail;
     }
     rest

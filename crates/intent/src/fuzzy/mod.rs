@@ -7,6 +7,7 @@
 
 mod clause;
 mod lead;
+mod more;
 mod phrases;
 mod search;
 mod sentence;
@@ -67,18 +68,18 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         if sentence.question || text.len() > SENTENCE_BYTES_MAX || !lead::is_possible(text) {
             continue;
         }
-        // Same length, so offsets fit both.
         let lower = text.to_ascii_lowercase();
-        if words::addresses_reader(&lower) {
+        if words::asks_reader(&lower) {
             continue;
         }
-        let Some(lead) = lead::of(&lower) else {
-            continue;
+        let spoken = Spoken {
+            sentence,
+            text,
+            lower: &lower,
+            before: &sentences[..number],
+            addressed: words::addresses_reader(&lower),
         };
-        if lead.order && advice.given(doc, &sentences[..number]) {
-            continue;
-        }
-        wishes(doc, sentence, &lower, &lead, &mut calls);
+        spoken.wishes(doc, &mut advice, &mut calls);
     }
     calls
 }
@@ -105,7 +106,7 @@ impl Advice {
             if let Some(sentence) = before.get(self.seen) {
                 let text = sentence.text(doc);
                 self.found =
-                    text.len() <= SENTENCE_BYTES_MAX && words::advises(&text.to_ascii_lowercase());
+                    text.len() <= SENTENCE_BYTES_MAX && is_advice(&text.to_ascii_lowercase());
                 self.seen += 1;
             }
         }
@@ -113,40 +114,95 @@ impl Advice {
     }
 }
 
-fn wishes(
-    doc: &Doc<'_>,
-    sentence: &sentence::Sentence,
-    lower: &str,
-    lead: &lead::Lead,
-    calls: &mut Vec<RawCall>,
-) {
-    let text = sentence.text(doc);
-    for part in clause::split(lower, lead.end) {
-        let [from, to] = part;
-        if words::is_denied(&lower[from..to]) {
-            continue;
+fn is_advice(lower: &str) -> bool {
+    words::addresses_reader(lower) || words::announces_steps(lower)
+}
+
+/// One sentence, as it was written and in lower case: same length, so offsets fit both.
+struct Spoken<'a> {
+    sentence: &'a sentence::Sentence,
+    text: &'a str,
+    lower: &'a str,
+    /// The sentences before it.
+    before: &'a [sentence::Sentence],
+    /// Whether it speaks to a reader, so that an order in it is one for the reader.
+    addressed: bool,
+}
+
+impl Spoken<'_> {
+    fn wishes(&self, doc: &Doc<'_>, advice: &mut Advice, calls: &mut Vec<RawCall>) {
+        for [start, end] in clause::segments(self.lower) {
+            let said = &self.lower[start..end];
+            let Some(lead) = lead::of(said) else { continue };
+            let for_reader = lead.order && (self.addressed || advice.given(doc, self.before));
+            if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {
+                continue;
+            }
+            for part in clause::split(said, lead.end) {
+                let found = self.clause(doc, part.map(|at| at + start), &lead, calls);
+                // "Open a terminal and run `ls`": an order that no tool can begin is not for one.
+                if !found && lead.order {
+                    break;
+                }
+            }
         }
-        let Some(mut wish) = verbs::wish(doc, &text[from..to], &lower[from..to], lead.order) else {
-            continue;
-        };
-        let at = sentence.span[0] + from;
-        let mut end = sentence.span[0] + to;
-        take_block(doc, &mut wish, sentence, &lower[from..to], &mut end);
-        let mut call = RawCall::new(&wish.tool, Args::default(), [at, end], Strategy::Fuzzy)
-            .confidence(lead.sure + wish.bonus);
-        call.args.named = wish
-            .args
-            .into_iter()
-            .map(|(name, value)| (name, Given::Text(value)))
-            .collect();
-        call.open = wish.open;
-        call.unknown_ok = false;
-        if doc.finish == FinishReason::Length && end >= doc.text.trim_end().len() && !sentence.ended
-        {
-            call.ending = Ending::OpenString;
-        }
-        calls.push(call);
     }
+
+    /// Reads one clause; false when it wants nothing.
+    fn clause(
+        &self,
+        doc: &Doc<'_>,
+        [from, to]: [usize; 2],
+        lead: &lead::Lead,
+        calls: &mut Vec<RawCall>,
+    ) -> bool {
+        let (text, lower) = (&self.text[from..to], &self.lower[from..to]);
+        if words::is_denied(lower) {
+            return false;
+        }
+        let Some(mut wish) = verbs::wish(doc, text, lower, lead.order) else {
+            return false;
+        };
+        let mut end = self.sentence.span[0] + to;
+        take_block(doc, &mut wish, self.sentence, lower, &mut end);
+        let more = more::objects(&wish, text);
+        for wish in std::iter::once(wish).chain(more) {
+            let span = [self.sentence.span[0] + from, end];
+            let mut call = RawCall::new(&wish.tool, Args::default(), span, Strategy::Fuzzy)
+                .confidence(lead.sure + wish.bonus);
+            call.args.named = wish
+                .args
+                .into_iter()
+                .map(|(name, value)| (name, Given::Text(value)))
+                .collect();
+            call.open = wish.open;
+            call.unknown_ok = false;
+            if doc.finish == FinishReason::Length && is_last(doc.text, span)
+                || in_open_block(doc, end)
+            {
+                call.ending = Ending::OpenString;
+            }
+            calls.push(call);
+        }
+        true
+    }
+}
+
+/// Whether nothing that says more follows: a full stop at the very end can be that of a file's
+/// name, a block can be about to open, and a quotation can still be open.
+fn is_last(text: &str, [start, end]: [usize; 2]) -> bool {
+    let rest = text[end..].trim();
+    let open = |mark| !text[start..].matches(mark).count().is_multiple_of(2);
+    rest.is_empty()
+        || !rest.contains('\n') && (rest.starts_with(['`', '~']) || open('`') || open('"'))
+}
+
+fn in_open_block(doc: &Doc<'_>, end: usize) -> bool {
+    end == doc.text.len()
+        && doc
+            .fences
+            .last()
+            .is_some_and(|fence| !fence.closed && fence.start < end)
 }
 
 /// A block right behind the sentence is the content of a write or the command of a run.
@@ -192,10 +248,5 @@ fn take_block(
     };
     wish.args.push((argument.to_owned(), body.to_owned()));
     wish.open.retain(|(name, _)| name != argument);
-    if fence.closed {
-        *end = fence.end.min(doc.text.len());
-    } else {
-        wish.open
-            .push((argument.to_owned(), "the block is not closed".to_owned()));
-    }
+    *end = fence.end.min(doc.text.len());
 }

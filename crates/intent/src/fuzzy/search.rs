@@ -68,6 +68,26 @@ const LOCAL: &[&str] = &[
     "list",
     "string",
     "page",
+    "approach",
+    "value",
+    "values",
+    "word",
+    "words",
+    "minimum",
+    "maximum",
+    "number",
+    "derivative",
+    "sum",
+    "error",
+    "issue",
+    "problem",
+    "reason",
+    "time",
+    "balance",
+    "difference",
+    "pattern",
+    "right",
+    "middle",
 ];
 
 /// "Search engines index the web" is about searching.
@@ -100,6 +120,24 @@ const ON_THE_WEB: &[&str] = &[
     "tutorial",
     "paper",
     "papers",
+    "population",
+    "capital",
+    "definition",
+    "meaning",
+    "history",
+    "best",
+    "cheapest",
+    "nearest",
+    "largest",
+    "tallest",
+    "restaurants",
+    "hotels",
+    "flights",
+    "tickets",
+    "details",
+    "facts",
+    "statistics",
+    "today",
 ];
 
 /// Objects that say nothing.
@@ -118,6 +156,14 @@ const VAGUE: &[&str] = &[
     "the answer",
     "something",
 ];
+
+/// "… with query 'x'": the query itself.
+fn stated_query<'a>(text: &'a str, low: &str) -> Option<&'a str> {
+    let at = [" with query ", " with the query ", " query="]
+        .iter()
+        .find_map(|words| low.find(words).map(|at| at + words.len()))?;
+    quoted(&text[at..]).filter(|given| text[at..].find(given).is_some_and(|at| at <= 4))
+}
 
 pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<Wish> {
     let mut at = 0;
@@ -163,15 +209,22 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
     if head.first().is_some_and(|word| ABOUT.contains(word)) {
         return None;
     }
-    // "Find x such that 2x = 4" is a task, not a search.
+    // "Find x such that 2x = 4" is a task, not a search; "find the CEO of Mistral" is one.
+    let names_something = !order
+        && rest
+            .split_whitespace()
+            .any(|word| word.starts_with(|letter: char| letter.is_uppercase()) && word.len() > 1);
     if find
-        && order
         && quoted(rest).is_none()
+        && !names_something
         && !ON_THE_WEB.iter().any(|word| has_words(low, word))
     {
         return None;
     }
     let (query, low) = (&rest[at..], &low[at..]);
+    if let Some(given) = stated_query(query, low) {
+        return Some(Wish::new("web_search").arg("query", given).bonus(0.05));
+    }
     if let Some(given) = quoted(query).filter(|given| query.find(given).is_some_and(|at| at <= 24))
     {
         return Some(Wish::new("web_search").arg("query", given).bonus(0.05));
@@ -182,6 +235,19 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
         .min()
         .unwrap_or(query.len());
     let query = trim_object(&query[..end]);
+    let low = &low[..end];
+    // "Query planning is hard" is a statement.
+    let asks = [
+        "who", "what", "how", "where", "when", "which", "whether", "why", "if",
+    ]
+    .iter()
+    .any(|word| strip_word(low, word).is_some());
+    let states = ["is", "are", "was", "were"]
+        .iter()
+        .any(|word| has_words(low, word));
+    if order && !asks && states {
+        return None;
+    }
     let vague = VAGUE.contains(&query.to_ascii_lowercase().as_str());
     if vague {
         return None;

@@ -6,8 +6,6 @@ use crate::limits::QUOTED_BYTES_MAX;
 pub(super) struct Sentence {
     pub(super) span: [usize; 2],
     pub(super) question: bool,
-    /// Whether something ended it, other than the end of the text.
-    pub(super) ended: bool,
 }
 
 impl Sentence {
@@ -58,11 +56,11 @@ fn split_line(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
             let near = &bytes[at..end.min(at + QUOTED_BYTES_MAX)];
             at += memchr::memchr(byte, near).map_or(0, |close| close + 1);
         } else if ends_sentence(bytes, from, at - 1, end) {
-            push(text, from, at, true, found);
+            push(text, from, at, found);
             from = at;
         }
     }
-    push(text, from, end, bytes[end - 1] == b'\n', found);
+    push(text, from, end, found);
 }
 
 /// Bytes that can end a sentence or begin a quotation.
@@ -95,7 +93,7 @@ fn ends_sentence(bytes: &[u8], from: usize, at: usize, end: usize) -> bool {
             || matches!(word, b"e.g" | b"i.e" | b"etc" | b"vs" | b"Dr" | b"Mr")))
 }
 
-fn push(text: &str, from: usize, to: usize, ended: bool, found: &mut Vec<Sentence>) {
+fn push(text: &str, from: usize, to: usize, found: &mut Vec<Sentence>) {
     let raw = &text[from..to];
     let start = from + (raw.len() - raw.trim_start().len());
     let trimmed = raw.trim();
@@ -103,7 +101,6 @@ fn push(text: &str, from: usize, to: usize, ended: bool, found: &mut Vec<Sentenc
         found.push(Sentence {
             span: [start, start + trimmed.len()],
             question: trimmed.ends_with('?'),
-            ended,
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::lead::strip_word;
 use super::phrases::Phrases;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(super) enum Verb {
     Fetch,
     Get,
     Open,
+    /// Reads only when somebody says of himself that he does.
+    See,
     Read,
     Write,
     Create,
@@ -29,13 +32,9 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("querying", Verb::Search),
     ("google", Verb::Search),
     ("googling", Verb::Search),
-    ("do a web search", Verb::Search),
-    ("perform a web search", Verb::Search),
-    ("perform a search", Verb::Search),
-    ("do a search", Verb::Search),
     ("web search", Verb::Search),
-    ("run a web search", Verb::Search),
-    ("run a search", Verb::Search),
+    ("look online for", Verb::Search),
+    ("look on the web for", Verb::Search),
     ("look for", Verb::Find),
     ("find", Verb::Find),
     ("finding", Verb::Find),
@@ -64,13 +63,30 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("viewing", Verb::Open),
     ("look at", Verb::Open),
     ("looking at", Verb::Open),
-    ("take a look at", Verb::Open),
     ("show", Verb::Open),
     ("inspect", Verb::Open),
     ("inspecting", Verb::Open),
     ("examine", Verb::Open),
     ("examining", Verb::Open),
     ("review", Verb::Open),
+    ("double-check", Verb::See),
+    ("double check", Verb::See),
+    ("verify", Verb::See),
+    ("see", Verb::See),
+    ("see what's in", Verb::See),
+    ("see what is in", Verb::See),
+    ("go through", Verb::See),
+    ("go over", Verb::See),
+    ("look into", Verb::See),
+    ("look through", Verb::See),
+    ("look inside", Verb::See),
+    ("look in", Verb::See),
+    ("peek at", Verb::See),
+    ("check out", Verb::See),
+    ("dig into", Verb::See),
+    ("parse", Verb::See),
+    ("analyze", Verb::See),
+    ("study", Verb::See),
     ("read", Verb::Read),
     ("reading", Verb::Read),
     ("cat", Verb::Read),
@@ -160,14 +176,81 @@ pub(super) const PROGRAMS: &[&str] = &[
     "just",
 ];
 
+/// Verbs of which a search, or a look, can be the object.
+const SEARCH_VERBS: &[&str] = &[
+    "do",
+    "doing",
+    "perform",
+    "performing",
+    "conduct",
+    "conducting",
+    "run",
+    "running",
+    "make",
+    "start",
+    "start with",
+    "begin with",
+];
+const LOOK_VERBS: &[&str] = &["take", "taking", "have", "having"];
+
 /// The verbs, to be looked up.
-pub(super) static VERB_PHRASES: LazyLock<Phrases> =
+static VERB_PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::new(VERBS.iter().map(|(word, _)| *word)));
+static SEARCH_PHRASES: LazyLock<Phrases> =
+    LazyLock::new(|| Phrases::new(SEARCH_VERBS.iter().copied()));
+static LOOK_PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(LOOK_VERBS.iter().copied()));
+
+/// Whether a text in any case can begin with a verb: a cheap look before the real one.
+pub(super) fn may_start_with_verb(text: &str) -> bool {
+    VERB_PHRASES.begin(text) || SEARCH_PHRASES.begin(text) || LOOK_PHRASES.begin(text)
+}
 
 /// The verb that a text begins with, and where its object starts.
 pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
+    if let Some(tail) = a_search(lower) {
+        return Some((Verb::Search, lower.len() - tail.len()));
+    }
+    if let Some(tail) = a_look(lower) {
+        return Some((Verb::Open, lower.len() - tail.len()));
+    }
     let (number, tail) = VERB_PHRASES.strip(lower)?;
     Some((VERBS[number].1, lower.len() - tail.len()))
+}
+
+/// "take a quick look at": what stands behind it.
+fn a_look(lower: &str) -> Option<&str> {
+    let tail = LOOK_VERBS.iter().find_map(|verb| strip_word(lower, verb))?;
+    let mut tail = ["a", "another"]
+        .iter()
+        .find_map(|article| strip_word(tail, article))?;
+    for _ in 0..3 {
+        let looked = ["look", "peek", "glance"]
+            .iter()
+            .find_map(|noun| strip_word(tail, noun));
+        if let Some(rest) = looked {
+            return ["at", "into", "through", "inside"]
+                .iter()
+                .find_map(|at| strip_word(rest, at));
+        }
+        tail = tail.split_once(' ')?.1.trim_start();
+    }
+    None
+}
+
+/// "do a quick web search": what stands behind it.
+fn a_search(lower: &str) -> Option<&str> {
+    let (_, tail) = SEARCH_PHRASES.strip(lower)?;
+    let mut tail = ["a", "another", "one more"]
+        .iter()
+        .find_map(|article| strip_word(tail, article))?;
+    // At most a few adjectives: "quick web".
+    for _ in 0..4 {
+        if let Some(rest) = strip_word(tail, "search") {
+            return Some(rest);
+        }
+        tail = tail.split_once(' ')?.1.trim_start();
+    }
+    None
 }
 
 /// Whether a text begins with a verb.

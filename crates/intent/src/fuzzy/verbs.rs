@@ -15,22 +15,20 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
     if at == lower.len() && verb != Verb::Screenshot {
         return None;
     }
-    match verb {
+    let found = match verb {
         Verb::Search => search(rest, low, false, order),
         Verb::Find => search(rest, low, true, order),
         Verb::Fetch | Verb::Get => fetch(rest, low, verb == Verb::Fetch),
         Verb::Open => open(rest, low),
+        Verb::See => (!order).then(|| open(rest, low)).flatten(),
         Verb::Read => read(rest, low),
         Verb::Write | Verb::Create => write(rest, low, verb == Verb::Create),
         Verb::Run => run(rest, low, order),
-        Verb::Browse => {
-            let url = address(rest)?;
-            Some(
-                Wish::new("browser")
-                    .arg("action", "navigate")
-                    .arg("url", &url),
-            )
-        }
+        Verb::Browse => address(rest).map(|url| {
+            Wish::new("browser")
+                .arg("action", "navigate")
+                .arg("url", &url)
+        }),
         Verb::Screenshot => {
             let wish = Wish::new("browser").arg("action", "screenshot");
             Some(match address(rest) {
@@ -39,7 +37,26 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
             })
         }
         Verb::Use => named(doc, rest, low),
+    };
+    found.or_else(|| (!order).then(|| by_running(rest, low)).flatten())
+}
+
+/// "check the log by running `git log`", "check the disk with `df -h`".
+fn by_running(rest: &str, low: &str) -> Option<Wish> {
+    let by = [" by running ", " by executing ", " by calling "]
+        .iter()
+        .find_map(|words| low.find(words).map(|at| at + words.len()));
+    if let Some(at) = by {
+        return run(&rest[at..], &low[at..], false);
     }
+    let with = [" with `", " using `", " via `"]
+        .iter()
+        .find_map(|words| low.find(words).map(|at| at + words.len() - 1))?;
+    let command = quoted(&rest[with..])?;
+    let program = command.split_whitespace().next()?;
+    PROGRAMS
+        .contains(&program)
+        .then(|| Wish::new("exec").arg("command", command))
 }
 
 /// The object without the marks around it.
@@ -68,6 +85,9 @@ fn reference(low: &str) -> Option<&str> {
 }
 
 fn fetch(rest: &str, low: &str, strong: bool) -> Option<Wish> {
+    if strip_word(low, "us").is_some() {
+        return None;
+    }
     if let Some(url) = address(rest) {
         return Some(Wish::new("web_fetch").arg("url", &url));
     }
@@ -91,15 +111,48 @@ fn open(rest: &str, low: &str) -> Option<Wish> {
     if let Some(path) = path(rest) {
         return Some(Wish::new("read").arg("path", path));
     }
-    let first = [
-        "the first result",
-        "the top result",
-        "the first link",
-        "the first url",
+    if let Some(name) = named_file(rest, low) {
+        return Some(Wish::new("read").arg("path", name));
+    }
+    Some(Wish::new("web_fetch").open("url", one_of_results(low)?))
+}
+
+/// "the first result", "the second link": a page that a search will name.
+fn one_of_results(low: &str) -> Option<&str> {
+    let head = trim_object(low);
+    let tail = ["the", "that", "each", "every"]
+        .iter()
+        .find_map(|article| strip_word(head, article))
+        .unwrap_or(head);
+    let tail = [
+        "first",
+        "top",
+        "second",
+        "third",
+        "best",
+        "most relevant",
+        "last",
+        "next",
+        "search",
+        "official",
     ]
     .iter()
-    .find(|words| low.starts_with(**words))?;
-    Some(Wish::new("web_fetch").open("url", first))
+    .find_map(|which| strip_word(tail, which))?;
+    let tail = strip_word(tail, "search").unwrap_or(tail);
+    let noun = tail
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .unwrap_or("");
+    matches!(
+        noun,
+        "result" | "results" | "link" | "hit" | "url" | "page" | "article" | "site" | "match"
+    )
+    .then_some(head)
+}
+
+/// A name in marks is a file when the sentence says so.
+fn named_file<'a>(rest: &'a str, low: &str) -> Option<&'a str> {
+    quoted(rest).filter(|_| has_words(low, "file") || has_words(low, "contents"))
 }
 
 fn read(rest: &str, low: &str) -> Option<Wish> {
@@ -109,13 +162,14 @@ fn read(rest: &str, low: &str) -> Option<Wish> {
     if let Some(path) = path(rest) {
         return Some(Wish::new("read").arg("path", path));
     }
-    // A name in marks is a file when the sentence says so.
-    let named = quoted(rest).filter(|_| has_words(low, "file") || has_words(low, "contents"));
-    named.map(|name| Wish::new("read").arg("path", name))
+    if let Some(name) = named_file(rest, low) {
+        return Some(Wish::new("read").arg("path", name));
+    }
+    Some(Wish::new("web_fetch").open("url", one_of_results(low)?))
 }
 
 fn write(rest: &str, low: &str, create: bool) -> Option<Wish> {
-    let found = path(rest);
+    let found = path(rest).filter(|path| is_target(rest, path));
     let mut wish = Wish::new("write");
     if let Some(path) = found {
         wish = wish.arg("path", path);
@@ -146,6 +200,36 @@ fn write(rest: &str, low: &str, create: bool) -> Option<Wish> {
         wish.open("path", trim_object(low))
             .open("content", "what was found")
     })
+}
+
+/// Whether this path is where something is written, and not only spoken of: "to a.txt", "the file
+/// a.txt", "a.txt with …".
+fn is_target(rest: &str, path: &str) -> bool {
+    let Some(at) = rest.find(path) else {
+        return false;
+    };
+    let before = rest[..at]
+        .trim_end_matches(|letter: char| {
+            letter.is_whitespace() || matches!(letter, '`' | '"' | '\'' | '*' | '“')
+        })
+        .to_ascii_lowercase();
+    let last = before.rsplit(char::is_whitespace).next().unwrap_or("");
+    matches!(
+        last.trim_end_matches(':'),
+        "" | "to"
+            | "into"
+            | "in"
+            | "as"
+            | "at"
+            | "file"
+            | "named"
+            | "called"
+            | "the"
+            | "new"
+            | "under"
+            | "it"
+            | "onto"
+    )
 }
 
 fn run(rest: &str, low: &str, order: bool) -> Option<Wish> {
@@ -204,6 +288,15 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
     let word_end = low_name
         .find(|letter: char| letter.is_whitespace() || matches!(letter, ',' | '(' | ':'))
         .unwrap_or(low_name.len());
+    // "web search" is a name of two words.
+    let word_end = low_name[word_end..]
+        .trim_start()
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .filter(|second| !second.is_empty() && *second != "tool")
+        .map(|second| word_end + low_name[word_end..].find(second).unwrap_or(0) + second.len())
+        .filter(|end| doc.tools.find(&low_name[..*end]).is_some())
+        .unwrap_or(word_end);
     let name = low_name[..word_end].trim_matches(['`', '"', '\'', '*', '.', ',']);
     // One common word is no tool's name unless the sentence says that it is one.
     let tail = strip_word(
@@ -212,7 +305,9 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
             .trim_start(),
         "tool",
     );
-    if !name.contains('_') && tail.is_none() && !low_name.starts_with('`') {
+    let purpose = strip_word(low_name[word_end..].trim_start_matches(['`', ' ']), "to");
+    let said = name.contains('_') || tail.is_some() || low_name.starts_with('`');
+    if !said && purpose.is_none() {
         return None;
     }
     let tool = doc.tools.find(name)?;
@@ -233,6 +328,25 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
             wish.open = inner.open;
             return Some(wish);
         }
+        // "… to find out who did it": what is to be found out is the query.
+        let asked = [
+            "find out",
+            "find",
+            "learn",
+            "see",
+            "determine",
+            "get",
+            "check",
+        ]
+        .iter()
+        .find_map(|verb| strip_word(purpose, verb));
+        if let (Some(asked), "web_search") = (asked, tool.name.as_str()) {
+            let query = trim_object(&tail_text[tail_low.len() - asked.len()..]);
+            return (!query.is_empty()).then(|| wish.arg("query", query));
+        }
+    }
+    if !said {
+        return None;
     }
     for word in ["with", "for", "on", "to", "using", "and"] {
         if let Some(inner) = strip_word(tail_low, word) {
@@ -243,6 +357,19 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
         return Some(wish.arg(tool.main_argument()?, given));
     }
     tool.required().next().is_none().then_some(wish)
+}
+
+/// Whether bare words can be what this argument wants: "with a path to read" gives no path.
+fn fits_argument(argument: &str, value: &str) -> bool {
+    if crate::guide::same_argument(argument, "path") {
+        return is_path(value) || path(value).is_some();
+    }
+    if crate::guide::same_argument(argument, "url") {
+        return address(value).is_some();
+    }
+    !["a ", "an ", "the right ", "some "]
+        .iter()
+        .any(|article| value.to_ascii_lowercase().starts_with(article))
 }
 
 fn with_arguments(tool: &crate::ToolSpec, text: &str, mut wish: Wish) -> Option<Wish> {
@@ -268,9 +395,9 @@ fn with_arguments(tool: &crate::ToolSpec, text: &str, mut wish: Wish) -> Option<
         let value = match (quoted(text), text.to_ascii_lowercase().find(&key)) {
             (Some(given), _) => given,
             (None, Some(at)) => trim_object(&text[at + key.len()..]),
-            (None, None) => address(text).map_or_else(|| trim_object(text), |_| trim_object(text)),
+            (None, None) => trim_object(text),
         };
-        if value.is_empty() {
+        if value.is_empty() || !fits_argument(main, value) {
             return None;
         }
         wish = wish.arg(main, value);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::cues::{Hints, WordSet};
+use crate::cues::{Hints, WordSet, has_words};
 
 const READER_WORDS: &[&str] = &[
     "you",
@@ -15,6 +15,9 @@ const READER_WORDS: &[&str] = &[
     "developers",
     "yourself",
     "please",
+    "click",
+    "press",
+    "tap",
 ];
 const STEP_WORDS: &[&str] = &[
     "steps",
@@ -30,15 +33,8 @@ const STEP_WORDS: &[&str] = &[
 ];
 static READER: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(READER_WORDS));
 static STEPS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(STEP_WORDS));
-/// All of them, and the phrase that has none of these words.
-static ADVICE_HINTS: LazyLock<Hints> = LazyLock::new(|| {
-    Hints::new(
-        READER_WORDS
-            .iter()
-            .chain(STEP_WORDS)
-            .chain(&["let me know"]),
-    )
-});
+static ADVICE_HINTS: LazyLock<Hints> =
+    LazyLock::new(|| Hints::new(READER_WORDS.iter().chain(STEP_WORDS)));
 static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "not",
@@ -76,27 +72,45 @@ static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
     ])
 });
 
-/// Whether the sentence (in lower case) talks to or about somebody else.
+/// Whether the sentence talks to or about somebody else.
 pub(super) fn addresses_reader(lower: &str) -> bool {
-    if !ADVICE_HINTS.is_match(lower) {
-        return false;
-    }
     READER.is_in(lower)
         && !lower.contains("for you")
+        && !lower.contains("please wait")
         && !lower.contains("as you asked")
         && !lower.contains("as you requested")
-        || ["if you", "would you", "let me know"]
-            .iter()
-            .any(|words| lower.contains(words))
 }
 
-/// Whether a sentence (in lower case) gives advice, or announces that what follows is a recipe.
-pub(super) fn advises(lower: &str) -> bool {
-    addresses_reader(lower) || STEPS.is_in(lower)
+/// Whether it leaves the choice to the reader.
+pub(super) fn asks_reader(lower: &str) -> bool {
+    [
+        "if you",
+        "would you",
+        "let me know",
+        "do you",
+        "when you",
+        "once you",
+        "unless you",
+        "whether you",
+        "you can ",
+        "you could ",
+        "you should ",
+        "you may ",
+        "you might ",
+        "you need ",
+        "you must ",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
 }
 
-/// The first place from which on a text (in any case) can give advice: a cheap look over many
-/// sentences at once.
+/// Whether what follows is a recipe for a reader.
+pub(super) fn announces_steps(lower: &str) -> bool {
+    STEPS.is_in(lower)
+}
+
+/// The first place from which on a text (in any case) can give advice or announce a recipe: a
+/// cheap look over many sentences at once.
 pub(super) fn advice_hint(text: &str) -> Option<usize> {
     ADVICE_HINTS.find(text)
 }
@@ -170,12 +184,12 @@ pub(super) fn address(text: &str) -> Option<String> {
                 ',' | '.' | '!' | '?' | ';' | ':' | '\'' | '(' | '[' | ']' | '*' | '“' | '”'
             )
         });
+        let word = word.rsplit_once("](").map_or(word, |(_, link)| link);
         let word = if word.contains('(') {
             word
         } else {
             word.trim_end_matches(')')
         };
-        let word = word.rsplit_once("](").map_or(word, |(_, link)| link);
         let lower = word.to_ascii_lowercase();
         if (lower.starts_with("http://") || lower.starts_with("https://")) && word.len() > 10 {
             return Some(word.to_owned());
@@ -244,6 +258,23 @@ const BARE: &[&str] = &[
     ".gitignore",
 ];
 
+/// Endings that are longer than endings mostly are.
+const LONG_ENDINGS: &[&str] = &[
+    "gradle",
+    "properties",
+    "parquet",
+    "sqlite",
+    "config",
+    "service",
+    "backup",
+    "example",
+    "feature",
+    "template",
+    "graphql",
+    "dockerfile",
+    "markdown",
+];
+
 pub(super) fn is_path(word: &str) -> bool {
     if word.is_empty()
         || word.len() > 512
@@ -271,7 +302,7 @@ pub(super) fn is_path(word: &str) -> bool {
         .filter(|(name, _)| !name.is_empty())
         .map(|(_, ending)| ending);
     let has_ending = ending.is_some_and(|ending| {
-        (1..=5).contains(&ending.len())
+        ((1..=5).contains(&ending.len()) || LONG_ENDINGS.contains(&ending))
             && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && ending.bytes().any(|byte| byte.is_ascii_alphabetic())
     });
@@ -281,4 +312,27 @@ pub(super) fn is_path(word: &str) -> bool {
             && !matches!(word, "e.g" | "i.e" | "etc.")
         || word.contains('/') && has_ending
         || word.matches('/').count() >= 2
+}
+
+/// Verbs that make a gerund before them their subject: "reading it takes time".
+const FINITE: &[&str] = &[
+    "is", "are", "was", "were", "takes", "took", "requires", "needs", "fails", "can", "will",
+    "would", "should", "may", "might", "does", "has", "works", "gives", "returns", "costs",
+    "means", "shows", "helps", "makes", "causes", "lets", "allows", "must", "seems",
+];
+
+/// Whether "reading a.txt …" goes on as a statement about reading.
+pub(super) fn is_statement(lower: &str) -> bool {
+    let bare = without_quoted(lower);
+    FINITE.iter().any(|word| has_words(&bare, word))
+}
+
+/// Whether a text begins with the verb of a statement: "… b.txt is next".
+pub(super) fn starts_statement(text: &str) -> bool {
+    let word = text
+        .trim_start_matches(['"', '`', '\'', ' '])
+        .split(|letter: char| !letter.is_alphabetic())
+        .next()
+        .unwrap_or("");
+    FINITE.contains(&word)
 }

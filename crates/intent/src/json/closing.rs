@@ -135,7 +135,8 @@ impl Reader<'_> {
                     }
                     key += 1;
                 }
-                true
+                // Cut inside of a key, as far as one can see.
+                stop < self.end || self.bytes[at + 1..stop].iter().all(|byte| is_name(*byte))
             }
             Some(b'\\') => true,
             Some(_) => {

@@ -90,6 +90,8 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("observations", "Observation: x\n"),
     ("markers", "[TOOL:read|"),
     ("markers with marks", "[TOOL:read|path=\"a"),
+    ("markers closed in marks", "[TOOL:read|path=\"a] "),
+    ("markers closed in marks, in lines", "x\n [TOOL:read|path=\"a]\"\n"),
     ("markers in lines", "[TOOL:read|path=a\n"),
     ("markers of brackets", "[TOOL:read|["),
     ("dones", "[DONE]"),

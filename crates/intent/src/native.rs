@@ -1,0 +1,223 @@
+//! What a chat server returned: its `tool_calls` are intents too, and they break in the same ways.
+//!
+//! Servers differ in where they put things. `OpenAI`'s chat completions and its older
+//! `function_call`, the Responses API, Anthropic's and Gemini's messages and Ollama's replies are
+//! all read, whole or only the inner part of them.
+
+use serde_json::Value;
+
+use crate::json::Ending;
+use crate::model::FinishReason;
+use crate::model::Strategy;
+use crate::raw::{Args, RawCall, args_of_value};
+
+/// The server said that these are calls; nothing has to be guessed.
+const SURE: f64 = 1.0;
+
+/// A server's reply, taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct NativeReply {
+    pub(crate) calls: Vec<RawCall>,
+    /// What the model wrote for the user.
+    pub(crate) content: String,
+    /// What it wrote for itself.
+    pub(crate) reasoning: String,
+    /// Why it refused, when it did.
+    pub(crate) refusal: Option<String>,
+    pub(crate) finish: FinishReason,
+    /// A call without a name was there.
+    pub(crate) failed: bool,
+}
+
+/// Whether a value can only be what a chat server returned.
+pub(crate) fn is_completion(value: &Value) -> bool {
+    let choices = value.get("choices").and_then(Value::as_array);
+    let has = |key: &str, kind: fn(&Value) -> bool| value.get(key).is_some_and(kind);
+    choices.is_some_and(|choices| choices.iter().all(is_choice))
+        || is_choice(value)
+        || value.get("role").is_some_and(|role| role == "assistant")
+            && ["content", "tool_calls", "function_call"]
+                .iter()
+                .any(|key| value.get(*key).is_some())
+        || has("candidates", Value::is_array) && !has("name", Value::is_string)
+        || has("output", Value::is_array)
+            && value.get("object").is_some_and(|kind| kind == "response")
+}
+
+fn is_choice(value: &Value) -> bool {
+    value.get("message").is_some_and(Value::is_object)
+        || value.get("delta").is_some_and(Value::is_object)
+}
+
+/// Whether a value can be read as a server's reply when it is known to be one.
+pub(crate) fn is_reply(value: &Value) -> bool {
+    let call = |value: &Value| {
+        value.get("function").is_some()
+            || value.get("name").is_some()
+            || value.get("functionCall").is_some()
+    };
+    is_completion(value)
+        || ["tool_calls", "function_call", "content", "choices"]
+            .iter()
+            .any(|key| value.get(*key).is_some())
+        || value.as_array().is_some_and(|list| list.iter().all(call))
+        || value.is_object() && call(value)
+}
+
+/// Takes a reply apart: a completion, a choice, a message, a list of calls or one call.
+pub(crate) fn read(value: &Value) -> NativeReply {
+    let mut reply = NativeReply::default();
+    let mut message = value;
+    for key in ["choices", "candidates"] {
+        if let Some(choices) = value.get(key).and_then(Value::as_array) {
+            let Some(first) = choices.first() else {
+                return reply;
+            };
+            message = first;
+        }
+    }
+    reply.finish = finish_of(message)
+        .or_else(|| finish_of(value))
+        .unwrap_or_default();
+    for key in ["message", "delta"] {
+        message = message
+            .get(key)
+            .filter(|inner| inner.is_object())
+            .unwrap_or(message);
+    }
+    if let Value::Array(calls) = message {
+        for call in calls {
+            add_call(call, &mut reply);
+        }
+    } else {
+        read_message(message, &mut reply);
+    }
+    // With nothing in it, the last call's arguments may have been about to come.
+    if reply.finish == FinishReason::Length
+        && let Some(last) = reply.calls.last_mut()
+        && last.args == Args::default()
+        && last.ending == Ending::Whole
+    {
+        last.ending = Ending::OpenValue;
+    }
+    reply
+}
+
+fn finish_of(value: &Value) -> Option<FinishReason> {
+    if let Some(details) = value
+        .get("incomplete_details")
+        .and_then(|d| d.get("reason"))
+    {
+        return details.as_str().map(FinishReason::from_wire);
+    }
+    [
+        "finish_reason",
+        "stop_reason",
+        "done_reason",
+        "finishReason",
+    ]
+    .iter()
+    .find_map(|key| value.get(*key)?.as_str())
+    .map(FinishReason::from_wire)
+}
+
+fn read_message(message: &Value, reply: &mut NativeReply) {
+    for key in ["content", "output", "text"] {
+        if let Some(content) = message.get(key) {
+            add_content(content, reply);
+        }
+    }
+    for key in ["reasoning_content", "reasoning", "thinking"] {
+        if let Some(text) = message.get(key).and_then(Value::as_str) {
+            reply.reasoning.push_str(text);
+            break;
+        }
+    }
+    reply.refusal = message
+        .get("refusal")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    match message.get("tool_calls") {
+        Some(Value::Array(calls)) => calls.iter().for_each(|call| add_call(call, reply)),
+        Some(call @ Value::Object(_)) => add_call(call, reply),
+        _ => {}
+    }
+    if let Some(call) = message.get("function_call").filter(|call| call.is_object()) {
+        add_call(call, reply);
+    }
+    let alone = message.get("content").is_none() && message.get("tool_calls").is_none();
+    if alone && (message.get("function").is_some() || message.get("name").is_some()) {
+        add_call(message, reply);
+    }
+}
+
+/// Text, or a list of parts, some of which are calls.
+fn add_content(content: &Value, reply: &mut NativeReply) {
+    match content {
+        Value::String(text) => reply.content.push_str(text),
+        Value::Array(parts) => parts.iter().for_each(|part| add_part(part, reply)),
+        // Gemini: the parts are one level further down.
+        Value::Object(_) => {
+            if let Some(parts) = content.get("parts") {
+                add_content(parts, reply);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn add_part(part: &Value, reply: &mut NativeReply) {
+    if let Some(call) = part.get("functionCall") {
+        return add_call(call, reply);
+    }
+    let text = part.as_str().or_else(|| part.get("text")?.as_str());
+    match part.get("type").and_then(Value::as_str) {
+        Some("tool_use" | "function_call" | "tool_call" | "function") => add_call(part, reply),
+        Some("thinking" | "reasoning") => {
+            let thought = part.get("thinking").and_then(Value::as_str).or(text);
+            reply.reasoning.push_str(thought.unwrap_or_default());
+        }
+        // The Responses API puts messages beside calls.
+        Some("message") => part
+            .get("content")
+            .into_iter()
+            .for_each(|inner| add_content(inner, reply)),
+        _ => reply.content.push_str(text.unwrap_or_default()),
+    }
+}
+
+fn add_call(call: &Value, reply: &mut NativeReply) {
+    let function = call.get("function").filter(|inner| inner.is_object());
+    let inner = function
+        .or_else(|| call.get("functionCall"))
+        .unwrap_or(call);
+    let name = ["name", "tool_name", "function"]
+        .iter()
+        .find_map(|key| inner.get(*key)?.as_str())
+        .filter(|name| !name.trim().is_empty());
+    let Some(name) = name else {
+        reply.failed = true;
+        return;
+    };
+    let given = ["arguments", "input", "args", "parameters"]
+        .iter()
+        .find_map(|key| inner.get(*key))
+        .cloned()
+        .unwrap_or(Value::Null);
+    let text = given.as_str().map(str::to_owned);
+    let read = args_of_value(given);
+    // Arguments that are no object, or more than one of them, were mended.
+    let rest = text.as_deref().and_then(|text| text.get(read.end..));
+    let more = rest.is_some_and(|rest| !rest.trim().is_empty());
+    let mended = !read.args.positional.is_empty() || more;
+    let mut made = RawCall::new(name, Args::default(), [0, 0], Strategy::Native)
+        .confidence(SURE)
+        .with_args(read)
+        .repaired(mended);
+    made.call_id = ["id", "call_id", "tool_call_id"]
+        .iter()
+        .find_map(|key| call.get(*key)?.as_str())
+        .filter(|id| !id.is_empty())
+        .map(str::to_owned);
+    reply.calls.push(made);
+}
