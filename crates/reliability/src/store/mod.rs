@@ -8,12 +8,15 @@
 use futures_util::future::BoxFuture;
 use holdfast_contract::Lifeline;
 
+pub use future::StoreFuture;
+
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod future;
 pub mod memory;
 pub mod sqlite;
 pub mod unavailable;
@@ -31,8 +34,6 @@ pub enum StoreError {
 
 /// The result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
-/// A store operation under way.
-pub type StoreFuture<'a, T> = BoxFuture<'a, StoreResult<T>>;
 
 /// The answer to a claim.
 #[derive(Debug, Clone)]

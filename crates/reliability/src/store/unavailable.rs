@@ -27,7 +27,7 @@ impl UnavailableStore {
     }
 
     fn refuse<T: Send + 'static>(&self) -> StoreFuture<'_, T> {
-        ready(Err(self.error.clone())).boxed()
+        StoreFuture::ready(Err(self.error.clone()))
     }
 }
 

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use holdfast_contract::{CallHints, Status};
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::idempotency::key::StoredKey;
@@ -44,7 +43,7 @@ impl Flaky {
 impl DedupeStore for Flaky {
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         match self.claims.lock().unwrap().clone() {
-            Some(error) => ready(Err(error)).boxed(),
+            Some(error) => StoreFuture::ready(Err(error)),
             None => self.inner.claim(wish),
         }
     }
@@ -64,7 +63,7 @@ impl DedupeStore for Flaky {
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         match self.last_words.lock().unwrap().clone() {
-            Some(error) => ready(Err(error)).boxed(),
+            Some(error) => StoreFuture::ready(Err(error)),
             None => self.inner.finalise(last_word),
         }
     }

@@ -115,7 +115,9 @@ impl DedupeStore for Handle {
                 });
             claim
         };
-        async move { self.line.carry("claim", apply).await? }.boxed()
+        async move { self.line.carry("claim", apply).await? }
+            .boxed()
+            .into()
     }
 
     fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
@@ -148,6 +150,7 @@ impl DedupeStore for Handle {
             self.line.carry("renew", apply).await?
         }
         .boxed()
+        .into()
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
@@ -161,6 +164,7 @@ impl DedupeStore for Handle {
             answer
         }
         .boxed()
+        .into()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
@@ -205,6 +209,7 @@ impl DedupeStore for Handle {
             self.line.carry("release", apply).await?
         }
         .boxed()
+        .into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
@@ -214,6 +219,7 @@ impl DedupeStore for Handle {
                 .await?
         }
         .boxed()
+        .into()
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
@@ -227,6 +233,7 @@ impl DedupeStore for Handle {
                 .await?
         }
         .boxed()
+        .into()
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {

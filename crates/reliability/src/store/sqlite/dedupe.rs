@@ -304,6 +304,7 @@ impl DedupeStore for SqliteState {
             })
         }
         .boxed()
+        .into()
     }
 
     fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
@@ -329,6 +330,7 @@ impl DedupeStore for SqliteState {
             Ok(decision.map(|_| ()))
         })
         .boxed()
+        .into()
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
@@ -337,6 +339,7 @@ impl DedupeStore for SqliteState {
             finalise(&shared, step, &last_word)
         })
         .boxed()
+        .into()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
@@ -356,12 +359,14 @@ impl DedupeStore for SqliteState {
             release(&shared, step, key, &owner)
         })
         .boxed()
+        .into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
         let key = *key;
         self.read(move |conn| Ok(rows::find(conn, &key)?.map(Arc::new)))
             .boxed()
+            .into()
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
@@ -373,6 +378,7 @@ impl DedupeStore for SqliteState {
                 .collect())
         })
         .boxed()
+        .into()
     }
 
     fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
@@ -383,19 +389,21 @@ impl DedupeStore for SqliteState {
             Ok(removed)
         })
         .boxed()
+        .into()
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
         let filter = filter.clone();
         self.write(Durability::Synced, move |step| rows::flush(step, &filter))
             .boxed()
+            .into()
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.sweep_all().boxed()
+        self.sweep_all().boxed().into()
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.read(usage::stored).boxed()
+        self.read(usage::stored).boxed().into()
     }
 }
