@@ -60,6 +60,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
                 "save",
                 "save_file",
                 "create_file",
+                "write_to_file",
             ],
             &["path", "content"],
             &json!({"path": {"type": "string"}, "content": {"type": "string"}}),

@@ -21,6 +21,18 @@ pub(crate) fn to_schema(given: Given, schema: Option<&Value>) -> Coerced {
     }
 }
 
+/// Whether an empty element stands for an argument that is not given: it can only be the value of
+/// a string.
+pub(crate) fn is_left_out(given: &Given, schema: Option<&Value>) -> bool {
+    let Given::Text(text) = given else {
+        return false;
+    };
+    let types = schema.map(types_of).unwrap_or_default();
+    text.trim().is_empty()
+        && !types.is_empty()
+        && !types.iter().any(|kind| matches!(*kind, "string" | "any"))
+}
+
 /// The JSON types that a schema allows; empty when it does not say. Other names of types come
 /// from tool lists written for Python (`dict`, `float`, `tuple`).
 fn types_of(schema: &Value) -> Vec<&str> {

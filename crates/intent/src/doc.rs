@@ -29,6 +29,8 @@ pub(crate) struct Doc<'a> {
     thought: Vec<[usize; 2]>,
     /// Bytes that may still be read again.
     rereads_left: std::cell::Cell<usize>,
+    /// Where the call before ended.
+    pub(crate) call_end: std::cell::Cell<usize>,
 }
 
 /// Languages of a block that can hold a call which is meant.
@@ -63,6 +65,7 @@ impl<'a> Doc<'a> {
             quoted: Vec::new(),
             thought: thoughts(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
+            call_end: std::cell::Cell::new(0),
         };
         doc.find_regions();
         doc
@@ -144,6 +147,18 @@ impl<'a> Doc<'a> {
                         closed: true,
                     });
                 }
+            } else if let Some(mark) = fence_behind_label(line) {
+                open = Some((
+                    Fence {
+                        start: at + mark,
+                        body: line_end,
+                        body_end: text.len(),
+                        end: text.len(),
+                        lang: line[mark + 3..].trim().to_ascii_lowercase(),
+                        closed: false,
+                    },
+                    "```",
+                ));
             } else if trimmed.starts_with('>') && !trimmed.starts_with(">>>") {
                 self.quoted.push([at, line_end]);
             } else {
@@ -230,6 +245,15 @@ impl<'a> Doc<'a> {
         let tail = self.text[at.min(to)..to].trim_start();
         tail.lines().next().unwrap_or("")
     }
+}
+
+/// ``Action Input: ```json`` opens a block, too: where its marks start.
+fn fence_behind_label(line: &str) -> Option<usize> {
+    let line = line.trim_end();
+    let head =
+        line.trim_end_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
+    let label = head.strip_suffix("```")?;
+    (label.trim_end().ends_with(':') && !label.contains('`')).then_some(label.len())
 }
 
 fn within(ranges: &[[usize; 2]], at: usize) -> bool {

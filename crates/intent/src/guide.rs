@@ -109,6 +109,9 @@ pub(crate) fn intent_of(
         intent.confidence -= REPAIR_COST;
         intent.problems.push(Problem::Repaired);
     }
+    if call.elided {
+        intent.problems.push(Problem::Elided);
+    }
     match found {
         None => intent.problems.push(Problem::UnknownTool {
             name: intent.name.clone(),
@@ -154,6 +157,9 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
             None => written.trim().to_owned(),
         };
         let schema = tool.and_then(|tool| tool.property(&name));
+        if coerce::is_left_out(&given, schema) {
+            continue;
+        }
         let value = match coerce::to_schema(given, schema) {
             Coerced::Fits(value) => value,
             Coerced::WrongType { value, expected } => {
@@ -165,10 +171,15 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
             }
         };
         if let Some(text) = placeholder(&name, &value) {
+            let elided = is_ellipsis(&text);
             intent.problems.push(Problem::Placeholder {
                 argument: name.clone(),
                 text,
             });
+            if elided {
+                // Nobody means three dots as a value.
+                continue;
+            }
         }
         if let Some(tool) = tool
             && schema.is_none()
@@ -245,6 +256,9 @@ fn argument_name(tool: &ToolSpec, written: &str, given: &[String]) -> String {
 /// The text of a value that stands for something not known yet. File contents are never one.
 fn placeholder(name: &str, value: &Value) -> Option<String> {
     let text = value.as_str()?.trim();
+    if is_ellipsis(text) {
+        return Some(text.to_owned());
+    }
     if text.len() > 120 || SAME_ARGUMENT[1].contains(&fold(name).as_str()) {
         return None;
     }
@@ -273,6 +287,10 @@ fn placeholder(name: &str, value: &Value) -> Option<String> {
         .iter()
         .any(|start| text.starts_with(start));
     found.then(|| text.to_owned())
+}
+
+fn is_ellipsis(text: &str) -> bool {
+    matches!(text, "..." | "…" | "[...]" | "<...>" | "{...}")
 }
 
 /// Whether two names are hosts' names of the same argument.

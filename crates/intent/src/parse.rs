@@ -83,7 +83,8 @@ struct Reply {
     done: bool,
     answer: Option<String>,
     failed: bool,
-    too_many: bool,
+    /// Why the end of the text was not read.
+    stopped: Option<Problem>,
 }
 
 fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
@@ -100,7 +101,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         done: scan.done,
         answer: scan.answer,
         failed: scan.failed,
-        too_many: scan.too_many,
+        stopped: scan.stopped,
     };
     if strategy == Strategy::Auto && reply.calls.is_empty() && !reply.done && !reply.failed {
         reply.calls = fuzzy::read(doc);
@@ -124,9 +125,8 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
             parsed.intents.push(intent);
         }
     }
-    if reply.too_many {
-        parsed.problems.push(Problem::TooManyIntents);
-    }
+    failed |= reply.stopped.is_some() && parsed.intents.is_empty();
+    parsed.problems.extend(reply.stopped);
     if parsed.intents.is_empty() && !reply.done {
         failed |= looks_like_call(doc);
         if failed {

@@ -44,6 +44,8 @@ pub enum Problem {
         /// What stands there.
         text: String,
     },
+    /// Arguments, or parts of them, were left out with `...`.
+    Elided,
     /// The arguments could not be read at all.
     UnreadableArguments,
     /// A guess at a tool that changes things: ask back, do not run.
@@ -52,6 +54,8 @@ pub enum Problem {
     LooksLikeFailedCall,
     /// More calls than a reply may hold; the rest was dropped.
     TooManyIntents,
+    /// So much of the text led nowhere that the rest of it was not read.
+    ReadingGivenUp,
 }
 
 impl Problem {
@@ -84,6 +88,9 @@ impl Problem {
             Self::Placeholder { argument, text } => {
                 format!("The argument `{argument}` is still open: {text}.")
             }
+            Self::Elided => {
+                "Parts of the arguments were left out with `...`; write them out.".to_owned()
+            }
             Self::UnreadableArguments => "The arguments could not be read.".to_owned(),
             Self::NeedsConfirmation => {
                 "This was guessed from prose and would change things; say it as a tool call."
@@ -92,6 +99,7 @@ impl Problem {
             Self::LooksLikeFailedCall => {
                 "The reply looks like a tool call but could not be read as one.".to_owned()
             }
+            Self::ReadingGivenUp => "The reply is so tangled that its end was not read.".to_owned(),
             Self::TooManyIntents => "The reply holds too many calls.".to_owned(),
         }
     }

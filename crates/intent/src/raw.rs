@@ -51,6 +51,8 @@ pub(crate) struct RawCall {
     /// Whether strict JSON would have refused the arguments.
     pub(crate) repaired: bool,
     pub(crate) ending: Ending,
+    /// Whether arguments were left out with `...`.
+    pub(crate) elided: bool,
     /// Whether a name that no tool has is still a call: true inside a format's own tags.
     pub(crate) unknown_ok: bool,
     /// What an argument refers to when it is named, not given ("the first result").
@@ -67,6 +69,7 @@ impl RawCall {
             confidence: 1.0,
             repaired: false,
             ending: Ending::Whole,
+            elided: false,
             unknown_ok: true,
             open: Vec::new(),
         }
@@ -82,6 +85,19 @@ impl RawCall {
         self
     }
 
+    pub(crate) fn elided(mut self, elided: bool) -> Self {
+        self.elided |= elided;
+        self
+    }
+
+    /// The call with arguments that were read on their own.
+    pub(crate) fn with_args(mut self, read: ReadArgs) -> Self {
+        self.args = read.args;
+        self.repaired(read.repaired)
+            .ending(read.ending)
+            .elided(read.elided)
+    }
+
     pub(crate) fn repaired(mut self, repaired: bool) -> Self {
         self.repaired |= repaired;
         self
@@ -94,6 +110,19 @@ pub(crate) struct ReadArgs {
     pub(crate) end: usize,
     pub(crate) repaired: bool,
     pub(crate) ending: Ending,
+    pub(crate) elided: bool,
+}
+
+impl ReadArgs {
+    fn whole(args: Args, end: usize) -> Self {
+        Self {
+            args,
+            end,
+            repaired: false,
+            ending: Ending::Whole,
+            elided: false,
+        }
+    }
 }
 
 /// Reads arguments: an object, else a list of positional ones, else a bare text.
@@ -104,12 +133,11 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
     let trimmed = body.trim();
     let at = start + lead;
     if trimmed.is_empty() {
-        return ReadArgs {
-            args: Args::default(),
-            end,
-            repaired: false,
-            ending: Ending::Whole,
-        };
+        return ReadArgs::whole(Args::default(), end);
+    }
+    if let Some(inner) = encoded(trimmed) {
+        let read = read_args(&inner, 0, inner.len());
+        return ReadArgs { end, ..read };
     }
     // A fence or a label may stand before the object.
     let at = if trimmed.starts_with(['{', '[']) {
@@ -136,25 +164,24 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             end: read.end,
             repaired: read.repaired,
             ending: read.ending,
+            elided: read.elided,
         };
     }
-    let plain = trimmed.trim_matches(['"', '\'', '`']);
-    ReadArgs {
-        args: Args::text(plain),
-        end,
-        repaired: false,
-        ending: Ending::Whole,
+    ReadArgs::whole(Args::text(trimmed.trim_matches(['"', '\'', '`'])), end)
+}
+
+/// An object that was encoded as a JSON string once more. Each layer is shorter than the one
+/// around it by its marks and its escapes.
+fn encoded(text: &str) -> Option<String> {
+    if !text.starts_with("\"{") && !text.starts_with("\"[") && !text.starts_with("\"\\\"") {
+        return None;
     }
+    serde_json::from_str(text).ok()
 }
 
 /// Arguments given as a JSON value: an object, JSON in a string, or nothing.
 pub(crate) fn args_of_value(value: Value) -> ReadArgs {
-    let whole = |args| ReadArgs {
-        args,
-        end: 0,
-        repaired: false,
-        ending: Ending::Whole,
-    };
+    let whole = |args| ReadArgs::whole(args, 0);
     match value {
         Value::Object(map) => whole(Args::from_map(map)),
         Value::Null => whole(Args::default()),

@@ -262,6 +262,13 @@ pub(crate) fn clean_name(written: &str) -> &str {
     ] {
         name = name.strip_prefix(prefix).unwrap_or(name);
     }
+    // Tokens of the format that leaked into the name, and marks that no name has.
+    if let Some(end) = name
+        .find(['<', '|', '!', '{', '(', '[', '\n'])
+        .filter(|end| *end > 0)
+    {
+        name = name[..end].trim_end();
+    }
     if let Some((head, tail)) = name.rsplit_once(':')
         && !head.is_empty()
         && tail.bytes().all(|byte| byte.is_ascii_digit())

@@ -95,6 +95,7 @@ pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
     let many = found.calls.len();
     for (place, call) in found.calls.iter_mut().enumerate() {
         call.repaired |= read.repaired;
+        call.elided |= read.elided;
         // Only the last call can have been cut off.
         if place + 1 == many {
             call.ending = call.ending.max(read.ending);
@@ -125,7 +126,33 @@ fn collect(value: Value, reading: Reading<'_>, found: &mut CallsRead, depth: usi
     }
 }
 
-fn object(mut map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
+/// The parts' names in the spelling that the tables have: `Name` is `name`.
+fn with_plain_keys(map: Map<String, Value>) -> Map<String, Value> {
+    let tables = [NAME_KEYS, ARGUMENT_KEYS, LIST_KEYS, SIDE_KEYS, RECORD_KEYS];
+    let known = |key: &str| tables.iter().any(|table| table.contains(&key));
+    if !map
+        .keys()
+        .any(|key| key.starts_with(|letter: char| letter.is_ascii_uppercase()))
+    {
+        return map;
+    }
+    map.into_iter()
+        .map(|(key, value)| {
+            let lower = key.to_ascii_lowercase();
+            (
+                if !known(&key) && known(&lower) {
+                    lower
+                } else {
+                    key
+                },
+                value,
+            )
+        })
+        .collect()
+}
+
+fn object(map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
+    let mut map = with_plain_keys(map);
     if let Some(key) = LIST_KEYS
         .iter()
         .find(|key| map.get(**key).is_some_and(Value::is_array))
@@ -228,11 +255,7 @@ fn single(mut map: Map<String, Value>, reading: Reading<'_>) -> Option<RawCall> 
         } else {
             sure::JSON
         };
-        return Some(
-            make(&name, read.args, sure)
-                .repaired(read.repaired)
-                .ending(read.ending),
-        );
+        return Some(make(&name, Args::default(), sure).with_args(read));
     }
     map.retain(|key, _| !SIDE_KEYS.contains(&key.as_str()));
     let tool = known?;

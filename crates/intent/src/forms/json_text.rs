@@ -66,14 +66,15 @@ fn starts_like_json(text: &str, at: usize) -> bool {
     }
     match rest.as_bytes().first() {
         Some(b'"' | b'\'' | b'\\' | 0xE2) => true,
-        Some(b'/' | b'#') => true,
+        Some(b'/' | b'#' | b',') => true,
         Some(byte) if byte.is_ascii_alphabetic() || *byte == b'_' => {
             let key = rest
                 .bytes()
                 .take(64)
                 .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
                 .count();
-            rest[key..].trim_start_matches(' ').starts_with(':')
+            let behind = rest[key..].trim_start_matches(['"', '\'']);
+            behind.trim_start_matches(' ').starts_with([':', '='])
         }
         _ => false,
     }
@@ -82,8 +83,15 @@ fn starts_like_json(text: &str, at: usize) -> bool {
 /// Whether it stands on lines of its own, or behind words that announce a call.
 fn stands_alone(doc: &Doc<'_>, at: usize, end: usize) -> bool {
     let text = doc.text;
-    let line = crate::doc::line_start(text, at);
-    let lead = text[line..at].trim();
+    // What an earlier call on the line says is not said about this one.
+    let line = crate::doc::line_start(text, at).max(doc.call_end.get().min(at));
+    let lead = text[line..at].trim_matches(|letter: char| {
+        letter.is_whitespace() || matches!(letter, '\u{feff}' | '\u{200b}')
+    });
+    if lead == "\"" && text[at + 1..].trim_start().starts_with('\\') {
+        // The whole call is encoded as a string.
+        return crate::doc::line_rest(text, end).trim() == "\"";
+    }
     let lead_ok = lead.is_empty()
         || lead.ends_with([':', '>', '`', ';', ','])
         || matches!(lead, "-" | "*" | "json" | "assistant" | "+")

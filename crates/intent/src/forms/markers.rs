@@ -44,18 +44,18 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     call.unknown_ok = !rest.is_empty() && super::react::at_line_start(text, at);
     if rest.starts_with('{') {
         let from = stop - rest.len();
-        let read = read_args(text, from, stop);
-        call.args = read.args;
-        call.repaired = read.repaired;
-        call.ending = read.ending;
+        call = call.with_args(read_args(text, from, stop));
+        if closed {
+            super::tagged::finish_closed(std::slice::from_mut(&mut call));
+        }
     } else if rest.is_empty() && closed {
         // `[TOOL:name]{…}[/TOOL]`: the arguments stand behind.
         let behind = text[end..].trim_start();
         if behind.starts_with('{') {
             let from = text.len() - behind.len();
             let read = read_args(text, from, text.len());
-            (call.args, call.repaired, call.ending) = (read.args, read.repaired, read.ending);
             end = read.end;
+            call = call.with_args(read);
         }
         let behind = text[end..].trim_start();
         if behind

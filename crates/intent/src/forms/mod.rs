@@ -2,6 +2,7 @@
 //! openers in one walk over the text and read at that place.
 
 pub(crate) mod call_object;
+mod elements;
 mod harmony;
 mod json_text;
 mod markers;

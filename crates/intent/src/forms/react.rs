@@ -146,12 +146,14 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
             read
         };
         call.span[1] = read.end.max(start);
-        let read_args = args_of_value(read.value);
-        call.args = read_args.args;
-        call.repaired = read.repaired;
-        call.ending = read.ending;
-        if stop < text.len() {
-            // The next label says that the model went on, so the last value was finished.
+        call = call
+            .with_args(args_of_value(read.value))
+            .repaired(read.repaired)
+            .ending(read.ending)
+            .elided(read.elided);
+        if stop < text.len() || fenced && body.len() < text[start..stop].trim_end().len() {
+            // The next label or the block's end says that the model went on, so the last value
+            // was finished.
             super::tagged::finish_closed(std::slice::from_mut(&mut call));
         }
         let end = call.span[1];

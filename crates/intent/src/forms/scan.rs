@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::{Found, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
+use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
 use crate::doc::Doc;
 use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
+use crate::problem::Problem;
 use crate::raw::RawCall;
 
 /// Which form starts with an opener.
@@ -28,6 +29,7 @@ enum Form {
     FinalAnswer,
     Marker,
     Done,
+    Element,
     Json,
     Call,
 }
@@ -47,6 +49,8 @@ const OPENERS: &[(&str, Form)] = &[
     ("<function_calls>", Form::Tagged),
     ("<function=", Form::Xml),
     ("<invoke ", Form::Xml),
+    ("<steptml:invoke ", Form::Xml),
+    (concat!("<", "antml:", "invoke "), Form::Xml),
     ("<｜DSML｜invoke", Form::Xml),
     ("<|DSML|invoke", Form::Xml),
     ("<｜tool▁call▁begin｜>", Form::DeepSeek),
@@ -67,6 +71,7 @@ const OPENERS: &[(&str, Form)] = &[
     ("[TOOL", Form::Marker),
     ("[ TOOL", Form::Marker),
     ("[DONE]", Form::Done),
+    ("<", Form::Element),
     ("{", Form::Json),
     ("[", Form::Python),
     ("(", Form::Call),
@@ -95,6 +100,7 @@ impl Form {
         match self {
             Self::Tagged => tagged::read(doc, at, after),
             Self::Xml => xml::read(doc, at),
+            Self::Element => elements::read(doc, at),
             Self::DeepSeek => Some(tokens::deepseek(doc, at, after)),
             Self::Kimi => tokens::kimi(doc, at, after),
             Self::Mistral => tokens::mistral(doc, at, after),
@@ -122,7 +128,8 @@ pub(crate) struct Scan {
     pub(crate) answer: Option<String>,
     /// Something wanted to be a call but could not be read.
     pub(crate) failed: bool,
-    pub(crate) too_many: bool,
+    /// Why the end of the text was not read.
+    pub(crate) stopped: Option<Problem>,
 }
 
 /// Reads every structured form, or only those of one strategy.
@@ -153,7 +160,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             continue;
         }
         if !doc.may_read(1) {
-            scan.failed |= scan.calls.is_empty();
+            scan.stopped = Some(Problem::ReadingGivenUp);
             break;
         }
         let Some(found) = form.read(doc, hit.start(), hit.end()) else {
@@ -168,6 +175,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         }
         let inert = is_inert(doc, hit.start(), at, before);
         before = Some((at, inert));
+        doc.call_end.set(at);
         if inert {
             continue;
         }
@@ -177,7 +185,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             scan.answer = found.answer;
         }
         if scan.calls.len() + found.calls.len() > INTENTS_MAX {
-            scan.too_many = true;
+            scan.stopped = Some(Problem::TooManyIntents);
             break;
         }
         scan.calls.extend(found.calls);

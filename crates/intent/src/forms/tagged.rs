@@ -56,14 +56,11 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let rest = rest
         .strip_prefix("<|plugin|>")
         .or_else(|| rest.strip_prefix("<|interpreter|>"))
-        .unwrap_or(rest);
+        .map_or(rest, str::trim_start);
     let start = doc.text.len() - rest.len();
     let closers = closers(opener);
     // XML inside has openers of its own; the outer tag only says that a call comes.
-    if ["<invoke", "<function=", "<｜DSML｜"]
-        .iter()
-        .any(|open| rest.starts_with(open))
-    {
+    if super::elements::opens(rest) {
         return None;
     }
     let close = find_close(doc, start, closers);
@@ -254,14 +251,12 @@ fn named(
         });
     }
     let read = read_args(doc.text, start + name_end, stop);
-    let call = RawCall::new(name, read.args, [at, end], Strategy::Native)
+    let mut call = RawCall::new(name, Args::default(), [at, end], Strategy::Native)
         .confidence(sure::TOKENS)
-        .repaired(read.repaired)
-        .ending(if closed {
-            read.ending
-        } else {
-            read.ending.max(Ending::MissingClosers)
-        });
+        .with_args(read);
+    if !closed {
+        call.ending = call.ending.max(Ending::MissingClosers);
+    }
     let mut calls = vec![call];
     if closed {
         finish_closed(&mut calls);

@@ -78,10 +78,9 @@ fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), close
     let read = read_args(doc.text, args.0.min(args.1), args.1);
     doc.may_read(args.1.saturating_sub(args.0));
     let mut calls = vec![
-        RawCall::new(name, read.args, span, Strategy::Native)
+        RawCall::new(name, crate::raw::Args::default(), span, Strategy::Native)
             .confidence(sure::TOKENS)
-            .repaired(read.repaired)
-            .ending(read.ending),
+            .with_args(read),
     ];
     if closed {
         finish_closed(&mut calls);
@@ -142,7 +141,8 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
             )
             .confidence(sure::TOKENS)
             .repaired(read.repaired)
-            .ending(read.ending),
+            .ending(read.ending)
+            .elided(read.elided),
         );
         from = doc.text.len() - doc.text[end..].trim_start_matches([',', ' ', '\n']).len();
         if doc.text[from..].starts_with('[') {

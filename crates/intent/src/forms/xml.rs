@@ -1,44 +1,44 @@
 //! Calls as elements: `<invoke name="…"><parameter name="…">` (Anthropic, `MiniMax`, `DeepSeek`'s
-//! DSML) and `<function=…><parameter=…>` (Qwen Coder, Seed, Llama).
+//! DSML, Step) and `<function=…><parameter=…>` (Qwen Coder, Seed, Llama).
 
 use super::{Found, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending};
+use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall};
 
-struct Words {
+pub(super) struct Words {
     call_open: &'static str,
     call_close: &'static str,
     parameter_open: &'static str,
     parameter_close: &'static str,
 }
 
+/// The words of a kind whose elements have this before their names.
+macro_rules! prefixed {
+    ($prefix:literal) => {
+        Words {
+            call_open: concat!("<", $prefix, "invoke"),
+            call_close: concat!("</", $prefix, "invoke>"),
+            parameter_open: concat!("<", $prefix, "parameter"),
+            parameter_close: concat!("</", $prefix, "parameter>"),
+        }
+    };
+}
+
 const KINDS: &[Words] = &[
-    Words {
-        call_open: "<invoke",
-        call_close: "</invoke>",
-        parameter_open: "<parameter",
-        parameter_close: "</parameter>",
-    },
+    prefixed!(""),
     Words {
         call_open: "<function=",
         call_close: "</function>",
         parameter_open: "<parameter",
         parameter_close: "</parameter>",
     },
-    Words {
-        call_open: "<｜DSML｜invoke",
-        call_close: "</｜DSML｜invoke>",
-        parameter_open: "<｜DSML｜parameter",
-        parameter_close: "</｜DSML｜parameter>",
-    },
-    Words {
-        call_open: "<|DSML|invoke",
-        call_close: "</|DSML|invoke>",
-        parameter_open: "<|DSML|parameter",
-        parameter_close: "</|DSML|parameter>",
-    },
+    prefixed!("｜DSML｜"),
+    prefixed!("|DSML|"),
+    prefixed!("steptml:"),
+    prefixed!("antml:"),
 ];
 
 /// Containers that may stand around calls; their closers belong to the last one.
@@ -51,6 +51,9 @@ const CONTAINER_CLOSERS: &[&str] = &[
     "</｜DSML｜function_calls>",
     "</｜DSML｜tool_calls>",
     "</|DSML|function_calls>",
+    concat!("</", "antml:", "function_calls>"),
+    "<｜tool_call_end｜>",
+    "<｜tool_calls_end｜>",
 ];
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -59,26 +62,24 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         rest.get(..words.call_open.len())
             .is_some_and(|head| head.eq_ignore_ascii_case(words.call_open))
     })?;
-    let head_end = at + rest.find('>')?;
-    let head = &doc.text[at + words.call_open.len()..head_end];
+    let head_at = at + words.call_open.len();
+    let (head, body) = head_of(doc.text, head_at, words.call_open.ends_with('='))?;
     let name = if words.call_open.ends_with('=') {
         head.trim()
     } else {
         attribute(head, "name")?
     };
-    if name.len() > crate::limits::NAME_BYTES_MAX {
+    if name.len() > NAME_BYTES_MAX {
         return None;
     }
-    let body = head_end + 1;
-    let close = call_end(doc, body, words);
-    let stop = close.map_or(doc.text.len(), |(from, _)| from);
-    let mut end = close.map_or(doc.text.len(), |(_, to)| to);
-    let (args, mut ending, repaired) = arguments(doc, body, stop, words);
-    if close.is_none() && args == Args::default() {
+    let inner = inner(doc, body, words);
+    if !inner.closed && inner.args == Args::default() && inner.ending == Ending::Whole {
         // A tag that opens and never goes on is talk about tags.
         return None;
     }
-    if close.is_none() {
+    let mut ending = inner.ending;
+    let mut end = inner.end;
+    if !inner.closed {
         ending = ending.max(Ending::MissingClosers);
     }
     let tail = doc.text[end..].trim_start();
@@ -93,96 +94,221 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     }
     let mut call = RawCall::new(
         name.trim_matches(['"', '\'']),
-        args,
+        inner.args,
         [at, end],
         Strategy::Native,
     )
     .confidence(sure::TOKENS)
-    .repaired(repaired);
+    .repaired(inner.repaired)
+    .elided(inner.elided);
     call.ending = ending;
     Some(Found::calls(vec![call], end))
 }
 
-/// Where the call ends: its closer, or, when that was forgotten, what can only come behind it.
-fn call_end(doc: &Doc<'_>, body: usize, words: &Words) -> Option<(usize, usize)> {
-    let bytes = &doc.text.as_bytes()[body..];
-    let mut from = 0;
-    loop {
-        let ends: Vec<&str> = [words.call_close, words.call_open]
+/// What a tag says behind its name, and where the text behind the tag starts. Models drop the
+/// angle bracket of `<parameter=name`; the line's end stands for it.
+fn head_of(text: &str, at: usize, plain: bool) -> Option<(&str, usize)> {
+    let limit = crate::doc::floor(text, at + 4 * NAME_BYTES_MAX);
+    let head = &text[at..limit];
+    let bracket = head.find('>');
+    let line = head.find('\n').filter(|_| plain);
+    match (bracket, line) {
+        (Some(bracket), Some(line)) if line < bracket => Some((&head[..line], at + line)),
+        (Some(bracket), _) => Some((&head[..bracket], at + bracket + 1)),
+        (None, Some(line)) => Some((&head[..line], at + line)),
+        (None, None) => None,
+    }
+}
+
+/// What stands inside a call's element.
+struct Inner {
+    args: Args,
+    end: usize,
+    /// Whether something says that the call ended here.
+    closed: bool,
+    ending: Ending,
+    repaired: bool,
+    elided: bool,
+}
+
+fn inner(doc: &Doc<'_>, body: usize, words: &Words) -> Inner {
+    let rest = &doc.text[body..];
+    let lead = rest.len() - rest.trim_start().len();
+    if rest[lead..].starts_with('{')
+        && let Some(found) = json_inner(doc, body + lead, words)
+    {
+        return found;
+    }
+    // Values can hold whole calls. Where reading them as such leads nowhere, tags in values are
+    // only text.
+    let nested = walk(doc, body, words, true);
+    if nested.closed {
+        return nested;
+    }
+    let flat = walk(doc, body, words, false);
+    if flat.closed { flat } else { nested }
+}
+
+/// `<function=name>{…}</function>`.
+fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
+    let read = json::read_at(doc.text, at, doc.text.len())?;
+    // A string that ran over the closer was never closed itself.
+    let close = first_of(&doc.text.as_bytes()[at..], &[words.call_close]).map(|(n, _)| at + n);
+    let read = match close {
+        Some(close) if read.end > close && !read.is_strict() => {
+            json::read_at(doc.text, at, close).unwrap_or(read)
+        }
+        _ => read,
+    };
+    doc.may_read(read.end - at);
+    let serde_json::Value::Object(map) = read.value else {
+        return None;
+    };
+    let tail = doc.text[read.end..].trim_start();
+    let tail_at = doc.text.len() - tail.len();
+    let closers = [words.call_close, "<function>", "<function/>"];
+    let closer = closers.iter().find(|closer| tail.starts_with(**closer));
+    Some(Inner {
+        args: Args::from_map(map),
+        end: closer.map_or(read.end, |closer| tail_at + closer.len()),
+        closed: closer.is_some(),
+        ending: read.ending,
+        repaired: read.repaired,
+        elided: read.elided,
+    })
+}
+
+/// Walks from tag to tag. `nesting` says whether calls inside of values are stepped over whole.
+fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> Inner {
+    let text = doc.text;
+    let mut tags = vec![
+        words.call_close,
+        words.call_open,
+        words.parameter_open,
+        words.parameter_close,
+    ];
+    tags.extend(CONTAINER_CLOSERS);
+    let mut inner = Inner {
+        args: Args::default(),
+        end: text.len(),
+        closed: false,
+        ending: Ending::Whole,
+        repaired: false,
+        elided: false,
+    };
+    // The open value: its tag's head, where it starts, and the last closer that may have ended it.
+    let mut open: Option<(&str, usize, Option<usize>)> = None;
+    let mut depth = 0_usize;
+    let mut at = body;
+    while let Some((found, which)) = first_of(&text.as_bytes()[at..], &tags) {
+        doc.may_read(found);
+        let tag = at + found;
+        at = tag + tags[which].len();
+        match (&mut open, which) {
+            (Some(_), 1) if nesting && is_element(text, tag) => depth += 1,
+            (Some(_), 0) if depth > 0 => depth -= 1,
+            (Some(_), 0 | 2 | 3) if depth > 0 => {}
+            (None, 2) => {
+                let plain = text[at..].starts_with('=');
+                let Some((head, value)) = head_of(text, at, plain) else {
+                    inner.ending = Ending::OpenString;
+                    return inner;
+                };
+                open = Some((head, value, None));
+                at = value;
+            }
+            (Some((head, value, closer)), 3) => {
+                if ends_value(text, at, words) {
+                    push(&mut inner.args, head, &text[*value..tag]);
+                    open = None;
+                } else {
+                    *closer = Some(tag);
+                }
+            }
+            (Some((head, value, closer)), 2) if starts_line(text, tag) => {
+                // The closer was forgotten, or words stand behind it.
+                let to = closer.unwrap_or(tag);
+                push(&mut inner.args, head, &text[*value..to]);
+                inner.repaired = true;
+                open = None;
+                at = tag;
+            }
+            (Some((head, value, closer)), 0) if ends_call(text, at) => {
+                let to = closer.unwrap_or(tag);
+                push(&mut inner.args, head, &text[*value..to]);
+                inner.repaired |= closer.is_none();
+                (inner.end, inner.closed) = (at, true);
+                return inner;
+            }
+            (None, 0) => {
+                (inner.end, inner.closed) = (at, true);
+                return inner;
+            }
+            // The call's own closer was forgotten.
+            (None, which) if which != 3 => {
+                (inner.end, inner.closed) = (tag, true);
+                return inner;
+            }
+            _ => {}
+        }
+    }
+    doc.may_read(text.len() - at);
+    if let Some((head, value, closer)) = open {
+        let to = closer.unwrap_or(text.len());
+        push(&mut inner.args, head, &text[value.min(to)..to]);
+        inner.ending = Ending::OpenString;
+    } else if text[at..].contains('<') {
+        // The last tag was cut in its middle.
+        inner.ending = Ending::OpenValue;
+    }
+    inner
+}
+
+/// Whether a tag inside a value opens an element and is not only named in a sentence.
+fn is_element(text: &str, tag: usize) -> bool {
+    starts_line(text, tag) || text[..tag].trim_end().ends_with('>')
+}
+
+fn starts_line(text: &str, tag: usize) -> bool {
+    text[crate::doc::line_start(text, tag)..tag]
+        .trim()
+        .is_empty()
+}
+
+/// Behind the closer of a value: the next tag of the same call, or nothing.
+fn ends_value(text: &str, at: usize, words: &Words) -> bool {
+    let next = text[at..].trim_start();
+    next.is_empty()
+        || [words.parameter_open, words.call_close, words.call_open]
             .iter()
             .chain(CONTAINER_CLOSERS)
-            .copied()
-            .collect();
-        let Some((at, which)) = first_of(&bytes[from..], &ends) else {
-            doc.may_read(bytes.len() - from);
-            return None;
-        };
-        doc.may_read(at);
-        let at = from + at;
-        if which == 0 {
-            return Some((body + at, body + at + words.call_close.len()));
-        }
-        // Inside a parameter it is content.
-        let before = &doc.text[body + from..body + at];
-        let opened = before.rfind(words.parameter_open);
-        let closed = before.rfind(words.parameter_close);
-        if opened.is_none() && from == 0 || closed > opened {
-            return Some((body + at, body + at));
-        }
-        from = at + 1;
-    }
+            .any(|tag| next.starts_with(tag))
+        // A closer that was cut in its middle.
+        || next.len() < 24 && next.starts_with('<') && CONTAINER_CLOSERS
+            .iter()
+            .chain([&words.call_close])
+            .any(|tag| tag.starts_with(next))
 }
 
-fn arguments(doc: &Doc<'_>, body: usize, stop: usize, words: &Words) -> (Args, Ending, bool) {
-    let mut args = Args::default();
-    let mut ending = Ending::Whole;
-    let mut rest = &doc.text[body..stop];
-    if rest.trim_start().starts_with('{') {
-        let at = body + (rest.len() - rest.trim_start().len());
-        if let Some(read) = json::read_at(doc.text, at, stop)
-            && let serde_json::Value::Object(map) = read.value
-        {
-            return (Args::from_map(map), read.ending, read.repaired);
-        }
-    }
-    while let Some(at) = rest.find(words.parameter_open) {
-        let head = &rest[at + words.parameter_open.len()..];
-        let Some(head_end) = head.find('>') else {
-            ending = Ending::OpenString;
-            break;
-        };
-        let (key, value_at) = (&head[..head_end], &head[head_end + 1..]);
-        let name = match key.strip_prefix('=') {
-            Some(name) => Some(name.trim().trim_matches(['"', '\''])),
-            None => attribute(key, "name"),
-        };
-        let (value, tail, closed) = split_value(value_at, words);
-        if !closed && stop == doc.text.len() {
-            ending = Ending::OpenString;
-        }
-        if let Some(name) = name {
-            let value = without_edge_breaks(value).to_owned();
-            let given = if attribute(key, "string") == Some("true") {
-                Given::Json(serde_json::Value::String(value))
-            } else {
-                Given::Text(value)
-            };
-            args.named.push((name.to_owned(), given));
-        }
-        rest = tail;
-    }
-    (args, ending, false)
+/// Behind the closer of a call: its line ends, or another tag follows.
+fn ends_call(text: &str, at: usize) -> bool {
+    let rest = crate::doc::line_rest(text, at).trim_start();
+    rest.is_empty() || rest.starts_with('<')
 }
 
-/// The value up to the last closer before the next parameter.
-fn split_value<'a>(text: &'a str, words: &Words) -> (&'a str, &'a str, bool) {
-    let next = text.find(words.parameter_open);
-    let region = &text[..next.unwrap_or(text.len())];
-    let tail = &text[region.len()..];
-    match region.rfind(words.parameter_close) {
-        Some(at) => (&region[..at], tail, true),
-        None => (region, tail, next.is_some()),
-    }
+fn push(args: &mut Args, head: &str, value: &str) {
+    let name = match head.strip_prefix('=') {
+        Some(name) => Some(name.trim().trim_matches(['"', '\''])),
+        None => attribute(head, "name"),
+    };
+    let Some(name) = name else { return };
+    let value = without_edge_breaks(value).to_owned();
+    let given = if attribute(head, "string") == Some("true") {
+        Given::Json(serde_json::Value::String(value))
+    } else {
+        Given::Text(value)
+    };
+    args.named.push((name.to_owned(), given));
 }
 
 /// `name="x"`, `name='x'` or `name=x` in a tag's head.

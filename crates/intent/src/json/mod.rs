@@ -1,6 +1,7 @@
 //! JSON as models write it: read in one pass, repaired where that is safe, and honest about the
 //! end. Valid JSON is read exactly as a strict reader would.
 
+mod closing;
 mod reader;
 mod string;
 mod word;
@@ -29,10 +30,12 @@ pub struct Repaired {
     pub value: Value,
     /// The byte after it.
     pub end: usize,
-    /// Whether strict JSON would have refused the text.
+    /// Whether strict JSON would have refused the text, or lost one of two members of one name.
     pub repaired: bool,
     /// How it ended.
     pub ending: Ending,
+    /// Whether `...` stands where members or items were left out.
+    pub elided: bool,
 }
 
 impl Repaired {

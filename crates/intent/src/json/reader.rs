@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Ending, Repaired};
-use crate::limits::NESTING_MAX;
+use crate::limits::{LOOKAHEAD_BYTES_MAX, NESTING_MAX};
 
 /// Where a value stands, which decides what can follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(super) struct Reader<'a> {
     pub(super) depth: usize,
     pub(super) repaired: bool,
     pub(super) ending: Ending,
+    pub(super) elided: bool,
     too_deep: bool,
 }
 
@@ -36,6 +37,7 @@ impl<'a> Reader<'a> {
             depth: 0,
             repaired: false,
             ending: Ending::Whole,
+            elided: false,
             too_deep: false,
         }
     }
@@ -46,6 +48,7 @@ impl<'a> Reader<'a> {
             end: self.pos,
             repaired: self.repaired || self.ending != Ending::Whole,
             ending: self.ending,
+            elided: self.elided,
         })
     }
 
@@ -69,11 +72,19 @@ impl<'a> Reader<'a> {
                     self.pos += memchr::memmem::find(rest, b"*/").map_or(rest.len(), |at| at + 2);
                 }
                 b'#' => self.skip_line(),
-                0xC2 if self.bytes[self.pos..self.end].starts_with(&[0xC2, 0xA0]) => {
+                // A line break that was escaped once too often.
+                b'\\' if matches!(self.byte(self.pos + 1), Some(b'n' | b't' | b'r')) => {
                     self.repaired = true;
                     self.pos += 2;
                 }
-                _ => break,
+                _ => {
+                    let blank = self.blank_at(self.pos);
+                    if blank == 0 {
+                        break;
+                    }
+                    self.repaired = true;
+                    self.pos += blank;
+                }
             }
         }
     }
@@ -116,6 +127,20 @@ impl<'a> Reader<'a> {
         value
     }
 
+    /// Steps over `...` or `…` in the place of members or items.
+    fn skip_ellipsis(&mut self) -> bool {
+        let rest = &self.bytes[self.pos..self.end];
+        let len = match rest.first() {
+            Some(b'.') if rest.starts_with(b"...") => 3,
+            Some(0xE2) if rest.starts_with("…".as_bytes()) => 3,
+            _ => return false,
+        };
+        self.pos += len;
+        self.elided = true;
+        self.repaired = true;
+        true
+    }
+
     fn object(&mut self) -> Value {
         let mut members = Map::new();
         self.pos += 1;
@@ -151,6 +176,12 @@ impl<'a> Reader<'a> {
                     self.repaired = true;
                     self.pos += 1;
                 }
+                Some(0xEF) if matches!(self.sign(self.pos), Some((b',', _))) => {
+                    self.repaired = true;
+                    after_comma = true;
+                    self.pos += "，".len();
+                }
+                Some(b'.' | 0xE2) if self.skip_ellipsis() => after_comma = false,
                 Some(_) => {
                     self.repaired |= !after_comma;
                     after_comma = false;
@@ -164,13 +195,19 @@ impl<'a> Reader<'a> {
     }
 
     fn member(&mut self, members: &mut Map<String, Value>) {
+        let start = self.pos;
         let key = match self.string(Place::Key) {
             Some(key) => key,
             None => self.bare_key(),
         };
+        let key = self.unclosed_key(start).unwrap_or(key);
         self.skip_blank();
         match self.peek() {
             Some(b':') => self.pos += 1,
+            Some(0xEF) if matches!(self.sign(self.pos), Some((b':', _))) => {
+                self.repaired = true;
+                self.pos += "：".len();
+            }
             Some(b'=') => {
                 self.repaired = true;
                 self.pos += 1;
@@ -195,7 +232,34 @@ impl<'a> Reader<'a> {
             return;
         }
         let value = self.value(Place::Member);
-        members.insert(key, value);
+        // One of two members of the same name is lost, as with any reader, and said so.
+        self.repaired |= members.insert(key, value).is_some();
+    }
+
+    /// `"name: "read"`: the key's closing mark was forgotten, so the string ran on into the value.
+    /// The step back is short, so the walk stays linear.
+    fn unclosed_key(&mut self, start: usize) -> Option<String> {
+        let marked = matches!(self.byte(start), Some(b'"' | b'\''));
+        let next = self.over_blank(self.pos);
+        if !marked
+            || self.pos - start > LOOKAHEAD_BYTES_MAX
+            || matches!(self.sign(next), Some((b':' | b'=', _)))
+        {
+            return None;
+        }
+        let raw = &self.text[start + 1..self.pos];
+        let colon = raw.find(':')?;
+        let name = raw[..colon].trim_end();
+        let value = raw[colon + 1..].trim_start();
+        let plain = !name.is_empty() && name.bytes().all(super::string::is_name);
+        if !plain || !value.starts_with(['"', '\'', '{', '[']) {
+            return None;
+        }
+        let name = name.to_owned();
+        self.pos = start + 1 + colon;
+        self.repaired = true;
+        self.ending = Ending::Whole;
+        Some(name)
     }
 
     fn list(&mut self) -> Value {
@@ -237,6 +301,12 @@ impl<'a> Reader<'a> {
                     self.repaired = true;
                     self.pos += 1;
                 }
+                Some(0xEF) if matches!(self.sign(self.pos), Some((b',', _))) => {
+                    self.repaired = true;
+                    after_comma = true;
+                    self.pos += "，".len();
+                }
+                Some(b'.' | 0xE2) if self.skip_ellipsis() => after_comma = false,
                 Some(_) => {
                     self.repaired |= !after_comma;
                     after_comma = false;

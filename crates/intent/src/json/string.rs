@@ -2,23 +2,15 @@
 //! escaped. A mark ends the string only if what follows is what JSON wants there; valid JSON always
 //! passes that test, so valid JSON is never read differently.
 
-#![expect(
-    clippy::match_same_arms,
-    reason = "one arm per case of the grammar reads as the grammar"
-)]
-
 use memchr::memmem;
 
 use super::Ending;
 use super::reader::{Place, Reader};
-use crate::limits::LOOKAHEAD_BYTES_MAX;
 
 /// Marks of which opener and closer are whole tokens: nothing inside them is escaped.
 const TOKEN_MARKS: &[(&str, &str)] = &[
     ("<|\"|>", "<|\"|>"),
     ("<|\"|\"", "<|\"|\""),
-    ("\u{201c}", "\u{201d}"),
-    ("\u{2018}", "\u{2019}"),
     ("\u{ff02}", "\u{ff02}"),
 ];
 
@@ -31,7 +23,13 @@ impl Reader<'_> {
             b'\'' if rest.starts_with(b"'''") => Some(self.fenced("'''")),
             mark @ (b'"' | b'\'' | b'`') => Some(self.marked(*mark, place)),
             b'\\' if rest.starts_with(b"\\\"") => Some(self.escaped_marks()),
-            b'<' | 0xE2 | 0xEF => {
+            0xE2 if rest.starts_with("\u{201c}".as_bytes()) => {
+                Some(self.curly(&["\u{201d}", "\u{201c}", "\""], place))
+            }
+            0xE2 if rest.starts_with("\u{2018}".as_bytes()) => {
+                Some(self.curly(&["\u{2019}", "\u{2018}", "'"], place))
+            }
+            b'<' | 0xEF => {
                 let (open, close) = TOKEN_MARKS
                     .iter()
                     .find(|(open, _)| rest.starts_with(open.as_bytes()))?;
@@ -55,6 +53,26 @@ impl Reader<'_> {
             self.ended(Ending::OpenString);
             &self.text[start..self.end]
         }
+    }
+
+    /// A string in typographic marks: it ends at the first of the closers that what JSON wants
+    /// follows.
+    fn curly(&mut self, closers: &[&str], place: Place) -> String {
+        self.repaired = true;
+        self.pos += "\u{201c}".len();
+        let start = self.pos;
+        let mut from = start;
+        while let Some((at, which)) = crate::doc::first_of(&self.bytes[from..self.end], closers) {
+            let at = from + at;
+            from = at + closers[which].len();
+            if self.closes(from, place, false) {
+                self.pos = from;
+                return unescape(&self.text[start..at]);
+            }
+        }
+        self.pos = self.end;
+        self.ended(Ending::OpenString);
+        unescape(&self.text[start..self.end])
     }
 
     /// A Python string in three marks.
@@ -90,18 +108,33 @@ impl Reader<'_> {
         self.pos += 1;
         let mut out = String::new();
         let mut from = self.pos;
+        let start = self.pos;
+        let (mut doubt, mut strict) = (false, true);
         while let Some(byte) = self.peek() {
             if byte == mark {
-                if self.closes(self.pos + 1, place) {
+                if !doubt && let Some(next) = self.joined(self.pos + 1, place) {
+                    out.push_str(&self.text[from..self.pos]);
+                    self.repaired = true;
+                    self.pos = next;
+                    from = next;
+                    continue;
+                }
+                if self.closes(self.pos + 1, place, doubt) {
                     out.push_str(&self.text[from..self.pos]);
                     self.pos += 1;
-                    return out;
+                    let raw = &self.text[start..self.pos - 1];
+                    return if strict {
+                        out
+                    } else {
+                        windows_path(raw).unwrap_or(out)
+                    };
                 }
                 self.repaired = true;
+                doubt = true;
                 self.pos += 1;
             } else if byte == b'\\' {
                 out.push_str(&self.text[from..self.pos]);
-                self.escape(&mut out);
+                strict &= self.escape(&mut out);
                 from = self.pos;
             } else {
                 self.repaired |= byte < 0x20;
@@ -113,173 +146,44 @@ impl Reader<'_> {
         out
     }
 
-    fn escape(&mut self, out: &mut String) {
+    /// Behind a closing mark: a plus sign and another string (JavaScript), or another string on
+    /// the next line (Python). Where that one's text starts.
+    fn joined(&self, after: usize, place: Place) -> Option<usize> {
+        let next = self.over_blank(after);
+        let mark = |at| matches!(self.byte(at), Some(b'"' | b'\''));
+        if self.byte(next) == Some(b'+') {
+            let second = self.over_blank(next + 1);
+            return (mark(second) && self.byte(second) == self.byte(after - 1))
+                .then_some(second + 1);
+        }
+        let broken = self.bytes[after..next.min(self.end)].contains(&b'\n');
+        (place == Place::Argument && broken && self.byte(next) == self.byte(after - 1))
+            .then_some(next + 1)
+    }
+
+    /// Reads an escape; false when JSON does not know it.
+    fn escape(&mut self, out: &mut String) -> bool {
         let rest = &self.text[self.pos..self.end];
         let (taken, strict) = unescape_one(rest, out);
         self.repaired |= !strict;
         self.pos += taken;
-    }
-
-    /// Whether a quotation mark that ends before `after` ends the string.
-    fn closes(&self, after: usize, place: Place) -> bool {
-        let next = self.over_blank(after);
-        let Some(byte) = self.byte(next) else {
-            return true;
-        };
-        match (place, byte) {
-            (Place::Top, _) | (Place::Key, b':' | b',' | b'}' | b'=' | b'{') => true,
-            (Place::Key, _) => false,
-            (Place::Member, b',') => self.key_follows(next + 1),
-            (Place::Member, b'"' | b'\'') => self.key_follows(next),
-            (Place::Member, b'}') | (Place::Item, b']') => self.nest_follows(next + 1),
-            (Place::Item, b',') => self.value_follows(next + 1),
-            (Place::Item, b'"' | b'\'') => next > after,
-            (Place::Item, b')') => true,
-            (Place::Argument, b')') => self.argument_end_follows(next + 1),
-            (Place::Argument, b',') => self.argument_follows(next + 1),
-            (Place::Argument, _) => false,
-            (_, b'/') => matches!(self.byte(next + 1), Some(b'/' | b'*')),
-            (_, b'#') => next > after,
-            (_, b'<') => matches!(self.byte(next + 1), Some(b'|' | b'/')) && self.tag_follows(next),
-            (_, b'}' | b']') => self.only_closers_follow(next),
-            _ => false,
-        }
-    }
-
-    fn byte(&self, at: usize) -> Option<u8> {
-        (at < self.end).then(|| self.bytes[at])
-    }
-
-    fn over_blank(&self, mut at: usize) -> usize {
-        while matches!(self.byte(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            at += 1;
-        }
-        at
-    }
-
-    /// A member's key and its colon, a closer (after a trailing comma), or the end.
-    fn key_follows(&self, at: usize) -> bool {
-        let at = self.over_blank(at);
-        let stop = (at + LOOKAHEAD_BYTES_MAX).min(self.end);
-        match self.byte(at) {
-            None | Some(b'}') => true,
-            Some(b'/') => matches!(self.byte(at + 1), Some(b'/' | b'*')),
-            Some(b'#') => true,
-            Some(mark @ (b'"' | b'\'')) => {
-                let mut key = at + 1;
-                while key < stop {
-                    match self.bytes[key] {
-                        b'\\' => key += 1,
-                        b'\n' => return false,
-                        byte if byte == mark => {
-                            return matches!(
-                                self.byte(self.over_blank(key + 1)),
-                                None | Some(b':' | b'=' | b'{')
-                            );
-                        }
-                        _ => {}
-                    }
-                    key += 1;
-                }
-                true
-            }
-            Some(b'\\') => true,
-            Some(_) => {
-                let mut key = at;
-                while key < stop && is_name(self.bytes[key]) {
-                    key += 1;
-                }
-                key > at && self.byte(self.over_blank(key)) == Some(b':')
-            }
-        }
-    }
-
-    fn value_follows(&self, at: usize) -> bool {
-        let at = self.over_blank(at);
-        let rest = &self.bytes[at.min(self.end)..self.end];
-        match rest.first() {
-            None => true,
-            Some(b'"' | b'\'' | b'{' | b'[' | b']' | b'-' | b'0'..=b'9' | b'/' | b'#') => true,
-            Some(_) => ["true", "false", "null", "True", "False", "None"]
-                .iter()
-                .any(|word| rest.starts_with(word.as_bytes())),
-        }
-    }
-
-    /// After a closer: another closer, a comma, or, at the outermost level, anything.
-    fn nest_follows(&self, at: usize) -> bool {
-        if self.depth <= 1 {
-            return true;
-        }
-        let next = self.over_blank(at);
-        match self.byte(next) {
-            None | Some(b'}' | b']' | b',' | b')') => true,
-            Some(b'<') => self.tag_follows(next),
-            Some(b'/') => matches!(self.byte(next + 1), Some(b'/' | b'*')),
-            Some(b'#') => true,
-            // The next member or item, its comma forgotten.
-            Some(b'"') => self.key_follows(next),
-            Some(b'{') => true,
-            Some(_) => false,
-        }
-    }
-
-    fn argument_follows(&self, at: usize) -> bool {
-        let at = self.over_blank(at);
-        match self.byte(at) {
-            None => true,
-            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
-                let stop = (at + LOOKAHEAD_BYTES_MAX).min(self.end);
-                let mut key = at;
-                while key < stop && is_name(self.bytes[key]) {
-                    key += 1;
-                }
-                self.byte(self.over_blank(key)) == Some(b'=') || self.value_follows(at)
-            }
-            Some(b')') => true,
-            Some(_) => self.value_follows(at),
-        }
-    }
-
-    fn argument_end_follows(&self, at: usize) -> bool {
-        let next = self.over_blank(at);
-        match self.byte(next) {
-            Some(b'"' | b'\'') => false,
-            Some(b')') => matches!(
-                self.byte(self.over_blank(next + 1)),
-                None | Some(b']' | b',' | b'`' | b'\n' | b'.' | b';')
-            ),
-            _ => true,
-        }
-    }
-
-    fn tag_follows(&self, at: usize) -> bool {
-        const TAGS: [&str; 8] = [
-            "</tool",
-            "</function",
-            "</invoke",
-            "</param",
-            "</arg",
-            "</minimax",
-            "<|",
-            "<tool_call|",
-        ];
-        let rest = &self.bytes[at.min(self.end)..self.end];
-        TAGS.iter().any(|tag| rest.starts_with(tag.as_bytes()))
-    }
-
-    fn only_closers_follow(&self, at: usize) -> bool {
-        let stop = (at + LOOKAHEAD_BYTES_MAX).min(self.end);
-        let rest = &self.bytes[at..stop];
-        stop == self.end
-            && rest
-                .iter()
-                .all(|byte| matches!(byte, b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
+        strict
     }
 }
 
 pub(super) fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$')
+}
+
+/// `C:\Users\new`: with a drive before it and a stroke that can be no escape, no stroke is one.
+fn windows_path(raw: &str) -> Option<String> {
+    let drive = raw.as_bytes();
+    let is_path = drive.len() > 3
+        && drive[0].is_ascii_alphabetic()
+        && drive[1] == b':'
+        && drive[2] == b'\\'
+        && drive[3] != b'\\';
+    is_path.then(|| raw.replace("\\\\", "\\"))
 }
 
 /// The text without its escapes; what is no escape stays as it is.

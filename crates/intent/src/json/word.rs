@@ -74,7 +74,10 @@ impl Reader<'_> {
             "True" | "TRUE" => Value::Bool(true),
             "False" | "FALSE" => Value::Bool(false),
             "None" | "NULL" | "Null" | "undefined" | "nil" | "" => Value::Null,
-            _ => number_from(word).map_or_else(|| Value::String(word.to_owned()), Value::Number),
+            _ => number_from(word).map_or_else(
+                || Value::String(word.trim_end_matches(['"', '\'']).to_owned()),
+                Value::Number,
+            ),
         }
     }
 }

@@ -1,0 +1,232 @@
+//! Calls whose parts are elements: the tool's own name as the tag (`<read_file><path>…`), or the
+//! name and the arguments in tags of their own (`<tool>…</tool><tool_input>…</tool_input>`).
+
+use super::xml::{attribute, without_edge_breaks};
+use super::{Found, sure};
+use crate::doc::Doc;
+use crate::json::Ending;
+use crate::limits::NAME_BYTES_MAX;
+use crate::model::Strategy;
+use crate::raw::{Args, Given, RawCall, read_args};
+use crate::tools::ToolSpec;
+
+/// Elements whose text is a tool's name.
+const NAME_TAGS: &[&str] = &[
+    "tool_name",
+    "toolname",
+    "tool",
+    "function_name",
+    "function",
+    "name",
+    "action",
+];
+/// Elements that hold the arguments.
+const ARGUMENT_TAGS: &[&str] = &[
+    "arguments",
+    "parameters",
+    "args",
+    "params",
+    "input",
+    "tool_input",
+    "action_input",
+    "tool_args",
+];
+/// Elements around a call that may carry the name as an attribute.
+const CALL_TAGS: &[&str] = &[
+    "tool_call",
+    "function_call",
+    "tool_use",
+    "tool",
+    "function",
+    "invoke",
+    "call",
+    "action",
+];
+
+/// Whether the inside of a tag begins with another element, which has an opener of its own.
+pub(super) fn opens(rest: &str) -> bool {
+    if ["<invoke", "<function=", "<｜DSML｜", "<steptml:"]
+        .iter()
+        .any(|open| rest.starts_with(open))
+    {
+        return true;
+    }
+    tag_at(rest, 0).is_some_and(|tag| !tag.closes && NAME_TAGS.contains(&tag.name))
+}
+
+/// A tag in the text.
+struct Tag<'a> {
+    name: &'a str,
+    /// What stands between the name and the angle bracket.
+    head: &'a str,
+    end: usize,
+    closes: bool,
+}
+
+fn tag_at(text: &str, at: usize) -> Option<Tag<'_>> {
+    let rest = text.get(at..)?.strip_prefix('<')?;
+    let closes = rest.starts_with('/');
+    let rest = rest.strip_prefix('/').unwrap_or(rest);
+    let name_len = rest
+        .bytes()
+        .take(NAME_BYTES_MAX)
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        .count();
+    if name_len == 0 || !rest.as_bytes()[0].is_ascii_alphabetic() {
+        return None;
+    }
+    let limit = crate::doc::floor(rest, name_len + 2 * NAME_BYTES_MAX);
+    let head = &rest[name_len..limit];
+    let bracket = head.find('>')?;
+    if bracket > 0 && !head.starts_with([' ', '\n', '\t', '/']) {
+        return None;
+    }
+    Some(Tag {
+        name: &rest[..name_len],
+        head: &head[..bracket],
+        end: text.len() - rest.len() + name_len + bracket + 1,
+        closes,
+    })
+}
+
+pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
+    let tag = tag_at(doc.text, at).filter(|tag| !tag.closes)?;
+    let lower = tag.name.to_ascii_lowercase();
+    if tag.head.trim().is_empty() {
+        if NAME_TAGS.contains(&lower.as_str())
+            && let Some(found) = name_and_arguments(doc, at, &tag)
+        {
+            return Some(found);
+        }
+        let tool = doc.tools.find(tag.name)?;
+        return named_by_tag(doc, at, &tag, tool);
+    }
+    if !CALL_TAGS.contains(&lower.as_str()) {
+        return None;
+    }
+    let name = attribute(tag.head, "name")?;
+    doc.tools.find_close(name)?;
+    let (stop, end, closed) = close_of(doc, tag.end, tag.name);
+    Some(inside(doc, name, at, (tag.end, stop), end, closed))
+}
+
+/// `<tool_name>x</tool_name>` and the element with the arguments behind it.
+fn name_and_arguments(doc: &Doc<'_>, at: usize, tag: &Tag<'_>) -> Option<Found> {
+    let text = doc.text;
+    let limit = crate::doc::floor(text, tag.end + 2 * NAME_BYTES_MAX);
+    let name_end = tag.end + text[tag.end..limit].find('<')?;
+    let name = text[tag.end..name_end].trim();
+    let name_closer =
+        tag_at(text, name_end).filter(|found| found.closes && found.name == tag.name)?;
+    let next = text[name_closer.end..].trim_start();
+    let next_at = text.len() - next.len();
+    let arguments = tag_at(text, next_at).filter(|next| {
+        !next.closes && ARGUMENT_TAGS.contains(&next.name.to_ascii_lowercase().as_str())
+    })?;
+    if name.is_empty() || tag.name == "name" && doc.tools.find_close(name).is_none() {
+        return None;
+    }
+    let (stop, end, closed) = close_of(doc, arguments.end, arguments.name);
+    Some(inside(doc, name, at, (arguments.end, stop), end, closed))
+}
+
+/// `<read_file><path>a</path></read_file>`: only where the children are the tool's arguments.
+fn named_by_tag(doc: &Doc<'_>, at: usize, tag: &Tag<'_>, tool: &ToolSpec) -> Option<Found> {
+    let rest = doc.text[tag.end..].trim_start();
+    let child = tag_at(rest, 0).filter(|child| !child.closes && child.head.trim().is_empty());
+    let fits = child.is_some_and(|child| {
+        tool.property(child.name).is_some()
+            || tool
+                .properties()
+                .any(|(name, _)| crate::guide::same_argument(name, child.name))
+    });
+    if !fits && !rest.starts_with("{\"") {
+        return None;
+    }
+    let (stop, end, closed) = close_of(doc, tag.end, tag.name);
+    Some(inside(doc, tag.name, at, (tag.end, stop), end, closed))
+}
+
+/// The element's own closer: where it starts, where it ends, and whether it is there.
+fn close_of(doc: &Doc<'_>, from: usize, name: &str) -> (usize, usize, bool) {
+    let closer = format!("</{name}>");
+    let found = memchr::memmem::find(&doc.text.as_bytes()[from..], closer.as_bytes());
+    doc.may_read(found.unwrap_or(doc.text.len() - from));
+    found.map_or((doc.text.len(), doc.text.len(), false), |found| {
+        (from + found, from + found + closer.len(), true)
+    })
+}
+
+/// The call whose arguments stand in `region`: JSON, elements or a bare text.
+fn inside(
+    doc: &Doc<'_>,
+    name: &str,
+    at: usize,
+    region: (usize, usize),
+    end: usize,
+    closed: bool,
+) -> Found {
+    let body = &doc.text[region.0..region.1];
+    let mut call =
+        RawCall::new(name, Args::default(), [at, end], Strategy::Native).confidence(sure::TOKENS);
+    if body.trim_start().starts_with('<') {
+        (call.args, call.ending) = children(body);
+    } else {
+        call = call.with_args(read_args(doc.text, region.0, region.1));
+        if !closed && !body.trim_start().starts_with('{') {
+            call.ending = Ending::OpenString;
+        }
+    }
+    if closed {
+        super::tagged::finish_closed(std::slice::from_mut(&mut call));
+    } else {
+        call.ending = call.ending.max(Ending::MissingClosers);
+    }
+    Found::calls(vec![call], end)
+}
+
+/// `<key>value</key>` or `<arg key="key">value</arg>`, one after the other.
+fn children(body: &str) -> (Args, Ending) {
+    let mut args = Args::default();
+    let mut at = body.len() - body.trim_start().len();
+    while let Some(tag) = tag_at(body, at).filter(|tag| !tag.closes) {
+        let key = ["key", "name"]
+            .iter()
+            .find_map(|key| attribute(tag.head, key))
+            .unwrap_or(tag.name);
+        let (stop, end) = child_end(body, tag.end, tag.name);
+        let value = without_edge_breaks(&body[tag.end..stop]);
+        args.named
+            .push((key.to_owned(), Given::Text(value.to_owned())));
+        let Some(end) = end else {
+            return (args, Ending::OpenString);
+        };
+        let rest = body[end..].trim_start();
+        at = body.len() - rest.len();
+    }
+    let rest = body[at.min(body.len())..].trim();
+    let cut = rest.starts_with('<') && !rest.contains('>');
+    (
+        args,
+        if cut {
+            Ending::OpenValue
+        } else {
+            Ending::Whole
+        },
+    )
+}
+
+/// Where a child ends: at the first closer that another element, or nothing, follows.
+fn child_end(body: &str, from: usize, name: &str) -> (usize, Option<usize>) {
+    let closer = format!("</{name}>");
+    let mut last = None;
+    for found in memchr::memmem::find_iter(&body.as_bytes()[from..], closer.as_bytes()) {
+        let end = from + found + closer.len();
+        let rest = body[end..].trim_start();
+        last = Some((from + found, Some(end)));
+        if rest.is_empty() || rest.starts_with('<') {
+            break;
+        }
+    }
+    last.unwrap_or((body.len(), None))
+}
