@@ -27,6 +27,8 @@ pub(crate) struct Doc<'a> {
     quoted: Vec<[usize; 2]>,
     /// Private reasoning that something else follows.
     thought: Vec<[usize; 2]>,
+    /// Where private reasoning opens that nothing closes.
+    pub(crate) open_thought: Option<usize>,
     /// Bytes that may still be read again.
     rereads_left: std::cell::Cell<usize>,
     /// Where the call before ended.
@@ -63,7 +65,8 @@ impl<'a> Doc<'a> {
             finish,
             fences: Vec::new(),
             quoted: Vec::new(),
-            thought: thoughts(text),
+            thought: thoughts(text, finish),
+            open_thought: open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
             call_end: std::cell::Cell::new(0),
         };
@@ -270,23 +273,33 @@ pub(crate) fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
+const THOUGHT_TAGS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+];
+
+fn open_thought(text: &str) -> Option<usize> {
+    THOUGHT_TAGS.iter().find_map(|(open, close)| {
+        let opened = text.rfind(open)?;
+        (!text[opened..].contains(close)).then_some(opened)
+    })
+}
+
 /// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and
-/// is read like any other text.
-fn thoughts(text: &str) -> Vec<[usize; 2]> {
+/// is read like any other text, unless the model was cut before it could go on.
+fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
-    for (open, close) in [
-        ("<think>", "</think>"),
-        ("<thinking>", "</thinking>"),
-        ("<reasoning>", "</reasoning>"),
-    ] {
+    for (open, close) in THOUGHT_TAGS {
         let mut from = 0;
-        while let Some(at) = text[from..].find(close) {
+        while let Some(at) = text[from..].find(*close) {
             let end = from + at + close.len();
             // Some chat templates swallow the opener.
             let start = text[from..from + at]
-                .find(open)
+                .find(*open)
                 .map_or(if from == 0 { 0 } else { from }, |n| from + n);
-            if !text[end..].trim().is_empty() {
+            if !text[end..].trim().is_empty() || finish == FinishReason::Length {
                 found.push([start, end]);
             }
             from = end;

@@ -103,7 +103,13 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         failed: scan.failed,
         stopped: scan.stopped,
     };
-    if strategy == Strategy::Auto && reply.calls.is_empty() && !reply.done && !reply.failed {
+    // Words beside a call that could not be read say the same as the call: no guess from them.
+    if strategy == Strategy::Auto
+        && reply.calls.is_empty()
+        && !reply.done
+        && !reply.failed
+        && !looks_like_call(doc)
+    {
         reply.calls = fuzzy::read(doc);
     }
     reply
@@ -113,9 +119,17 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     let mut parsed = Parsed::default();
     let mut failed = reply.failed;
     for call in reply.calls {
-        let Some(intent) = guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) else {
+        let Some(mut intent) = guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) else {
             continue;
         };
+        if doc.finish == FinishReason::Length
+            && doc.open_thought.is_some_and(|open| intent.span[0] > open)
+            && intent.complete
+        {
+            // The model was still thinking about it.
+            intent.complete = false;
+            intent.problems.push(Problem::Truncated);
+        }
         let repeated = parsed.intents.iter().any(|known| {
             known.name == intent.name
                 && known.arguments == intent.arguments

@@ -167,6 +167,13 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             elided: read.elided,
         };
     }
+    if trimmed.starts_with('`') && !trimmed.trim_matches('`').contains(['`', '\n', ' ']) {
+        // A fence, and what it should hold is not there.
+        return ReadArgs {
+            ending: Ending::OpenValue,
+            ..ReadArgs::whole(Args::default(), end)
+        };
+    }
     ReadArgs::whole(Args::text(trimmed.trim_matches(['"', '\'', '`'])), end)
 }
 

@@ -6,81 +6,13 @@
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
 
+mod support;
+
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
-use holdfast_intent::{FinishReason, Parsed, Parser, Strategy, StreamParser, ToolSet};
+use holdfast_intent::Parsed;
 use serde_json::{Value, json};
-
-struct Case {
-    name: String,
-    text: String,
-    expect: String,
-    parser: Parser,
-    finish: FinishReason,
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
-}
-
-fn read_cases(file: &Path) -> Vec<Case> {
-    let source = std::fs::read_to_string(file).expect("a readable file");
-    if file
-        .file_name()
-        .is_some_and(|name| name.to_string_lossy().ends_with("_lines.txt"))
-    {
-        return source.lines().filter_map(read_line).collect();
-    }
-    source.split("\n=== ").skip(1).map(read_case).collect()
-}
-
-/// `text => expectation | expectation`.
-fn read_line(line: &str) -> Option<Case> {
-    let (text, expect) = line.rsplit_once(" => ")?;
-    Some(Case {
-        name: text.to_owned(),
-        text: text.to_owned(),
-        expect: expect.replace(" | {", "\n{"),
-        parser: Parser::default(),
-        finish: FinishReason::Stop,
-    })
-}
-
-fn read_case(source: &str) -> Case {
-    let (head, rest) = source
-        .split_once("\n--- text\n")
-        .unwrap_or_else(|| panic!("no text: {source}"));
-    let (text, expect) = rest
-        .rsplit_once("\n--- expect\n")
-        .unwrap_or_else(|| panic!("no expect: {source}"));
-    let mut lines = head.lines();
-    let name = lines.next().expect("a name").to_owned();
-    let mut parser = Parser::default();
-    let mut finish = FinishReason::Unknown;
-    for line in lines {
-        match line.split_once(": ") {
-            Some(("finish", reason)) => finish = FinishReason::from_wire(reason),
-            Some(("strategy", name)) => {
-                let strategy = Strategy::from_name(name).expect("a strategy");
-                parser = parser.with_strategies(strategy, Some(Strategy::Fuzzy));
-            }
-            Some(("tools", file)) => {
-                let source = std::fs::read_to_string(folder().join(file)).expect("tools");
-                let value = serde_json::from_str(&source).expect("tools are JSON");
-                parser = Parser::new(ToolSet::from_json(&value).expect("a list of tools"));
-            }
-            _ => panic!("{name}: unknown line {line}"),
-        }
-    }
-    Case {
-        name,
-        text: text.to_owned(),
-        expect: expect.to_owned(),
-        parser,
-        finish,
-    }
-}
+use support::{Case, all_cases};
 
 /// What differs, or nothing.
 fn complaint(case: &Case, parsed: &Parsed) -> Option<String> {
@@ -151,34 +83,14 @@ fn complaint(case: &Case, parsed: &Parsed) -> Option<String> {
 
 #[test]
 fn every_case_is_read_as_it_says() {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
-        .expect("the folder")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
-        .collect();
-    files.sort();
     let (mut report, mut failed, mut total, mut inert) = (String::new(), 0, 0, 0);
-    for file in files {
-        for case in read_cases(&file) {
-            total += 1;
-            inert += usize::from(case.expect.trim_start().starts_with("none"));
-            let parsed = case.parser.parse(&case.text, case.finish);
-            if let Some(complaint) = complaint(&case, &parsed) {
-                failed += 1;
-                let place = file.file_stem().expect("a name").display();
-                writeln!(report, "{place}: {}\n      {complaint}", case.name).expect("memory");
-            }
-            let mut stream = StreamParser::new(&case.parser);
-            case.text
-                .as_bytes()
-                .chunks(3)
-                .for_each(|chunk| stream.feed(chunk));
-            assert_eq!(
-                stream.finish(case.finish),
-                parsed,
-                "{}: chunks change the result",
-                case.name
-            );
+    for case in all_cases() {
+        total += 1;
+        inert += usize::from(case.expect.trim_start().starts_with("none"));
+        let parsed = case.parser.parse(&case.text, case.finish);
+        if let Some(complaint) = complaint(&case, &parsed) {
+            failed += 1;
+            writeln!(report, "{}: {}\n      {complaint}", case.file, case.name).expect("memory");
         }
     }
     println!("{total} cases, {inert} of them inert, {failed} failed");

@@ -8,7 +8,8 @@
 use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::Ending;
-use crate::model::Strategy;
+use crate::limits::CONTEXT_BYTES_MAX;
+use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, read_args};
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -58,6 +59,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
             call = call.with_args(read);
         }
         let behind = text[end..].trim_start();
+        if behind.is_empty() && call.args == Args::default() && doc.finish == FinishReason::Length {
+            call.ending = Ending::OpenValue;
+        }
         if behind
             .get(..7)
             .is_some_and(|tag| tag.eq_ignore_ascii_case("[/TOOL]"))
@@ -74,7 +78,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     Some(Found::calls(vec![call], end))
 }
 
-/// The bracket that closes the marker: brackets inside values pair up, marks hide them.
+/// The bracket that closes the marker: brackets inside values pair up, marks hide them. Where they
+/// do not pair up, the first bracket closes (the seed's own rule), unless the text ends with
+/// that line: then the value may have been cut.
 fn close_of(text: &str, from: usize) -> (usize, bool) {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
@@ -85,7 +91,14 @@ fn close_of(text: &str, from: usize) -> (usize, bool) {
             (Some(open), byte) if *byte == open && bytes[at - 1] != b'\\' => mark = None,
             (Some(_), b']') => first = first.or(Some(at)),
             (Some(_), _) => {}
-            (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b' ' | b'{' | b',') => {
+            (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b'{') => {
+                mark = Some(*byte);
+            }
+            // In the middle of a value marks come in pairs, or mean nothing.
+            (None, b'"' | b'\'')
+                if matches!(bytes[at - 1], b' ' | b',')
+                    && closes_on_line(&bytes[at + 1..], *byte) =>
+            {
                 mark = Some(*byte);
             }
             (None, b'[') => depth += 1,
@@ -98,8 +111,18 @@ fn close_of(text: &str, from: usize) -> (usize, bool) {
             _ => {}
         }
     }
-    // Unbalanced: the seed's own rule, the first bracket.
-    first.map_or((text.len(), false), |at| (at, true))
+    match first {
+        Some(at) if !text[at + 1..].trim_end().contains('\n') => (text.len(), false),
+        Some(at) => (at, true),
+        None => (text.len(), false),
+    }
+}
+
+fn closes_on_line(rest: &[u8], mark: u8) -> bool {
+    let line = memchr::memchr(b'\n', rest)
+        .unwrap_or(rest.len())
+        .min(CONTEXT_BYTES_MAX);
+    memchr::memchr(mark, &rest[..line]).is_some()
 }
 
 /// `key=value` parts. A bar that no key follows belongs to the value: `command=cat a | grep b`.

@@ -121,7 +121,7 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
         Strategy::React,
     )
     .confidence(sure::REACT);
-    let fenced = body.starts_with("```");
+    let fenced = body.starts_with('`') && (body.starts_with("```") || body.len() < 3);
     let brace = if fenced {
         body.find('{')
     } else {
@@ -164,13 +164,18 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
     {
         call.args = inner.args;
         call.ending = inner.ending;
-    } else if !body.is_empty() && !matches!(body, "None" | "none" | "N/A" | "null" | "{}") {
+    } else if !fenced
+        && !body.is_empty()
+        && !matches!(body, "None" | "none" | "N/A" | "null" | "{}")
+    {
         call.args =
             key_values(body).unwrap_or_else(|| Args::text(body.trim_matches(['"', '\'', '`'])));
         if doc.finish == crate::FinishReason::Length && stop == text.len() {
             call.ending = Ending::OpenString;
         }
     } else if body.is_empty() && stop == text.len() && doc.finish != crate::FinishReason::Stop {
+        call.ending = Ending::OpenValue;
+    } else if fenced && brace.is_none() && stop == text.len() {
         call.ending = Ending::OpenValue;
     }
     let end = call.span[1];
@@ -247,11 +252,21 @@ fn without_input(
     doc.tools.find(name)?;
     let mut call = RawCall::new(name, Args::default(), [at, line_end], Strategy::React)
         .confidence(sure::REACT - 0.1);
-    if line_end == text.len() && doc.finish != crate::FinishReason::Stop {
+    if may_go_on(&text[line_end..], doc.finish) {
         call.ending = Ending::OpenValue;
     }
     calls.push(call);
     Some(Found::calls(calls, line_end))
+}
+
+/// Whether the input of an action can still have been on its way.
+fn may_go_on(rest: &str, finish: crate::FinishReason) -> bool {
+    let rest = rest.trim().trim_matches('*').to_ascii_lowercase();
+    match finish {
+        crate::FinishReason::Stop => false,
+        crate::FinishReason::Unknown => rest.is_empty(),
+        crate::FinishReason::Length => "action input:".starts_with(&rest),
+    }
 }
 
 /// `Final Answer: …`.

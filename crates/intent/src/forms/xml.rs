@@ -141,11 +141,11 @@ fn inner(doc: &Doc<'_>, body: usize, words: &Words) -> Inner {
     }
     // Values can hold whole calls. Where reading them as such leads nowhere, tags in values are
     // only text.
-    let nested = walk(doc, body, words, true);
-    if nested.closed {
+    let (nested, depth) = walk(doc, body, words, true);
+    if nested.closed || depth == 0 {
         return nested;
     }
-    let flat = walk(doc, body, words, false);
+    let (flat, _) = walk(doc, body, words, false);
     if flat.closed { flat } else { nested }
 }
 
@@ -178,8 +178,9 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
     })
 }
 
-/// Walks from tag to tag. `nesting` says whether calls inside of values are stepped over whole.
-fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> Inner {
+/// Walks from tag to tag. `nesting` says whether calls inside of values are stepped over whole;
+/// how many of them were still open at the end is said too.
+fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> (Inner, usize) {
     let text = doc.text;
     let mut tags = vec![
         words.call_close,
@@ -212,7 +213,7 @@ fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> Inner {
                 let plain = text[at..].starts_with('=');
                 let Some((head, value)) = head_of(text, at, plain) else {
                     inner.ending = Ending::OpenString;
-                    return inner;
+                    return (inner, depth);
                 };
                 open = Some((head, value, None));
                 at = value;
@@ -238,16 +239,16 @@ fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> Inner {
                 push(&mut inner.args, head, &text[*value..to]);
                 inner.repaired |= closer.is_none();
                 (inner.end, inner.closed) = (at, true);
-                return inner;
+                return (inner, depth);
             }
             (None, 0) => {
                 (inner.end, inner.closed) = (at, true);
-                return inner;
+                return (inner, depth);
             }
             // The call's own closer was forgotten.
             (None, which) if which != 3 => {
                 (inner.end, inner.closed) = (tag, true);
-                return inner;
+                return (inner, depth);
             }
             _ => {}
         }
@@ -261,7 +262,7 @@ fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> Inner {
         // The last tag was cut in its middle.
         inner.ending = Ending::OpenValue;
     }
-    inner
+    (inner, depth)
 }
 
 /// Whether a tag inside a value opens an element and is not only named in a sentence.

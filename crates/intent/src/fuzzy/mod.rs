@@ -106,12 +106,26 @@ fn wishes(
             .collect();
         call.open = wish.open;
         call.unknown_ok = false;
-        if doc.finish == FinishReason::Length && end >= doc.text.trim_end().len() && !sentence.ended
-        {
+        if doc.finish == FinishReason::Length && is_last(doc.text, end) || in_open_block(doc, end) {
             call.ending = Ending::OpenString;
         }
         calls.push(call);
     }
+}
+
+/// Whether nothing that says more follows: a full stop at the very end can be that of a file's
+/// name, and a block can be about to open.
+fn is_last(text: &str, end: usize) -> bool {
+    let rest = text[end..].trim();
+    rest.is_empty() || rest.starts_with(['`', '~']) && !rest.contains('\n')
+}
+
+fn in_open_block(doc: &Doc<'_>, end: usize) -> bool {
+    end == doc.text.len()
+        && doc
+            .fences
+            .last()
+            .is_some_and(|fence| !fence.closed && fence.start < end)
 }
 
 /// A block right behind the sentence is the content of a write or the command of a run.
@@ -157,10 +171,5 @@ fn take_block(
     };
     wish.args.push((argument.to_owned(), body.to_owned()));
     wish.open.retain(|(name, _)| name != argument);
-    if fence.closed {
-        *end = fence.end.min(doc.text.len());
-    } else {
-        wish.open
-            .push((argument.to_owned(), "the block is not closed".to_owned()));
-    }
+    *end = fence.end.min(doc.text.len());
 }

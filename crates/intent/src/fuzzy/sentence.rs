@@ -10,8 +10,6 @@ use crate::doc::Doc;
 pub(super) struct Sentence {
     pub(super) span: [usize; 2],
     pub(super) question: bool,
-    /// Whether something ended it, other than the end of the text.
-    pub(super) ended: bool,
 }
 
 pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
@@ -58,14 +56,14 @@ fn split_line(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
             None if matches!(byte, b'.' | b'!' | b'?' | b';')
                 && ends_sentence(bytes, from, at, end) =>
             {
-                push(text, from, at + 1, true, found);
+                push(text, from, at + 1, found);
                 from = at + 1;
             }
             None => {}
         }
         at += 1;
     }
-    push(text, from, end, bytes[end - 1] == b'\n', found);
+    push(text, from, end, found);
 }
 
 fn ends_sentence(bytes: &[u8], from: usize, at: usize, end: usize) -> bool {
@@ -86,7 +84,7 @@ fn ends_sentence(bytes: &[u8], from: usize, at: usize, end: usize) -> bool {
             || matches!(word, b"e.g" | b"i.e" | b"etc" | b"vs" | b"Dr" | b"Mr")))
 }
 
-fn push(text: &str, from: usize, to: usize, ended: bool, found: &mut Vec<Sentence>) {
+fn push(text: &str, from: usize, to: usize, found: &mut Vec<Sentence>) {
     let raw = &text[from..to];
     let start = from + (raw.len() - raw.trim_start().len());
     let trimmed = raw.trim();
@@ -94,7 +92,6 @@ fn push(text: &str, from: usize, to: usize, ended: bool, found: &mut Vec<Sentenc
         found.push(Sentence {
             span: [start, start + trimmed.len()],
             question: trimmed.ends_with('?'),
-            ended,
         });
     }
 }

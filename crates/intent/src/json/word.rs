@@ -51,7 +51,7 @@ impl Reader<'_> {
             self.pos += 1;
         }
         let word = self.text[start..self.pos].trim_end();
-        if self.pos >= self.end && self.depth > 0 {
+        if self.pos >= self.end && (self.depth > 0 || place == Place::Argument) {
             self.ended(Ending::OpenValue);
         }
         self.literal(word)
