@@ -16,6 +16,7 @@ use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod documents;
 mod future;
 pub mod memory;
 pub mod sqlite;
@@ -105,6 +106,15 @@ pub trait DedupeStore: Send + Sync {
 
     /// Extends a holder's lease.
     fn renew<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>>;
+
+    /// Lets a held call start: durable, where the store is, before the first attempt. A refusal
+    /// means that the claim is no longer the caller's, and that it must not run.
+    fn begin<'a>(
         &'a self,
         key: &'a StoredKey,
         owner: &'a str,

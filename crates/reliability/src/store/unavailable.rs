@@ -6,6 +6,9 @@
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 
+use super::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+};
 use super::{Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreSize, WaitTicket};
 use crate::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
@@ -49,6 +52,15 @@ impl DedupeStore for UnavailableStore {
         self.refuse()
     }
 
+    fn begin<'a>(
+        &'a self,
+        _: &'a StoredKey,
+        _: &'a str,
+        _: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.refuse()
+    }
+
     fn finalise(&self, _: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         self.refuse()
     }
@@ -80,6 +92,34 @@ impl DedupeStore for UnavailableStore {
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
+        self.refuse()
+    }
+}
+
+impl DocumentStore for UnavailableStore {
+    fn create(&self, _: NewDocument) -> StoreFuture<'_, Created> {
+        self.refuse()
+    }
+
+    fn document<'a>(&'a self, _: &'a str, _: &'a str) -> StoreFuture<'a, Option<Document>> {
+        self.refuse()
+    }
+
+    fn replace(&self, _: Replacement) -> StoreFuture<'_, Replaced> {
+        self.refuse()
+    }
+
+    fn replace_detached(&self, _: Replacement) {}
+
+    fn documents<'a>(&'a self, _: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
+        self.refuse()
+    }
+
+    fn remove<'a>(&'a self, _: &'a str, _: &'a str) -> StoreFuture<'a, bool> {
+        self.refuse()
+    }
+
+    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
         self.refuse()
     }
 }

@@ -61,6 +61,15 @@ impl DedupeStore for Flaky {
         self.inner.renew(key, owner, lease_ms)
     }
 
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.inner.begin(key, owner, lease_ms)
+    }
+
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         match self.last_words.lock().unwrap().clone() {
             Some(error) => StoreFuture::ready(Err(error)),

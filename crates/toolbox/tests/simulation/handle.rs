@@ -153,6 +153,20 @@ impl DedupeStore for Handle {
         .into()
     }
 
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        async move {
+            let apply = || at_once(self.store.begin(key, owner, lease_ms));
+            self.line.carry("begin", apply).await?
+        }
+        .boxed()
+        .into()
+    }
+
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         async move {
             self.line.ledger.judge_last_word(&last_word);

@@ -96,6 +96,15 @@ impl DedupeStore for Planted {
         self.store.renew(key, owner, lease_ms)
     }
 
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.store.begin(key, owner, lease_ms)
+    }
+
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         let number = self.finalised.fetch_add(1, Ordering::Relaxed);
         if self.bug == Bug::FinaliserForgets && number % 2 == 1 {

@@ -273,11 +273,16 @@ impl MemoryDedupeStore {
         Ok(())
     }
 
-    fn renew_now(&self, key: &StoredKey, owner: &str, lease_ms: u64) -> Result<(), Refused> {
+    /// A renewal or a beginning, by the rule that is given.
+    fn go_on(
+        &self,
+        key: &StoredKey,
+        rule: impl FnOnce(Option<&DedupeRecord>, u64) -> Result<DedupeRecord, Refused>,
+    ) -> Result<(), Refused> {
         let now_ms = self.clock.now_ms();
         let mut held = self.held.lock();
         let existing = held.find(key);
-        let record = transition::renew(existing.as_deref(), owner, lease_ms, now_ms)?;
+        let record = rule(existing.as_deref(), now_ms)?;
         // In place: a renewal is not a change that waiters care about.
         if let Some(pinned) = held.pinned.get_mut(key) {
             pinned.kept.record = Arc::new(record);
@@ -348,7 +353,20 @@ impl DedupeStore for MemoryDedupeStore {
         owner: &'a str,
         lease_ms: u64,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        StoreFuture::ready(Ok(self.renew_now(key, owner, lease_ms)))
+        StoreFuture::ready(Ok(self.go_on(key, |existing, now_ms| {
+            transition::renew(existing, owner, lease_ms, now_ms)
+        })))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        StoreFuture::ready(Ok(self.go_on(key, |existing, now_ms| {
+            transition::begin(existing, owner, lease_ms, now_ms)
+        })))
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {

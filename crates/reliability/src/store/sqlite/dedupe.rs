@@ -215,6 +215,21 @@ fn make_room(step: &Step<'_>, options: &SqliteOptions) -> StepResult<()> {
     }
 }
 
+/// A renewal or a beginning, by the rule that is given.
+fn go_on(
+    step: &Step<'_>,
+    key: &StoredKey,
+    rule: impl FnOnce(Option<&DedupeRecord>, u64) -> Result<DedupeRecord, Refused>,
+) -> StepResult<Result<(), Refused>> {
+    let existing = rows::find_row(step.conn, key)?;
+    let before = existing.as_ref();
+    let decision = rule(before.map(|row| &row.record), step.now_ms);
+    if let Ok(record) = &decision {
+        rows::put(step, before, record, None)?;
+    }
+    Ok(decision.map(|_| ()))
+}
+
 fn finalise(
     shared: &Arc<Shared>,
     step: &mut Step<'_>,
@@ -320,16 +335,28 @@ impl DedupeStore for SqliteState {
         let (key, owner) = (*key, owner.to_owned());
         // A lease that a power cut takes back belonged to a holder that is gone as well.
         self.write(Durability::Relaxed, move |step| {
-            let existing = rows::find_row(step.conn, &key)?;
-            let before = existing.as_ref();
-            let decision =
-                transition::renew(before.map(|row| &row.record), &owner, lease_ms, step.now_ms);
-            if let Ok(record) = &decision {
-                rows::put(step, before, record, None)?;
-            }
-            Ok(decision.map(|_| ()))
+            go_on(step, &key, |existing, now_ms| {
+                transition::renew(existing, &owner, lease_ms, now_ms)
+            })
         })
         .boxed()
+        .into()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        let (key, owner) = (*key, owner.to_owned());
+        // As durable as a claim: after a power cut nobody may take the call for one that waits.
+        self.write(Durability::Synced, move |step| {
+            go_on(step, &key, |existing, now_ms| {
+                transition::begin(existing, &owner, lease_ms, now_ms)
+            })
+        })
+        .into()
         .into()
     }
 
