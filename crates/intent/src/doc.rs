@@ -150,6 +150,18 @@ impl<'a> Doc<'a> {
                         closed: true,
                     });
                 }
+            } else if let Some(mark) = fence_behind_label(line) {
+                open = Some((
+                    Fence {
+                        start: at + mark,
+                        body: line_end,
+                        body_end: text.len(),
+                        end: text.len(),
+                        lang: line[mark + 3..].trim().to_ascii_lowercase(),
+                        closed: false,
+                    },
+                    "```",
+                ));
             } else if trimmed.starts_with('>') && !trimmed.starts_with(">>>") {
                 self.quoted.push([at, line_end]);
             } else {
@@ -245,6 +257,15 @@ impl<'a> Doc<'a> {
         let tail = self.text[at.min(to)..to].trim_start();
         tail.lines().next().unwrap_or("")
     }
+}
+
+/// ``Action Input: ```json`` opens a block, too: where its marks start.
+fn fence_behind_label(line: &str) -> Option<usize> {
+    let line = line.trim_end();
+    let head =
+        line.trim_end_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
+    let label = head.strip_suffix("```")?;
+    (label.trim_end().ends_with(':') && !label.contains('`')).then_some(label.len())
 }
 
 fn within(ranges: &[[usize; 2]], at: usize) -> bool {

@@ -45,9 +45,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     };
     if let Some(name) = recipient_of(header) {
         if !header.contains("<|start|>user") {
-            found
-                .calls
-                .push(call(doc, name, [at, end], body, stop, closed));
+            let call = call(doc, name, [at, end], body, stop, closed);
+            found.end = call.span[1];
+            found.calls.push(call);
         }
     } else if header.contains("final") {
         found.done = true;
@@ -70,10 +70,9 @@ pub(crate) fn recipient(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found>
         return None;
     }
     let (stop, end, closed) = body_end(doc, after + brace);
-    Some(Found::calls(
-        vec![call(doc, name, [at, end], after + brace, stop, closed)],
-        end,
-    ))
+    let call = call(doc, name, [at, end], after + brace, stop, closed);
+    let end = call.span[1];
+    Some(Found::calls(vec![call], end))
 }
 
 fn recipient_of(header: &str) -> Option<&str> {
@@ -116,12 +115,17 @@ fn call(
     closed: bool,
 ) -> RawCall {
     let read = read_args(doc.text, body, stop);
+    let read_end = read.end;
     let empty = doc.text[body..stop].trim().is_empty();
     let mut call = RawCall::new(name, Args::default(), span, Strategy::Harmony)
         .confidence(sure::TOKENS)
         .with_args(read);
     if empty && !closed {
         call.ending = Ending::OpenValue;
+    }
+    if !closed && !empty && call.args.positional.is_empty() {
+        // Without an end token the object itself says where the call ends; the next one may follow.
+        call.span[1] = read_end.max(body);
     }
     if !closed && call.ending == Ending::Whole && !call.args.positional.is_empty() {
         call.ending = Ending::MissingClosers;

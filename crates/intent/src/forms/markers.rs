@@ -46,6 +46,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     if rest.starts_with('{') {
         let from = stop - rest.len();
         call = call.with_args(read_args(text, from, stop));
+        if closed {
+            super::tagged::finish_closed(std::slice::from_mut(&mut call));
+        }
     } else if rest.is_empty() && closed {
         // `[TOOL:name]{…}[/TOOL]`: the arguments stand behind.
         let behind = text[end..].trim_start();

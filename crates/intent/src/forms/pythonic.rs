@@ -18,25 +18,30 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     if !inner.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
         return None;
     }
+    // A block's end is the end of what is in it.
+    let stop = doc
+        .fence_at(at)
+        .map_or(doc.text.len(), |fence| fence.body_end.max(at));
+    let text = &doc.text[..stop];
     let mut from = doc.text.len() - inner.len();
     let mut calls = Vec::new();
     let closed;
     loop {
-        let (call, end) = one(doc, from, doc.text.len())?;
+        let (call, end) = one(doc, from, stop)?;
         // In a list of calls an unknown name may stand beside known ones, not alone.
         calls.push(call);
-        let rest = doc.text[end..].trim_start();
-        from = doc.text.len() - rest.len();
+        let rest = text[end..].trim_start();
+        from = stop - rest.len();
         if let Some(more) = rest.strip_prefix(',') {
-            from = doc.text.len() - more.trim_start().len();
+            from = stop - more.trim_start().len();
         } else {
             closed = rest.starts_with(']');
             from = if closed { from + 1 } else { end };
             break;
         }
-        if from >= doc.text.len() || doc.text[from..].starts_with(']') {
-            closed = from < doc.text.len();
-            from = (from + 1).min(doc.text.len());
+        if from >= stop || text[from..].starts_with(']') {
+            closed = from < stop;
+            from = (from + 1).min(stop);
             break;
         }
     }

@@ -159,8 +159,9 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
             .repaired(read.repaired)
             .ending(read.ending)
             .elided(read.elided);
-        if stop < text.len() {
-            // The next label says that the model went on, so the last value was finished.
+        if stop < text.len() || fenced && body.len() < text[start..stop].trim_end().len() {
+            // The next label or the block's end says that the model went on, so the last value
+            // was finished.
             super::tagged::finish_closed(std::slice::from_mut(&mut call));
         }
         let end = call.span[1];

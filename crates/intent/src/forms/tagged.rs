@@ -60,7 +60,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let rest = rest
         .strip_prefix("<|plugin|>")
         .or_else(|| rest.strip_prefix("<|interpreter|>"))
-        .unwrap_or(rest);
+        .map_or(rest, str::trim_start);
     let start = doc.text.len() - rest.len();
     let closers = closers(opener);
     // XML inside has openers of its own; the outer tag only says that a call comes.

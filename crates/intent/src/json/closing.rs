@@ -23,6 +23,8 @@ impl Reader<'_> {
             (Place::Key, b'"' | b'\'') => next > after,
             (Place::Key, _) => false,
             (Place::Member, b',') => self.key_follows(next + len, doubt),
+            // Two marks in a row: the first belongs to the text, unless a key surely follows.
+            (Place::Member, b'"' | b'\'') if next == after => self.key_surely_follows(next),
             (Place::Member, b'"' | b'\'') => self.key_follows(next, doubt),
             (Place::Member, b'}') | (Place::Item, b']') => self.nest_follows(next + 1),
             (Place::Item, b',') => self.value_follows(next + len),
@@ -149,6 +151,13 @@ impl Reader<'_> {
                 key > at && matches!(self.sign(self.over_blank(key)), Some((b':', _)))
             }
         }
+    }
+
+    /// A key in marks and its colon, both in sight.
+    fn key_surely_follows(&self, at: usize) -> bool {
+        let stop = (at + LOOKAHEAD_BYTES_MAX).min(self.end);
+        let key = memchr::memchr(self.bytes[at], &self.bytes[(at + 1).min(stop)..stop]);
+        key.is_some_and(|len| len > 0 && self.byte(self.over_blank(at + len + 2)) == Some(b':'))
     }
 
     fn value_follows(&self, at: usize) -> bool {
