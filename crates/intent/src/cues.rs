@@ -4,6 +4,10 @@
 //! colon, or stands on the same line) speaks about it: "The model should answer with:" shows,
 //! "I'll read it now:" means. One that does not can only show by saying so: "An example."
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 /// What stands before a call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lead<'a> {
@@ -16,183 +20,191 @@ pub(crate) struct Lead<'a> {
 }
 
 /// Words that declare an example, wherever they stand.
-const EXAMPLE: &[&str] = &[
-    "example",
-    "examples",
-    "e.g.",
-    "for instance",
-    "such as",
-    "looks like",
-    "look like",
-    "sample",
-    "template",
-    "illustrat",
-    "demonstration",
-    "hypothetical",
-    "hypothetically",
-    "transcript",
-    "this is how",
-    "here's how",
-    "here is how",
-    "how to",
-    "would look",
-    "could look",
-    "the format",
-    "the syntax",
-    "format is",
-    "syntax is",
-    "test case",
-    "unit test",
-    "below you see",
-    "below is",
-];
+static EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "example",
+        "examples",
+        "e.g.",
+        "for instance",
+        "such as",
+        "looks like",
+        "look like",
+        "sample",
+        "template",
+        "illustrat",
+        "demonstration",
+        "hypothetical",
+        "hypothetically",
+        "transcript",
+        "this is how",
+        "here's how",
+        "here is how",
+        "how to",
+        "would look",
+        "could look",
+        "the format",
+        "the syntax",
+        "format is",
+        "syntax is",
+        "test case",
+        "unit test",
+        "below you see",
+        "below is",
+    ])
+});
 
 /// Words of an introduction that make what follows an example.
-const INTRODUCES_EXAMPLE: &[&str] = &[
-    "format",
-    "syntax",
-    "documentation",
-    "the docs",
-    "schema",
-    "in the form",
-    "of the form",
-    "shape",
-    "payload",
-    "snippet",
-    "quoted",
-    "specification",
-    "definition",
-    "defined as",
-    "is defined",
-    "instead of",
-    "rather than",
-    "don't",
-    "do not",
-    "never",
-    "must not",
-    "should not",
-    "previously",
-    "earlier",
-    "already",
-    "i called",
-    "i ran",
-    "i sent",
-    "was called with",
-    "expected",
-    "invalid",
-    "returned",
-    "suppose",
-    "imagine",
-    "consider",
-    "illustration",
-    "would",
-    "could",
-    "might",
-    "should",
-    "must",
-    "can be",
-    "something like",
-    "parses",
-    "parsed",
-    "means that",
-    "structure",
-    "says",
-    "said",
-    "contains",
-    "contained",
-    "includes",
-    "included",
-    "wrote",
-    "writes",
-    "written",
-    "emits",
-    "emit",
-    "sent",
-    "sends",
-    "shows",
-    "showed",
-    "was:",
-    "were:",
-    "for reference",
-    "receives",
-    "server",
-    "correct answer",
-    "explain",
-    "what this does",
-    "please",
-    "respond with",
-    "reply with",
-    "answer with",
-];
+static INTRODUCES_EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "format",
+        "syntax",
+        "documentation",
+        "the docs",
+        "schema",
+        "in the form",
+        "of the form",
+        "shape",
+        "payload",
+        "snippet",
+        "quoted",
+        "specification",
+        "definition",
+        "defined as",
+        "is defined",
+        "instead of",
+        "rather than",
+        "don't",
+        "do not",
+        "never",
+        "must not",
+        "should not",
+        "previously",
+        "earlier",
+        "already",
+        "i called",
+        "i ran",
+        "i sent",
+        "was called with",
+        "expected",
+        "invalid",
+        "returned",
+        "suppose",
+        "imagine",
+        "consider",
+        "illustration",
+        "would",
+        "could",
+        "might",
+        "should",
+        "must",
+        "can be",
+        "something like",
+        "parses",
+        "parsed",
+        "means that",
+        "structure",
+        "says",
+        "said",
+        "contains",
+        "contained",
+        "includes",
+        "included",
+        "wrote",
+        "writes",
+        "written",
+        "emits",
+        "emit",
+        "sent",
+        "sends",
+        "shows",
+        "showed",
+        "was:",
+        "were:",
+        "for reference",
+        "receives",
+        "server",
+        "correct answer",
+        "explain",
+        "what this does",
+        "please",
+        "respond with",
+        "reply with",
+        "answer with",
+    ])
+});
 
 /// Whoever is not the model itself.
-const OTHERS: &[&str] = &[
-    "you",
-    "your",
-    "you'd",
-    "you'll",
-    "model",
-    "models",
-    "llm",
-    "llms",
-    "assistant",
-    "agent",
-    "agents",
-    "bot",
-    "user",
-    "users",
-    "developer",
-    "developers",
-    "parser",
-    "host",
-    "client",
-    "he",
-    "she",
-    "they",
-    "people",
-    "reply",
-    "replies",
-    "response",
-    "responses",
-    "message",
-    "text",
-    "log",
-    "logs",
-    "readme",
-    "manual",
-    "prompt",
-    "instructions",
-    "qwen",
-    "hermes",
-    "llama",
-    "mistral",
-    "deepseek",
-    "gpt",
-    "claude",
-    "each call",
-    "every call",
-    "calls",
-    "tool calls",
-];
+static OTHERS: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "you",
+        "your",
+        "you'd",
+        "you'll",
+        "model",
+        "models",
+        "llm",
+        "llms",
+        "assistant",
+        "agent",
+        "agents",
+        "bot",
+        "user",
+        "users",
+        "developer",
+        "developers",
+        "parser",
+        "host",
+        "client",
+        "he",
+        "she",
+        "they",
+        "people",
+        "reply",
+        "replies",
+        "response",
+        "responses",
+        "message",
+        "text",
+        "log",
+        "logs",
+        "readme",
+        "manual",
+        "prompt",
+        "instructions",
+        "qwen",
+        "hermes",
+        "llama",
+        "mistral",
+        "deepseek",
+        "gpt",
+        "claude",
+        "each call",
+        "every call",
+        "calls",
+        "tool calls",
+    ])
+});
 
 /// The model speaks of what it is about to do.
-const FIRST_PERSON: &[&str] = &[
-    "i'll",
-    "i’ll",
-    "let me",
-    "let's",
-    "let us",
-    "i'm",
-    "i'd like to",
-    "we'll",
-    "we're",
-    "now i",
-    "next i",
-    "going to",
-    "my next step",
-    "my next action",
-    "the next step",
-];
+static FIRST_PERSON: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "i'll",
+        "i’ll",
+        "let me",
+        "let's",
+        "let us",
+        "i'm",
+        "i'd like to",
+        "we'll",
+        "we're",
+        "now i",
+        "next i",
+        "going to",
+        "my next step",
+        "my next action",
+        "the next step",
+    ])
+});
 
 /// Verbs that "I" or "we" do, at most one adverb between.
 const OWN_VERBS: &[&str] = &[
@@ -220,65 +232,71 @@ const OWN_GERUNDS: &[&str] = &[
 ];
 
 /// An introduction that hands over a call.
-const HANDS_OVER: &[&str] = &[
-    "tool call:",
-    "function call:",
-    "tool calls:",
-    "here is the call",
-    "here's the call",
-    "here is the tool call",
-    "here's the tool call",
-    "here is the function call",
-    "here is my",
-    "here's my",
-    "the user wants",
-    "the user asked",
-    "the user asks",
-    "the user needs",
-    "the user would like",
-    "the user is asking",
-];
+static HANDS_OVER: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "tool call:",
+        "function call:",
+        "tool calls:",
+        "here is the call",
+        "here's the call",
+        "here is the tool call",
+        "here's the tool call",
+        "here is the function call",
+        "here is my",
+        "here's my",
+        "the user wants",
+        "the user asked",
+        "the user asks",
+        "the user needs",
+        "the user would like",
+        "the user is asking",
+    ])
+});
 
 /// The model speaks of itself, but not of doing it.
-const HOLDS_BACK: &[&str] = &[
-    "will not",
-    "won't",
-    "not going to",
-    "should not",
-    "shouldn't",
-    "can't call",
-    "can't send",
-    "can't run",
-    "cannot call",
-    "cannot send",
-    "cannot run",
-    "must not",
-    "never",
-    "refuse",
-    "would not",
-    "wouldn't",
-    "instead of",
-    "rather than",
-    "if i",
-    "if we",
-    "i would",
-    "i could",
-    "we would",
-    "we could",
-    "did not",
-    "didn't",
-];
+static HOLDS_BACK: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "will not",
+        "won't",
+        "not going to",
+        "should not",
+        "shouldn't",
+        "can't call",
+        "can't send",
+        "can't run",
+        "cannot call",
+        "cannot send",
+        "cannot run",
+        "must not",
+        "never",
+        "refuse",
+        "would not",
+        "wouldn't",
+        "instead of",
+        "rather than",
+        "if i",
+        "if we",
+        "i would",
+        "i could",
+        "we would",
+        "we could",
+        "did not",
+        "didn't",
+    ])
+});
 
 /// The model speaks of itself, but of explaining.
-const EXPLAINS: &[&str] = &[
-    "show",
-    "give",
-    "demonstrate",
-    "illustrate",
-    "explain",
-    "describe",
-    "present",
-];
+static EXPLAINS: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "show",
+        "give",
+        "demonstrate",
+        "illustrate",
+        "explain",
+        "describe",
+        "present",
+    ])
+});
 
 /// Words after a call that make it an example.
 const SHOWN_AFTER: &[&str] = &[
@@ -342,34 +360,36 @@ const SHOWN_AFTER: &[&str] = &[
 ];
 
 /// Headings of chapters that show how things are written.
-const SHOWING_HEADINGS: &[&str] = &[
-    "example",
-    "examples",
-    "usage",
-    "format",
-    "syntax",
-    "documentation",
-    "how to",
-    "sample",
-    "reference",
-    "template",
-    "tutorial",
-];
+static SHOWING_HEADINGS: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
+        "example",
+        "examples",
+        "usage",
+        "format",
+        "syntax",
+        "documentation",
+        "how to",
+        "sample",
+        "reference",
+        "template",
+        "tutorial",
+    ])
+});
 
 /// Whether the words around a call say that it is only shown.
 pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
     let line = lead.line.to_lowercase();
     let sentence = last_sentence(&line);
-    let any = |table: &[&str]| table.iter().any(|cue| has_words(sentence, cue));
+    let any = |words: &WordSet| words.is_in(sentence);
     // A line that does not end goes on in the call.
     let introduces =
         !sentence.is_empty() && (lead.same_line || !sentence.ends_with(['.', '!', '?']));
-    let own = any(FIRST_PERSON) || speaks_of_itself(sentence);
+    let own = any(&FIRST_PERSON) || speaks_of_itself(sentence);
     let speaks = own || starts_with_gerund(sentence);
-    let example = any(EXAMPLE);
-    let holds_back = any(HOLDS_BACK) && !any(&["i would like to"]);
+    let example = any(&EXAMPLE);
+    let holds_back = any(&HOLDS_BACK) && !has_words(sentence, "i would like to");
     let shown = if introduces && speaks {
-        holds_back || example && any(EXPLAINS)
+        holds_back || example && any(&EXPLAINS)
     } else if introduces {
         let condition = ["if ", "when ", "whenever ", "suppose "]
             .iter()
@@ -377,16 +397,20 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
         condition
             || holds_back
             || example
-            || !any(HANDS_OVER)
-                && (any(INTRODUCES_EXAMPLE)
-                    || any(OTHERS) && sentence.split_whitespace().nth(2).is_some())
+            || !any(&HANDS_OVER)
+                && (any(&INTRODUCES_EXAMPLE)
+                    || any(&OTHERS) && sentence.split_whitespace().nth(2).is_some())
     } else {
         example && !speaks
     };
-    let heading = lead.heading.to_lowercase();
-    let in_chapter = !own && SHOWING_HEADINGS.iter().any(|cue| has_words(&heading, cue));
-    let after = after.trim_start().to_lowercase();
-    shown || in_chapter || SHOWN_AFTER.iter().any(|cue| after.starts_with(cue))
+    let in_chapter = !own && SHOWING_HEADINGS.is_in(lead.heading);
+    let after = after.trim_start().as_bytes();
+    let starts = |cue: &&str| {
+        after
+            .get(..cue.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
+    };
+    shown || in_chapter || SHOWN_AFTER.iter().any(starts)
 }
 
 /// "Reading a.txt:".
@@ -428,20 +452,80 @@ fn last_sentence(line: &str) -> &str {
     line[start..].trim_start_matches(['-', '*', '#', ' ', '_'])
 }
 
+/// The same as [`has_words`] for a text in any case.
+fn has_words_of(text: &str, words: &str) -> bool {
+    has_words(&text.to_ascii_lowercase(), words)
+}
+
+/// Letters that are looked for all at once, in a text of any case, as words or inside of words.
+pub(crate) struct Hints(Option<AhoCorasick>);
+
+impl Hints {
+    pub(crate) fn new<'w>(words: impl IntoIterator<Item = &'w &'static str>) -> Self {
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words);
+        Self(finder.ok())
+    }
+
+    /// Where the first of them begins. Without a finder everything is a hint.
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        match &self.0 {
+            Some(finder) => finder.find(text).map(|hit| hit.start()),
+            None => Some(0),
+        }
+    }
+}
+
+/// Words that are looked for all at once, in a text of any case.
+pub(crate) struct WordSet {
+    finder: Option<AhoCorasick>,
+    words: &'static [&'static str],
+}
+
+impl WordSet {
+    pub(crate) fn new(words: &'static [&'static str]) -> Self {
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words);
+        Self {
+            finder: finder.ok(),
+            words,
+        }
+    }
+
+    /// Whether one of them stands in the text, as words.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        let Some(finder) = &self.finder else {
+            return self.words.iter().any(|words| has_words_of(text, words));
+        };
+        // Most texts have none of them, in whatever shape, and that is told faster.
+        finder.is_match(text)
+            && finder.find_overlapping_iter(text).any(|hit| {
+                let words = self.words[hit.pattern().as_usize()];
+                stand_apart(text.as_bytes(), hit.start(), words)
+            })
+    }
+}
+
 /// Whether `text` (in lower case) has these words as words: `example` is not in `example.com`.
 pub(crate) fn has_words(text: &str, words: &str) -> bool {
     let bytes = text.as_bytes();
-    memchr::memmem::find_iter(bytes, words.as_bytes()).any(|at| {
-        let before = at.checked_sub(1).map(|at| bytes[at]);
-        let after = bytes.get(at + words.len()).copied();
-        let next = bytes.get(at + words.len() + 1).copied();
-        let bound = |byte: Option<u8>| {
-            byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'_')
-        };
-        let in_address = matches!(after, Some(b'.' | b'/' | b'-' | b'\\'))
-            && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
-            || matches!(before, Some(b'.' | b'/' | b'@' | b'\\'));
-        bound(before)
-            && (bound(after) && !in_address || words.ends_with([' ', ':']) || words == "illustrat")
-    })
+    memchr::memmem::find_iter(bytes, words.as_bytes()).any(|at| stand_apart(bytes, at, words))
+}
+
+/// Whether the words that were found at this place are no part of others.
+fn stand_apart(bytes: &[u8], at: usize, words: &str) -> bool {
+    let before = at.checked_sub(1).map(|at| bytes[at]);
+    let after = bytes.get(at + words.len()).copied();
+    let next = bytes.get(at + words.len() + 1).copied();
+    let bound =
+        |byte: Option<u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'_');
+    let in_address = matches!(after, Some(b'.' | b'/' | b'-' | b'\\'))
+        && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
+        || matches!(before, Some(b'.' | b'/' | b'@' | b'\\'));
+    bound(before)
+        && (bound(after) && !in_address || words.ends_with([' ', ':']) || words == "illustrat")
 }

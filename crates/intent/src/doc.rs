@@ -2,7 +2,7 @@
 //! Found once, in one walk over the lines.
 
 use crate::cues;
-use crate::limits::{CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
+use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
 use crate::tools::ToolSet;
 
@@ -15,6 +15,20 @@ pub(crate) struct Fence {
     pub(crate) end: usize,
     pub(crate) lang: String,
     pub(crate) closed: bool,
+}
+
+impl Fence {
+    /// What stands behind the last block that is looked at: code in no language of calls.
+    fn rest(at: usize, end: usize) -> Self {
+        Self {
+            start: at,
+            body: at,
+            body_end: end,
+            end,
+            lang: "code".to_owned(),
+            closed: false,
+        }
+    }
 }
 
 /// The text of one reply and what is known about it.
@@ -86,6 +100,10 @@ impl<'a> Doc<'a> {
         let mut at = 0;
         let mut open: Option<(Fence, &str)> = None;
         while at < text.len() {
+            if self.fences.len() >= BLOCKS_MAX {
+                open = Some((Fence::rest(at, text.len()), ""));
+                break;
+            }
             let line_end =
                 memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n + 1);
             let line = &text[at..line_end];

@@ -14,8 +14,12 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const REREAD_FACTOR_MAX: usize = 8;
 /// Closing tags that a string may hold before the reader gives up looking for the real one.
 pub const TAG_WIDENINGS_MAX: usize = 4;
+/// Code blocks of one reply. What stands behind the last one counts as one more.
+pub const BLOCKS_MAX: usize = 4_096;
 /// How much text before or after a call is looked at to see whether it is only an example.
 pub const CONTEXT_BYTES_MAX: usize = 320;
+/// A quotation in a sentence that is longer than this does not hide what would end the sentence.
+pub const QUOTED_BYTES_MAX: usize = 400;
 /// A sentence longer than this is not read as a wish.
 pub const SENTENCE_BYTES_MAX: usize = 2_000;
 /// Tools that a corrective message names; a model that has more knows them from its prompt.
@@ -54,9 +58,19 @@ pub const LIMITS: &[Limit] = &[
         "closing tags inside strings that are stepped over to find the real one",
     ),
     limit(
+        "BLOCKS_MAX",
+        BLOCKS_MAX,
+        "code blocks of one reply; what stands behind the last one is code as well",
+    ),
+    limit(
         "CONTEXT_BYTES_MAX",
         CONTEXT_BYTES_MAX,
         "text around a call that can say that it is only an example",
+    ),
+    limit(
+        "QUOTED_BYTES_MAX",
+        QUOTED_BYTES_MAX,
+        "a longer quotation does not hide the end of its sentence",
     ),
     limit(
         "SENTENCE_BYTES_MAX",

@@ -19,7 +19,16 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     }
     let fence = doc.fence_at(at);
     let end = fence.map_or(doc.text.len(), |fence| fence.body_end.max(at));
-    let read = json::read_at(doc.text, at, end)?;
+    let read = match json::try_read_at(doc.text, at, end)? {
+        Ok(read) => read,
+        // What opened on the way down is part of the same heap of brackets: it is not read again.
+        Err(deep) => {
+            return Some(Found {
+                end: deep,
+                ..Found::default()
+            });
+        }
+    };
     doc.may_read(read.end - at);
     let (ending, stop) = (read.ending, read.end);
     let reading = Reading {

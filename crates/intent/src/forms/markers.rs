@@ -18,8 +18,12 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let inner = inner.get(4..)?.trim_start();
     let inner = inner.strip_prefix(':')?;
     let start = text.len() - inner.len();
-    let (stop, closed) = close_of(text, start);
-    doc.may_read(stop - start);
+    let Close {
+        at: stop,
+        closed,
+        seen,
+    } = close_of(text, start);
+    doc.may_read(seen - start);
     let mut end = if closed { stop + 1 } else { stop };
     let body = &text[start..stop];
     let name_end = body.find(['|', '{', ' ', '\n']).unwrap_or(body.len());
@@ -78,17 +82,36 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     Some(Found::calls(vec![call], end))
 }
 
+/// Where a marker ends.
+struct Close {
+    at: usize,
+    closed: bool,
+    /// How far the text was looked at to know it.
+    seen: usize,
+}
+
+impl Close {
+    /// The seed's own rule, the first bracket; without one the marker is open up to what was seen.
+    fn first(bracket: Option<usize>, seen: usize) -> Self {
+        Self {
+            at: bracket.unwrap_or(seen),
+            closed: bracket.is_some(),
+            seen,
+        }
+    }
+}
+
 /// The bracket that closes the marker: brackets inside values pair up, marks hide them. Where they
 /// do not pair up, the first bracket closes (the seed's own rule), unless the text ends with
 /// that line: then the value may have been cut.
-fn close_of(text: &str, from: usize) -> (usize, bool) {
+fn close_of(text: &str, from: usize) -> Close {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     let mut first = None;
     let mut mark: Option<u8> = None;
     for (at, byte) in bytes.iter().enumerate().skip(from) {
         match (mark, byte) {
-            (Some(open), byte) if *byte == open && bytes[at - 1] != b'\\' => mark = None,
+            (Some(open), byte) if *byte == open && !is_escaped(bytes, at) => mark = None,
             (Some(_), b']') => first = first.or(Some(at)),
             (Some(_), _) => {}
             (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b'{') => {
@@ -101,21 +124,26 @@ fn close_of(text: &str, from: usize) -> (usize, bool) {
             {
                 mark = Some(*byte);
             }
+            // The next marker begins: this one was never closed.
+            (None, b'[') if bytes[at..].starts_with(b"[TOOL:") => return Close::first(first, at),
             (None, b'[') => depth += 1,
-            (None, b']') if depth == 0 => return (at, true),
+            (None, b']') if depth == 0 => return Close::first(Some(at), at),
             (None, b']') => {
                 first = first.or(Some(at));
                 depth -= 1;
             }
-            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => break,
+            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => return Close::first(first, at),
             _ => {}
         }
     }
-    match first {
-        Some(at) if !text[at + 1..].trim_end().contains('\n') => (text.len(), false),
-        Some(at) => (at, true),
-        None => (text.len(), false),
-    }
+    let lines_follow = |at: &usize| text[at + 1..].trim_end().contains('\n');
+    Close::first(first.filter(lines_follow), text.len())
+}
+
+/// Whether an odd number of strokes stands before a mark.
+fn is_escaped(bytes: &[u8], at: usize) -> bool {
+    let strokes = bytes[..at].iter().rev().take_while(|byte| **byte == b'\\');
+    strokes.count() % 2 == 1
 }
 
 fn closes_on_line(rest: &[u8], mark: u8) -> bool {

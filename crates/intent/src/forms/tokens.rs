@@ -123,8 +123,17 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         if name.is_empty() || name.contains(char::is_whitespace) {
             break;
         }
-        let Some(read) = json::read_at(doc.text, from + brace, doc.text.len()) else {
-            break;
+        let read = match json::try_read_at(doc.text, from + brace, doc.text.len()) {
+            Some(Ok(read)) => read,
+            // A heap of brackets is stepped over, not read again from its next name.
+            Some(Err(deep)) if calls.is_empty() => {
+                return Some(Found {
+                    end: deep,
+                    failed: true,
+                    ..Found::default()
+                });
+            }
+            _ => break,
         };
         doc.may_read(read.end - from);
         let end = read.end;
@@ -161,7 +170,10 @@ pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found
     let body = doc.text[after..stop].trim_start();
     let mut from = stop - body.len();
     if !body.starts_with('{') && !body.starts_with("[{") {
-        let calls = pythonic::many(doc, from, stop)?;
+        let mut calls = pythonic::many(doc, from, stop)?;
+        if close.is_some() {
+            finish_closed(&mut calls);
+        }
         return Some(Found::calls(spanned(calls, at, end), end));
     }
     let mut calls = Vec::new();

@@ -1,5 +1,9 @@
 //! Several wishes in one sentence: "search for X, fetch the first result and save it to a.md".
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 use super::lead::strip_word;
 use super::table::starts_with_verb;
 
@@ -26,6 +30,22 @@ const LINKS: &[&str] = &[
 
 /// Where a sentence turns: what is denied before it is not denied behind it.
 const TURNS: &[&str] = &[", but ", " but ", ", instead ", " instead, ", ", rather "];
+
+/// What stands behind each turn of a text in any case.
+pub(super) fn behind_turns(text: &str) -> impl Iterator<Item = &str> {
+    static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(TURNS)
+            .ok()
+    });
+    FINDER
+        .as_ref()
+        .into_iter()
+        .flat_map(move |finder| finder.find_iter(text))
+        .map(move |hit| &text[hit.end()..])
+}
 
 /// The parts of a sentence that are meant or denied on their own.
 pub(super) fn segments(lower: &str) -> Vec<[usize; 2]> {
@@ -70,7 +90,7 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
             }
         } else if matches!(byte, b'`' | b'"') && memchr::memchr(byte, &bytes[at + 1..]).is_some() {
             mark = Some(byte);
-        } else if matches!(byte, b',' | b' ')
+        } else if may_link(bytes, at)
             && let Some((link, verb)) = link_at(lower, at)
         {
             parts.push([start, at]);
@@ -86,6 +106,23 @@ pub(super) fn split(lower: &str, from: usize) -> Vec<[usize; 2]> {
     }
     parts.push([start, bytes.len()]);
     parts
+}
+
+/// A cheap look before the real one: the first two bytes of a link.
+fn may_link(bytes: &[u8], at: usize) -> bool {
+    static STARTS: LazyLock<Vec<[u8; 2]>> = LazyLock::new(|| {
+        let mut starts: Vec<[u8; 2]> = LINKS
+            .iter()
+            .map(|link| [link.as_bytes()[0], link.as_bytes()[1]])
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    });
+    matches!(bytes[at], b',' | b' ')
+        && bytes
+            .get(at + 1)
+            .is_some_and(|next| STARTS.contains(&[bytes[at], *next]))
 }
 
 /// A link at this place that a verb follows: the link, and where the verb starts.

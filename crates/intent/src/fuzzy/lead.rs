@@ -1,5 +1,10 @@
 //! How a sentence begins: an order, a plan, something under way, or none of these.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::phrases::Phrases;
 use crate::cues::has_words;
 
 /// A lead that makes a wish.
@@ -157,33 +162,86 @@ const ADVERBS: &[&str] = &[
 
 const UNDER_WAY_LEADS: &[&str] = &["i'm", "i am", "i’m", "we're", "we are", "currently"];
 
-/// The lead of a sentence in lower case.
-pub(super) fn of(lower: &str) -> Option<Lead> {
-    let mut rest = lower.trim_start_matches(|letter: char| {
+const FIRST_PERSON: &[&str] = &[
+    "i'll",
+    "i will",
+    "i should",
+    "i need to",
+    "i must",
+    "i have to",
+    "let me",
+    "let's",
+    "we need to",
+    "we should",
+    "we will",
+    "we'll",
+    "we must",
+    "i'm going to",
+    "i am going to",
+];
+const OPENINGS: &[&str] = &[
+    ", so ",
+    ", ",
+    " so ",
+    "i think ",
+    "i believe ",
+    "i guess ",
+    ": ",
+];
+static FILLER: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(FILLERS.iter().copied()));
+static PLANNED: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(PLANS.iter().copied()));
+static BESIDE: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(ADVERBS.iter().copied()));
+static SELF: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(FIRST_PERSON.iter().copied()));
+static DOING: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(UNDER_WAY_LEADS.iter().copied()));
+static OPENING: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(OPENINGS)
+        .ok()
+});
+
+/// Whether a sentence in any case can have a lead at all, in itself or behind a turn: a cheap look
+/// before the real one, which most sentences of most texts do not pass.
+pub(super) fn is_possible(text: &str) -> bool {
+    can_begin(text) || super::clause::behind_turns(text).any(can_begin)
+}
+
+fn can_begin(text: &str) -> bool {
+    let rest = without_number(text);
+    FILLER.begin(rest)
+        || PLANNED.begin(rest)
+        || DOING.begin(rest)
+        || super::table::may_start_with_verb(rest)
+        || opening(text).is_some_and(|[_, end]| SELF.begin(&text[end..]))
+}
+
+fn without_number(text: &str) -> &str {
+    text.trim_start_matches(|letter: char| {
         letter.is_ascii_digit()
             || letter.is_whitespace()
             || matches!(letter, '-' | '*' | '.' | ')' | '•' | '_')
-    });
-    loop {
-        let before = rest.len();
-        for filler in FILLERS {
-            if let Some(tail) = strip_word(rest, filler) {
-                rest = tail.trim_start_matches([',', ' ', ':', '.', '!', '-']);
-                rest = rest
-                    .trim_start_matches(|letter: char| letter.is_ascii_digit())
-                    .trim_start_matches([',', ' ', ':', '.', '!', '*']);
-            }
-        }
-        if rest.len() == before {
-            break;
-        }
+    })
+}
+
+/// Where the first opening clause ends: its link, start and end.
+fn opening(text: &str) -> Option<[usize; 2]> {
+    let hit = OPENING.as_ref()?.find(text)?;
+    Some([hit.start(), hit.end()])
+}
+
+/// The lead of a sentence in lower case.
+pub(super) fn of(lower: &str) -> Option<Lead> {
+    let mut rest = without_number(lower);
+    while let Some((_, tail)) = FILLER.strip(rest) {
+        rest = tail.trim_start_matches([',', ' ', ':', '.', '!', '-']);
+        rest = rest
+            .trim_start_matches(|letter: char| letter.is_ascii_digit())
+            .trim_start_matches([',', ' ', ':', '.', '!', '*']);
     }
     let at = |rest: &str| lower.len() - rest.len();
-    let plan = PLANS
-        .iter()
-        .filter_map(|plan| strip_word(rest, plan))
-        .min_by_key(|tail| tail.len());
-    if let Some(tail) = plan {
+    if let Some((_, tail)) = PLANNED.strip(rest) {
         // "I'd have to read it to know" is no plan.
         let unreal = ["i'd", "i would", "we would", "we'd"]
             .iter()
@@ -204,28 +262,26 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
             gerund: false,
         });
     }
-    for lead in UNDER_WAY_LEADS {
-        if let Some(tail) = strip_word(rest, lead) {
-            let tail = strip_adverbs(tail);
-            // "I'm now going to …" is a plan.
-            let planned = ["going to", "about to", "planning to"]
-                .iter()
-                .find_map(|plan| strip_word(tail, plan));
-            if let Some(tail) = planned {
-                return Some(Lead {
-                    end: at(strip_adverbs(tail)),
-                    sure: PLAN,
-                    order: false,
-                    gerund: false,
-                });
-            }
-            return is_ing(tail).then(|| Lead {
-                end: at(tail),
-                sure: UNDER_WAY,
+    if let Some((_, tail)) = DOING.strip(rest) {
+        let tail = strip_adverbs(tail);
+        // "I'm now going to …" is a plan.
+        let planned = ["going to", "about to", "planning to"]
+            .iter()
+            .find_map(|plan| strip_word(tail, plan));
+        if let Some(tail) = planned {
+            return Some(Lead {
+                end: at(strip_adverbs(tail)),
+                sure: PLAN,
                 order: false,
                 gerund: false,
             });
         }
+        return is_ing(tail).then(|| Lead {
+            end: at(tail),
+            sure: UNDER_WAY,
+            order: false,
+            gerund: false,
+        });
     }
     let under_way = is_ing(rest);
     if !super::table::starts_with_verb(rest) {
@@ -241,49 +297,17 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
 
 /// A plan after an opening clause: "the user wants news, so I will …", "I think I should …".
 fn later_plan(lower: &str) -> Option<Lead> {
-    const OPENINGS: &[&str] = &[
-        ", so ",
-        ", ",
-        " so ",
-        "i think ",
-        "i believe ",
-        "i guess ",
-        ": ",
-    ];
-    const FIRST_PERSON: &[&str] = &[
-        "i'll",
-        "i will",
-        "i should",
-        "i need to",
-        "i must",
-        "i have to",
-        "let me",
-        "let's",
-        "we need to",
-        "we should",
-        "we will",
-        "we'll",
-        "we must",
-        "i'm going to",
-        "i am going to",
-    ];
     const FOREIGN: &[&str] = &[
         "said", "says", "wrote", "replied", "when", "once", "after", "told", "if", "unless",
         "suppose", "in case", "until",
     ];
-    let (at, opening) = OPENINGS
-        .iter()
-        .filter_map(|opening| lower.find(opening).map(|at| (at, *opening)))
-        .min_by_key(|(at, opening)| (*at, usize::MAX - opening.len()))?;
+    let [at, end] = opening(lower)?;
+    let (_, tail) = SELF.strip(&lower[end..])?;
     let before = &lower[..at];
     // What is denied or past before the plan says nothing about the plan.
     if before.contains('"') || FOREIGN.iter().any(|word| has_words(before, word)) {
         return None;
     }
-    let rest = &lower[at + opening.len()..];
-    let tail = FIRST_PERSON
-        .iter()
-        .find_map(|plan| strip_word(rest, plan))?;
     let tail = strip_adverbs(tail);
     Some(Lead {
         end: lower.len() - tail.len(),
@@ -294,20 +318,13 @@ fn later_plan(lower: &str) -> Option<Lead> {
 }
 
 fn strip_adverbs(mut rest: &str) -> &str {
-    loop {
-        let before = rest.len();
-        for adverb in ADVERBS {
-            if let Some(tail) = strip_word(rest, adverb)
-                // "start with a search for …" is a verb of its own.
-                && !(adverb.ends_with("with") && tail.starts_with("a "))
-            {
-                rest = tail;
-            }
-        }
-        if rest.len() == before {
-            return rest;
-        }
+    while let Some((number, tail)) = BESIDE.strip(rest)
+        // "start with a search for …" is a verb of its own.
+        && !(ADVERBS[number].ends_with("with") && tail.starts_with("a "))
+    {
+        rest = tail;
     }
+    rest
 }
 
 fn is_ing(text: &str) -> bool {

@@ -8,6 +8,7 @@
 mod clause;
 mod lead;
 mod more;
+mod phrases;
 mod search;
 mod sentence;
 mod table;
@@ -57,28 +58,64 @@ impl Wish {
 
 pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
     let mut calls: Vec<RawCall> = Vec::new();
-    let mut advice = false;
-    for sentence in sentence::sentences(doc) {
-        let [start, end] = sentence.span;
-        if calls.len() >= INTENTS_MAX || end - start > SENTENCE_BYTES_MAX {
+    let sentences = sentence::sentences(doc);
+    let mut advice = Advice::default();
+    for (number, sentence) in sentences.iter().enumerate() {
+        if calls.len() >= INTENTS_MAX {
+            break;
+        }
+        let text = sentence.text(doc);
+        if sentence.question || text.len() > SENTENCE_BYTES_MAX || !lead::is_possible(text) {
             continue;
         }
-        let text = &doc.text[start..end];
         let lower = text.to_ascii_lowercase();
-        let addressed = words::addresses_reader(&lower);
-        if !sentence.question && !words::asks_reader(&lower) {
-            let spoken = Spoken {
-                sentence: &sentence,
-                text,
-                lower: &lower,
-                advice,
-                addressed,
-            };
-            spoken.wishes(doc, &mut calls);
+        if words::asks_reader(&lower) {
+            continue;
         }
-        advice |= addressed || words::announces_steps(&lower);
+        let spoken = Spoken {
+            sentence,
+            text,
+            lower: &lower,
+            before: &sentences[..number],
+            addressed: words::addresses_reader(&lower),
+        };
+        spoken.wishes(doc, &mut advice, &mut calls);
     }
     calls
+}
+
+/// Whether the text so far gave advice to a reader. Looked up only when an order wants to know,
+/// and each sentence once.
+#[derive(Default)]
+struct Advice {
+    seen: usize,
+    found: bool,
+}
+
+impl Advice {
+    fn given(&mut self, doc: &Doc<'_>, before: &[sentence::Sentence]) -> bool {
+        while !self.found && self.seen < before.len() {
+            let from = before[self.seen].span[0];
+            let to = before[before.len() - 1].span[1];
+            let Some(hint) = words::advice_hint(&doc.text[from..to]) else {
+                self.seen = before.len();
+                break;
+            };
+            // The hint can lie in the middle of a sentence, or between two.
+            self.seen = before.partition_point(|sentence| sentence.span[1] <= from + hint);
+            if let Some(sentence) = before.get(self.seen) {
+                let text = sentence.text(doc);
+                self.found =
+                    text.len() <= SENTENCE_BYTES_MAX && is_advice(&text.to_ascii_lowercase());
+                self.seen += 1;
+            }
+        }
+        self.found
+    }
+}
+
+fn is_advice(lower: &str) -> bool {
+    words::addresses_reader(lower) || words::announces_steps(lower)
 }
 
 /// One sentence, as it was written and in lower case: same length, so offsets fit both.
@@ -86,18 +123,18 @@ struct Spoken<'a> {
     sentence: &'a sentence::Sentence,
     text: &'a str,
     lower: &'a str,
-    /// Whether a recipe for a reader was announced before.
-    advice: bool,
+    /// The sentences before it.
+    before: &'a [sentence::Sentence],
     /// Whether it speaks to a reader, so that an order in it is one for the reader.
     addressed: bool,
 }
 
 impl Spoken<'_> {
-    fn wishes(&self, doc: &Doc<'_>, calls: &mut Vec<RawCall>) {
+    fn wishes(&self, doc: &Doc<'_>, advice: &mut Advice, calls: &mut Vec<RawCall>) {
         for [start, end] in clause::segments(self.lower) {
             let said = &self.lower[start..end];
             let Some(lead) = lead::of(said) else { continue };
-            let for_reader = lead.order && (self.advice || self.addressed);
+            let for_reader = lead.order && (self.addressed || advice.given(doc, self.before));
             if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {
                 continue;
             }

@@ -1,15 +1,17 @@
 //! Sentences outside of code, quotations and private reasoning.
 
-#![expect(
-    clippy::match_same_arms,
-    reason = "one arm per case of the grammar reads as the grammar"
-)]
-
 use crate::doc::Doc;
+use crate::limits::QUOTED_BYTES_MAX;
 
 pub(super) struct Sentence {
     pub(super) span: [usize; 2],
     pub(super) question: bool,
+}
+
+impl Sentence {
+    pub(super) fn text<'a>(&self, doc: &Doc<'a>) -> &'a str {
+        &doc.text[self.span[0]..self.span[1]]
+    }
 }
 
 pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
@@ -41,30 +43,37 @@ pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
 fn split_line(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
     let bytes = text.as_bytes();
     let mut from = start;
-    let mut mark: Option<u8> = None;
     let mut at = start;
-    while at < end {
+    while let Some(next) = bytes[at..end]
+        .iter()
+        .position(|byte| IS_SIGN[usize::from(*byte)])
+    {
+        at += next;
         let byte = bytes[at];
-        match mark {
-            Some(open) if byte == open => mark = None,
-            Some(_) => {}
-            None if matches!(byte, b'`' | b'"')
-                && memchr::memchr(byte, &bytes[at + 1..end.min(at + 400)]).is_some() =>
-            {
-                mark = Some(byte);
-            }
-            None if matches!(byte, b'.' | b'!' | b'?' | b';')
-                && ends_sentence(bytes, from, at, end) =>
-            {
-                push(text, from, at + 1, found);
-                from = at + 1;
-            }
-            None => {}
-        }
         at += 1;
+        if matches!(byte, b'`' | b'"') {
+            // What is in marks belongs to its sentence.
+            let near = &bytes[at..end.min(at + QUOTED_BYTES_MAX)];
+            at += memchr::memchr(byte, near).map_or(0, |close| close + 1);
+        } else if ends_sentence(bytes, from, at - 1, end) {
+            push(text, from, at, found);
+            from = at;
+        }
     }
     push(text, from, end, found);
 }
+
+/// Bytes that can end a sentence or begin a quotation.
+const IS_SIGN: [bool; 256] = {
+    let mut signs = [false; 256];
+    let mut at = 0;
+    while at < SIGNS.len() {
+        signs[SIGNS[at] as usize] = true;
+        at += 1;
+    }
+    signs
+};
+const SIGNS: &[u8] = b".!?;`\"";
 
 fn ends_sentence(bytes: &[u8], from: usize, at: usize, end: usize) -> bool {
     let next = bytes.get(at + 1).copied();

@@ -1,6 +1,9 @@
 //! The verbs, and the programs that people name without quotation marks.
 
+use std::sync::LazyLock;
+
 use super::lead::strip_word;
+use super::phrases::Phrases;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -173,6 +176,35 @@ pub(super) const PROGRAMS: &[&str] = &[
     "just",
 ];
 
+/// Verbs of which a search, or a look, can be the object.
+const SEARCH_VERBS: &[&str] = &[
+    "do",
+    "doing",
+    "perform",
+    "performing",
+    "conduct",
+    "conducting",
+    "run",
+    "running",
+    "make",
+    "start",
+    "start with",
+    "begin with",
+];
+const LOOK_VERBS: &[&str] = &["take", "taking", "have", "having"];
+
+/// The verbs, to be looked up.
+static VERB_PHRASES: LazyLock<Phrases> =
+    LazyLock::new(|| Phrases::new(VERBS.iter().map(|(word, _)| *word)));
+static SEARCH_PHRASES: LazyLock<Phrases> =
+    LazyLock::new(|| Phrases::new(SEARCH_VERBS.iter().copied()));
+static LOOK_PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(LOOK_VERBS.iter().copied()));
+
+/// Whether a text in any case can begin with a verb: a cheap look before the real one.
+pub(super) fn may_start_with_verb(text: &str) -> bool {
+    VERB_PHRASES.begin(text) || SEARCH_PHRASES.begin(text) || LOOK_PHRASES.begin(text)
+}
+
 /// The verb that a text begins with, and where its object starts.
 pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
     if let Some(tail) = a_search(lower) {
@@ -181,20 +213,13 @@ pub(super) fn verb_of(lower: &str) -> Option<(Verb, usize)> {
     if let Some(tail) = a_look(lower) {
         return Some((Verb::Open, lower.len() - tail.len()));
     }
-    VERBS
-        .iter()
-        .filter_map(|(word, verb)| {
-            strip_word(lower, word).map(|tail| (*verb, lower.len() - tail.len(), word.len()))
-        })
-        .max_by_key(|(_, _, len)| *len)
-        .map(|(verb, at, _)| (verb, at))
+    let (number, tail) = VERB_PHRASES.strip(lower)?;
+    Some((VERBS[number].1, lower.len() - tail.len()))
 }
 
 /// "take a quick look at": what stands behind it.
 fn a_look(lower: &str) -> Option<&str> {
-    let tail = ["take", "taking", "have", "having"]
-        .iter()
-        .find_map(|verb| strip_word(lower, verb))?;
+    let tail = LOOK_VERBS.iter().find_map(|verb| strip_word(lower, verb))?;
     let mut tail = ["a", "another"]
         .iter()
         .find_map(|article| strip_word(tail, article))?;
@@ -214,23 +239,7 @@ fn a_look(lower: &str) -> Option<&str> {
 
 /// "do a quick web search": what stands behind it.
 fn a_search(lower: &str) -> Option<&str> {
-    let tail = [
-        "do",
-        "doing",
-        "perform",
-        "performing",
-        "conduct",
-        "conducting",
-        "run",
-        "running",
-        "make",
-        "start",
-        "start with",
-        "begin with",
-    ]
-    .iter()
-    .filter_map(|verb| strip_word(lower, verb))
-    .min_by_key(|tail| tail.len())?;
+    let (_, tail) = SEARCH_PHRASES.strip(lower)?;
     let mut tail = ["a", "another", "one more"]
         .iter()
         .find_map(|article| strip_word(tail, article))?;

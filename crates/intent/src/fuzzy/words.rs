@@ -1,76 +1,42 @@
 //! Words, addresses, paths and quotations in a clause.
 
-use crate::cues::has_words;
+use std::sync::LazyLock;
 
-/// Whether the sentence talks to or about somebody else.
-pub(super) fn addresses_reader(lower: &str) -> bool {
-    [
-        "you",
-        "your",
-        "yours",
-        "you'll",
-        "you'd",
-        "you're",
-        "users",
-        "developers",
-        "yourself",
-        "please",
-        "click",
-        "press",
-        "tap",
-    ]
-    .iter()
-    .any(|word| has_words(lower, word))
-        && !lower.contains("for you")
-        && !lower.contains("please wait")
-        && !lower.contains("as you asked")
-        && !lower.contains("as you requested")
-}
+use crate::cues::{Hints, WordSet, has_words};
 
-/// Whether it leaves the choice to the reader.
-pub(super) fn asks_reader(lower: &str) -> bool {
-    [
-        "if you",
-        "would you",
-        "let me know",
-        "do you",
-        "when you",
-        "once you",
-        "unless you",
-        "whether you",
-        "you can ",
-        "you could ",
-        "you should ",
-        "you may ",
-        "you might ",
-        "you need ",
-        "you must ",
-    ]
-    .iter()
-    .any(|words| lower.contains(words))
-}
-
-/// Whether what follows is a recipe for a reader.
-pub(super) fn announces_steps(lower: &str) -> bool {
-    [
-        "steps",
-        "how to",
-        "instructions",
-        "usage",
-        "getting started",
-        "installation",
-        "tutorial",
-        "guide",
-        "prerequisites",
-        "checklist",
-    ]
-    .iter()
-    .any(|word| has_words(lower, word))
-}
-
-/// Negation, condition or past inside a clause, before it gets to its object.
-pub(super) fn is_denied(lower: &str) -> bool {
-    const DENIALS: &[&str] = &[
+const READER_WORDS: &[&str] = &[
+    "you",
+    "your",
+    "yours",
+    "you'll",
+    "you'd",
+    "you're",
+    "users",
+    "developers",
+    "yourself",
+    "please",
+    "click",
+    "press",
+    "tap",
+];
+const STEP_WORDS: &[&str] = &[
+    "steps",
+    "how to",
+    "instructions",
+    "usage",
+    "getting started",
+    "installation",
+    "tutorial",
+    "guide",
+    "prerequisites",
+    "checklist",
+];
+static READER: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(READER_WORDS));
+static STEPS: LazyLock<WordSet> = LazyLock::new(|| WordSet::new(STEP_WORDS));
+static ADVICE_HINTS: LazyLock<Hints> =
+    LazyLock::new(|| Hints::new(READER_WORDS.iter().chain(STEP_WORDS)));
+static DENIALS: LazyLock<WordSet> = LazyLock::new(|| {
+    WordSet::new(&[
         "not",
         "never",
         "don't",
@@ -103,10 +69,63 @@ pub(super) fn is_denied(lower: &str) -> bool {
         "used to",
         "avoid",
         "refuse",
-    ];
+    ])
+});
+
+/// Whether the sentence talks to or about somebody else.
+pub(super) fn addresses_reader(lower: &str) -> bool {
+    READER.is_in(lower)
+        && !lower.contains("for you")
+        && !lower.contains("please wait")
+        && !lower.contains("as you asked")
+        && !lower.contains("as you requested")
+}
+
+/// Whether it leaves the choice to the reader.
+pub(super) fn asks_reader(lower: &str) -> bool {
+    [
+        "if you",
+        "would you",
+        "let me know",
+        "do you",
+        "when you",
+        "once you",
+        "unless you",
+        "whether you",
+        "you can ",
+        "you could ",
+        "you should ",
+        "you may ",
+        "you might ",
+        "you need ",
+        "you must ",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
+}
+
+/// Whether what follows is a recipe for a reader.
+pub(super) fn announces_steps(lower: &str) -> bool {
+    STEPS.is_in(lower)
+}
+
+/// The first place from which on a text (in any case) can give advice or announce a recipe: a
+/// cheap look over many sentences at once.
+pub(super) fn advice_hint(text: &str) -> Option<usize> {
+    ADVICE_HINTS.find(text)
+}
+
+/// Negation, condition or past inside a clause, before it gets to its object.
+pub(super) fn is_denied(lower: &str) -> bool {
     // Quoted words are an argument, not the sentence's own.
-    let bare = without_quoted(lower);
-    DENIALS.iter().any(|word| has_words(&bare, word)) || bare.contains("n't ")
+    if memchr::memchr2(b'"', b'`', lower.as_bytes()).is_some() {
+        return is_denied_plainly(&without_quoted(lower));
+    }
+    is_denied_plainly(lower)
+}
+
+fn is_denied_plainly(lower: &str) -> bool {
+    DENIALS.is_in(lower) || lower.contains("n't ")
 }
 
 fn without_quoted(text: &str) -> String {

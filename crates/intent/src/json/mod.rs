@@ -58,13 +58,18 @@ impl Repaired {
 /// assert_eq!(read.ending, Ending::Whole);
 /// ```
 pub fn read_at(text: &str, at: usize, end: usize) -> Option<Repaired> {
+    try_read_at(text, at, end)?.ok()
+}
+
+/// The same; `Err` has the place at which the text nests too deep.
+pub(crate) fn try_read_at(text: &str, at: usize, end: usize) -> Option<Result<Repaired, usize>> {
     let end = end.min(text.len());
     if !matches!(text.as_bytes().get(at), Some(b'{' | b'[')) || at >= end {
         return None;
     }
     let mut reader = reader::Reader::new(text, at, end);
     let value = reader.value(reader::Place::Top);
-    reader.finish(value)
+    Some(reader.finish(value))
 }
 
 /// Reads a whole text that should be one object or list, with anything around it.
@@ -77,7 +82,7 @@ pub fn read_text(text: &str) -> Option<Repaired> {
 pub(crate) fn read_argument(text: &str, at: usize, end: usize) -> Option<Repaired> {
     let mut reader = reader::Reader::new(text, at, end.min(text.len()));
     let value = reader.value(reader::Place::Argument);
-    reader.finish(value)
+    reader.finish(value).ok()
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ pub(super) struct Reader<'a> {
     pub(super) repaired: bool,
     pub(super) ending: Ending,
     pub(super) elided: bool,
-    too_deep: bool,
+    /// Where it became too deep.
+    too_deep: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -38,18 +39,22 @@ impl<'a> Reader<'a> {
             repaired: false,
             ending: Ending::Whole,
             elided: false,
-            too_deep: false,
+            too_deep: None,
         }
     }
 
-    pub(super) fn finish(self, value: Value) -> Option<Repaired> {
-        (!self.too_deep).then_some(Repaired {
-            value,
-            end: self.pos,
-            repaired: self.repaired || self.ending != Ending::Whole,
-            ending: self.ending,
-            elided: self.elided,
-        })
+    /// What was read, or the place at which it nests too deep.
+    pub(super) fn finish(self, value: Value) -> Result<Repaired, usize> {
+        match self.too_deep {
+            Some(at) => Err(at),
+            None => Ok(Repaired {
+                value,
+                end: self.pos,
+                repaired: self.repaired || self.ending != Ending::Whole,
+                ending: self.ending,
+                elided: self.elided,
+            }),
+        }
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
@@ -117,7 +122,7 @@ impl<'a> Reader<'a> {
 
     fn nested(&mut self, read: fn(&mut Self) -> Value) -> Value {
         if self.depth >= NESTING_MAX {
-            self.too_deep = true;
+            self.too_deep = self.too_deep.or(Some(self.pos));
             self.pos = self.end;
             return Value::Null;
         }

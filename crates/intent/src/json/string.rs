@@ -137,8 +137,11 @@ impl Reader<'_> {
                 strict &= self.escape(&mut out);
                 from = self.pos;
             } else {
-                self.repaired |= byte < 0x20;
-                self.pos += 1;
+                let rest = &self.bytes[self.pos..self.end];
+                let plain = memchr::memchr2(mark, b'\\', rest).unwrap_or(rest.len());
+                let least = rest[..plain].iter().copied().min();
+                self.repaired |= least.is_some_and(|byte| byte < 0x20);
+                self.pos += plain;
             }
         }
         out.push_str(&self.text[from..self.pos]);

@@ -20,7 +20,8 @@ pub(crate) struct Case {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
+    // Also found from the bench that reads them.
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/intent/cases")
 }
 
 fn read_cases(file: &Path) -> Vec<Case> {
