@@ -84,7 +84,7 @@ mod with_claims {
     use holdfast_reliability::idempotency::key::StoredKey;
     use holdfast_reliability::idempotency::record::RecordRequest;
     use holdfast_reliability::idempotency::transition::{
-        ClaimRequest, Lifetimes, OnRetriableFailure,
+        ClaimRequest, Hold, Lifetimes, OnRetriableFailure,
     };
     use holdfast_reliability::retry::RepeatSafety;
     use holdfast_reliability::store::{Claim, DedupeStore};
@@ -113,6 +113,7 @@ mod with_claims {
             lifetimes: Lifetimes::default(),
             repeat: RepeatSafety::Unsafe,
             on_retriable_failure: OnRetriableFailure::Replay,
+            hold: Hold::None,
         }
     }
 

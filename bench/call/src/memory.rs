@@ -10,7 +10,7 @@ use holdfast_reliability::idempotency::record::{
     AttemptNote, AttemptStatus, Execution, RecordRequest,
 };
 use holdfast_reliability::idempotency::transition::{
-    ClaimRequest, Ending, Finalisation, Lifetimes, OnRetriableFailure,
+    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
 };
 use holdfast_reliability::retry::RepeatSafety;
 use holdfast_reliability::store::DedupeStore;
@@ -66,6 +66,7 @@ async fn fill(store: &MemoryDedupeStore, from: usize) -> io::Result<()> {
             lifetimes: Lifetimes::default(),
             repeat: RepeatSafety::Unsafe,
             on_retriable_failure: OnRetriableFailure::Replay,
+            hold: Hold::None,
         };
         store.claim(&wish).await.map_err(io::Error::other)?;
         let note = AttemptNote {

@@ -94,7 +94,18 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo '[TOOL:read|path=a.txt]' | holdfast parse\n  \
-    holdfast parse --strategy react --tools tools.json --finish-reason length < reply.txt")]
+    holdfast parse --tools tools.json --finish-reason length < reply.txt\n  \
+    curl -s $URL/v1/chat/completions -d @request.json | holdfast parse --strategy native\n\n\
+    Strategies:\n  \
+    auto         every structured form, then plain English\n  \
+    native       a server's completion, message or tool_calls; or a model's own call tokens\n  \
+    harmony      gpt-oss channels: <|channel|>commentary to=functions.read …\n  \
+    guided_json  JSON in the text, bare, fenced or as {\"tool_calls\": […], \"done\": …}\n  \
+    react        Thought: / Action: / Action Input:\n  \
+    markers      [TOOL:read|path=a.txt]\n  \
+    fuzzy        \"I'll read a.txt, then …\"\n\n\
+    Prints JSON: intents (name, arguments, confidence, strategy, span, complete, problems), final,\n\
+    completed, problems. Never run an intent that is not complete. Exit codes: 0 read, 2 bad usage.")]
 pub(crate) struct ParseArgs {
     /// How to read: auto, native, harmony, `guided_json`, react, markers or fuzzy.
     #[arg(long, default_value = "auto", value_name = "STRATEGY")]
@@ -105,7 +116,7 @@ pub(crate) struct ParseArgs {
     /// The tools, as a JSON list of names and schemas; without it, the executor's own tools.
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
-    /// Why the model stopped: `stop`, `length`, `tool_calls` …
+    /// Why the model stopped: `stop`, `length`, `tool_calls` … A server's reply says it itself.
     #[arg(long, value_name = "REASON")]
     pub(crate) finish_reason: Option<String>,
 }

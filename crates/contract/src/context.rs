@@ -6,14 +6,32 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::approval::PathGrant;
+use crate::channel::{ApprovalRoute, ChannelHandle};
 use crate::error::ToolError;
 use crate::tool::PermissionTier;
+
+/// What a session is, which decides what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum SessionKind {
+    /// At the root of the tree, with a person.
+    Main,
+    /// Works on its own for a parent; sends on the parent's channel.
+    Branch,
+    /// Looks things up for a parent and changes nothing.
+    Worker,
+}
 
 /// The right to read files under a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadHandle {
     /// Every path is resolved beneath this directory.
     pub root: PathBuf,
+    /// Single paths elsewhere that a person has approved for this call.
+    pub granted: Vec<PathGrant>,
 }
 
 /// The right to create, change and remove files under a root.
@@ -21,6 +39,8 @@ pub struct ReadHandle {
 pub struct WriteHandle {
     /// Every path is resolved beneath this directory.
     pub root: PathBuf,
+    /// Single paths elsewhere that a person has approved for this call.
+    pub granted: Vec<PathGrant>,
 }
 
 /// The right to start processes.
@@ -35,6 +55,8 @@ pub struct ExecHandle {
 pub struct SessionContext {
     /// The session's key, as in the envelope.
     pub session_id: String,
+    /// Its place in the tree of sessions.
+    pub kind: SessionKind,
     /// The agent on whose behalf the session runs.
     pub agent_id: String,
     /// The directory the agent works in.
@@ -45,25 +67,74 @@ pub struct SessionContext {
     pub write: Option<WriteHandle>,
     /// Present when the session may start processes.
     pub exec: Option<ExecHandle>,
+    /// Present when the session may send messages.
+    pub channel: Option<ChannelHandle>,
+    /// Whom to ask about a call of this session; nobody when no session above it has a channel.
+    pub approval: Option<ApprovalRoute>,
+    /// Directories that no tool may enter, whatever else is granted: the state with its tokens.
+    pub reserved: Vec<PathBuf>,
 }
 
 impl SessionContext {
     /// A main session: it may read, write and run commands in `workspace_root`.
     pub fn main(session_id: &str, agent_id: &str, workspace_root: PathBuf) -> Self {
+        Self::of_kind(SessionKind::Main, session_id, agent_id, workspace_root)
+    }
+
+    /// A session with the file and process handles of its kind. This is the availability table:
+    /// a worker reads, and holds nothing to write, run or send with.
+    pub fn of_kind(
+        kind: SessionKind,
+        session_id: &str,
+        agent_id: &str,
+        workspace_root: PathBuf,
+    ) -> Self {
+        let changes = kind != SessionKind::Worker;
         Self {
             session_id: session_id.to_owned(),
+            kind,
             agent_id: agent_id.to_owned(),
             read: Some(ReadHandle {
                 root: workspace_root.clone(),
+                granted: Vec::new(),
             }),
-            write: Some(WriteHandle {
+            write: changes.then(|| WriteHandle {
                 root: workspace_root.clone(),
+                granted: Vec::new(),
             }),
-            exec: Some(ExecHandle {
+            exec: changes.then(|| ExecHandle {
                 working_dir: workspace_root.clone(),
             }),
+            channel: None,
+            approval: None,
+            reserved: Vec::new(),
             workspace_root,
         }
+    }
+
+    /// The same session with a channel of its own, whose people are asked about its calls.
+    #[must_use]
+    pub fn with_channel(mut self, channel: Arc<dyn crate::channel::Channel>) -> Self {
+        let handle = ChannelHandle {
+            channel,
+            owner_session: self.session_id.clone(),
+        };
+        self.approval = Some(ApprovalRoute::of(&handle));
+        self.channel = Some(handle);
+        self
+    }
+
+    /// The same session with these paths besides, for one approved call. A handle that is not
+    /// there does not come into being.
+    #[must_use]
+    pub fn with_grants(mut self, grants: &[PathGrant]) -> Self {
+        if let Some(read) = &mut self.read {
+            read.granted.extend_from_slice(grants);
+        }
+        if let Some(write) = &mut self.write {
+            write.granted.extend_from_slice(grants);
+        }
+        self
     }
 }
 
@@ -138,6 +209,14 @@ impl ToolContext {
             .exec
             .as_ref()
             .ok_or_else(|| missing(PermissionTier::System, "run commands"))
+    }
+
+    /// The right to send messages, or the error a tool returns without it.
+    pub fn channel_handle(&self) -> Result<&ChannelHandle, ToolError> {
+        self.session
+            .channel
+            .as_ref()
+            .ok_or_else(|| missing(PermissionTier::System, "send messages"))
     }
 }
 

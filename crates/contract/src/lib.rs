@@ -12,9 +12,13 @@
 //! | [`context`] | what a tool is handed: identity and capabilities, nothing else |
 //! | [`error`] | the four ways a tool fails, with a typed cause |
 //! | [`code`] | every error code with its meaning and what to do next |
+//! | [`approval`] | what a call needs before it may run, and a person's answer |
+//! | [`channel`] | where people are |
 //! | [`clock`] | injected time and randomness |
 //! | [`limit`] | how limits are declared so that they document themselves |
 
+pub mod approval;
+pub mod channel;
 pub mod clock;
 pub mod code;
 pub mod context;
@@ -25,10 +29,15 @@ pub mod redact;
 pub mod result;
 pub mod tool;
 
+pub use approval::{Answer, ApprovalPrompt, Gate, Need, PathGrant, Reason, Scope, TierVerdict};
+pub use channel::{
+    ApprovalRoute, Channel, ChannelHandle, ChannelLevel, Prompted, Prompter, Shows, Surface,
+};
 pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use code::ErrorCode;
 pub use context::{
-    CallContext, ExecHandle, Lifeline, ReadHandle, SessionContext, ToolContext, WriteHandle,
+    CallContext, ExecHandle, Lifeline, ReadHandle, SessionContext, SessionKind, ToolContext,
+    WriteHandle,
 };
 pub use envelope::{
     BreakerHint, CallHints, Control, DedupeMode, EnvelopeError, Payload, RetryBudget, Target,

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::context::ToolContext;
+use crate::approval::TierVerdict;
+use crate::context::{SessionContext, ToolContext};
 use crate::error::ToolError;
 
 /// How much trust a call needs.
@@ -130,6 +131,14 @@ pub trait Tool: Send + Sync {
 
     /// The trust a call needs at least.
     fn permission_tier(&self) -> PermissionTier;
+
+    /// The trust this call needs, by its arguments: never less than [`Tool::permission_tier`].
+    ///
+    /// Called before the arguments are checked against the schema, and once more right before an
+    /// approved call runs; it must not have effects and must not trust the arguments' shape.
+    fn tier_for(&self, _params: &Value, _session: &SessionContext) -> TierVerdict {
+        TierVerdict::declared(self.permission_tier())
+    }
 
     /// What a call leaves behind.
     fn effect(&self) -> Effect;

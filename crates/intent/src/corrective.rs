@@ -1,62 +1,139 @@
 //! What to tell a model whose call could not be read: one message that shows the format.
 
+use crate::limits::CORRECTIVE_NAMES_MAX;
 use crate::model::{Parsed, Strategy};
 use crate::problem::Problem;
-use crate::tools::ToolSet;
+use crate::tools::{ToolSet, ToolSpec};
 
-/// The message, when one would help.
+/// The message, when one would help. Open places alone need none: earlier results will fill them.
 pub(crate) fn message(strategy: Strategy, tools: &ToolSet, parsed: &Parsed) -> Option<String> {
-    let mut complaints: Vec<String> = Vec::new();
-    for problem in &parsed.problems {
-        complaints.push(problem.message());
-    }
-    for intent in &parsed.intents {
-        for problem in intent
-            .problems
-            .iter()
-            .filter(|problem| problem.is_blocking())
-        {
-            if !matches!(problem, Problem::Placeholder { .. }) {
-                complaints.push(format!("`{}`: {}", intent.name, problem.message()));
-            }
-        }
-    }
+    let complaints = complaints(parsed);
     if complaints.is_empty() {
         return None;
     }
+    let meant = parsed
+        .intents
+        .iter()
+        .filter(|intent| intent.problems.iter().any(Problem::is_blocking))
+        .find_map(|intent| tools.find(&intent.name));
+    let example = Example::of(meant.or_else(|| tools.tools().first()));
+    let mut text = complaints.join("\n");
+    text.push('\n');
+    text.push_str(how(strategy));
+    text.push('\n');
+    text.push_str(&format_of(strategy, &example));
     let names: Vec<&str> = tools
         .tools()
         .iter()
+        .take(CORRECTIVE_NAMES_MAX)
         .map(|tool| tool.name.as_str())
         .collect();
-    let example = names.first().copied().unwrap_or("tool_name");
-    let argument = tools
-        .tools()
-        .first()
-        .and_then(|tool| tool.main_argument())
-        .unwrap_or("argument");
-    Some(format!(
-        "{}\nTo call a tool, reply with exactly this format and nothing else:\n{}\nTools: {}.",
-        complaints.join("\n"),
-        format_of(strategy, example, argument),
-        names.join(", "),
-    ))
+    if !names.is_empty() {
+        text.push_str("\nTools: ");
+        text.push_str(&names.join(", "));
+        let more = tools.tools().len() - names.len();
+        text.push_str(&if more > 0 {
+            format!(" and {more} more.")
+        } else {
+            ".".to_owned()
+        });
+    }
+    Some(text)
 }
 
-fn format_of(strategy: Strategy, name: &str, argument: &str) -> String {
+/// What is wrong, each thing once. That a server returned nothing is not the model's mistake.
+fn complaints(parsed: &Parsed) -> Vec<String> {
+    let mut found: Vec<String> = parsed
+        .problems
+        .iter()
+        .filter(|problem| **problem != Problem::EmptyReply)
+        .map(Problem::message)
+        .collect();
+    for intent in &parsed.intents {
+        let blocking = intent.problems.iter().filter(|problem| {
+            problem.is_blocking() && !matches!(problem, Problem::Placeholder { .. })
+        });
+        found.extend(blocking.map(|problem| format!("`{}`: {}", intent.name, problem.message())));
+    }
+    let mut seen = Vec::new();
+    found.retain(|complaint| {
+        let new = !seen.contains(complaint);
+        seen.push(complaint.clone());
+        new
+    });
+    found
+}
+
+/// A call of one tool, with all that it requires.
+struct Example {
+    name: String,
+    arguments: Vec<String>,
+}
+
+impl Example {
+    fn of(tool: Option<&ToolSpec>) -> Self {
+        let mut arguments: Vec<String> = tool
+            .into_iter()
+            .flat_map(ToolSpec::required)
+            .map(str::to_owned)
+            .collect();
+        if arguments.is_empty()
+            && let Some(main) = tool.and_then(ToolSpec::main_argument)
+        {
+            arguments.push(main.to_owned());
+        }
+        Self {
+            name: tool.map_or_else(|| "tool_name".to_owned(), |tool| tool.name.clone()),
+            arguments,
+        }
+    }
+
+    fn json(&self) -> String {
+        let members: Vec<String> = self
+            .arguments
+            .iter()
+            .map(|argument| format!("\"{argument}\": \"…\""))
+            .collect();
+        format!("{{{}}}", members.join(", "))
+    }
+
+    fn pairs(&self) -> String {
+        self.arguments
+            .iter()
+            .fold(String::new(), |mut text, argument| {
+                text.push('|');
+                text.push_str(argument);
+                text.push_str("=…");
+                text
+            })
+    }
+}
+
+fn how(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Native => {
+            "Call the tool again, with its arguments as one JSON object and nothing around it:"
+        }
+        _ => "To call a tool, reply with exactly this format and nothing else:",
+    }
+}
+
+fn format_of(strategy: Strategy, example: &Example) -> String {
+    let (name, json) = (&example.name, example.json());
     match strategy {
         Strategy::React | Strategy::Fuzzy => {
-            format!("Thought: why\nAction: {name}\nAction Input: {{\"{argument}\": \"…\"}}")
+            format!("Thought: why\nAction: {name}\nAction Input: {json}")
         }
         Strategy::GuidedJson => format!(
-            "{{\"reasoning\": \"why\", \"tool_calls\": [{{\"name\": \"{name}\", \"arguments\": {{\"{argument}\": \"…\"}}}}], \"done\": false}}"
+            "{{\"reasoning\": \"why\", \"tool_calls\": [{{\"name\": \"{name}\", \"arguments\": {json}}}], \"done\": false}}"
         ),
-        Strategy::Markers => format!("[TOOL:{name}|{argument}=…]"),
+        Strategy::Markers => format!("[TOOL:{name}{}]", example.pairs()),
         Strategy::Harmony => format!(
-            "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{{\"{argument}\": \"…\"}}<|call|>"
+            "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}<|call|>"
         ),
-        Strategy::Native | Strategy::Auto => format!(
-            "<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{\"{argument}\": \"…\"}}}}\n</tool_call>"
-        ),
+        Strategy::Native => format!("{name} {json}"),
+        Strategy::Auto => {
+            format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {json}}}\n</tool_call>")
+        }
     }
 }

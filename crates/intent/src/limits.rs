@@ -22,6 +22,8 @@ pub const CONTEXT_BYTES_MAX: usize = 320;
 pub const QUOTED_BYTES_MAX: usize = 400;
 /// A sentence longer than this is not read as a wish.
 pub const SENTENCE_BYTES_MAX: usize = 2_000;
+/// Tools that a corrective message names; a model that has more knows them from its prompt.
+pub const CORRECTIVE_NAMES_MAX: usize = 24;
 
 /// The limits of this crate.
 pub const LIMITS: &[Limit] = &[
@@ -74,6 +76,11 @@ pub const LIMITS: &[Limit] = &[
         "SENTENCE_BYTES_MAX",
         SENTENCE_BYTES_MAX,
         "a longer sentence is not read as a wish",
+    ),
+    limit(
+        "CORRECTIVE_NAMES_MAX",
+        CORRECTIVE_NAMES_MAX,
+        "tools named in a corrective message",
     ),
 ];
 

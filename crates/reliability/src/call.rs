@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    CacheHit, CircuitBreakerState, ErrorCode, Lifeline, ResultError, ResultOutput, RetryNote,
+    CacheHit, CircuitBreakerState, ErrorCode, Lifeline, Need, ResultError, ResultOutput, RetryNote,
     SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
 };
 use tokio::time::Instant;
 
 use crate::guard::FailureKind;
+use crate::idempotency::HeldClaim;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{AttemptNote, Execution};
 use crate::policy::{LayerModes, ToolPolicy};
@@ -61,6 +62,17 @@ impl Started {
     }
 }
 
+/// How a call came to the stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Entry {
+    /// From a caller.
+    #[default]
+    New,
+    /// From the record of an approval whose process is gone: the hooks have seen it before, and
+    /// what they made of it is what was approved.
+    Resumed,
+}
+
 /// A call on its way.
 pub struct Call {
     /// As admitted: hooks may have changed its arguments.
@@ -79,6 +91,12 @@ pub struct Call {
     pub stored_key: Option<StoredKey>,
     /// What to hand to the tool's children.
     pub lifeline: Option<Lifeline>,
+    /// How the call came here.
+    pub entry: Entry,
+    /// What it needs before it may start, found by the permission layer.
+    pub need: Option<Box<Need>>,
+    /// The claim of a call that waits before it starts.
+    pub held_claim: Option<HeldClaim>,
     /// Whether the tool was started, shared with the claim's drop guard.
     pub started: Arc<Started>,
     /// When the call was admitted.
@@ -119,6 +137,9 @@ impl Call {
             hook_key: None,
             stored_key: None,
             lifeline: None,
+            entry: Entry::New,
+            need: None,
+            held_claim: None,
             started: Arc::default(),
             admitted_at: Instant::now(),
             admitted_at_ms: now_ms,
@@ -130,6 +151,11 @@ impl Call {
             observed_attempt: None,
             why: Vec::new(),
         }
+    }
+
+    /// Whether it waits for a person before it starts.
+    pub fn waits_for_approval(&self) -> bool {
+        self.need.as_ref().is_some_and(|need| need.gate.waits())
     }
 
     /// Milliseconds since admission.

@@ -11,6 +11,24 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "DOCUMENTS_MAX",
+        value: crate::store::documents::DOCUMENTS_MAX,
+        meaning: "approvals, rules and sessions kept; one more is refused as a full store",
+        setting: None,
+    },
+    Limit {
+        name: "DOCUMENT_BYTES_MAX",
+        value: crate::store::documents::DOCUMENT_BYTES_MAX as u64,
+        meaning: "size of one of them",
+        setting: None,
+    },
+    Limit {
+        name: "DOCUMENT_PAGE_MAX",
+        value: crate::store::documents::DOCUMENT_PAGE_MAX as u64,
+        meaning: "of them in one page of a listing",
+        setting: None,
+    },
+    Limit {
         name: "PAYLOAD_BYTES_MAX",
         value: crate::config::PAYLOAD_BYTES_MAX as u64,
         meaning: "size of a recorded output; the record of a larger one answers `output_too_large`",

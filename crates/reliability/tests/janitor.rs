@@ -7,7 +7,7 @@ use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
 use holdfast_reliability::idempotency::transition::{
-    ClaimRequest, Ending, Finalisation, Lifetimes, OnRetriableFailure,
+    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
 };
 use holdfast_reliability::janitor::{Janitor, SWEEP_EVERY_MS};
 use holdfast_reliability::observe::Observers;
@@ -36,6 +36,7 @@ fn wish() -> ClaimRequest {
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
+        hold: Hold::None,
     }
 }
 

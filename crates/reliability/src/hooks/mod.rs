@@ -13,7 +13,7 @@ use holdfast_contract::{ErrorCode, Status, ToolCallEnvelope};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Call, Failure, Judged, Reply};
+use crate::call::{Call, Entry, Failure, Judged, Reply};
 use crate::guard::FailureKind;
 use crate::runtime::Runtime;
 use crate::service::Service;
@@ -124,7 +124,8 @@ impl<S: Service> AdmitHooks<S> {
 
     /// Asks within the time that the caller has: its deadline wins over a hook's own limit.
     async fn admit_in_time(&self, call: &mut Call) -> Result<(), Failure> {
-        if self.hooks.admit.is_empty() {
+        // A resumed call has been admitted before, and is not changed any more.
+        if self.hooks.admit.is_empty() || call.entry == Entry::Resumed {
             return Ok(());
         }
         let Some(deadline_at_ms) = call.envelope.control.deadline_at_ms else {

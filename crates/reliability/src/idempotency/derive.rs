@@ -7,7 +7,7 @@ use holdfast_contract::DedupeMode;
 
 use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
 use super::record::RecordRequest;
-use super::transition::{ClaimRequest, ContentLookup, OnRetriableFailure};
+use super::transition::{ClaimRequest, ContentLookup, Hold, OnRetriableFailure};
 use crate::call::Call;
 use crate::canonical::{CanonicalOptions, Digest, Whitespace, is_collapsed, write_canonical};
 use crate::policy::{DeriveKeys, Mode, Repeats};
@@ -86,6 +86,12 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
             OnRetriableFailure::RunAgain
         } else {
             OnRetriableFailure::Replay
+        },
+        // A layer that only watches holds nothing up, so there is nothing to begin.
+        hold: if mode == Mode::Enforce && call.waits_for_approval() {
+            Hold::Held
+        } else {
+            Hold::None
         },
     };
     Some(Derived { wish, key })

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::claim_guard::ClaimGuard;
 use super::derive::{Derived, DerivedKey, derive, parts_of};
 use super::ending::ending_of;
+use super::held::HeldClaim;
 use super::key::{KeySource, stored_key};
 use super::reconcile::Asked;
 use super::record::{DedupeRecord, RecordState};
@@ -80,6 +81,7 @@ impl<S: Service> Idempotency<S> {
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
                     call.lifeline = lifeline;
+                    call.held_claim = HeldClaim::of(&store, &derived.wish);
                     return self.run_claimed(call, guard).await;
                 }
                 Ok(Claim::InFlight { ticket }) => {
@@ -159,6 +161,7 @@ impl<S: Service> Idempotency<S> {
             never = guard.keep(&self.runtime) => match never {},
         };
         call.lifeline = None;
+        call.held_claim = None;
         match ending_of(call, &reply) {
             None => guard.release(&self.runtime).await,
             Some(ending) => {

@@ -6,6 +6,7 @@
 mod claim_guard;
 mod derive;
 mod ending;
+mod held;
 pub mod key;
 pub mod layer;
 mod reconcile;
@@ -13,4 +14,5 @@ pub mod record;
 pub mod transition;
 
 pub(crate) use derive::repeat_safety;
+pub use held::HeldClaim;
 pub use layer::{DedupeStores, Idempotency};

@@ -109,7 +109,7 @@ pub struct RecordError {
 }
 
 /// What is remembered about one intent. Field names are those of the specification; `owner`,
-/// `contentKey`, `repeatSafe` and `startedAtMs` are added.
+/// `contentKey`, `repeatSafe` and `held` are added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DedupeRecord {
@@ -155,6 +155,9 @@ pub struct DedupeRecord {
     pub content_key: Option<StoredKey>,
     /// Whether the call may simply run again when its holder is lost.
     pub repeat_safe: bool,
+    /// Whether the call still waits for leave to start, so that nothing has run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 impl DedupeRecord {

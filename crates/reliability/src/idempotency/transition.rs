@@ -60,6 +60,16 @@ pub enum OnRetriableFailure {
     RunAgain,
 }
 
+/// Whether the call starts right after its claim, or something has to happen first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// It starts at once: a lost holder may have had its effect.
+    #[default]
+    None,
+    /// It waits, for a person's answer: until [`begin`] a lost holder certainly ran nothing.
+    Held,
+}
+
 /// A wish to execute an intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
@@ -81,6 +91,8 @@ pub struct ClaimRequest {
     pub repeat: RepeatSafety,
     /// What a recorded retriable failure means.
     pub on_retriable_failure: OnRetriableFailure,
+    /// Whether the call waits before it starts.
+    pub hold: Hold,
 }
 
 /// Whether the process behind a claim is known to be gone.
@@ -137,6 +149,7 @@ pub fn claim(
     if let Some((record, holder)) = live {
         if record.request.params_digest != wish.request.params_digest
             && record.state != RecordState::Cancelled
+            && !is_lost_before_start(record, holder, now_ms)
         {
             return ClaimDecision::Conflict {
                 recorded_digest: record.request.params_digest.clone(),
@@ -161,6 +174,8 @@ fn answer_from_record(
     now_ms: u64,
 ) -> Option<ClaimDecision> {
     match record.state {
+        // It was still waiting for a person when it was lost: nothing ran.
+        RecordState::Inflight if is_lost_before_start(record, holder, now_ms) => None,
         RecordState::Inflight if is_lost(record, holder, now_ms) => {
             let may_run_again = record.repeat_safe && wish.repeat == RepeatSafety::Safe;
             (!may_run_again).then(|| ClaimDecision::Ended {
@@ -203,6 +218,7 @@ fn answer_from_content(
     }
     let age_ms = now_ms.saturating_sub(record.updated_at_ms);
     match record.state {
+        RecordState::Inflight if is_lost_before_start(record, holder, now_ms) => None,
         // A running call is joined while it is renewed, whatever its age; a lost one is unknown.
         RecordState::Inflight if is_lost(record, holder, now_ms) => Some(ClaimDecision::Ended {
             record: Box::new(turned_unknown(record, wish, now_ms)),
@@ -218,6 +234,11 @@ fn answer_from_content(
 /// Whether nobody will ever say how a running call ended.
 pub(crate) fn is_lost(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
     holder == Holder::Dead || record.lease_has_ended(now_ms)
+}
+
+/// Whether a call was lost while it waited for leave to start.
+fn is_lost_before_start(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
+    record.state == RecordState::Inflight && record.held && is_lost(record, holder, now_ms)
 }
 
 fn in_flight(record: &DedupeRecord) -> ClaimDecision {
@@ -257,6 +278,7 @@ fn grant(wish: &ClaimRequest, before: Option<&DedupeRecord>, now_ms: u64) -> Cla
             owner: wish.owner.clone(),
             content_key: wish.content.as_ref().map(|lookup| lookup.key),
             repeat_safe: wish.repeat == RepeatSafety::Safe,
+            held: wish.hold == Hold::Held,
         }),
     }
 }
@@ -385,6 +407,7 @@ pub fn take_last_word(record: &mut DedupeRecord, last_word: Finalisation, now_ms
     record.payload = payload;
     record.error = error;
     record.lock_until_ms = None;
+    record.held = false;
     record.version += 1;
 }
 
@@ -408,6 +431,22 @@ pub fn renew(
             .expires_at_ms
             .max(now_ms.saturating_add(record.ttl_ms)),
         ..record.clone()
+    })
+}
+
+/// Decides whether a held call may start: the new record, or why not. From here on a lost holder
+/// may have had its effect.
+///
+/// A holder that stalled while it waited may find its claim given to another, and must not start.
+pub fn begin(
+    existing: Option<&DedupeRecord>,
+    owner: &str,
+    lease_ms: u64,
+    now_ms: u64,
+) -> Result<DedupeRecord, Refused> {
+    renew(existing, owner, lease_ms, now_ms).map(|record| DedupeRecord {
+        held: false,
+        ..record
     })
 }
 

@@ -1,6 +1,6 @@
 //! The rules by themselves, without any store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use holdfast_contract::{ResultOutput, Status};
@@ -36,6 +36,7 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
+        hold: Hold::None,
     }
 }
 
@@ -169,6 +170,73 @@ fn both_sides_have_to_vouch_before_a_lost_call_runs_again() {
 }
 
 #[test]
+fn a_call_lost_while_it_waited_ran_nothing() {
+    let first = ClaimRequest {
+        hold: Hold::Held,
+        ..wish(1, "first")
+    };
+    let waiting = granted(&first);
+    let begun = begin(Some(&waiting), "first", LEASE_MS, NOW_MS).unwrap();
+    let mut other_arguments = wish(1, "second");
+    Arc::make_mut(&mut other_arguments.request).params_digest = "other".to_owned();
+    let table = [
+        (&waiting, Holder::MayLive, 0, "in flight", "conflict"),
+        (&waiting, Holder::Dead, 0, "grant", "grant"),
+        (&waiting, Holder::MayLive, LEASE_MS, "grant", "grant"),
+        (&begun, Holder::MayLive, 0, "in flight", "conflict"),
+        (&begun, Holder::Dead, 0, "turned unknown", "conflict"),
+        (
+            &begun,
+            Holder::MayLive,
+            LEASE_MS,
+            "turned unknown",
+            "conflict",
+        ),
+    ];
+    for (record, holder, later_ms, same, other) in table {
+        for (wish, expected) in [(wish(1, "second"), same), (other_arguments.clone(), other)] {
+            let decision = claim(Some((record, holder)), None, &wish, NOW_MS + later_ms);
+            assert_eq!(word(&decision), expected, "{holder:?} +{later_ms}");
+        }
+    }
+    // Nor does it answer for its content.
+    let echo = ClaimRequest {
+        content: Some(ContentLookup {
+            key: StoredKey::from_bytes([9; 32]),
+            unknown_window_ms: 600_000,
+            echo_window_ms: 30_000,
+        }),
+        ..wish(2, "second")
+    };
+    let decision = claim(None, Some((&waiting, Holder::Dead)), &echo, NOW_MS);
+    assert_eq!(word(&decision), "grant");
+    let decision = claim(None, Some((&begun, Holder::Dead)), &echo, NOW_MS);
+    assert_eq!(word(&decision), "turned unknown");
+}
+
+#[test]
+fn only_the_holder_of_a_waiting_call_may_begin() {
+    let first = ClaimRequest {
+        hold: Hold::Held,
+        ..wish(1, "first")
+    };
+    let waiting = granted(&first);
+    assert_eq!(
+        begin(Some(&waiting), "second", LEASE_MS, NOW_MS),
+        Err(Refused::NotTheHolder)
+    );
+    assert_eq!(begin(None, "first", LEASE_MS, NOW_MS), Err(Refused::Gone));
+    let begun = begin(Some(&waiting), "first", LEASE_MS, NOW_MS + 7).unwrap();
+    assert!(waiting.held && !begun.held);
+    assert_eq!(begun.lock_until_ms, Some(NOW_MS + 7 + LEASE_MS));
+    let ended = finalise(Some(&begun), &last_word(&begun, done()), NOW_MS).unwrap();
+    assert_eq!(
+        begin(Some(&ended), "first", LEASE_MS, NOW_MS),
+        Err(Refused::NotTheHolder)
+    );
+}
+
+#[test]
 fn other_arguments_conflict_unless_nothing_ran() {
     for state in [
         RecordState::Inflight,
@@ -249,6 +317,10 @@ enum Move {
         safe: bool,
         run_again: bool,
         dead: bool,
+        held: bool,
+    },
+    Begin {
+        owner: usize,
     },
     Finalise {
         owner: usize,
@@ -268,8 +340,11 @@ enum Move {
 
 fn any_move() -> impl Strategy<Value = Move> {
     prop_oneof![
-        4 => (any::<bool>(), any::<bool>(), any::<bool>())
-            .prop_map(|(safe, run_again, dead)| Move::Claim { safe, run_again, dead }),
+        4 => (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>())
+            .prop_map(|(safe, run_again, dead, held)| {
+                Move::Claim { safe, run_again, dead, held }
+            }),
+        3 => (0..6_usize).prop_map(|owner| Move::Begin { owner }),
         4 => (0..6_usize, 0..5_u8).prop_map(|(owner, ending)| Move::Finalise { owner, ending }),
         1 => (0..6_usize).prop_map(|owner| Move::Renew { owner }),
         1 => (0..6_usize).prop_map(|owner| Move::Release { owner }),
@@ -286,6 +361,8 @@ struct World {
     claims: usize,
     /// Successes since the key was last cleared, by owner.
     succeeded: HashMap<String, u64>,
+    /// Who waits, and has never been let go.
+    waiting: HashSet<String>,
     /// Whether every claim since then was made as unsafe to repeat.
     all_unsafe: bool,
 }
@@ -320,7 +397,9 @@ impl World {
                 safe,
                 run_again,
                 dead,
-            } => self.claim(safe, run_again, dead),
+                held,
+            } => self.claim(safe, run_again, dead, held),
+            Move::Begin { owner } => self.begin(&owner.to_string()),
             Move::Finalise { owner, ending } => self.finalise(&owner.to_string(), ending),
             Move::Renew { owner } => {
                 if let Ok(next) = renew(
@@ -340,8 +419,16 @@ impl World {
         }
     }
 
-    fn claim(&mut self, safe: bool, run_again: bool, dead: bool) {
+    fn begin(&mut self, owner: &str) {
+        if let Ok(next) = begin(self.record.as_ref(), owner, LEASE_MS, self.now_ms) {
+            self.waiting.remove(owner);
+            self.put(next, true);
+        }
+    }
+
+    fn claim(&mut self, safe: bool, run_again: bool, dead: bool, held: bool) {
         let wish = ClaimRequest {
+            hold: if held { Hold::Held } else { Hold::None },
             repeat: if safe {
                 RepeatSafety::Safe
             } else {
@@ -368,6 +455,9 @@ impl World {
                 // An unknown outcome is only run again by a caller that vouches and asks for it.
                 let doubted = existing.is_some_and(|before| before.state == RecordState::Unknown);
                 assert!(!doubted || (safe && run_again));
+                if held {
+                    self.waiting.insert(wish.owner.clone());
+                }
                 self.put(*record, false);
             }
             ClaimDecision::Ended {
@@ -380,6 +470,12 @@ impl World {
     }
 
     fn finalise(&mut self, owner: &str, ending: u8) {
+        // A call that was never let go has nothing to tell but that it did not run.
+        let ending = if self.waiting.contains(owner) {
+            3
+        } else {
+            ending
+        };
         let ending = match ending {
             0 => done(),
             1 => Ending::Failed(failure(true)),
@@ -431,7 +527,7 @@ proptest! {
     #[test]
     fn an_ending_is_taken_once(first in 0..4_u8, second in 0..5_u8) {
         let mut world = World { now_ms: NOW_MS, all_unsafe: true, ..World::default() };
-        world.claim(false, false, false);
+        world.claim(false, false, false, false);
         world.finalise("0", first);
         let after_first = world.record.clone();
         world.finalise("0", second);

@@ -8,12 +8,16 @@
 use futures_util::future::BoxFuture;
 use holdfast_contract::Lifeline;
 
+pub use future::StoreFuture;
+
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod documents;
+mod future;
 pub mod memory;
 pub mod sqlite;
 pub mod unavailable;
@@ -31,8 +35,6 @@ pub enum StoreError {
 
 /// The result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
-/// A store operation under way.
-pub type StoreFuture<'a, T> = BoxFuture<'a, StoreResult<T>>;
 
 /// The answer to a claim.
 #[derive(Debug, Clone)]
@@ -104,6 +106,15 @@ pub trait DedupeStore: Send + Sync {
 
     /// Extends a holder's lease.
     fn renew<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>>;
+
+    /// Lets a held call start: durable, where the store is, before the first attempt. A refusal
+    /// means that the claim is no longer the caller's, and that it must not run.
+    fn begin<'a>(
         &'a self,
         key: &'a StoredKey,
         owner: &'a str,

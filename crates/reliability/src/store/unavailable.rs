@@ -6,6 +6,9 @@
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 
+use super::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+};
 use super::{Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreSize, WaitTicket};
 use crate::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
@@ -27,7 +30,7 @@ impl UnavailableStore {
     }
 
     fn refuse<T: Send + 'static>(&self) -> StoreFuture<'_, T> {
-        ready(Err(self.error.clone())).boxed()
+        StoreFuture::ready(Err(self.error.clone()))
     }
 }
 
@@ -41,6 +44,15 @@ impl DedupeStore for UnavailableStore {
     }
 
     fn renew<'a>(
+        &'a self,
+        _: &'a StoredKey,
+        _: &'a str,
+        _: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.refuse()
+    }
+
+    fn begin<'a>(
         &'a self,
         _: &'a StoredKey,
         _: &'a str,
@@ -80,6 +92,34 @@ impl DedupeStore for UnavailableStore {
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
+        self.refuse()
+    }
+}
+
+impl DocumentStore for UnavailableStore {
+    fn create(&self, _: NewDocument) -> StoreFuture<'_, Created> {
+        self.refuse()
+    }
+
+    fn document<'a>(&'a self, _: &'a str, _: &'a str) -> StoreFuture<'a, Option<Document>> {
+        self.refuse()
+    }
+
+    fn replace(&self, _: Replacement) -> StoreFuture<'_, Replaced> {
+        self.refuse()
+    }
+
+    fn replace_detached(&self, _: Replacement) {}
+
+    fn documents<'a>(&'a self, _: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
+        self.refuse()
+    }
+
+    fn remove<'a>(&'a self, _: &'a str, _: &'a str) -> StoreFuture<'a, bool> {
+        self.refuse()
+    }
+
+    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
         self.refuse()
     }
 }

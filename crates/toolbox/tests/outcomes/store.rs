@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use holdfast_contract::{CallHints, Status};
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::idempotency::key::StoredKey;
@@ -44,7 +43,7 @@ impl Flaky {
 impl DedupeStore for Flaky {
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         match self.claims.lock().unwrap().clone() {
-            Some(error) => ready(Err(error)).boxed(),
+            Some(error) => StoreFuture::ready(Err(error)),
             None => self.inner.claim(wish),
         }
     }
@@ -62,9 +61,18 @@ impl DedupeStore for Flaky {
         self.inner.renew(key, owner, lease_ms)
     }
 
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.inner.begin(key, owner, lease_ms)
+    }
+
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         match self.last_words.lock().unwrap().clone() {
-            Some(error) => ready(Err(error)).boxed(),
+            Some(error) => StoreFuture::ready(Err(error)),
             None => self.inner.finalise(last_word),
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use holdfast_contract::DedupeMode;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::RecordRequest;
-use holdfast_reliability::idempotency::transition::{ClaimRequest, Lifetimes, OnRetriableFailure};
+use holdfast_reliability::idempotency::transition::{
+    ClaimRequest, Hold, Lifetimes, OnRetriableFailure,
+};
 use holdfast_reliability::retry::RepeatSafety;
 use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
 use holdfast_reliability::store::{Claim, DedupeStore};
@@ -278,6 +280,7 @@ async fn a_holder_that_was_given_up_on_can_still_say_that_nothing_ran() {
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
+        hold: Hold::None,
     };
     let granted = store.claim(&wish("holder")).await;
     assert!(matches!(granted, Ok(Claim::Granted { .. })), "{granted:?}");

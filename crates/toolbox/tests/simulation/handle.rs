@@ -115,7 +115,9 @@ impl DedupeStore for Handle {
                 });
             claim
         };
-        async move { self.line.carry("claim", apply).await? }.boxed()
+        async move { self.line.carry("claim", apply).await? }
+            .boxed()
+            .into()
     }
 
     fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
@@ -148,6 +150,21 @@ impl DedupeStore for Handle {
             self.line.carry("renew", apply).await?
         }
         .boxed()
+        .into()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        async move {
+            let apply = || at_once(self.store.begin(key, owner, lease_ms));
+            self.line.carry("begin", apply).await?
+        }
+        .boxed()
+        .into()
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
@@ -161,6 +178,7 @@ impl DedupeStore for Handle {
             answer
         }
         .boxed()
+        .into()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
@@ -205,6 +223,7 @@ impl DedupeStore for Handle {
             self.line.carry("release", apply).await?
         }
         .boxed()
+        .into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
@@ -214,6 +233,7 @@ impl DedupeStore for Handle {
                 .await?
         }
         .boxed()
+        .into()
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
@@ -227,6 +247,7 @@ impl DedupeStore for Handle {
                 .await?
         }
         .boxed()
+        .into()
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, pending, ready};
+use futures_util::future::{BoxFuture, pending};
 use holdfast_contract::Clock;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
@@ -96,21 +96,30 @@ impl DedupeStore for Planted {
         self.store.renew(key, owner, lease_ms)
     }
 
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.store.begin(key, owner, lease_ms)
+    }
+
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         let number = self.finalised.fetch_add(1, Ordering::Relaxed);
         if self.bug == Bug::FinaliserForgets && number % 2 == 1 {
-            return ready(Ok(Ok(()))).boxed();
+            return StoreFuture::ready(Ok(Ok(())));
         }
         if self.bug == Bug::FinaliserReleases && matches!(last_word.ending, Ending::Unknown(_)) {
             let released = at_once(self.store.release(&last_word.key, &last_word.owner));
-            return ready(released).boxed();
+            return StoreFuture::ready(released);
         }
         let key = last_word.key;
         let answer = at_once(self.store.finalise(last_word));
         if self.bug == Bug::FinaliserReopens && matches!(answer, Ok(Err(Refused::NotTheHolder))) {
             self.forget(&key);
         }
-        ready(answer).boxed()
+        StoreFuture::ready(answer)
     }
 
     fn finalise_detached(&self, mut last_word: Finalisation) {

@@ -64,6 +64,7 @@ impl BreakerStore for BreakerHandle {
             self.line.carry("breaker", apply).await?
         }
         .boxed()
+        .into()
     }
 
     fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
@@ -95,6 +96,7 @@ impl GuardStore for TurnHandle {
             self.line.carry("guard check", apply).await?
         }
         .boxed()
+        .into()
     }
 
     fn observe<'a>(
@@ -109,6 +111,7 @@ impl GuardStore for TurnHandle {
             self.line.carry("guard observe", apply).await?
         }
         .boxed()
+        .into()
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {

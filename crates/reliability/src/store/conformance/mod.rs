@@ -30,14 +30,16 @@ use crate::idempotency::record::{
     SharedRecord,
 };
 use crate::idempotency::transition::{
-    ClaimRequest, ContentLookup, Ending, Finalisation, Lifetimes, OnRetriableFailure, Refused,
+    ClaimRequest, ContentLookup, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure, Refused,
 };
 use crate::retry::RepeatSafety;
 
 mod claims;
 mod concurrency;
 mod content;
+pub mod documents;
 mod endings;
+mod held;
 mod upkeep;
 mod waiting;
 
@@ -45,6 +47,7 @@ pub use claims::*;
 pub use concurrency::*;
 pub use content::*;
 pub use endings::*;
+pub use held::*;
 pub use upkeep::*;
 pub use waiting::*;
 
@@ -109,6 +112,9 @@ macro_rules! for_each_store_check {
             all_waiters_get_the_result
             many_keys_many_tasks_one_effect_each
             an_abandoned_claim_does_not_block_its_key
+            a_call_lost_while_it_waited_is_granted_again
+            a_call_that_began_is_unknown_when_lost
+            beginning_is_for_the_holder_only
         }
     };
 }
@@ -261,6 +267,7 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
+        hold: Hold::None,
     }
 }
 
@@ -359,5 +366,6 @@ fn fresh_record(wish: &ClaimRequest, now_ms: u64) -> DedupeRecord {
         owner: wish.owner.clone(),
         content_key: wish.content.as_ref().map(|lookup| lookup.key),
         repeat_safe: wish.repeat == RepeatSafety::Safe,
+        held: wish.hold == Hold::Held,
     }
 }

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::ready;
 use holdfast_contract::Clock;
 use parking_lot::Mutex;
 
@@ -62,7 +60,7 @@ impl BreakerStore for MemoryBreakerStore {
         op: BreakerOp,
         policy: &'a BreakerPolicy,
     ) -> StoreFuture<'a, StepOutcome> {
-        ready(self.apply_now(key, op, policy)).boxed()
+        StoreFuture::ready(self.apply_now(key, op, policy))
     }
 
     fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
@@ -78,6 +76,6 @@ impl BreakerStore for MemoryBreakerStore {
             .map(|(key, state)| (key.clone(), state.clone()))
             .collect();
         found.sort_by(|a, b| a.0.cmp(&b.0));
-        ready(Ok(found)).boxed()
+        StoreFuture::ready(Ok(found))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use holdfast_contract::Clock;
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -273,11 +273,16 @@ impl MemoryDedupeStore {
         Ok(())
     }
 
-    fn renew_now(&self, key: &StoredKey, owner: &str, lease_ms: u64) -> Result<(), Refused> {
+    /// A renewal or a beginning, by the rule that is given.
+    fn go_on(
+        &self,
+        key: &StoredKey,
+        rule: impl FnOnce(Option<&DedupeRecord>, u64) -> Result<DedupeRecord, Refused>,
+    ) -> Result<(), Refused> {
         let now_ms = self.clock.now_ms();
         let mut held = self.held.lock();
         let existing = held.find(key);
-        let record = transition::renew(existing.as_deref(), owner, lease_ms, now_ms)?;
+        let record = rule(existing.as_deref(), now_ms)?;
         // In place: a renewal is not a change that waiters care about.
         if let Some(pinned) = held.pinned.get_mut(key) {
             pinned.kept.record = Arc::new(record);
@@ -335,7 +340,7 @@ fn fits(record: &DedupeRecord, filter: &RecordFilter) -> bool {
 
 impl DedupeStore for MemoryDedupeStore {
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
-        ready(self.claim_now(wish)).boxed()
+        StoreFuture::ready(self.claim_now(wish))
     }
 
     fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
@@ -348,11 +353,24 @@ impl DedupeStore for MemoryDedupeStore {
         owner: &'a str,
         lease_ms: u64,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        ready(Ok(self.renew_now(key, owner, lease_ms))).boxed()
+        StoreFuture::ready(Ok(self.go_on(key, |existing, now_ms| {
+            transition::renew(existing, owner, lease_ms, now_ms)
+        })))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        StoreFuture::ready(Ok(self.go_on(key, |existing, now_ms| {
+            transition::begin(existing, owner, lease_ms, now_ms)
+        })))
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
-        ready(Ok(self.finalise_now(last_word))).boxed()
+        StoreFuture::ready(Ok(self.finalise_now(last_word)))
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
@@ -371,11 +389,11 @@ impl DedupeStore for MemoryDedupeStore {
         if released.is_ok() {
             held.remove(key);
         }
-        ready(Ok(released)).boxed()
+        StoreFuture::ready(Ok(released))
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
-        ready(Ok(self.held.lock().find(key))).boxed()
+        StoreFuture::ready(Ok(self.held.lock().find(key)))
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
@@ -392,11 +410,11 @@ impl DedupeStore for MemoryDedupeStore {
                 .then_with(|| a.key.cmp(&b.key))
         });
         found.truncate(filter.limit.unwrap_or(usize::MAX));
-        ready(Ok(found)).boxed()
+        StoreFuture::ready(Ok(found))
     }
 
     fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        ready(Ok(self.held.lock().remove(key).is_some())).boxed()
+        StoreFuture::ready(Ok(self.held.lock().remove(key).is_some()))
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
@@ -410,12 +428,12 @@ impl DedupeStore for MemoryDedupeStore {
         for key in &doomed {
             held.remove(key);
         }
-        ready(Ok(doomed.len() as u64)).boxed()
+        StoreFuture::ready(Ok(doomed.len() as u64))
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {
         let now_ms = self.clock.now_ms();
-        ready(Ok(self.held.lock().sweep(now_ms))).boxed()
+        StoreFuture::ready(Ok(self.held.lock().sweep(now_ms)))
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
@@ -425,11 +443,10 @@ impl DedupeStore for MemoryDedupeStore {
             .values()
             .filter(|pinned| pinned.kept.record.state == RecordState::Inflight)
             .count();
-        ready(Ok(StoreSize {
+        StoreFuture::ready(Ok(StoreSize {
             records: held.count() as u64,
             bytes: held.bytes as u64,
             in_flight: in_flight as u64,
         }))
-        .boxed()
     }
 }

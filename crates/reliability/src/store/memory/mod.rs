@@ -4,8 +4,10 @@
 
 mod breakers;
 mod dedupe;
+mod documents;
 mod turns;
 
 pub use breakers::MemoryBreakerStore;
 pub use dedupe::{MEMORY_BYTES_MAX, MEMORY_KEYS_MAX, MemoryDedupeStore, MemoryLimits};
+pub use documents::MemoryDocumentStore;
 pub use turns::MemoryGuardStore;

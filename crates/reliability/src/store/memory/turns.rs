@@ -3,8 +3,6 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::ready;
 use holdfast_contract::Clock;
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -59,7 +57,7 @@ impl GuardStore for MemoryGuardStore {
         call: &'a CallIdentity<'a>,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Verdict> {
-        ready(Ok(self.with_turn(turn, |state| state.check(call, config)))).boxed()
+        StoreFuture::ready(Ok(self.with_turn(turn, |state| state.check(call, config))))
     }
 
     fn observe<'a>(
@@ -69,14 +67,13 @@ impl GuardStore for MemoryGuardStore {
         observation: Observation<'a>,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
-        ready(Ok(self.with_turn(turn, |state| {
-            state.observe(call, &observation, config)
-        })))
-        .boxed()
+        StoreFuture::ready(Ok(
+            self.with_turn(turn, |state| state.observe(call, &observation, config))
+        ))
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {
         self.turns.lock().pop(turn);
-        ready(Ok(())).boxed()
+        StoreFuture::ready(Ok(()))
     }
 }

@@ -63,6 +63,7 @@ impl BreakerStore for SqliteState {
             apply(step, &key, op.clone(), &policy)
         })
         .boxed()
+        .into()
     }
 
     fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
@@ -93,5 +94,6 @@ impl BreakerStore for SqliteState {
                 .collect())
         })
         .boxed()
+        .into()
     }
 }

@@ -215,6 +215,21 @@ fn make_room(step: &Step<'_>, options: &SqliteOptions) -> StepResult<()> {
     }
 }
 
+/// A renewal or a beginning, by the rule that is given.
+fn go_on(
+    step: &Step<'_>,
+    key: &StoredKey,
+    rule: impl FnOnce(Option<&DedupeRecord>, u64) -> Result<DedupeRecord, Refused>,
+) -> StepResult<Result<(), Refused>> {
+    let existing = rows::find_row(step.conn, key)?;
+    let before = existing.as_ref();
+    let decision = rule(before.map(|row| &row.record), step.now_ms);
+    if let Ok(record) = &decision {
+        rows::put(step, before, record, None)?;
+    }
+    Ok(decision.map(|_| ()))
+}
+
 fn finalise(
     shared: &Arc<Shared>,
     step: &mut Step<'_>,
@@ -304,6 +319,7 @@ impl DedupeStore for SqliteState {
             })
         }
         .boxed()
+        .into()
     }
 
     fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
@@ -319,16 +335,29 @@ impl DedupeStore for SqliteState {
         let (key, owner) = (*key, owner.to_owned());
         // A lease that a power cut takes back belonged to a holder that is gone as well.
         self.write(Durability::Relaxed, move |step| {
-            let existing = rows::find_row(step.conn, &key)?;
-            let before = existing.as_ref();
-            let decision =
-                transition::renew(before.map(|row| &row.record), &owner, lease_ms, step.now_ms);
-            if let Ok(record) = &decision {
-                rows::put(step, before, record, None)?;
-            }
-            Ok(decision.map(|_| ()))
+            go_on(step, &key, |existing, now_ms| {
+                transition::renew(existing, &owner, lease_ms, now_ms)
+            })
         })
         .boxed()
+        .into()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        let (key, owner) = (*key, owner.to_owned());
+        // As durable as a claim: after a power cut nobody may take the call for one that waits.
+        self.write(Durability::Synced, move |step| {
+            go_on(step, &key, |existing, now_ms| {
+                transition::begin(existing, &owner, lease_ms, now_ms)
+            })
+        })
+        .boxed()
+        .into()
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
@@ -337,6 +366,7 @@ impl DedupeStore for SqliteState {
             finalise(&shared, step, &last_word)
         })
         .boxed()
+        .into()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
@@ -356,12 +386,14 @@ impl DedupeStore for SqliteState {
             release(&shared, step, key, &owner)
         })
         .boxed()
+        .into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
         let key = *key;
         self.read(move |conn| Ok(rows::find(conn, &key)?.map(Arc::new)))
             .boxed()
+            .into()
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
@@ -373,6 +405,7 @@ impl DedupeStore for SqliteState {
                 .collect())
         })
         .boxed()
+        .into()
     }
 
     fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
@@ -383,19 +416,21 @@ impl DedupeStore for SqliteState {
             Ok(removed)
         })
         .boxed()
+        .into()
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
         let filter = filter.clone();
         self.write(Durability::Synced, move |step| rows::flush(step, &filter))
             .boxed()
+            .into()
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.sweep_all().boxed()
+        self.sweep_all().boxed().into()
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.read(usage::stored).boxed()
+        self.read(usage::stored).boxed().into()
     }
 }

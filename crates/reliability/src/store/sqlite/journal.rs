@@ -44,5 +44,6 @@ impl Journal for SqliteState {
                 .collect())
         })
         .boxed()
+        .into()
     }
 }

@@ -10,6 +10,7 @@
 //! | `locks` | who is still alive, by operating-system locks |
 //! | `waiters` | duplicates that wait for a running call, also of another process |
 //! | `rows`, `usage`, `dedupe` | the records of intents, and what they take up |
+//! | `documents` | approvals, rules, sessions |
 //! | `errors` | what went wrong, where, and what to do about it |
 //!
 //! Whatever goes wrong is an error and never a grant: a call that can not be protected is not run.
@@ -38,6 +39,7 @@ use crate::store::{StoreError, StoreResult};
 mod breakers;
 mod connection;
 mod dedupe;
+mod documents;
 mod errors;
 mod journal;
 mod locks;

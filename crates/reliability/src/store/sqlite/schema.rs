@@ -9,7 +9,7 @@ use crate::store::{StoreError, StoreResult};
 const APPLICATION_ID: i32 = 0x484F_4C44;
 
 /// Each entry takes the schema one version further. Entries are only ever added at the end.
-pub(super) const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
+pub(super) const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// `body` is the whole record as JSON and the truth about it. The other columns repeat what has to
 /// be found by SQL; numbers beyond `SQLite`'s integers are cut there and whole in the body.
@@ -91,6 +91,23 @@ const VERSION_3: &str = "
         WHERE state = 'done' OR state = 'failed' OR state = 'cancelled';
     ALTER TABLE records_usage ADD COLUMN in_flight INTEGER NOT NULL DEFAULT 0;
     UPDATE records_usage SET in_flight = (SELECT count(*) FROM records WHERE state = 'inflight');
+";
+
+/// Documents: approvals, rules, sessions, and whatever else is small and has to be durable.
+const VERSION_4: &str = "
+    CREATE TABLE documents (
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        \"group\" TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        updated_at_ms INTEGER NOT NULL,
+        expires_at_ms INTEGER,
+        PRIMARY KEY (kind, id)
+    ) STRICT;
+    CREATE INDEX documents_by_group ON documents (kind, \"group\", id);
+    CREATE INDEX documents_by_expiry ON documents (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
 ";
 
 /// Brings the database to the newest version that `migrations` knows, one transaction a version.

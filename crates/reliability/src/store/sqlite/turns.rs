@@ -126,7 +126,9 @@ impl GuardStore for SqliteState {
         call: &'a CallIdentity<'a>,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Verdict> {
-        async move { Ok(self.load_turn(turn).await?.state.check(call, config)) }.boxed()
+        async move { Ok(self.load_turn(turn).await?.state.check(call, config)) }
+            .boxed()
+            .into()
     }
 
     fn observe<'a>(
@@ -136,7 +138,9 @@ impl GuardStore for SqliteState {
         observation: Observation<'a>,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
-        async move { self.observe_turn(turn, call, &observation, config).await }.boxed()
+        async move { self.observe_turn(turn, call, &observation, config).await }
+            .boxed()
+            .into()
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {
@@ -148,5 +152,6 @@ impl GuardStore for SqliteState {
             Ok(())
         })
         .boxed()
+        .into()
     }
 }

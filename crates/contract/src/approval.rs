@@ -1,0 +1,165 @@
+//! What a call needs before it may run, and how a person is asked for it.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::PermissionTier;
+
+/// How strictly a person stands between a call and its tool.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Gate {
+    /// Nobody is asked.
+    None,
+    /// Somebody is told, and the call runs.
+    Advisory,
+    /// The call waits for an answer, which may also cover later calls like it.
+    Required,
+    /// The call waits for an answer, which covers this call alone.
+    Strict,
+}
+
+impl Gate {
+    /// Whether the call waits for an answer.
+    pub fn waits(self) -> bool {
+        self >= Self::Required
+    }
+}
+
+/// Why a call needs more than its tool's declared tier, or a person's answer.
+///
+/// The code and the subject together are what an answer for later calls covers; the text is for
+/// people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Reason {
+    /// The rule, for example `outside_workspace`.
+    pub code: String,
+    /// What the rule found: a path, a command, a tool.
+    pub subject: String,
+    /// One sentence for people.
+    pub text: String,
+}
+
+impl Reason {
+    /// A reason.
+    pub fn new(code: &str, subject: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            subject: subject.into(),
+            text: text.into(),
+        }
+    }
+
+    /// Whether an answer that covered `self` also covers `other`.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.code == other.code && self.subject == other.subject
+    }
+}
+
+/// One path outside the workspace that an approved call may touch, and nothing beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PathGrant {
+    /// The argument as it was written.
+    pub asked: String,
+    /// The nearest directory above it that exists, by its real name.
+    pub root: PathBuf,
+    /// The rest of the path beneath it.
+    pub relative: PathBuf,
+}
+
+/// What a tool says about one call's arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierVerdict {
+    /// The tier this call needs: the declared one, or a higher one.
+    pub tier: PermissionTier,
+    /// Why it is higher.
+    pub reasons: Vec<Reason>,
+    /// Paths the call needs besides the workspace, to be granted with the approval.
+    pub grants: Vec<PathGrant>,
+}
+
+impl TierVerdict {
+    /// The declared tier, with nothing to add.
+    pub fn declared(tier: PermissionTier) -> Self {
+        Self {
+            tier,
+            reasons: Vec::new(),
+            grants: Vec::new(),
+        }
+    }
+}
+
+/// What a call needs before it may start. Set by the permission layer, met by the approval layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// The tier.
+    pub tier: PermissionTier,
+    /// How strictly it is asked for.
+    pub gate: Gate,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// Paths that come with the approval.
+    pub grants: Vec<PathGrant>,
+}
+
+/// What an answer covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Scope {
+    /// This call.
+    Once,
+    /// This call and later ones of its session with the same reasons.
+    Session,
+    /// This call and later ones of its agent and workspace with the same reasons: a rule that can
+    /// be listed and revoked.
+    Policy,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "answer", rename_all = "camelCase")]
+pub enum Answer {
+    /// Yes.
+    Approve {
+        /// How far it reaches.
+        scope: Scope,
+    },
+    /// No.
+    Deny {
+        /// Why, when the person said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// A request as it is shown to a person. Everything in it is redacted already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalPrompt {
+    /// What to name in the answer.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The tier.
+    pub tier: PermissionTier,
+    /// The gate: a strict one takes an answer for this call only.
+    pub gate: Gate,
+    /// The exact arguments as JSON, secrets removed.
+    pub arguments: String,
+    /// Why the person is asked.
+    pub reasons: Vec<Reason>,
+    /// The session the call comes from.
+    pub origin_session: String,
+    /// On whose behalf.
+    pub actor: String,
+    /// Where it would run.
+    pub workspace: String,
+    /// When silence becomes "no".
+    pub expires_at_ms: u64,
+}

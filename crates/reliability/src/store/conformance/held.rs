@@ -1,0 +1,68 @@
+//! Calls that wait for leave to start.
+
+use super::{
+    Arc, Bench, ClaimRequest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok, wish,
+};
+
+fn held(wish: ClaimRequest) -> ClaimRequest {
+    ClaimRequest {
+        hold: Hold::Held,
+        ..wish
+    }
+}
+
+/// A holder that is lost while it waits ran nothing: whoever comes next may run.
+pub async fn a_call_lost_while_it_waited_is_granted_again(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    let first = held(wish(1, "first"));
+    bench.granted(first.clone()).await;
+    assert!(bench.get(&first).await.expect("a record").held);
+    bench.in_flight(wish(1, "second")).await;
+    bench.clock.advance(LEASE_MS + 1);
+    // Also with other arguments, as after a cancelled call.
+    let mut other = held(wish(1, "second"));
+    Arc::make_mut(&mut other.request).params_digest = "other".to_owned();
+    bench.granted(other.clone()).await;
+    // The one that stalled comes back and is told.
+    let begun = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
+    assert_eq!(begun, Err(Refused::NotTheHolder));
+    assert_eq!(
+        bench.finalise(&first, done()).await,
+        Err(Refused::NotTheHolder)
+    );
+    let begun = ok(bench.store.begin(&other.key, "second", LEASE_MS)).await;
+    assert_eq!(begun, Ok(()));
+    assert_eq!(bench.finalise(&other, done()).await, Ok(()));
+}
+
+/// From the beginning on, a lost holder may have had its effect.
+pub async fn a_call_that_began_is_unknown_when_lost(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    let first = held(wish(1, "first"));
+    bench.granted(first.clone()).await;
+    // Its lease ended while it waited; beginning is also a renewal.
+    bench.clock.advance(LEASE_MS + 1);
+    let begun = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
+    assert_eq!(begun, Ok(()));
+    assert!(!bench.get(&first).await.expect("a record").held);
+    bench.in_flight(wish(1, "second")).await;
+    bench.clock.advance(LEASE_MS + 1);
+    bench.ended(wish(1, "second"), RecordState::Unknown).await;
+    let again = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
+    assert_eq!(again, Err(Refused::NotTheHolder));
+}
+
+/// Nobody else lets a call start, and nobody starts a call that is not there.
+pub async fn beginning_is_for_the_holder_only(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    let first = held(wish(1, "first"));
+    let gone = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
+    assert_eq!(gone, Err(Refused::Gone));
+    bench.granted(first.clone()).await;
+    let other = ok(bench.store.begin(&first.key, "second", LEASE_MS)).await;
+    assert_eq!(other, Err(Refused::NotTheHolder));
+    assert!(bench.get(&first).await.expect("a record").held);
+    assert!(ok(bench.store.clear(&first.key)).await);
+    let cleared = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
+    assert_eq!(cleared, Err(Refused::Gone));
+}
