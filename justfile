@@ -31,3 +31,5 @@ fuzz SECONDS="60" *TARGET:
 # Measures calls side by side with peers.
 bench *ARGS:
     bench/call/run {{ARGS}}
+    bench/intent/run {{ARGS}}
+    bench/intent-speed/run {{ARGS}}

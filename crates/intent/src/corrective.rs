@@ -32,11 +32,12 @@ pub(crate) fn message(strategy: Strategy, tools: &ToolSet, parsed: &Parsed) -> O
         text.push_str("\nTools: ");
         text.push_str(&names.join(", "));
         let more = tools.tools().len() - names.len();
-        text.push_str(&if more > 0 {
+        let end = if more > 0 {
             format!(" and {more} more.")
         } else {
             ".".to_owned()
-        });
+        };
+        text.push_str(&end);
     }
     Some(text)
 }

@@ -6,6 +6,7 @@ use memchr::memmem;
 use crate::cues;
 use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
+use crate::steps::visit;
 use crate::tools::ToolSet;
 
 /// A fenced block.
@@ -92,6 +93,7 @@ impl<'a> Doc<'a> {
 
     /// Takes from what may be read again; false when it is used up.
     pub(crate) fn may_read(&self, bytes: usize) -> bool {
+        visit(bytes);
         let left = self.rereads_left.get();
         self.rereads_left.set(left.saturating_sub(bytes));
         left > 0
@@ -109,6 +111,7 @@ impl<'a> Doc<'a> {
             let line_end =
                 memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n + 1);
             let line = &text[at..line_end];
+            visit(line.len());
             let trimmed = line.trim();
             if let Some((fence, mark)) = &mut open {
                 if trimmed.starts_with(*mark)
@@ -317,8 +320,11 @@ const THOUGHT_TAGS: &[(&str, &str)] = &[
 
 fn open_thought(text: &str) -> Option<usize> {
     THOUGHT_TAGS.iter().find_map(|(open, close)| {
-        let opened = text.rfind(open)?;
-        (!text[opened..].contains(close)).then_some(opened)
+        visit(text.len());
+        let opened = memmem::rfind(text.as_bytes(), open.as_bytes())?;
+        memmem::find(&text.as_bytes()[opened..], close.as_bytes())
+            .is_none()
+            .then_some(opened)
     })
 }
 
@@ -331,6 +337,7 @@ fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
         let mut from = 0;
         while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
             let end = from + at + close.len();
+            visit(2 * (end - from));
             // Some chat templates swallow the opener.
             let start = text[from..from + at]
                 .find(*open)
@@ -366,6 +373,7 @@ pub(crate) fn first_of(bytes: &[u8], words: &[&str]) -> Option<(usize, usize)> {
     let mut window = 256;
     loop {
         let size = window.min(bytes.len());
+        visit(size * words.len());
         let found = words
             .iter()
             .enumerate()

@@ -37,8 +37,10 @@ mod native;
 mod parse;
 mod problem;
 mod raw;
+mod steps;
 mod stream;
 mod tools;
+mod word_set;
 
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};

@@ -285,6 +285,7 @@ fn looks_like_call(doc: &Doc<'_>) -> bool {
         "<function_call",
     ];
     SIGNS.iter().any(|sign| {
+        crate::steps::visit(doc.text.len());
         memchr::memmem::find(doc.text.as_bytes(), sign.as_bytes())
             .is_some_and(|at| !doc.is_inert(at, 0))
     })

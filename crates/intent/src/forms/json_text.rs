@@ -7,10 +7,10 @@
 
 use super::Found;
 use super::call_object::{Reading, calls_of};
-use crate::cues;
 use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::model::Strategy;
+use crate::word_set;
 
 /// Reads the object or list at `at`, when it stands where a call would stand.
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -119,11 +119,11 @@ fn stands_alone(doc: &Doc<'_>, at: usize, end: usize) -> bool {
 fn announces(lead: &str) -> bool {
     ["i'll", "i will", "let me", "calling", "tool_call"]
         .iter()
-        .any(|cue| cues::has_words(lead, cue))
-        && !cues::has_words(lead, "if")
-        && !cues::has_words(lead, "not")
-        && !cues::has_words(lead, "would")
-        && !cues::has_words(lead, "you")
+        .any(|cue| word_set::has_words(lead, cue))
+        && !word_set::has_words(lead, "if")
+        && !word_set::has_words(lead, "not")
+        && !word_set::has_words(lead, "would")
+        && !word_set::has_words(lead, "you")
 }
 
 /// Words behind an object that talk about it.

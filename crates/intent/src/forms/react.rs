@@ -3,6 +3,7 @@
 use super::{Found, pythonic, sure};
 use crate::doc::Doc;
 use crate::json::{self, Ending};
+use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
 use crate::raw::{Args, RawCall, args_of_value};
 
@@ -52,6 +53,7 @@ pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let line_end =
         memchr::memchr(b'\n', &text.as_bytes()[after..]).map_or(text.len(), |found| after + found);
     let mut line = &text[after..line_end];
+    doc.may_read(line.len());
     let mut input_on_line = None;
     if let Some(found) = find_input(line) {
         input_on_line = Some(after + found.1);
@@ -64,7 +66,7 @@ pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     if name.is_empty() || name.starts_with("``") || name.starts_with('{') {
         return None;
     }
-    if DONE_WORDS.contains(&name.to_lowercase().as_str()) {
+    if name.len() <= NAME_BYTES_MAX && DONE_WORDS.contains(&name.to_lowercase().as_str()) {
         let end = skip_done_input(text, line_end);
         return Some(Found {
             end,
@@ -87,7 +89,8 @@ pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
 
 /// `Action Input:` in its spellings: where it starts and ends.
 fn find_input(text: &str) -> Option<(usize, usize)> {
-    let first = text.lines().next().unwrap_or("");
+    // A tool's name is short, so the label stands near.
+    let first = crate::doc::line_rest(text, 0);
     let lower = first.to_ascii_lowercase();
     for label in [
         "**action input:**",

@@ -10,6 +10,7 @@ use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
 use crate::problem::Problem;
 use crate::raw::RawCall;
+use crate::steps::visit;
 
 /// Which form starts with an opener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +144,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
     let mut before: Option<(usize, bool)> = None;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
+        visit(hit.end() - at);
         at = hit.end();
         if form == Form::Observation {
             let acted = scan

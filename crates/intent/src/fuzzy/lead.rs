@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 
 use super::phrases::Phrases;
-use crate::cues::has_words;
+use crate::word_set::has_words;
 
 /// A lead that makes a wish.
 pub(super) struct Lead {

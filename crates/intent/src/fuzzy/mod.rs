@@ -20,6 +20,7 @@ use crate::json::Ending;
 use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall};
+use crate::steps::visit;
 
 /// What one clause wants.
 #[derive(Debug, Default)]
@@ -66,6 +67,7 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             break;
         }
         let text = sentence.text(doc);
+        visit(text.len());
         if sentence.question || text.len() > SENTENCE_BYTES_MAX {
             continue;
         }
@@ -101,6 +103,7 @@ impl Advice {
         while !self.found && self.seen < before.len() {
             let from = before[self.seen].span[0];
             let to = before[before.len() - 1].span[1];
+            visit(to - from);
             let Some(hint) = words::advice_hint(&doc.text[from..to]) else {
                 self.seen = before.len();
                 break;
@@ -137,6 +140,7 @@ impl Spoken<'_> {
     fn wishes(&self, doc: &Doc<'_>, advice: &mut Advice, calls: &mut Vec<RawCall>) {
         for [start, end] in clause::segments(self.lower) {
             let said = &self.lower[start..end];
+            visit(said.len());
             let Some(lead) = lead::of(said) else { continue };
             let for_reader = lead.order && (self.addressed || advice.given(doc, self.before));
             if for_reader || lead.gerund && (self.addressed || words::is_statement(said)) {

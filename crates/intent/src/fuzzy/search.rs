@@ -4,7 +4,7 @@ use super::Wish;
 use super::lead::strip_word;
 use super::verbs::trim_object;
 use super::words::{path, quoted};
-use crate::cues::has_words;
+use crate::word_set::has_words;
 
 /// Ends of a query: how, where and why the search is made.
 const QUERY_ENDS: &[&str] = &[

@@ -26,6 +26,7 @@ pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
         let line_end =
             memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |next| at + next + 1);
         let line = &text[at..line_end];
+        crate::steps::visit(line.len());
         let trimmed = line.trim_start();
         // Quotations, tables, headings and source code have no wishes.
         let skip = trimmed.starts_with(['>', '|', '#', '{', '}', '<', '$', '%', '/', '@'])

@@ -5,8 +5,8 @@ use super::lead::strip_word;
 use super::search::search;
 use super::table::{PROGRAMS, Verb, verb_of};
 use super::words::{address, is_path, path, quoted};
-use crate::cues::has_words;
 use crate::doc::Doc;
+use crate::word_set::has_words;
 
 /// What a clause that starts with a verb wants.
 pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Option<Wish> {

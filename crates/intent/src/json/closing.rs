@@ -14,6 +14,8 @@ impl Reader<'_> {
     /// `doubt` says that the string already holds marks that nobody escaped.
     pub(super) fn closes(&self, after: usize, place: Place, doubt: bool) -> bool {
         let next = self.over_blank(after);
+        // What is looked at behind the blanks has a limit.
+        crate::steps::visit(next - after + LOOKAHEAD_BYTES_MAX / 4);
         let Some((byte, len)) = self.sign(next) else {
             return true;
         };

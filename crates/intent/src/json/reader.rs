@@ -19,6 +19,7 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) pos: usize,
+    begin: usize,
     pub(super) end: usize,
     pub(super) depth: usize,
     pub(super) repaired: bool,
@@ -34,6 +35,7 @@ impl<'a> Reader<'a> {
             text,
             bytes: text.as_bytes(),
             pos: at,
+            begin: at,
             end,
             depth: 0,
             repaired: false,
@@ -45,6 +47,7 @@ impl<'a> Reader<'a> {
 
     /// What was read, or the place at which it nests too deep.
     pub(super) fn finish(self, value: Value) -> Result<Repaired, usize> {
+        crate::steps::visit(self.too_deep.unwrap_or(self.pos) - self.begin);
         match self.too_deep {
             Some(at) => Err(at),
             None => Ok(Repaired {

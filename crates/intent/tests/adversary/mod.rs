@@ -91,7 +91,10 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("markers", "[TOOL:read|"),
     ("markers with marks", "[TOOL:read|path=\"a"),
     ("markers closed in marks", "[TOOL:read|path=\"a] "),
-    ("markers closed in marks, in lines", "x\n [TOOL:read|path=\"a]\"\n"),
+    (
+        "markers closed in marks, in lines",
+        "x\n [TOOL:read|path=\"a]\"\n",
+    ),
     ("markers in lines", "[TOOL:read|path=a\n"),
     ("markers of brackets", "[TOOL:read|["),
     ("dones", "[DONE]"),
@@ -108,7 +111,10 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("tildes", "~~~\n"),
     ("thoughts", "<think>"),
     ("thought ends", "</think>"),
-    ("thought ends and blanks", "</think>                                        "),
+    (
+        "thought ends and blanks",
+        "</think>                                        ",
+    ),
     ("quoted lines", "> read\n"),
     ("line breaks", "\n"),
     ("blanks", " "),

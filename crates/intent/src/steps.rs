@@ -1,0 +1,96 @@
+//! How many bytes were looked at, counted in this crate's own tests and free everywhere else.
+//! Every walk and every search tells here how far it went, so that a test can hold the sum
+//! against the length of the text.
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// So many bytes are looked at.
+#[cfg(test)]
+pub(crate) fn visit(bytes: usize) {
+    STEPS.with(|steps| steps.set(steps.get() + bytes as u64));
+}
+
+/// So many bytes are looked at.
+#[cfg(not(test))]
+#[inline]
+pub(crate) fn visit(_bytes: usize) {}
+
+#[cfg(test)]
+#[path = "../tests/adversary/mod.rs"]
+mod adversary;
+
+#[cfg(test)]
+mod tests {
+    use super::{STEPS, adversary};
+    use crate::{FinishReason, Parser, Strategy};
+
+    /// No text of 10 KB or more may cost more steps for each byte than this.
+    const STEPS_PER_BYTE_MAX: f64 = 600.0;
+    /// A byte of a longer text may cost this much more than one of a shorter text.
+    const GROWTH_MAX: f64 = 1.5;
+    /// Below this the fixed costs of a reply hide the slope.
+    const FLAT_MIN: f64 = 8.0;
+
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+    fn steps_per_byte(parser: &Parser, text: &str) -> f64 {
+        STEPS.with(|steps| steps.set(0));
+        parser.parse(text, FinishReason::Unknown);
+        let steps = STEPS.with(std::cell::Cell::get) as f64;
+        steps / text.len() as f64
+    }
+
+    fn check(strategies: &[Strategy], sizes: &[usize]) {
+        let mut steep = Vec::new();
+        for (name, piece) in adversary::REPEATED {
+            for strategy in strategies {
+                let parser = Parser::default().with_strategies(*strategy, None);
+                let costs: Vec<f64> = sizes
+                    .iter()
+                    .map(|bytes| steps_per_byte(&parser, &adversary::repeated(piece, *bytes)))
+                    .collect();
+                // The shortest text is there for the bound; fixed costs hide its slope.
+                let mut most = costs[1].max(FLAT_MIN);
+                for cost in &costs[1..] {
+                    if *cost > most * GROWTH_MAX || costs[1] > STEPS_PER_BYTE_MAX {
+                        steep.push(format!("{} {name}: {costs:.1?}", strategy.name()));
+                        break;
+                    }
+                    most = most.max(*cost);
+                }
+            }
+        }
+        assert!(
+            steep.is_empty(),
+            "steps for each byte grow with the text:\n{}",
+            steep.join("\n")
+        );
+    }
+
+    #[test]
+    fn steps_grow_with_the_text_and_not_faster() {
+        let sizes = [1_000, 10_000, 100_000, 1_000_000];
+        // Without optimisation the last step would take a minute.
+        let many = if cfg!(debug_assertions) { 3 } else { 4 };
+        check(&[Strategy::Auto], &sizes[..many]);
+    }
+
+    #[test]
+    fn steps_grow_with_the_text_under_every_strategy() {
+        check(&Strategy::ALL[1..], &[1_000, 5_000, 50_000]);
+    }
+
+    #[test]
+    fn a_quadratic_walk_would_be_seen() {
+        let per_byte = |bytes: usize| {
+            STEPS.with(|steps| steps.set(0));
+            for at in (0..bytes).step_by(10) {
+                super::visit(bytes - at);
+            }
+            STEPS.with(std::cell::Cell::get) / bytes as u64
+        };
+        assert!(per_byte(100_000) > 5 * per_byte(10_000));
+    }
+}
