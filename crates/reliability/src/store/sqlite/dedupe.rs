@@ -356,7 +356,7 @@ impl DedupeStore for SqliteState {
                 transition::begin(existing, &owner, lease_ms, now_ms)
             })
         })
-        .into()
+        .boxed()
         .into()
     }
 
