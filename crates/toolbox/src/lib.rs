@@ -6,6 +6,9 @@
 
 #![doc = include_str!("../../../docs/library.md")]
 
+pub mod approval;
+pub mod audit;
+pub mod declare;
 pub mod limits;
 pub mod permit;
 pub mod registry;
