@@ -13,6 +13,7 @@ pub mod limits;
 pub mod permit;
 pub mod registry;
 pub mod resolve;
+pub mod session;
 pub mod stack;
 pub mod tools;
 pub mod validate;

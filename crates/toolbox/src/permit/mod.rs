@@ -44,6 +44,9 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
     let Some(tool) = &call.tool else {
         return Decision::Allow;
     };
+    if let Some(why) = &call.session.halted {
+        return Decision::Deny(why.clone());
+    }
     let verdict = tool.tier_for(&call.envelope.payload.params, &call.session);
     let route = call.session.approval.as_ref();
     decide(
