@@ -188,12 +188,11 @@ async fn planted_answers_are_found(memory: &Memory) {
         let found = memory.search(&MemoryQuery::new(*words)).await.unwrap();
         assert!(found.used_vectors);
         assert_eq!(&found.hits[0].record.content, content, "{words}");
-        // Nearest of all vectors; a record that has a word of the question may stand beside it.
+        // Nearest of all vectors. Records that have a word of the question may stand beside it.
         let found = memory.search(&MemoryQuery::new(*meaning)).await.unwrap();
-        let hit = found.hits[..2]
-            .iter()
-            .find(|hit| &hit.record.content == content);
-        assert_eq!(hit.unwrap().vector_rank, Some(1), "{meaning}");
+        let hit = found.hits.iter().find(|hit| &hit.record.content == content);
+        let rank = hit.and_then(|hit| hit.vector_rank);
+        assert_eq!(rank, Some(1), "{meaning}: {:#?}", found.hits);
     }
     // By words alone as well.
     let by_words = Memory::new(memory.backend());
