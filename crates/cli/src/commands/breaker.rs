@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use holdfast_reliability::breaker::{
-    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, BreakerTarget,
-};
+use holdfast_reliability::admin;
+use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, BreakerStore};
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
@@ -26,7 +25,7 @@ pub(super) fn run(app: &App, command: BreakerCommand, json: bool) -> Outcome<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Cooldowns differ by class and tool; a listing shows the standard one's view.
+/// Forcing and resetting need no settings; any policy will do.
 fn policy() -> BreakerPolicy {
     BreakerPolicy::standard()
 }
@@ -34,15 +33,10 @@ fn policy() -> BreakerPolicy {
 async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
     let breakers = store.breakers().await?;
     let now_ms = app.clock.now_ms();
-    let view = |state: &BreakerState| state.snapshot(&policy(), now_ms);
     if json {
         let list: Vec<Value> = breakers
             .iter()
-            .map(|(key, state)| {
-                let mut value = serde_json::to_value(view(state)).unwrap_or_default();
-                value["key"] = json!(key.to_string());
-                value
-            })
+            .map(|(key, state)| admin::breaker_view(key, state, now_ms))
             .collect();
         output::json(&list);
         return Ok(());
@@ -52,7 +46,7 @@ async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
         return Ok(());
     }
     let rows = breakers.iter().map(|(key, state)| {
-        let snapshot = view(state);
+        let snapshot = state.snapshot(&policy(), now_ms);
         vec![
             key.to_string(),
             snapshot.state.to_string(),
@@ -119,15 +113,7 @@ fn tell(what: &str, keys: &[BreakerKey], json: bool) {
 
 /// A breaker's own key, or the name of the tool it stands for.
 async fn find(store: &dyn BreakerStore, name: &str) -> Outcome<BreakerKey> {
-    if let Ok(key) = name.parse::<BreakerKey>() {
-        return Ok(key);
-    }
-    let known = store.breakers().await?;
-    let of_tool = known.into_iter().map(|(key, _)| key).find(|key| {
-        key.context().is_empty()
-            && matches!(key.target(), BreakerTarget::Tool { name: tool, .. } if tool == name)
-    });
-    match of_tool {
+    match admin::find_breaker(store, name).await? {
         Some(key) => Ok(key),
         None if holdfast_toolbox::tools::base_tools().iter().any(|tool| tool.name() == name) => {
             Ok(BreakerKey::tool("holdfast.tools", name))
