@@ -21,11 +21,20 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("holdfast-intent", &["holdfast-contract"]),
     (
+        "holdfast-server",
+        &[
+            "holdfast-contract",
+            "holdfast-reliability",
+            "holdfast-toolbox",
+        ],
+    ),
+    (
         "holdfast",
         &[
             "holdfast-contract",
             "holdfast-intent",
             "holdfast-reliability",
+            "holdfast-server",
             "holdfast-toolbox",
         ],
     ),
@@ -37,6 +46,9 @@ const KNOWN_TO: &[(&str, &str)] = &[
     ("rusqlite", "holdfast-reliability"),
     ("prometheus-client", "holdfast-reliability"),
     ("cap-std", "holdfast-toolbox"),
+    ("axum", "holdfast-server"),
+    ("hyper", "holdfast-server"),
+    ("subtle", "holdfast-server"),
     ("clap", "holdfast"),
     ("opentelemetry", "holdfast"),
 ];

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use holdfast_reliability::admin;
-use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, BreakerStore};
+use holdfast_reliability::breaker::{
+    BreakerKey, BreakerOp, BreakerPolicy, BreakerSnapshot, BreakerStore,
+};
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
@@ -41,14 +43,22 @@ async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
         output::json(&list);
         return Ok(());
     }
+    let known = breakers
+        .iter()
+        .map(|(key, state)| (key.to_string(), state.snapshot(&policy(), now_ms)));
+    show(known.collect(), now_ms);
+    Ok(())
+}
+
+/// The breakers as a table.
+pub(super) fn show(breakers: Vec<(String, BreakerSnapshot)>, now_ms: u64) {
     if breakers.is_empty() {
         output::line("No breakers: no tool has been called yet.");
-        return Ok(());
+        return;
     }
-    let rows = breakers.iter().map(|(key, state)| {
-        let snapshot = state.snapshot(&policy(), now_ms);
+    let rows = breakers.into_iter().map(|(key, snapshot)| {
         vec![
-            key.to_string(),
+            key,
             snapshot.state.to_string(),
             format!("{} of {}", snapshot.failures, snapshot.calls),
             snapshot.consecutive_failures.to_string(),
@@ -62,7 +72,6 @@ async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
     });
     let header = ["breaker", "state", "failed", "in a row", "since", "reason"];
     output::line(&output::table(&header, rows));
-    Ok(())
 }
 
 async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
@@ -79,7 +88,7 @@ async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
     for key in &keys {
         let _ = store.apply(key, BreakerOp::Reset, &policy()).await?;
     }
-    tell("reset", &keys, json);
+    tell("reset", &names(&keys), json);
     Ok(())
 }
 
@@ -93,12 +102,15 @@ async fn force_open(
     let _ = store
         .apply(&key, BreakerOp::ForceOpen { reason }, &policy())
         .await?;
-    tell("forcedOpen", &[key], json);
+    tell("forcedOpen", &names(&[key]), json);
     Ok(())
 }
 
-fn tell(what: &str, keys: &[BreakerKey], json: bool) {
-    let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+fn names(keys: &[BreakerKey]) -> Vec<String> {
+    keys.iter().map(ToString::to_string).collect()
+}
+
+pub(super) fn tell(what: &str, names: &[String], json: bool) {
     if json {
         output::json(&json!({what: names}));
     } else {

@@ -13,27 +13,32 @@ use crate::args::{DedupeCommand, RecordArgs, State};
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
+/// The columns of a listing.
+pub(super) const HEADER: [&str; 7] = [
+    "record", "state", "tool", "session", "key", "changed", "kept for",
+];
+
 pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<ExitCode> {
     let state = app.open_state()?;
     runtime()?.block_on(async {
         match command {
             DedupeCommand::List { filter, limit } => {
-                list(app, &state, filter_of(filter, Some(limit)), json).await
+                list(app, &state, filter_of(&filter, Some(limit)), json).await
             }
             DedupeCommand::Show { key, reveal } => show(app, &state, &key, reveal, json).await,
             DedupeCommand::Clear { key, force } => clear(&state, &key, force, json).await,
             DedupeCommand::Flush { filter, all } => {
-                flush(&state, filter_of(filter, None), all, json).await
+                flush(&state, filter_of(&filter, None), all, json).await
             }
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn filter_of(args: RecordArgs, limit: Option<usize>) -> RecordFilter {
+pub(super) fn filter_of(args: &RecordArgs, limit: Option<usize>) -> RecordFilter {
     RecordFilter {
-        session: args.session,
-        tool: args.tool,
+        session: args.session.clone(),
+        tool: args.tool.clone(),
         state: args.state_is.map(|state| match state {
             State::Inflight => RecordState::Inflight,
             State::Done => RecordState::Done,
@@ -104,10 +109,7 @@ async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) 
             output::duration(record.expires_at_ms.saturating_sub(now_ms)),
         ]
     });
-    let header = [
-        "record", "state", "tool", "session", "key", "changed", "kept for",
-    ];
-    output::line(&output::table(&header, rows));
+    output::line(&output::table(&HEADER, rows));
     Ok(())
 }
 
