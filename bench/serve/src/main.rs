@@ -135,7 +135,7 @@ fn holdfast(dir: &Path, kind: &str) -> Result<Arc<Server>, Failed> {
         },
         None => Stores::memory(&runtime, MemoryLimits::default()),
     };
-    let session = Arc::new(SessionContext::main("bench", "bench", dir));
+    let session = Arc::new(SessionContext::main("bench", "bench", dir.to_owned()));
     let parts = stack::Parts::new(runtime, stores.clone(), Arc::new(move |_| session.clone()));
     let tool: Arc<dyn Tool> = Arc::new(NoOp);
     let stack = ToolStack::new(parts.with_tools([tool]))?;

@@ -70,11 +70,11 @@ fn load(server: &Serving, client: u64, end: &AtomicBool, answered: &AtomicU64) {
                 (envelope(&id, "write", &args, Some(&id)), 200)
             }
             1 => {
-                let first = json!({"path": "a.txt"});
-                (
-                    envelope(&format!("c{client}-twice"), "read", &first, Some("twice")),
-                    200,
-                )
+                let twice = format!("c{client}-twice");
+                let mut body = envelope(&twice, "read", &json!({"path": "a.txt"}), Some("twice"));
+                // A turn of its own, or the guard would cut it off as a loop.
+                body["target"]["turnId"] = json!(id);
+                (body, 200)
             }
             2 => (envelope(&id, "read", &json!({}), None), 400),
             3 => (json!({"contractVersion": "1.1"}), 400),

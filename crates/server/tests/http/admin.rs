@@ -46,7 +46,10 @@ async fn every_action_is_written_down_before_and_after() {
         assert!(!entry.to_string().contains("hunter2"), "{entry}");
         assert!(!entry.to_string().contains(ADMIN));
     }
-    assert_eq!(written[1]["result"]["forcedOpen"], json!(["tool:/good"]));
+    assert_eq!(
+        written[1]["result"]["forcedOpen"],
+        json!(["tool:holdfast.tools/good"])
+    );
     // And can be read with the admin token.
     let read = harness
         .get("/debug/tool-reliability/audit?limit=1", ADMIN)
@@ -57,13 +60,28 @@ async fn every_action_is_written_down_before_and_after() {
 #[tokio::test]
 async fn what_can_not_be_written_down_is_not_done() {
     let tool = Arc::new(ScriptedTool::mutating("good", [Reaction::Succeed]));
-    let harness = Harness::new(vec![tool]);
-    // A full disk, as far as the log can tell.
-    let log = harness.dir.path().join("admin-audit.jsonl");
-    fs::remove_file(&log).expect("removes");
-    fs::create_dir(&log).expect("creates");
-    let read = harness.get("/debug/tool-reliability/audit", ADMIN).await;
-    assert_eq!(read.status, 503);
+    // A log on a disk that is full.
+    let dir = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink("/dev/full", dir.path().join("admin-audit.jsonl")).expect("links");
+    let harness = Harness::in_dir(dir, vec![tool.clone()], &ServerConfig::default(), None);
+    for action in [
+        json!({"action": "force-open", "breaker": "good"}),
+        json!({"action": "mode", "mode": "off"}),
+    ] {
+        let answer = harness.act(&action).await;
+        assert_eq!(answer.status, 503, "{}", answer.text);
+        assert!(answer.text.contains("audit log"));
+    }
+    let overview = harness.get("/debug/tool-reliability", ADMIN).await.json();
+    assert_eq!(overview["modes"]["mode"], "enforce");
+    assert_eq!(overview["breakers"]["FORCED_OPEN"], 0);
+    assert_eq!(
+        harness
+            .call(&envelope("r1", "good", &json!({})))
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test(start_paused = true)]

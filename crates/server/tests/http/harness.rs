@@ -30,7 +30,6 @@ pub(crate) const ADMIN: &str = "admin-token-admin-token-admin-token-!";
 pub(crate) struct Harness {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) server: Arc<Server>,
-    pub(crate) stack: Arc<ToolStack>,
     pub(crate) stores: Stores,
     entrance: Entrance,
 }
@@ -65,6 +64,16 @@ impl Harness {
         away: Option<StoreError>,
     ) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
+        Self::in_dir(dir, tools, config, away)
+    }
+
+    /// With a state directory that is there already.
+    pub(crate) fn in_dir(
+        dir: tempfile::TempDir,
+        tools: Vec<Arc<dyn Tool>>,
+        config: &ServerConfig,
+        away: Option<StoreError>,
+    ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let trouble = Arc::new(TroubleWatch::new(clock.clone(), Redactor::default()));
         let metrics = Metrics::new();
@@ -85,11 +94,11 @@ impl Harness {
                 }
             }
         };
-        let session = Arc::new(SessionContext::main("main", "test", dir.path()));
+        let session = Arc::new(SessionContext::main("main", "test", dir.path().to_owned()));
         let parts = stack::Parts::new(runtime, stores.clone(), Arc::new(move |_| session.clone()));
         let stack = Arc::new(ToolStack::new(parts.with_tools(tools)).expect("fits together"));
         let server = Server::new(Parts {
-            stack: stack.clone(),
+            stack,
             stores: stores.clone(),
             store_name: "memory".to_owned(),
             metrics,
@@ -106,7 +115,6 @@ impl Harness {
             entrance: Entrance::new(&server),
             dir,
             server,
-            stack,
             stores,
         }
     }
