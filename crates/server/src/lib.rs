@@ -1,6 +1,6 @@
 //! The stack over HTTP.
 //!
-//! A request's way: [`serve`] takes the connection and holds it to its limits, [`front`] refuses
+//! A request's way: [`mod@serve`] takes the connection and holds it to its limits, [`front`] refuses
 //! what a web page could have sent and what has no business here, [`access`] asks for the token
 //! that the route names, and a file under [`routes`] reads the body and hands it to the stack. There
 //! is no second way to call a tool in here: [`routes::call`] and [`routes::invoke`] translate, and

@@ -26,6 +26,15 @@ const RANDOM_BYTES: usize = 32;
 const FINGERPRINT_DIGITS: usize = 12;
 
 /// A secret that lets its bearer in.
+///
+/// There is no `==` on it, so nobody can compare it the fast way by accident:
+///
+/// ```compile_fail
+/// # fn main() -> Result<(), holdfast_server::token::TokenError> {
+/// let (one, other) = (holdfast_server::Token::generate()?, holdfast_server::Token::generate()?);
+/// assert!(one != other);
+/// # Ok(()) }
+/// ```
 pub struct Token(String);
 
 impl fmt::Debug for Token {

@@ -50,6 +50,10 @@ async fn every_action_is_written_down_before_and_after() {
         written[1]["result"]["forcedOpen"],
         json!(["tool:holdfast.tools/good"])
     );
+    // Whoever watches the metrics sees it too.
+    let page = harness.get("/metrics", "").await.text;
+    let changed = r#"openclaw_tool_circuit_breaker_transitions_total{tool="unknown",from_state="CLOSED",to_state="FORCED_OPEN"} 1"#;
+    assert!(page.contains(changed), "{page}");
     // And can be read with the admin token.
     let read = harness
         .get("/debug/tool-reliability/audit?limit=1", ADMIN)

@@ -2,6 +2,7 @@
 
 use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy};
 use holdfast_reliability::idempotency::record::RecordState;
+use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::{DeriveKeys, Mode};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::RecordFilter;
@@ -159,9 +160,13 @@ async fn apply(server: &Server, key: &BreakerKey, op: BreakerOp) -> Result<(), R
     // Forcing and resetting need no settings; any policy will do.
     let policy = BreakerPolicy::standard();
     let applied = server.stores.breakers.apply(key, op, &policy).await;
-    applied
-        .map(|_| ())
-        .map_err(|error| store_refusal(server, &error))
+    let outcome = applied.map_err(|error| store_refusal(server, &error))?;
+    if let Some(transition) = &outcome.transition {
+        // Logs and metrics hear of it like of any other change.
+        let runtime = server.stack.runtime();
+        runtime.tell(&Event::Circuit { key, transition });
+    }
+    Ok(())
 }
 
 /// A breaker's own key, or the name of a tool, called or not.
