@@ -46,6 +46,10 @@ pub const LISTED_RECORDS_MAX: usize = 25_000;
 pub const PAGE_AUDIT_MAX: usize = 500;
 /// How much of the audit log's end is looked at for a page.
 pub const AUDIT_TAIL_BYTES_MAX: u64 = 1024 * 1024;
+/// A reason or an operator's name in an admin action.
+pub const ADMIN_WORDS_BYTES_MAX: usize = 256;
+/// Servers that are looked for in one state directory.
+pub const SERVERS_MAX: usize = 256;
 /// How long a store may take to say how it is.
 pub const PROBE_MS_MAX: u64 = 1_000;
 /// How long an answer about the store's health is good for.
@@ -197,6 +201,18 @@ pub const LIMITS: &[Limit] = &[
         "AUDIT_TAIL_BYTES_MAX",
         AUDIT_TAIL_BYTES_MAX,
         "how much of the audit log's end a page is taken from",
+        None,
+    ),
+    limit(
+        "ADMIN_WORDS_BYTES_MAX",
+        ADMIN_WORDS_BYTES_MAX as u64,
+        "a reason or an operator's name in an admin action; a longer reason is cut",
+        None,
+    ),
+    limit(
+        "SERVERS_MAX",
+        SERVERS_MAX as u64,
+        "servers that the command line looks for in one state directory",
         None,
     ),
     limit(

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::SERVERS_MAX;
+
 /// The directory in the state directory.
 const DIR: &str = "servers";
-/// Files looked at at most; more servers than this share no state directory.
-const FILES_MAX: usize = 256;
 
 /// A server that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Running {
             other => other?,
         };
         let mut found = Vec::new();
-        for entry in entries.take(FILES_MAX) {
+        for entry in entries.take(SERVERS_MAX) {
             let path = entry?.path();
             if path.extension().is_none_or(|ending| ending != "json") {
                 continue;

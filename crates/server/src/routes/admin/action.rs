@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{find, store_refusal};
+use crate::limits::ADMIN_WORDS_BYTES_MAX;
 use crate::respond::Refusal;
 use crate::server::Server;
 
 /// Why a breaker is held open, unless somebody says.
 const NO_REASON: &str = "by an operator";
-/// A reason or a name is cut here.
-const WORDS_MAX: usize = 256;
 
 /// One action. The `action` field names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,10 +94,10 @@ pub(super) fn read(body: &[u8]) -> Result<Asked, String> {
     {
         None => return Err("The body has to be a JSON object".to_owned()),
         Some(None | Some(Value::Null)) => None,
-        Some(Some(Value::String(name))) if name.len() <= WORDS_MAX => Some(name),
+        Some(Some(Value::String(name))) if name.len() <= ADMIN_WORDS_BYTES_MAX => Some(name),
         Some(Some(_)) => {
             return Err(format!(
-                "operator has to be a text of at most {WORDS_MAX} bytes"
+                "operator has to be a text of at most {ADMIN_WORDS_BYTES_MAX} bytes"
             ));
         }
     };
@@ -113,8 +112,8 @@ pub(super) async fn perform(server: &Server, action: Action) -> Result<Value, Re
         Action::ForceOpen { breaker, reason } => {
             let key = breaker_key(server, &breaker).await?;
             let mut reason = reason.unwrap_or_else(|| NO_REASON.to_owned());
-            if reason.len() > WORDS_MAX {
-                let end = (0..=WORDS_MAX)
+            if reason.len() > ADMIN_WORDS_BYTES_MAX {
+                let end = (0..=ADMIN_WORDS_BYTES_MAX)
                     .rev()
                     .find(|end| reason.is_char_boundary(*end));
                 reason.truncate(end.unwrap_or(0));
