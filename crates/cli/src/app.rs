@@ -187,7 +187,10 @@ impl App {
         let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
         let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
-        let channel: Arc<dyn Channel> = Arc::new(TerminalChannel::new());
+        let channel: Arc<dyn Channel> = Arc::new(match life {
+            Life::OneCall => TerminalChannel::new(),
+            Life::Long => TerminalChannel::of_server(),
+        });
         let reserved = self.reserved();
         let stack = ToolStack::new(Parts {
             stores: stores.clone(),

@@ -152,7 +152,7 @@ impl Server {
         match ToolCallEnvelope::parse(envelope) {
             Ok(envelope) => self.call(envelope).await,
             // Answered by the stack, which says what is wrong.
-            Err(_) => self.stack.call_bytes(envelope).await,
+            Err(_) => Box::pin(self.stack.call_bytes(envelope)).await,
         }
     }
 
@@ -169,7 +169,9 @@ impl Server {
             // The sender lives as long as the server, which this call holds.
             let _ = stage.wait_for(|stage| *stage >= Stage::Cancelling).await;
         };
-        self.stack.call_until(envelope, cancelled).await
+        // The stack is one large future. In a box of its own it is not moved from hand to hand, and
+        // requests that never call a tool do not carry its room.
+        Box::pin(self.stack.call_until(envelope, cancelled)).await
     }
 
     /// Places for calls that are taken.

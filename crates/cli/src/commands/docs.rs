@@ -126,7 +126,7 @@ fn limits() -> String {
     let mut text = format!(
         "{WRITTEN}# Limits\n\nEvery queue, cache, loop, body and output has a bound. `setting` names the configuration key that moves it.\n\n| limit | value | meaning | setting |\n|---|---:|---|---|\n"
     );
-    let tables: [&[Limit]; 5] = [
+    let tables: [&[Limit]; 6] = [
         holdfast_contract::limit::LIMITS,
         holdfast_intent::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,

@@ -20,11 +20,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{App, workspace_id};
-use crate::args::{GlobalArgs, ServeArgs};
+use crate::args::GlobalArgs;
 use crate::config::expand;
 use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::output;
+use crate::server_args::ServeArgs;
 
 /// How long commands of cancelled calls may take to end before we go without them.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);
