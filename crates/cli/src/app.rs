@@ -4,11 +4,13 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_contract::envelope::NAME_BYTES_MAX;
 use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
 use holdfast_memory::{
     Embedder, EmbeddingConfig, Memory, OpenAiEmbedder, SqliteMemory, SqliteMemoryOptions,
     UnusableEmbedder,
 };
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::hooks::command::ObservingCommand;
@@ -16,9 +18,9 @@ use holdfast_reliability::hooks::{Hooks, Phase};
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::janitor;
 use holdfast_reliability::journal::JournalObserver;
-use holdfast_reliability::observe::Observers;
 use holdfast_reliability::observe::log::{JsonLog, WriterSink};
 use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_reliability::observe::{Observer, Observers};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::DocumentStore;
@@ -47,18 +49,25 @@ pub(crate) struct App {
 
 /// A stack and what has to be kept alive, or read, beside it.
 pub(crate) struct Running {
-    pub(crate) stack: ToolStack,
+    pub(crate) stack: Arc<ToolStack>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) approvals: Arc<Approvals>,
-    dedupe: DedupeStores,
     documents: Arc<dyn DocumentStore>,
+    pub(crate) stores: Stores,
+    /// What keeps the records, in a word for people.
+    pub(crate) store_name: &'static str,
     traces: Option<Traces>,
 }
 
 impl Running {
     /// Forgets what has expired. A short-lived process does it once, after its answer.
     pub(crate) async fn tidy(&self) {
-        janitor::sweep(&self.dedupe, self.stack.runtime(), Some(&self.metrics)).await;
+        janitor::sweep(
+            &self.stores.dedupe,
+            self.stack.runtime(),
+            Some(&self.metrics),
+        )
+        .await;
         // What could not be swept now is swept by the next one.
         let _ = self.documents.sweep_documents().await;
     }
@@ -85,6 +94,16 @@ impl App {
             clock: Arc::new(SystemClock),
             log,
         })
+    }
+
+    /// The same for a server: with `--json` its log events go to standard error, unless somebody
+    /// said where they go.
+    pub(crate) fn new_for_server(global: &GlobalArgs) -> Outcome<Self> {
+        let mut app = Self::new(global)?;
+        if global.json && global.log.is_none() && app.log == "off" {
+            "stderr".clone_into(&mut app.log);
+        }
+        Ok(app)
     }
 
     /// The demo's own configuration and state.
@@ -132,6 +151,26 @@ impl App {
         workspace: &Path,
         tools: Vec<Arc<dyn Tool>>,
     ) -> Outcome<Running> {
+        self.put_together(workspace, tools, Life::OneCall, Observers::new())
+    }
+
+    /// A stack that lives long, with the base tools and one more observer.
+    pub(crate) fn stack_for_server(
+        &self,
+        workspace: &Path,
+        observer: Arc<dyn Observer>,
+    ) -> Outcome<Running> {
+        let observers = Observers::new().with(observer);
+        self.put_together(workspace, base_tools(), Life::Long, observers)
+    }
+
+    fn put_together(
+        &self,
+        workspace: &Path,
+        tools: Vec<Arc<dyn Tool>>,
+        life: Life,
+        observers: Observers,
+    ) -> Outcome<Running> {
         let workspace = workspace.canonicalize().map_err(|error| {
             Failure::usage(format!(
                 "the workspace {} can not be used: {error}",
@@ -140,7 +179,7 @@ impl App {
         })?;
         let redactor = self.config.redactor();
         let metrics = Metrics::new();
-        let mut observers = Observers::new().with(metrics.clone());
+        let mut observers = observers.with(metrics.clone());
         let log = self.json_log()?.map(Arc::new);
         if let Some(log) = &log {
             observers = observers.with(log.clone());
@@ -151,7 +190,8 @@ impl App {
         if let Some(traces) = &traces {
             observers = observers.with(traces.observer());
         }
-        let state = self.state_for_calls();
+        let state = self.state_for_calls(life);
+        let store_name = state.name();
         if let State::Open(state) = &state {
             observers = observers.with(Arc::new(JournalObserver::new(
                 state.clone(),
@@ -164,13 +204,15 @@ impl App {
         let runtime = Arc::new(runtime);
         let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
-        let dedupe = stores.dedupe.clone();
         let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
-        let channel: Arc<dyn Channel> = Arc::new(TerminalChannel::new());
+        let channel: Arc<dyn Channel> = Arc::new(match life {
+            Life::OneCall => TerminalChannel::new(),
+            Life::Long => TerminalChannel::of_server(),
+        });
         let reserved = self.reserved();
         let memory = self.memory();
         let stack = ToolStack::new(Parts {
-            stores,
+            stores: stores.clone(),
             tools,
             reliability: self.config.reliability.clone(),
             guard: self.config.guard.clone(),
@@ -196,11 +238,12 @@ impl App {
             metrics.know(&stack.policies().get(found.tool.name()));
         }
         Ok(Running {
-            stack,
+            stack: Arc::new(stack),
             metrics,
             approvals,
-            dedupe,
             documents,
+            stores,
+            store_name,
             traces,
         })
     }
@@ -255,10 +298,12 @@ impl App {
     }
 
     /// The state behind calls. What can not be opened is no reason not to answer: the layers refuse
-    /// what needs it. With the kill switch thrown nothing needs it.
-    fn state_for_calls(&self) -> State {
+    /// what needs it. With the kill switch thrown a single call does not need it; a server may be
+    /// switched back.
+    fn state_for_calls(&self, life: Life) -> State {
         let reliability = &self.config.reliability;
-        if reliability.store.kind == StoreKind::Memory || !reliability.enabled {
+        let not_needed = !reliability.enabled && life == Life::OneCall;
+        if reliability.store.kind == StoreKind::Memory || not_needed {
             return State::Memory;
         }
         match self.open_state() {
@@ -378,6 +423,23 @@ enum State {
     Unavailable(StoreError),
 }
 
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Open(_) => "sqlite",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+}
+
+/// How long a stack is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    OneCall,
+    Long,
+}
+
 /// A runtime for one command.
 pub(crate) fn runtime() -> Outcome<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
@@ -385,4 +447,15 @@ pub(crate) fn runtime() -> Outcome<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can not be started: {error}")))
+}
+
+/// Keys and turns of one directory are not those of another: "hello.txt was created" is only true
+/// where it was.
+pub(crate) fn workspace_id(workspace: &Path) -> Option<String> {
+    let path = workspace.canonicalize().ok()?.display().to_string();
+    Some(if path.len() <= NAME_BYTES_MAX {
+        path
+    } else {
+        Digest::of(path.as_bytes()).to_string()
+    })
 }

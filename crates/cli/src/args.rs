@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use holdfast_contract::DedupeMode;
 
+use crate::server_args::{ModeArgs, RemoteArgs, ServeArgs};
+
 /// Run tool calls of LLM agents exactly as often as they are meant.
 #[derive(Debug, Parser)]
 #[command(
@@ -72,18 +74,20 @@ pub(crate) enum Command {
     /// Store, find and move what agents remember.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
+    /// Serve tool calls over HTTP.
+    Serve(ServeArgs),
     /// Look at the records of calls, and clear them.
-    #[command(subcommand)]
-    Dedupe(DedupeCommand),
+    Dedupe(DedupeArgs),
     /// Look at circuit breakers, open and reset them.
-    #[command(subcommand)]
-    Breaker(BreakerCommand),
+    Breaker(BreakerArgs),
     /// See what waits for a person's answer, and answer it.
     #[command(subcommand)]
     Approvals(crate::approval_args::ApprovalsCommand),
     /// Look at the log of approvals, and check that nobody has changed it.
     #[command(subcommand, name = "audit-log")]
     AuditLog(crate::approval_args::AuditLogCommand),
+    /// Look at a running server, and switch its reliability layers.
+    Mode(ModeArgs),
     /// Say why a call was answered as it was.
     Explain(ExplainArgs),
     /// Show and check the configuration.
@@ -266,6 +270,22 @@ pub(crate) enum State {
     Failed,
     Cancelled,
     Unknown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DedupeArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(subcommand)]
+    pub(crate) command: DedupeCommand,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BreakerArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(subcommand)]
+    pub(crate) command: BreakerCommand,
 }
 
 #[derive(Debug, Subcommand)]

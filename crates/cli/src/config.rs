@@ -7,6 +7,7 @@ use holdfast_memory::MemoryConfig;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
+use holdfast_server::ServerConfig;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::tools::base_tools;
 use schemars::JsonSchema;
@@ -34,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) memory: MemoryConfig,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
+    /// `holdfast serve`.
+    pub(crate) server: ServerConfig,
 }
 
 /// What is never said aloud, besides what looks like a secret.
@@ -158,6 +161,7 @@ impl Config {
         if let Some(otlp) = &self.observability.otlp {
             problems.extend(otlp.problems());
         }
+        problems.extend(self.server.problems());
         problems
     }
 

@@ -16,6 +16,11 @@ pub(crate) const ENABLED: &str = "TOOL_RELIABILITY_ENABLED";
 pub(crate) const OPEN_MODE: &str = "TOOL_RELIABILITY_OPEN_MODE";
 pub(crate) const DERIVE: &str = "TOOL_RELIABLE_DERIVE_IDEMPOTENCY";
 
+/// The token for tool calls.
+pub(crate) const SERVER_TOKEN: &str = "HOLDFAST_SERVER_TOKEN";
+/// The token for admin actions.
+pub(crate) const ADMIN_TOKEN: &str = "HOLDFAST_ADMIN_TOKEN";
+
 /// The reference table.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable {
@@ -32,6 +37,16 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "HOLDFAST_LOG",
         values: "`stderr`, `off` or a file",
         meaning: "Where log events go; `--log` wins over it.",
+    },
+    Variable {
+        name: SERVER_TOKEN,
+        values: "32 to 512 signs",
+        meaning: "The token that `holdfast serve` asks of callers, instead of the one in a file. No tool sees it.",
+    },
+    Variable {
+        name: ADMIN_TOKEN,
+        values: "32 to 512 signs",
+        meaning: "The token for admin actions, for `holdfast serve` and for commands with `--server`, instead of the one in a file. No tool sees it.",
     },
     Variable {
         name: ENABLED,

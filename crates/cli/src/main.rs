@@ -11,6 +11,7 @@ mod config;
 mod environment;
 mod fail;
 mod output;
+mod server_args;
 mod telemetry;
 mod terminal;
 

@@ -31,6 +31,14 @@ impl TerminalChannel {
     }
 }
 
+impl TerminalChannel {
+    /// The terminal of a server: it says what waits, and nobody is asked in place. Calls of many
+    /// callers would talk across each other.
+    pub(crate) fn of_server() -> Self {
+        Self { interactive: false }
+    }
+}
+
 fn say(text: &str) {
     // Nobody may be there to read it; the request waits all the same.
     let _ = writeln!(std::io::stderr(), "{}", harmless(text));

@@ -336,6 +336,7 @@ impl Failure {
             terminal: self.terminal,
             breaker_state: self.breaker_state,
             hint: self.hint,
+            retry_after_ms: self.retry_after_ms,
         }
     }
 }

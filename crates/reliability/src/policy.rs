@@ -153,8 +153,8 @@ pub struct ToolPolicy {
 /// The switches that can be thrown while the process runs.
 #[derive(Debug, Default)]
 pub struct Switches {
-    /// `TOOL_RELIABILITY_ENABLED`: 0 on, 1 off.
-    disabled: AtomicU8,
+    /// What the four layers may do at most; `TOOL_RELIABILITY_ENABLED=false` is `Off`.
+    mode: AtomicMode,
     /// `TOOL_RELIABILITY_OPEN_MODE`.
     open_mode: AtomicMode,
     /// `TOOL_RELIABLE_DERIVE_IDEMPOTENCY`: 0 on, 1 off.
@@ -186,12 +186,22 @@ impl AtomicMode {
 impl Switches {
     /// Takes guard, idempotency, retry and breaker out, or puts them back.
     pub fn set_enabled(&self, enabled: bool) {
-        self.disabled.store(u8::from(!enabled), Ordering::Relaxed);
+        self.set_mode(if enabled { Mode::Enforce } else { Mode::Off });
     }
 
     /// Whether the four layers are in.
     pub fn enabled(&self) -> bool {
-        self.disabled.load(Ordering::Relaxed) == 0
+        self.mode() != Mode::Off
+    }
+
+    /// Sets what the four layers may do at most. A tool that is configured to less stays there.
+    pub fn set_mode(&self, mode: Mode) {
+        self.mode.set(mode);
+    }
+
+    /// What the four layers may do at most.
+    pub fn mode(&self) -> Mode {
+        self.mode.get()
     }
 
     /// Sets what an open breaker does.
@@ -221,10 +231,7 @@ impl Switches {
 
     /// The modes of a call to a tool with this policy.
     pub fn modes_for(&self, policy: &ToolPolicy) -> LayerModes {
-        if !self.enabled() {
-            return LayerModes::all(Mode::Off);
-        }
-        let mut modes = LayerModes::all(policy.mode);
+        let mut modes = LayerModes::all(weaker(policy.mode, self.mode()));
         modes.breaker = weaker(modes.breaker, self.open_mode());
         modes
     }

@@ -29,12 +29,21 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("holdfast-intent", &["holdfast-contract"]),
     (
+        "holdfast-server",
+        &[
+            "holdfast-contract",
+            "holdfast-reliability",
+            "holdfast-toolbox",
+        ],
+    ),
+    (
         "holdfast",
         &[
             "holdfast-contract",
             "holdfast-intent",
             "holdfast-memory",
             "holdfast-reliability",
+            "holdfast-server",
             "holdfast-toolbox",
         ],
     ),
@@ -54,6 +63,9 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("reqwest", &["holdfast-memory", "holdfast"]),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),
+    ("axum", &["holdfast-server"]),
+    ("hyper", &["holdfast-server"]),
+    ("subtle", &["holdfast-server"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

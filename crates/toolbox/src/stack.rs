@@ -346,6 +346,7 @@ fn malformed(error: &EnvelopeError, redactor: &Redactor) -> ToolResultEnvelope {
             terminal: true,
             breaker_state: None,
             hint: Some(code.doc().next.to_owned()),
+            retry_after_ms: None,
         }),
         retried_by: Vec::new(),
     }

@@ -11,7 +11,9 @@ mod docs;
 mod explain;
 mod memory;
 mod parse;
+mod remote;
 mod schema;
+mod serve;
 mod tools;
 
 use std::process::ExitCode;
@@ -29,8 +31,22 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Call(args) => call::run(&App::new(&cli.global)?, &args, json),
         Command::Tools(args) => tools::run(&App::new(&cli.global)?, &args, json),
         Command::Memory(command) => memory::run(&App::new(&cli.global)?, command, json),
-        Command::Dedupe(command) => dedupe::run(&App::new(&cli.global)?, command, json),
-        Command::Breaker(command) => breaker::run(&App::new(&cli.global)?, command, json),
+        Command::Serve(args) => serve::run(&cli.global, &args),
+        Command::Dedupe(args) => {
+            let app = App::new(&cli.global)?;
+            match &args.remote.server {
+                Some(server) => remote::dedupe(&app, server, args.command, json),
+                None => dedupe::run(&app, args.command, json),
+            }
+        }
+        Command::Breaker(args) => {
+            let app = App::new(&cli.global)?;
+            match &args.remote.server {
+                Some(server) => remote::breaker(&app, server, args.command, json),
+                None => breaker::run(&app, args.command, json),
+            }
+        }
+        Command::Mode(args) => remote::mode(&App::new(&cli.global)?, &args, json),
         Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),
         Command::AuditLog(command) => audit_log::run(&App::new(&cli.global)?, &command, json),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),

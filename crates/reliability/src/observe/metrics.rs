@@ -391,7 +391,7 @@ impl Observer for Metrics {
         match *event {
             Event::End { call, result } => {
                 let (tool, status) = (self.tool_of(call), result.status.as_str());
-                let scope = mode_word(call.policy.mode);
+                let scope = mode_word(call.modes.idempotency);
                 #[expect(
                     clippy::cast_precision_loss,
                     reason = "durations are far below 2^52 ms"

@@ -3,6 +3,7 @@
 //! Layers report typed [`Event`]s. Logs, metrics, spans and the journal are [`Observer`]s of the
 //! same events, so no layer formats, counts or redacts anything itself.
 
+pub mod http;
 pub mod log;
 pub mod metrics;
 
