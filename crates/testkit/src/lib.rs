@@ -1,6 +1,7 @@
 //! What tests need: time that obeys, randomness that repeats, tools that misbehave on command.
 
 mod clock;
+pub mod redis;
 pub mod sim;
 mod tool;
 

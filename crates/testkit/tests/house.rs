@@ -34,6 +34,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
 
 /// Crates that only one of ours may know.
 const KNOWN_TO: &[(&str, &str)] = &[
+    ("redis", "holdfast-reliability"),
     ("rusqlite", "holdfast-reliability"),
     ("prometheus-client", "holdfast-reliability"),
     ("cap-std", "holdfast-toolbox"),

@@ -1,0 +1,21 @@
+-- Extends a holder's lease, in place. Mirrors `transition::renew`.
+-- KEYS: record, index. ARGV: numbers, key, owner.
+local now, lease, grace = struct.unpack('<I8I8I8', ARGV[1])
+local rec = redis.call('GET', KEYS[1])
+if not rec then
+  return 'g'
+end
+local state, _, _, _, updated, _, ttl, places, owner = struct.unpack('<c1BI8I8I8I8I8c16Hc0', rec)
+if owner ~= ARGV[3] or state ~= 'i' then
+  return 'n'
+end
+if now == 0 then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+now = math.max(now, updated)
+redis.call('SETRANGE', KEYS[1], 18, struct.pack('<I8I8', now, now + lease))
+-- A key lives as long as an unfinished record may be asked for, in the server's own time.
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.min(2 * ttl, 3e12) + grace))
+redis.call('ZADD', KEYS[2], 2e15 + now, ARGV[2] .. places)
+return 'o'
