@@ -479,7 +479,7 @@ impl DedupeStore for MemoryDedupeStore {
     }
 
     fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
-        ready(self.restore_now(record)).boxed()
+        StoreFuture::ready(self.restore_now(record))
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {

@@ -313,7 +313,9 @@ impl BreakerStore for RedisState {
         op: BreakerOp,
         policy: &'a BreakerPolicy,
     ) -> StoreFuture<'a, StepOutcome> {
-        async move { self.shared.apply(key, &op, policy).await }.boxed()
+        async move { self.shared.apply(key, &op, policy).await }
+            .boxed()
+            .into()
     }
 
     fn apply_detached(&self, key: &BreakerKey, op: BreakerOp, policy: &BreakerPolicy) {
@@ -341,5 +343,6 @@ impl BreakerStore for RedisState {
             Ok(all)
         }
         .boxed()
+        .into()
     }
 }

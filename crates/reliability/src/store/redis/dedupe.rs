@@ -15,7 +15,7 @@ use super::{RedisState, Shared, waiters};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{Execution, RecordState, SharedRecord};
 use crate::idempotency::transition::{
-    ClaimRequest, Ending, Finalisation, OnRetriableFailure, Refused,
+    ClaimRequest, Ending, Finalisation, Hold, OnRetriableFailure, Refused,
 };
 use crate::retry::RepeatSafety;
 use crate::store::{
@@ -60,6 +60,13 @@ fn taken(answer: Value, what: &str) -> StoreResult<Result<(), Refused>> {
     }
 }
 
+/// What a renewal is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Begin,
+}
+
 /// A claim whose caller went away before it was answered is given back: nothing ran. It is said
 /// on the same connection, so it can not overtake the claim.
 struct Abandoned<'a> {
@@ -87,12 +94,13 @@ impl Shared {
         let shard = names.shard_of(&wish.key);
         let lifetimes = &wish.lifetimes;
         let lookup = wish.content.as_ref();
+        let safe = u8::from(wish.repeat == RepeatSafety::Safe);
         let numbers = Numbers::new()
             .wide(self.link.script_time_ms())
             .wide(lifetimes.lease_ms)
-            .wide(lifetimes.unknown_ms)
             .wide(self.keys_max_per_shard)
-            .byte(u8::from(wish.repeat == RepeatSafety::Safe))
+            .byte(safe + 2 * u8::from(wish.hold == Hold::Held))
+            .byte(safe)
             .byte(u8::from(
                 wish.on_retriable_failure == OnRetriableFailure::RunAgain,
             ))
@@ -224,16 +232,22 @@ impl Shared {
         key: &StoredKey,
         owner: &str,
         lease_ms: u64,
+        then: Then,
     ) -> StoreResult<Result<(), Refused>> {
         let numbers = Numbers::new()
             .wide(self.link.script_time_ms())
             .wide(lease_ms)
-            .wide(KEY_GRACE_MS);
+            .wide(KEY_GRACE_MS)
+            .byte(u8::from(then == Then::Begin));
         let own = self.names.of(key);
         let keys: [&[u8]; 2] = [&own.record, &own.index];
         let args: [&[u8]; 3] = [&numbers.0, key.as_bytes(), owner.as_bytes()];
         let answer = self.link.eval(&self.scripts.renew, &keys, &args).await?;
-        taken(answer, "a renewal")
+        let taken = taken(answer, "a renewal")?;
+        if taken.is_ok() && then == Then::Begin {
+            self.link.replicated().await?;
+        }
+        Ok(taken)
     }
 
     /// Removes a record: for its holder, or for anybody when no owner is named.
@@ -297,7 +311,7 @@ impl Shared {
 
 impl DedupeStore for RedisState {
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
-        self.shared.claim(wish).boxed()
+        self.shared.claim(wish).boxed().into()
     }
 
     fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
@@ -310,11 +324,28 @@ impl DedupeStore for RedisState {
         owner: &'a str,
         lease_ms: u64,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.shared.renew(key, owner, lease_ms).boxed()
+        self.shared
+            .renew(key, owner, lease_ms, Then::GoOn)
+            .boxed()
+            .into()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.shared
+            .renew(key, owner, lease_ms, Then::Begin)
+            .boxed()
+            .into()
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
-        async move { self.shared.finalise(&last_word).await }.boxed()
+        async move { self.shared.finalise(&last_word).await }
+            .boxed()
+            .into()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
@@ -326,34 +357,38 @@ impl DedupeStore for RedisState {
         key: &'a StoredKey,
         owner: &'a str,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.shared.remove(key, owner).boxed()
+        self.shared.remove(key, owner).boxed().into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
-        self.shared.get(key).boxed()
+        self.shared.get(key).boxed().into()
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
-        self.shared.list(filter).boxed()
+        self.shared.list(filter).boxed().into()
     }
 
     fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        async move { Ok(self.shared.remove(key, "").await?.is_ok()) }.boxed()
+        async move { Ok(self.shared.remove(key, "").await?.is_ok()) }
+            .boxed()
+            .into()
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
-        self.shared.flush(filter).boxed()
+        self.shared.flush(filter).boxed().into()
     }
 
     fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
-        async move { self.shared.restore(&record).await }.boxed()
+        async move { self.shared.restore(&record).await }
+            .boxed()
+            .into()
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.shared.sweep().boxed()
+        self.shared.sweep().boxed().into()
     }
 
     fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.shared.size().boxed()
+        self.shared.size().boxed().into()
     }
 }

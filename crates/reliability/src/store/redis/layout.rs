@@ -5,7 +5,8 @@
 //!
 //! ```text
 //!  1  state: i d f c u
-//!  1  flags: 1 may be repeated, 2 the failure may be retried, 4 somebody waits
+//!  1  flags: 1 may be repeated; 2 in flight, waits for leave to start, or failed, may be retried;
+//!     4 somebody waits
 //! 40  version, created, updated, end of the lease, time to live (8 bytes each, little endian)
 //! 16  the places of its session and tool in the index
 //!  …  owner, digest of the arguments (2 bytes of length each), then JSON (4 bytes of length)
@@ -281,7 +282,7 @@ pub(super) fn pack(record: &DedupeRecord, sizes: Sizes) -> StoreResult<Vec<u8>> 
         .is_some_and(|error| error.should_retriable);
     let mut packed = vec![
         letter(record.state),
-        u8::from(record.repeat_safe) + 2 * u8::from(retriable),
+        u8::from(record.repeat_safe) + 2 * u8::from(retriable || record.held),
     ];
     for number in [
         record.version,
@@ -361,6 +362,7 @@ pub(super) fn unpack(key: StoredKey, packed: &[u8]) -> StoreResult<DedupeRecord>
         owner,
         content_key: constant.content,
         repeat_safe: fixed[1] & 1 == 1,
+        held: state == RecordState::Inflight && fixed[1] & 2 == 2,
     })
 }
 

@@ -437,6 +437,7 @@ impl DedupeStore for SqliteState {
             Ok(true)
         })
         .boxed()
+        .into()
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {

@@ -2,7 +2,7 @@
 -- KEYS: record, index, session's set, tool's set, and for a second look-up the content's pointer.
 -- ARGV: numbers, key with the places of its session and tool, owner, digest, rest of the record,
 --       time to live of an unknown outcome as it is stored, of the key, of its key, channel.
-local now, lease, uttl, cap, safe, again, uwin, ewin = struct.unpack('<I8I8I8I8BBI8I8', ARGV[1])
+local now, lease, cap, mark, safe, again, uwin, ewin = struct.unpack('<I8I8I8BBBI8I8', ARGV[1])
 if now == 0 then
   local t = redis.call('TIME')
   now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -15,7 +15,7 @@ if before or KEYS[5] then
   -- What stands on record about a running call whose holder is lost: nobody knows.
   local function lose(at, key, rec, flags, v, created, pos, places)
     local length, begins = struct.unpack('<I4', rec, pos)
-    local unknown = struct.pack('<c1BI8I8I8I8', 'u', flags % 4, v + 1, created, now, 0)
+    local unknown = struct.pack('<c1BI8I8I8I8', 'u', flags % 2, v + 1, created, now, 0)
       .. ARGV[6] .. string.sub(rec, 43, begins + length - 1) .. 'L'
     redis.call('SET', at, unknown, 'PX', ARGV[8])
     redis.call('ZADD', KEYS[2], 1e15 + now, key .. places)
@@ -41,14 +41,16 @@ if before or KEYS[5] then
     version = v
     local key, places = string.sub(member, 1, 32), session .. tool
     if state == 'i' or updated + ttl > now then
-      if digest ~= ARGV[4] and state ~= 'c' then
+      -- Lost while it still waited for leave to start: nothing ran.
+      local unbegun = state == 'i' and lock <= now and flags % 4 >= 2
+      if digest ~= ARGV[4] and state ~= 'c' and not unbegun then
         return 'C' .. digest
       elseif state == 'i' then
         if owner == ARGV[3] then
           return 'G'
         elseif lock > now then
           return wait(KEYS[1], key, flags, v, lock)
-        elseif flags % 2 == 0 or safe == 0 then
+        elseif not unbegun and (flags % 2 == 0 or safe == 0) then
           return lose(KEYS[1], key, before, flags, v, created, pos, places)
         elseif flags >= 4 then
           redis.call('PUBLISH', ARGV[9], key .. struct.pack('<I8', v + 1))
@@ -78,8 +80,9 @@ if before or KEYS[5] then
       if state == 'i' then
         if lock > now then
           return wait(at, other, flags, v, lock)
+        elseif flags % 4 < 2 then
+          return lose(at, other, rec, flags, v, created, pos, session .. tool)
         end
-        return lose(at, other, rec, flags, v, created, pos, session .. tool)
       elseif updated + ttl > now and ((state == 'u' and now - updated < uwin)
         or (state == 'd' and now - updated < ewin)) then
         return 'E' .. other .. rec
@@ -126,7 +129,7 @@ if not before and redis.call('ZCARD', KEYS[2]) >= cap then
 end
 
 redis.call('SET', KEYS[1],
-  struct.pack('<c1BI8I8I8I8', 'i', safe, version + 1, now, now, now + lease) .. ARGV[5], 'PX', ARGV[7])
+  struct.pack('<c1BI8I8I8I8', 'i', mark, version + 1, now, now, now + lease) .. ARGV[5], 'PX', ARGV[7])
 redis.call('ZADD', KEYS[2], 2e15 + now, member)
 redis.call('SADD', KEYS[3], member)
 redis.call('SADD', KEYS[4], member)

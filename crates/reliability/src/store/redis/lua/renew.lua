@@ -1,11 +1,12 @@
--- Extends a holder's lease, in place. Mirrors `transition::renew`.
+-- Extends a holder's lease, in place, and where asked lets a held call begin. Mirrors
+-- `transition::renew` and `transition::begin`.
 -- KEYS: record, index. ARGV: numbers, key, owner.
-local now, lease, grace = struct.unpack('<I8I8I8', ARGV[1])
+local now, lease, grace, begins = struct.unpack('<I8I8I8B', ARGV[1])
 local rec = redis.call('GET', KEYS[1])
 if not rec then
   return 'g'
 end
-local state, _, _, _, updated, _, ttl, places, owner = struct.unpack('<c1BI8I8I8I8I8c16Hc0', rec)
+local state, flags, _, _, updated, _, ttl, places, owner = struct.unpack('<c1BI8I8I8I8I8c16Hc0', rec)
 if owner ~= ARGV[3] or state ~= 'i' then
   return 'n'
 end
@@ -14,6 +15,9 @@ if now == 0 then
   now = t[1] * 1000 + math.floor(t[2] / 1000)
 end
 now = math.max(now, updated)
+if begins == 1 and flags % 4 >= 2 then
+  redis.call('SETRANGE', KEYS[1], 1, string.char(flags - 2))
+end
 redis.call('SETRANGE', KEYS[1], 18, struct.pack('<I8I8', now, now + lease))
 -- A key lives as long as an unfinished record may be asked for, in the server's own time.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.min(2 * ttl, 3e12) + grace))
