@@ -29,6 +29,7 @@ use holdfast_toolbox::tools::base_tools;
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir};
 use crate::fail::{Failure, Outcome};
+use crate::records::{self, Shared};
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
 
@@ -134,7 +135,7 @@ impl App {
             observers = observers.with(traces.observer());
         }
         let state = self.state_for_calls();
-        if let State::Open(state) = &state {
+        if let State::Open(state) | State::Shared(_, state) = &state {
             observers = observers.with(Arc::new(JournalObserver::new(
                 state.clone(),
                 self.clock.clone(),
@@ -241,13 +242,16 @@ impl App {
         if reliability.store.kind == StoreKind::Memory || !reliability.enabled {
             return State::Memory;
         }
-        match self.open_state() {
-            Ok(state) => State::Open(state),
-            Err(error) => State::Unavailable(error),
-        }
+        let opened = self.open_state().and_then(|state| {
+            Ok(match reliability.store.kind {
+                StoreKind::Redis => State::Shared(self.open_shared()?, state),
+                StoreKind::Sqlite | StoreKind::Memory => State::Open(state),
+            })
+        });
+        opened.unwrap_or_else(State::Unavailable)
     }
 
-    fn stores(&self, runtime: &Runtime, state: State) -> Stores {
+    fn stores(&self, runtime: &Arc<Runtime>, state: State) -> Stores {
         let store = &self.config.reliability.store;
         let limits = MemoryLimits {
             keys_max: store.memory_keys_max,
@@ -261,6 +265,17 @@ impl App {
                     dedupe: DedupeStores::single(gone.clone()),
                     breakers: gone.clone(),
                     turns: gone,
+                }
+            }
+            State::Shared(shared, state) => {
+                records::watch(&shared, runtime);
+                Stores {
+                    dedupe: DedupeStores {
+                        durable: shared.clone(),
+                        memory: Arc::new(MemoryDedupeStore::new(self.clock.clone(), limits)),
+                    },
+                    breakers: shared,
+                    turns: state,
                 }
             }
             State::Open(state) => Stores {
@@ -338,6 +353,8 @@ impl App {
 enum State {
     Memory,
     Open(Arc<SqliteState>),
+    /// Records and breakers shared by many machines; turns and the journal stay on this one.
+    Shared(Arc<Shared>, Arc<SqliteState>),
     Unavailable(StoreError),
 }
 

@@ -11,6 +11,7 @@ mod config;
 mod environment;
 mod fail;
 mod output;
+mod records;
 mod telemetry;
 mod terminal;
 

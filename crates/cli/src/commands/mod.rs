@@ -12,6 +12,7 @@ mod explain;
 mod parse;
 mod schema;
 mod tools;
+mod transfer;
 
 use std::process::ExitCode;
 

@@ -27,6 +27,7 @@ use self::link::{Link, Script, surprise};
 use self::waiters::Waiters;
 use self::write_back::WriteBack;
 use super::{Degraded, StoreError, StoreResult};
+use crate::config::redis::RedisUrl;
 use crate::idempotency::key::StoredKey;
 
 mod breakers;
@@ -40,7 +41,12 @@ mod upkeep;
 mod waiters;
 mod write_back;
 
-pub use options::{Address, RedisOptions, TimeSource, Topology};
+pub use options::{RedisOptions, TimeSource, Topology};
+
+/// Says what is wrong with an address, without repeating it.
+pub(crate) fn check_address(url: &RedisUrl) -> Result<(), String> {
+    plan::info(url).map(|_| ())
+}
 
 /// How long the drop of a store waits for its last words.
 const CLOSE_WAIT: Duration = Duration::from_secs(3);
@@ -123,6 +129,25 @@ impl RedisState {
     /// Starts connecting, and returns at once: a server that is away is told to those who ask for
     /// something. Only what can never work is an error here.
     pub fn open(options: &RedisOptions, clock: Arc<dyn Clock>) -> StoreResult<Arc<Self>> {
+        Self::open_with(options, clock, Scripts::new())
+    }
+
+    /// A store that takes everybody's last word, for tests of what has to notice it.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn open_without_compare(
+        options: &RedisOptions,
+        clock: Arc<dyn Clock>,
+    ) -> StoreResult<Arc<Self>> {
+        let mut scripts = Scripts::new();
+        scripts.finalise = Script::new(include_str!("lua/finalise_without_compare.lua"));
+        Self::open_with(options, clock, scripts)
+    }
+
+    fn open_with(
+        options: &RedisOptions,
+        clock: Arc<dyn Clock>,
+        scripts: Scripts,
+    ) -> StoreResult<Arc<Self>> {
         let unusable = |error: std::io::Error| {
             StoreError::Unavailable(format!("no runtime for Redis: {error}"))
         };
@@ -139,7 +164,7 @@ impl RedisState {
             breakers_channel: names.single("breaker-changed"),
             breakers: Breakers::new(names.single("breakers")),
             link: link.clone(),
-            scripts: Scripts::new(),
+            scripts,
             clock,
             sizes: Sizes {
                 compress_above_bytes: options.compress_above_bytes,

@@ -1,27 +1,9 @@
 //! Where the server is and how much of it may be used.
 
-use std::fmt;
-
-use redis::{ConnectionInfo, IntoConnectionInfo};
-
-/// Default of [`RedisOptions::keys_max`].
-pub const REDIS_KEYS_MAX: u64 = 2_000_000;
-/// Default of [`RedisOptions::response_ms`].
-pub const REDIS_RESPONSE_MS: u64 = 2_000;
-/// Default of [`RedisOptions::connect_ms`].
-pub const REDIS_CONNECT_MS: u64 = 2_000;
-/// Default of [`RedisOptions::compress_above_bytes`].
-pub const COMPRESS_ABOVE_BYTES: usize = 2 * 1024;
-/// Default of [`RedisOptions::value_bytes_max`].
-pub const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Default of [`RedisOptions::shards`] on a cluster.
-pub const CLUSTER_SHARDS: u16 = 64;
-/// More places would only make the listing slower.
-pub const SHARDS_MAX: u16 = 1024;
-/// Default of [`RedisOptions::prefix`].
-pub const REDIS_PREFIX: &str = "holdfast";
-/// Longest prefix; it is part of every key.
-pub const PREFIX_BYTES_MAX: usize = 64;
+use crate::config::redis::{
+    CLUSTER_SHARDS, COMPRESS_ABOVE_BYTES, REDIS_CONNECT_MS, REDIS_KEYS_MAX, REDIS_PREFIX,
+    REDIS_RESPONSE_MS, RedisConfig, RedisTopology, RedisUrl, VALUE_BYTES_MAX,
+};
 
 /// How old the copy may be before it is compared with the server.
 pub const BREAKER_REFRESH_MS: u64 = 500;
@@ -60,49 +42,11 @@ pub enum TimeSource {
     Caller,
 }
 
-/// An address that may hold a password. It is never shown with it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Address(String);
-
-impl Address {
-    /// Takes an address as it was written.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self(url.into())
-    }
-
-    /// What the client needs; the error does not repeat the address.
-    pub(super) fn info(&self) -> Result<ConnectionInfo, String> {
-        self.0
-            .as_str()
-            .into_connection_info()
-            .map_err(|error| format!("{self} is no Redis address: {error}"))
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((scheme, rest)) = self.0.split_once("://") else {
-            return f.write_str("(an address without redis://)");
-        };
-        // Only what follows the last @ of the authority is no credential.
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        let path = path.split('?').next().unwrap_or_default();
-        write!(f, "{scheme}://{host}{path}")
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})")
-    }
-}
-
 /// A server, and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisOptions {
     /// Servers, nodes or sentinels: `redis://[user[:password]@]host[:port][/database]`.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<RedisUrl>,
     /// What these addresses are.
     pub topology: Topology,
     /// In front of every key, so that several installations can share a server.
@@ -132,7 +76,7 @@ impl RedisOptions {
     /// The standard settings for one server.
     pub fn single(url: impl Into<String>) -> Self {
         Self {
-            addresses: vec![Address::new(url)],
+            addresses: vec![RedisUrl::new(url)],
             topology: Topology::Single,
             prefix: REDIS_PREFIX.to_owned(),
             shards: 1,
@@ -150,37 +94,41 @@ impl RedisOptions {
     /// The standard settings for a cluster.
     pub fn cluster<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Self {
         Self {
-            addresses: urls.into_iter().map(Address::new).collect(),
+            addresses: urls.into_iter().map(RedisUrl::new).collect(),
             topology: Topology::Cluster,
             shards: CLUSTER_SHARDS,
             ..Self::single("")
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_never_shown_with_its_password() {
-        for (url, shown) in [
-            ("redis://h:1/2", "redis://h:1/2"),
-            ("redis://:s3cret@h:1", "redis://h:1"),
-            ("rediss://u:p@w:d@h/0", "rediss://h/0"),
-            ("redis://h/?password=s3cret", "redis://h/"),
-            ("s3cret", "(an address without redis://)"),
-        ] {
-            let address = Address::new(url);
-            assert_eq!(address.to_string(), shown);
-            assert_eq!(format!("{address:?}"), format!("Address({shown})"));
-            assert!(!format!("{:?}", RedisOptions::single(url)).contains("s3cret"));
+    /// What the configuration says, which was checked before.
+    pub fn of(config: &RedisConfig) -> Self {
+        let default_shards = match config.topology {
+            RedisTopology::Cluster => CLUSTER_SHARDS,
+            RedisTopology::Single | RedisTopology::Sentinel => 1,
+        };
+        Self {
+            addresses: config.addresses(),
+            topology: match config.topology {
+                RedisTopology::Single => Topology::Single,
+                RedisTopology::Cluster => Topology::Cluster,
+                RedisTopology::Sentinel => Topology::Sentinel {
+                    master: config.master.clone(),
+                },
+            },
+            prefix: config.prefix.clone(),
+            shards: if config.shards == 0 {
+                default_shards
+            } else {
+                config.shards
+            },
+            keys_max: config.keys_max,
+            response_ms: config.response_ms,
+            connect_ms: config.connect_ms,
+            compress_above_bytes: config.compress_above_bytes,
+            value_bytes_max: config.value_bytes_max,
+            wait_replicas: config.wait_replicas,
+            ..Self::single("")
         }
-    }
-
-    #[test]
-    fn what_is_no_address_is_refused_without_repeating_it() {
-        let refused = Address::new("http://u:s3cret@h").info().unwrap_err();
-        assert!(!refused.contains("s3cret"), "{refused}");
     }
 }

@@ -6,9 +6,13 @@ use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
-use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, RedisError, RedisResult, Value};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError,
+    RedisResult, Value,
+};
 
 use super::options::{RedisOptions, Topology};
+use crate::config::redis::RedisUrl;
 
 /// Redirections and lost nodes that a command of a cluster survives.
 const CLUSTER_RETRIES: u32 = 3;
@@ -39,6 +43,13 @@ pub(super) struct Plan {
     connect: Duration,
 }
 
+/// What the client needs of an address; the error does not repeat it.
+pub(super) fn info(url: &RedisUrl) -> Result<ConnectionInfo, String> {
+    url.reveal()
+        .into_connection_info()
+        .map_err(|error| format!("{url} is no Redis address: {error}"))
+}
+
 fn wrong(message: &'static str) -> RedisError {
     RedisError::from((redis::ErrorKind::InvalidClientConfig, message))
 }
@@ -52,7 +63,7 @@ impl Plan {
             infos: options
                 .addresses
                 .iter()
-                .map(super::options::Address::info)
+                .map(info)
                 .collect::<Result<_, _>>()?,
             topology: options.topology.clone(),
             response: Duration::from_millis(options.response_ms),
