@@ -40,6 +40,20 @@ impl Numbers {
         self.0.push(number);
         self
     }
+
+    /// As it is stored, also where a script could not count with it.
+    fn exact(mut self, number: u64) -> Self {
+        self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    fn text(mut self, text: &str) -> Self {
+        // Longer owners were refused when they claimed.
+        let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+        self.0.extend_from_slice(&length.to_le_bytes());
+        self.0.extend_from_slice(text.as_bytes());
+        self
+    }
 }
 
 fn text_of(answer: Value, what: &str) -> StoreResult<Vec<u8>> {
@@ -98,34 +112,23 @@ impl Shared {
         let numbers = Numbers::new()
             .wide(self.link.script_time_ms())
             .wide(lifetimes.lease_ms)
-            .wide(self.keys_max_per_shard)
+            .wide(self.cap_to_check(shard))
             .byte(safe + 2 * u8::from(wish.hold == Hold::Held))
             .byte(safe)
             .byte(u8::from(
                 wish.on_retriable_failure == OnRetriableFailure::RunAgain,
             ))
             .wide(lookup.map_or(0, |lookup| lookup.unknown_window_ms))
-            .wide(lookup.map_or(0, |lookup| lookup.echo_window_ms));
+            .wide(lookup.map_or(0, |lookup| lookup.echo_window_ms))
+            .exact(lifetimes.unknown_ms);
         let running_ms =
             running_key_ttl_ms(lifetimes.unknown_ms.max(lifetimes.done_ms)).to_string();
-        let unknown_ms = key_ttl_ms(lifetimes.unknown_ms).to_string();
-        let session = &wish.request.session_key;
         let own = names.of(&wish.key);
-        let (of_session, of_tool) = (names.session(shard, session), names.tool(shard, &wish.tool));
         let content = lookup.map(|lookup| names.content(&lookup.key));
-        let mut keys: Vec<&[u8]> = vec![&own.record, &own.index, &of_session, &of_tool];
+        let mut keys: Vec<&[u8]> = vec![&own.record, &own.index];
         keys.extend(content.as_deref());
-        let args: [&[u8]; 9] = [
-            &numbers.0,
-            &member(&wish.key, session, &wish.tool),
-            wish.owner.as_bytes(),
-            wish.request.params_digest.as_bytes(),
-            &claim_tail(wish)?,
-            &lifetimes.unknown_ms.to_le_bytes(),
-            running_ms.as_bytes(),
-            unknown_ms.as_bytes(),
-            self.records_channel.as_bytes(),
-        ];
+        let tail = claim_tail(wish)?;
+        let args: [&[u8]; 3] = [&numbers.0, &tail, running_ms.as_bytes()];
         let mut abandoned = Abandoned {
             shared: self,
             wish: Some(wish),
@@ -205,19 +208,13 @@ impl Shared {
         let numbers = Numbers::new()
             .wide(self.link.script_time_ms())
             .byte(2 * u8::from(retriable))
-            .byte(letter(state));
+            .byte(letter(state))
+            .text(&word.owner);
         let own = self.names.of(&word.key);
         let key_ms = key_ttl_ms(ttl_ms).to_string();
-        let args: [&[u8]; 7] = [
-            &numbers.0,
-            word.key.as_bytes(),
-            word.owner.as_bytes(),
-            &ttl_ms.to_le_bytes(),
-            key_ms.as_bytes(),
-            &ending_body(&word.ending, &word.execution, self.sizes)?,
-            self.records_channel.as_bytes(),
-        ];
-        let keys: [&[u8]; 2] = [&own.record, &own.index];
+        let body = ending_body(ttl_ms, &word.ending, &word.execution, self.sizes)?;
+        let args: [&[u8]; 3] = [&numbers.0, &body, key_ms.as_bytes()];
+        let keys: [&[u8]; 1] = [&own.record];
         let answer = self.link.eval(&self.scripts.finalise, &keys, &args).await?;
         let taken = taken(answer, "a last word")?;
         if taken.is_ok() {
@@ -238,10 +235,11 @@ impl Shared {
             .wide(self.link.script_time_ms())
             .wide(lease_ms)
             .wide(KEY_GRACE_MS)
-            .byte(u8::from(then == Then::Begin));
+            .byte(u8::from(then == Then::Begin))
+            .text(owner);
         let own = self.names.of(key);
-        let keys: [&[u8]; 2] = [&own.record, &own.index];
-        let args: [&[u8]; 3] = [&numbers.0, key.as_bytes(), owner.as_bytes()];
+        let keys: [&[u8]; 1] = [&own.record];
+        let args: [&[u8]; 1] = [&numbers.0];
         let answer = self.link.eval(&self.scripts.renew, &keys, &args).await?;
         let taken = taken(answer, "a renewal")?;
         if taken.is_ok() && then == Then::Begin {
@@ -254,11 +252,7 @@ impl Shared {
     async fn remove(&self, key: &StoredKey, owner: &str) -> StoreResult<Result<(), Refused>> {
         let own = self.names.of(key);
         let keys: [&[u8]; 2] = [&own.record, &own.index];
-        let args: [&[u8]; 3] = [
-            key.as_bytes(),
-            owner.as_bytes(),
-            self.records_channel.as_bytes(),
-        ];
+        let args: [&[u8]; 1] = [owner.as_bytes()];
         let answer = self.link.eval(&self.scripts.remove, &keys, &args).await?;
         let removed = taken(answer, "a removal")?;
         if removed.is_ok() {
@@ -280,30 +274,18 @@ impl Shared {
     async fn restore(&self, record: &SharedRecord) -> StoreResult<bool> {
         let names = &self.names;
         let (key, session) = (&record.key, &record.request.session_key);
-        let shard = names.shard_of(key);
         let own = names.of(key);
-        let (of_session, of_tool) = (
-            names.session(shard, session),
-            names.tool(shard, &record.tool),
-        );
         let content = record.content_key.map(|content| names.content(&content));
-        let mut keys: Vec<&[u8]> = vec![&own.record, &own.index, &of_session, &of_tool];
+        let mut keys: Vec<&[u8]> = vec![&own.record, &own.index];
         keys.extend(content.as_deref());
         let left_ms = record.expires_at_ms.saturating_sub(self.link.now_ms());
-        let (class, ttl_ms) = match record.state {
-            RecordState::Inflight => (2, running_key_ttl_ms(record.ttl_ms)),
-            RecordState::Unknown => (1, key_ttl_ms(left_ms)),
-            _ => (0, key_ttl_ms(left_ms)),
+        let ttl_ms = match record.state {
+            RecordState::Inflight => running_key_ttl_ms(record.ttl_ms),
+            _ => key_ttl_ms(left_ms),
         };
-        let score = class * 1_000_000_000_000_000 + record.updated_at_ms.min(EXACT_MAX / 16);
-        let (score, ttl_ms) = (score.to_string(), ttl_ms.to_string());
-        let args: [&[u8]; 5] = [
-            &layout::pack(record, self.sizes)?,
-            &member(key, session, &record.tool),
-            score.as_bytes(),
-            ttl_ms.as_bytes(),
-            key.as_bytes(),
-        ];
+        let (packed, ttl_ms) = (layout::pack(record, self.sizes)?, ttl_ms.to_string());
+        let member = member(key, session, &record.tool);
+        let args: [&[u8]; 3] = [&packed, &member, ttl_ms.as_bytes()];
         let answer = self.link.eval(&self.scripts.restore, &keys, &args).await?;
         Ok(answer == Value::Int(1))
     }

@@ -90,14 +90,6 @@ impl Names {
         }
     }
 
-    pub(super) fn session(&self, shard: u16, session: &str) -> Vec<u8> {
-        with(self.base(shard), b's', &place(session))
-    }
-
-    pub(super) fn tool(&self, shard: u16, tool: &str) -> Vec<u8> {
-        with(self.base(shard), b't', &place(tool))
-    }
-
     pub(super) fn content(&self, content: &StoredKey) -> Vec<u8> {
         with(self.base(self.shard_of(content)), b'c', content.as_bytes())
     }
@@ -116,7 +108,7 @@ fn with(mut base: Vec<u8>, kind: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 /// The place of a session or tool in the index: no name of a person ends up in a key's name.
-fn place(name: &str) -> [u8; 8] {
+pub(super) fn place(name: &str) -> [u8; 8] {
     xxh3_64(name.as_bytes()).to_le_bytes()
 }
 
@@ -235,9 +227,10 @@ pub(super) struct Sizes {
     pub(super) value_bytes_max: usize,
 }
 
-/// The body that a last word stores. A result that is too large is left out: duplicates are told
+/// The time to live and the body that a last word stores. A result that is too large is left out: duplicates are told
 /// that the call was done and its output is not kept.
 pub(super) fn ending_body(
+    ttl_ms: u64,
     ending: &Ending,
     execution: &Execution,
     sizes: Sizes,
@@ -251,22 +244,27 @@ pub(super) fn ending_body(
         Ending::Failed(error) | Ending::Unknown(error) => body.error = Some(Cow::Borrowed(error)),
         Ending::DoneWithoutOutput | Ending::Cancelled => {}
     }
-    let packed = pack_body(&body, sizes)?;
+    let ttl = ttl_ms.to_le_bytes();
+    let packed = pack_body(&ttl, &body, sizes)?;
     if packed.len() <= sizes.value_bytes_max || body.payload.is_none() {
         return Ok(packed);
     }
     body.payload = None;
-    pack_body(&body, sizes)
+    pack_body(&ttl, &body, sizes)
 }
 
-fn pack_body(body: &Body<'_>, sizes: Sizes) -> StoreResult<Vec<u8>> {
-    let mut packed = vec![b'j'];
+/// A body behind what has to stand in front of it.
+fn pack_body(front: &[u8], body: &Body<'_>, sizes: Sizes) -> StoreResult<Vec<u8>> {
+    let mut packed = front.to_vec();
+    packed.push(b'j');
     serde_json::to_writer(&mut packed, body).map_err(|error| unwritable(&error))?;
     if packed.len() <= sizes.compress_above_bytes {
         return Ok(packed);
     }
-    let mut small = vec![b'z'];
-    small.extend_from_slice(&lz4_flex::block::compress_prepend_size(&packed[1..]));
+    let mut small = front.to_vec();
+    small.push(b'z');
+    let json = &packed[front.len() + 1..];
+    small.extend_from_slice(&lz4_flex::block::compress_prepend_size(json));
     Ok(if small.len() < packed.len() {
         small
     } else {
@@ -309,7 +307,7 @@ pub(super) fn pack(record: &DedupeRecord, sizes: Sizes) -> StoreResult<Vec<u8>> 
             payload: record.payload.as_ref().map(Cow::Borrowed),
             error: record.error.as_ref().map(Cow::Borrowed),
         };
-        packed.extend_from_slice(&pack_body(&body, sizes)?);
+        packed.extend_from_slice(&pack_body(&[], &body, sizes)?);
     }
     Ok(packed)
 }

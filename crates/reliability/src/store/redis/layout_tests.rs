@@ -18,12 +18,12 @@ fn output(text: String) -> Ending {
 #[test]
 fn a_large_result_is_compressed_and_one_that_stays_large_is_left_out() {
     let none = Execution::default();
-    let small = ending_body(&output("x".repeat(100)), &none, SIZES).unwrap();
-    assert_eq!(small[0], b'j');
-    let large = ending_body(&output("x".repeat(100_000)), &none, SIZES).unwrap();
-    assert_eq!(large[0], b'z');
+    let small = ending_body(7, &output("x".repeat(100)), &none, SIZES).unwrap();
+    assert_eq!((&small[..8], small[8]), (&7_u64.to_le_bytes()[..], b'j'));
+    let large = ending_body(7, &output("x".repeat(100_000)), &none, SIZES).unwrap();
+    assert_eq!(large[8], b'z');
     assert!(large.len() < 1_000);
-    let back = unpack_body(&large, "").unwrap();
+    let back = unpack_body(&large[8..], "").unwrap();
     assert_eq!(
         back.payload.unwrap().content.as_str().map(str::len),
         Some(100_000)
@@ -33,9 +33,9 @@ fn a_large_result_is_compressed_and_one_that_stays_large_is_left_out() {
         .map(|n| xxh3_64(&n.to_le_bytes()).to_le_bytes()[0])
         .map(|byte| char::from(33 + byte % 90))
         .collect();
-    let dropped = ending_body(&output(noise), &none, SIZES).unwrap();
+    let dropped = ending_body(7, &output(noise), &none, SIZES).unwrap();
     assert!(dropped.len() < 200);
-    assert!(unpack_body(&dropped, "").unwrap().payload.is_none());
+    assert!(unpack_body(&dropped[8..], "").unwrap().payload.is_none());
 }
 
 #[test]

@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 use self::breakers::Breakers;
 use self::layout::{Names, Sizes};
 use self::link::{Link, Script, surprise};
+use self::upkeep::Counts;
 use self::waiters::Waiters;
 use self::write_back::WriteBack;
 use super::{Degraded, StoreError, StoreResult};
@@ -58,6 +59,8 @@ struct Scripts {
     renew: Script,
     remove: Script,
     sweep: Script,
+    scan: Script,
+    sample: Script,
     forget: Script,
     restore: Script,
     compare: Script,
@@ -71,6 +74,8 @@ impl Scripts {
             renew: Script::new(include_str!("lua/renew.lua")),
             remove: Script::new(include_str!("lua/remove.lua")),
             sweep: Script::new(include_str!("lua/sweep.lua")),
+            scan: Script::new(include_str!("lua/scan.lua")),
+            sample: Script::new(include_str!("lua/sample.lua")),
             forget: Script::new(include_str!("lua/forget.lua")),
             restore: Script::new(include_str!("lua/restore.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
@@ -86,6 +91,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     sizes: Sizes,
     keys_max_per_shard: u64,
+    counts: Counts,
     sweep_every_ms: u64,
     records_channel: String,
     breakers_channel: String,
@@ -171,6 +177,7 @@ impl RedisState {
                 value_bytes_max: options.value_bytes_max,
             },
             keys_max_per_shard: (options.keys_max / u64::from(options.shards.max(1))).max(1),
+            counts: Counts::new(options.shards),
             sweep_every_ms: options.sweep_every_ms,
             names,
             waiters: Waiters::default(),
@@ -180,6 +187,7 @@ impl RedisState {
         runtime.spawn(listen::listen(shared.clone()));
         runtime.spawn(waiters::poll(shared.clone()));
         runtime.spawn(write_back::run(shared.clone()));
+        runtime.spawn(upkeep::keep_counting(shared.clone()));
         runtime.spawn(breakers::keep_fresh(shared.clone()));
         Ok(Arc::new(Self {
             shared,

@@ -19,6 +19,10 @@ pub const WAITER_POLL_MS_MAX: u64 = 4_000;
 /// Last words that wait for a server that is away; more are given up, and the lease settles them.
 pub const WRITE_BACK_MAX: usize = 10_000;
 
+/// A smaller bound of a shard's records is kept to the record; a larger one is looked at only when
+/// half of it is used.
+pub const CAP_CHECK_ALWAYS_BELOW: u64 = 10_000;
+
 /// How the server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topology {

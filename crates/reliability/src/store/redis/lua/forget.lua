@@ -5,9 +5,7 @@ for _, m in ipairs(ARGV) do
   local state = redis.call('GETRANGE', at, 0, 0)
   if state ~= 'i' then
     redis.call('DEL', at)
-    redis.call('ZREM', KEYS[1], m)
-    redis.call('SREM', base .. 's' .. string.sub(m, 33, 40), m)
-    redis.call('SREM', base .. 't' .. string.sub(m, 41, 48), m)
+    redis.call('SREM', KEYS[1], m)
     if state ~= '' then
       forgotten = forgotten + 1
     end

@@ -1,13 +1,13 @@
 -- Extends a holder's lease, in place, and where asked lets a held call begin. Mirrors
 -- `transition::renew` and `transition::begin`.
--- KEYS: record, index. ARGV: numbers, key, owner.
-local now, lease, grace, begins = struct.unpack('<I8I8I8B', ARGV[1])
+-- KEYS: record. ARGV: numbers and owner.
 local rec = redis.call('GET', KEYS[1])
 if not rec then
   return 'g'
 end
-local state, flags, _, _, updated, _, ttl, places, owner = struct.unpack('<c1BI8I8I8I8I8c16Hc0', rec)
-if owner ~= ARGV[3] or state ~= 'i' then
+local state, flags, _, _, updated, _, ttl, _, owner = struct.unpack('<c1BI8I8I8I8I8c16Hc0', rec)
+local now, lease, grace, begins, holder = struct.unpack('<I8I8I8BHc0', ARGV[1])
+if owner ~= holder or state ~= 'i' then
   return 'n'
 end
 if now == 0 then
@@ -21,5 +21,4 @@ end
 redis.call('SETRANGE', KEYS[1], 18, struct.pack('<I8I8', now, now + lease))
 -- A key lives as long as an unfinished record may be asked for, in the server's own time.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.min(2 * ttl, 3e12) + grace))
-redis.call('ZADD', KEYS[2], 2e15 + now, ARGV[2] .. places)
 return 'o'

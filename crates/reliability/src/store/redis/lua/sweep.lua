@@ -6,10 +6,8 @@ if now == 0 then
   now = t[1] * 1000 + math.floor(t[2] / 1000)
 end
 local base, forgotten = string.sub(KEYS[1], 1, -2), 0
-local page = redis.call('ZSCAN', KEYS[1], ARGV[2], 'COUNT', ARGV[3])
-local members = page[2]
-for i = 1, #members, 2 do
-  local m = members[i]
+local page = redis.call('SSCAN', KEYS[1], ARGV[2], 'COUNT', ARGV[3])
+for _, m in ipairs(page[2]) do
   local at = base .. 'r' .. string.sub(m, 1, 32)
   local head = redis.call('GETRANGE', at, 0, 41)
   local forgettable = head == ''
@@ -20,10 +18,7 @@ for i = 1, #members, 2 do
   end
   if forgettable then
     redis.call('DEL', at)
-    redis.call('ZREM', KEYS[1], m)
-    redis.call('SREM', base .. 's' .. string.sub(m, 33, 40), m)
-    redis.call('SREM', base .. 't' .. string.sub(m, 41, 48), m)
-    forgotten = forgotten + 1
+    forgotten = forgotten + redis.call('SREM', KEYS[1], m)
   end
 end
 return { page[1], forgotten }
