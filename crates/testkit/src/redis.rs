@@ -52,6 +52,27 @@ impl RedisServer {
         Ok(server)
     }
 
+    /// A sentinel is a server with a file of its own.
+    fn start_sentinel(monitor: &str, name: &str) -> Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix("holdfast-sentinel-")
+            .tempdir()?;
+        let file = dir.path().join("sentinel.conf");
+        let text = format!(
+            "sentinel monitor {monitor}\nsentinel down-after-milliseconds {name} 1000\n\
+             sentinel failover-timeout {name} 3000\n"
+        );
+        std::fs::write(&file, text)?;
+        let mut server = Self {
+            child: None,
+            port: free_port()?,
+            args: vec!["--sentinel".to_owned()],
+            dir,
+        };
+        server.run()?;
+        Ok(server)
+    }
+
     /// The address for clients.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
@@ -64,9 +85,16 @@ impl RedisServer {
 
     /// Starts it (again), on the same port and with the data of before.
     pub fn run(&mut self) -> Result<()> {
-        let child = Command::new("redis-server")
+        let mut command = Command::new("redis-server");
+        let sentinel = self.dir.path().join("sentinel.conf");
+        if sentinel.exists() {
+            command.arg(sentinel);
+        } else {
+            command.args(["--save", ""]);
+        }
+        let child = command
             .args(["--port", &self.port.to_string()])
-            .args(["--bind", "127.0.0.1", "--save", "", "--dir"])
+            .args(["--bind", "127.0.0.1", "--dir"])
             .arg(self.dir.path())
             .args(&self.args)
             .stdin(Stdio::null())
@@ -233,5 +261,45 @@ impl RedisCluster {
             std::thread::sleep(POLL);
         }
         Ok(())
+    }
+}
+
+/// One sentinel that watches over one server.
+#[derive(Debug)]
+pub struct RedisSentinel {
+    server: RedisServer,
+}
+
+impl RedisSentinel {
+    /// Starts a sentinel that knows the server at this port by this name.
+    pub fn start(name: &str, port: u16) -> Result<Self> {
+        let monitor = format!("{name} 127.0.0.1 {port} 1");
+        let server = RedisServer::start_sentinel(&monitor, name)?;
+        Ok(Self { server })
+    }
+
+    /// The address for clients.
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// Puts another server in charge.
+    pub fn failover(&self, name: &str) -> Result<String> {
+        self.server.command(&["SENTINEL", "FAILOVER", name])
+    }
+
+    /// Waits until there is a server that could take over.
+    pub fn until_it_knows_a_replica(&self, name: &str) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let known = self.server.command(&["SENTINEL", "REPLICAS", name])?;
+            if known.contains("master-link-status\nok") {
+                return Ok(());
+            }
+            if begun.elapsed() > START_WAIT {
+                return Err(Error::new(ErrorKind::TimedOut, "no replica comes"));
+            }
+            std::thread::sleep(POLL);
+        }
     }
 }

@@ -93,8 +93,8 @@ pub enum RedisTopology {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RedisConfig {
-    /// `redis://[user[:password]@]host[:port][/database]`; `rediss://` for TLS. A password is better
-    /// kept in `HOLDFAST_REDIS_URL` or `HOLDFAST_REDIS_PASSWORD`.
+    /// `redis://[user[:password]@]host[:port][/database]`. A password is better kept in
+    /// `HOLDFAST_REDIS_URL` or `HOLDFAST_REDIS_PASSWORD`.
     pub url: RedisUrl,
     /// Further nodes of a cluster, or sentinels.
     pub nodes: Vec<RedisUrl>,

@@ -16,11 +16,11 @@ use crate::history::{Answer, Asked, Line};
 
 /// One operation on one key.
 #[derive(Debug, Clone)]
-pub struct Operation {
-    pub asked: Asked,
-    pub answer: Answer,
-    pub asked_at_ns: u64,
-    pub answered_at_ns: u64,
+pub(crate) struct Operation {
+    pub(crate) asked: Asked,
+    pub(crate) answer: Answer,
+    pub(crate) asked_at_ns: u64,
+    pub(crate) answered_at_ns: u64,
 }
 
 /// What a record is, as far as answers depend on it.
@@ -181,7 +181,7 @@ impl Search<'_> {
 }
 
 /// Whether there is an order in which one atomic record gives these answers.
-pub fn is_linearizable(operations: &[Operation]) -> bool {
+pub(crate) fn is_linearizable(operations: &[Operation]) -> bool {
     assert!(
         operations.len() <= 128,
         "{} operations on one key",
@@ -195,7 +195,7 @@ pub fn is_linearizable(operations: &[Operation]) -> bool {
 }
 
 /// Reads the histories of all processes.
-pub fn read(dir: &Path) -> BTreeMap<StoredKey, Vec<Operation>> {
+pub(crate) fn read(dir: &Path) -> BTreeMap<StoredKey, Vec<Operation>> {
     let mut asked: HashMap<u64, (StoredKey, Operation)> = HashMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -228,7 +228,7 @@ pub fn read(dir: &Path) -> BTreeMap<StoredKey, Vec<Operation>> {
 }
 
 /// The keys whose history is not that of one atomic record.
-pub fn wrong(histories: &BTreeMap<StoredKey, Vec<Operation>>) -> Vec<StoredKey> {
+pub(crate) fn wrong(histories: &BTreeMap<StoredKey, Vec<Operation>>) -> Vec<StoredKey> {
     histories
         .iter()
         .filter(|(_, operations)| !is_linearizable(operations))

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Asked {
+pub(crate) enum Asked {
     /// A claim under this owner.
     Claim { owner: String },
     /// A last word: the state it wants.
@@ -29,7 +29,7 @@ pub enum Asked {
 
 /// What was answered. No answer at all means that it may or may not have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub(crate) enum Answer {
     Granted,
     InFlight {
         version: u64,
@@ -47,36 +47,36 @@ pub enum Answer {
 
 /// One line of a history.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Line {
-    pub id: u64,
-    pub key: StoredKey,
+pub(crate) struct Line {
+    pub(crate) id: u64,
+    pub(crate) key: StoredKey,
     /// On the machine's own clock, which all processes share.
-    pub at_ns: u64,
-    pub asked: Option<Asked>,
-    pub answer: Option<Answer>,
+    pub(crate) at_ns: u64,
+    pub(crate) asked: Option<Asked>,
+    pub(crate) answer: Option<Answer>,
 }
 
 /// The machine's own clock.
-pub fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
 }
 
 /// A store whose history is written down.
-pub struct Recorded<S> {
-    pub inner: Arc<S>,
+pub(crate) struct Recorded<S> {
+    pub(crate) inner: Arc<S>,
     file: File,
     next: AtomicU64,
 }
 
 impl<S: DedupeStore> Recorded<S> {
     /// With the process's own numbers.
-    pub fn new(inner: Arc<S>, path: &Path) -> Self {
+    pub(crate) fn new(inner: Arc<S>, path: &Path) -> Self {
         Self::starting_at(inner, path, u64::from(std::process::id()))
     }
 
     /// With numbers of its own among several in one process.
-    pub fn starting_at(inner: Arc<S>, path: &Path, number: u64) -> Self {
+    pub(crate) fn starting_at(inner: Arc<S>, path: &Path, number: u64) -> Self {
         let file = OpenOptions::new()
             .create(true)
             .append(true)

@@ -21,12 +21,12 @@ use serde_json::{Map, Value, json};
 use crate::history::Recorded;
 
 /// Where a worker is told what it works with; without it the test below is nothing.
-pub const DIR: &str = "HOLDFAST_CHAOS_DIR";
-pub const URL: &str = "HOLDFAST_CHAOS_URL";
+pub(crate) const DIR: &str = "HOLDFAST_CHAOS_DIR";
+pub(crate) const URL: &str = "HOLDFAST_CHAOS_URL";
 /// Calls under way in one process.
-pub const TASKS: usize = 64;
+pub(crate) const TASKS: usize = 64;
 /// What each caller gives a call.
-pub const DEADLINE_MS: u64 = 10_000;
+pub(crate) const DEADLINE_MS: u64 = 10_000;
 const LEASE_MS: u64 = 4_000;
 
 /// Has its effect in a file of its own, which nothing of ours reads or writes.
