@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use holdfast_contract::{ResultOutput, SystemClock};
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
 use holdfast_reliability::idempotency::transition::{
@@ -41,9 +42,9 @@ fn wish(number: u64) -> ClaimRequest {
             actor_id: "actor-1".into(),
             request_id: format!("01890000-0000-7000-8000-{number:012x}"),
             tool_call_id: None,
-            params_digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+            params_digest: Digest::of(b"{}"),
         }),
-        owner: format!("{number:032x}"),
+        owner: format!("{number:032x}").into(),
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_contract::{ResultOutput, SystemClock};
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest, RecordState};
 use holdfast_reliability::idempotency::transition::{
@@ -34,16 +35,16 @@ fn wish(number: u8, owner: &str) -> ClaimRequest {
     ClaimRequest {
         key: StoredKey::from_bytes([number; 32]),
         content: None,
-        tool: "message".to_owned(),
+        tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".to_owned(),
             actor_id: "actor".to_owned(),
             request_id: owner.to_owned(),
             tool_call_id: None,
-            params_digest: "digest".to_owned(),
+            params_digest: Digest::of(b"{}"),
         }),
-        owner: owner.to_owned(),
+        owner: owner.into(),
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,

@@ -142,7 +142,7 @@ fn state_of(ending: &Ending) -> RecordState {
 impl<S: DedupeStore> DedupeStore for Recorded<S> {
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         async move {
-            let owner = wish.owner.clone();
+            let owner = wish.owner.to_string();
             let id = self.ask(wish.key, Asked::Claim { owner });
             let claim = self.inner.claim(wish).await;
             // Content is looked up under another key; here every key has its own.
@@ -154,7 +154,7 @@ impl<S: DedupeStore> DedupeStore for Recorded<S> {
                 Ok(Claim::Ended(record)) => Answer::Ended {
                     state: record.state,
                     version: record.version,
-                    owner: record.owner.clone(),
+                    owner: record.owner.to_string(),
                 },
                 Ok(Claim::Conflict { .. }) => panic!("all arguments of a key are equal here"),
                 Err(_) => Answer::Unclear,
@@ -190,7 +190,7 @@ impl<S: DedupeStore> DedupeStore for Recorded<S> {
 
     fn finalise(&self, word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         async move {
-            let (key, owner, state) = (word.key, word.owner.clone(), state_of(&word.ending));
+            let (key, owner, state) = (word.key, word.owner.to_string(), state_of(&word.ending));
             let id = self.ask(key, Asked::Finalise { owner, state });
             let result = self.inner.finalise(word).await;
             self.answer(id, key, of_holder(&result));
@@ -201,7 +201,7 @@ impl<S: DedupeStore> DedupeStore for Recorded<S> {
     }
 
     fn finalise_detached(&self, word: Finalisation) {
-        let (owner, state) = (word.owner.clone(), state_of(&word.ending));
+        let (owner, state) = (word.owner.to_string(), state_of(&word.ending));
         self.ask(word.key, Asked::Finalise { owner, state });
         self.inner.finalise_detached(word);
     }

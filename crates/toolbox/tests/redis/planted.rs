@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::{Entropy, ResultOutput, SystemClock};
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
 use holdfast_reliability::idempotency::transition::{
@@ -28,16 +29,16 @@ fn wish(key: u64, owner: &str) -> ClaimRequest {
     ClaimRequest {
         key: StoredKey::from_bytes([u8::try_from(key).unwrap(); 32]),
         content: None,
-        tool: "tool".to_owned(),
+        tool: "tool".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".to_owned(),
             actor_id: "actor".to_owned(),
             request_id: owner.to_owned(),
             tool_call_id: None,
-            params_digest: "digest".to_owned(),
+            params_digest: Digest::of(b"{}"),
         }),
-        owner: owner.to_owned(),
+        owner: owner.into(),
         lifetimes: Lifetimes {
             lease_ms: 20,
             ..Lifetimes::default()

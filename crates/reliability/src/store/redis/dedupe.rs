@@ -12,6 +12,7 @@ use super::layout::{
 };
 use super::link::surprise;
 use super::{RedisState, Shared, waiters};
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{Execution, RecordState, SharedRecord};
 use crate::idempotency::transition::{
@@ -175,7 +176,9 @@ impl Shared {
                 Claim::Ended(Arc::new(unpack(key, rest)?))
             }
             b'C' => Claim::Conflict {
-                recorded_digest: String::from_utf8_lossy(rest).into_owned(),
+                recorded_digest: Digest::from_bytes(
+                    *rest.first_chunk().ok_or_else(|| surprise("a claim"))?,
+                ),
             },
             b'F' => {
                 return Err(StoreError::Full(format!(

@@ -174,11 +174,11 @@ impl Tail<'_> {
         tail.extend_from_slice(&self.ttl_ms.to_le_bytes());
         tail.extend_from_slice(&place(&self.constant.request.session_key));
         tail.extend_from_slice(&place(&self.constant.tool));
-        for text in [self.owner, digest] {
+        for text in [self.owner.as_bytes(), digest.as_bytes()] {
             let length = u16::try_from(text.len())
                 .map_err(|_| StoreError::Unavailable("an owner or digest is too long".into()))?;
             tail.extend_from_slice(&length.to_le_bytes());
-            tail.extend_from_slice(text.as_bytes());
+            tail.extend_from_slice(text);
         }
         let at = tail.len();
         tail.extend_from_slice(&[0; 4]);
@@ -334,8 +334,11 @@ pub(super) fn unpack(key: StoredKey, packed: &[u8]) -> StoreResult<DedupeRecord>
         b'u' => RecordState::Unknown,
         _ => return Err(wrong("no known state")),
     };
-    let owner = reader.text().ok_or_else(|| wrong("its owner"))?.to_owned();
-    reader.text().ok_or_else(|| wrong("its digest"))?;
+    let owner = reader
+        .short()
+        .and_then(|owner| std::str::from_utf8(owner).ok());
+    let owner = owner.ok_or_else(|| wrong("its owner"))?.into();
+    reader.short().ok_or_else(|| wrong("its digest"))?;
     let constant = reader.long().ok_or_else(|| wrong("its request"))?;
     let constant: Constant<'_> =
         serde_json::from_slice(constant).map_err(|error| wrong(&error.to_string()))?;
@@ -344,7 +347,7 @@ pub(super) fn unpack(key: StoredKey, packed: &[u8]) -> StoreResult<DedupeRecord>
     let (updated_at_ms, lock_ms, ttl_ms) = (number(2), number(3), number(4));
     Ok(DedupeRecord {
         key,
-        tool: constant.tool.into_owned(),
+        tool: constant.tool.into(),
         idempotency_key: Cow::Owned(constant.idempotency_key.into_owned()),
         state,
         created_at_ms: number(1),
@@ -403,9 +406,9 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    fn text(&mut self) -> Option<&'a str> {
+    fn short(&mut self) -> Option<&'a [u8]> {
         let length = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
-        std::str::from_utf8(self.take(usize::from(length))?).ok()
+        self.take(usize::from(length))
     }
 
     fn long(&mut self) -> Option<&'a [u8]> {

@@ -74,7 +74,10 @@ fn fits(record: &DedupeRecord, filter: &RecordFilter) -> bool {
         .session
         .as_ref()
         .is_none_or(|session| *session == record.request.session_key)
-        && filter.tool.as_ref().is_none_or(|tool| *tool == record.tool)
+        && filter
+            .tool
+            .as_ref()
+            .is_none_or(|tool| **tool == *record.tool)
         && filter.state.is_none_or(|state| state == record.state)
 }
 
