@@ -36,6 +36,7 @@ use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir};
 use crate::environment;
 use crate::fail::{Failure, Outcome};
+use crate::records::{self, Shared};
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
 
@@ -192,7 +193,7 @@ impl App {
         }
         let state = self.state_for_calls(life);
         let store_name = state.name();
-        if let State::Open(state) = &state {
+        if let State::Open(state) | State::Shared(_, state) = &state {
             observers = observers.with(Arc::new(JournalObserver::new(
                 state.clone(),
                 self.clock.clone(),
@@ -306,13 +307,16 @@ impl App {
         if reliability.store.kind == StoreKind::Memory || not_needed {
             return State::Memory;
         }
-        match self.open_state() {
-            Ok(state) => State::Open(state),
-            Err(error) => State::Unavailable(error),
-        }
+        let opened = self.open_state().and_then(|state| {
+            Ok(match reliability.store.kind {
+                StoreKind::Redis => State::Shared(self.open_shared()?, state),
+                StoreKind::Sqlite | StoreKind::Memory => State::Open(state),
+            })
+        });
+        opened.unwrap_or_else(State::Unavailable)
     }
 
-    fn stores(&self, runtime: &Runtime, state: State) -> Stores {
+    fn stores(&self, runtime: &Arc<Runtime>, state: State) -> Stores {
         let store = &self.config.reliability.store;
         let limits = MemoryLimits {
             keys_max: store.memory_keys_max,
@@ -326,6 +330,17 @@ impl App {
                     dedupe: DedupeStores::single(gone.clone()),
                     breakers: gone.clone(),
                     turns: gone,
+                }
+            }
+            State::Shared(shared, state) => {
+                records::watch(&shared, runtime);
+                Stores {
+                    dedupe: DedupeStores {
+                        durable: shared.clone(),
+                        memory: Arc::new(MemoryDedupeStore::new(self.clock.clone(), limits)),
+                    },
+                    breakers: shared,
+                    turns: state,
                 }
             }
             State::Open(state) => Stores {
@@ -420,6 +435,8 @@ fn embedder(config: &EmbeddingConfig) -> Arc<dyn Embedder> {
 enum State {
     Memory,
     Open(Arc<SqliteState>),
+    /// Records and breakers shared by many machines; turns and the journal stay on this one.
+    Shared(Arc<Shared>, Arc<SqliteState>),
     Unavailable(StoreError),
 }
 

@@ -322,6 +322,16 @@ pub(crate) enum DedupeCommand {
         #[arg(long)]
         all: bool,
     },
+    /// Write all records to a new file, outputs included, for another store to import.
+    Export {
+        /// The file; it must not be there yet.
+        file: PathBuf,
+    },
+    /// Take over the records of an export. What is known already stays as it is.
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]

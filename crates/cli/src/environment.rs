@@ -1,6 +1,7 @@
 //! Every environment variable, in one table: it is read here and documented from here.
 
 use holdfast_reliability::config::ReliabilityConfig;
+use holdfast_reliability::config::redis::RedisUrl;
 use holdfast_reliability::policy::{DeriveKeys, Mode};
 
 use crate::fail::{Failure, Outcome};
@@ -20,6 +21,8 @@ pub(crate) const DERIVE: &str = "TOOL_RELIABLE_DERIVE_IDEMPOTENCY";
 pub(crate) const SERVER_TOKEN: &str = "HOLDFAST_SERVER_TOKEN";
 /// The token for admin actions.
 pub(crate) const ADMIN_TOKEN: &str = "HOLDFAST_ADMIN_TOKEN";
+pub(crate) const REDIS_URL: &str = "HOLDFAST_REDIS_URL";
+pub(crate) const REDIS_PASSWORD: &str = "HOLDFAST_REDIS_PASSWORD";
 
 /// The reference table.
 pub(crate) const VARIABLES: &[Variable] = &[
@@ -62,6 +65,16 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: DERIVE,
         values: "`on` or `off`",
         meaning: "`off`: only calls with a key of their own are deduplicated.",
+    },
+    Variable {
+        name: REDIS_URL,
+        values: "`redis://…`, or several with commas",
+        meaning: "The Redis server, cluster nodes or sentinels; wins over `reliability.store.redis.url` and `nodes`, and keeps a password out of the file.",
+    },
+    Variable {
+        name: REDIS_PASSWORD,
+        values: "a password",
+        meaning: "The password for Redis, for addresses that hold none.",
     },
     Variable {
         name: "XDG_CONFIG_HOME",
@@ -126,6 +139,18 @@ pub(crate) fn apply_switches(config: &mut ReliabilityConfig) -> Outcome<()> {
         } else {
             DeriveKeys::Off
         };
+    }
+    let redis = &mut config.store.redis;
+    if let Some(text) = get(REDIS_URL) {
+        let mut urls = text.split(',').map(|url| RedisUrl::new(url.trim()));
+        redis.url = urls.next().unwrap_or_default();
+        redis.nodes = urls.collect();
+    }
+    if let Some(password) = get(REDIS_PASSWORD) {
+        redis.url = redis.url.with_password(&password);
+        for node in &mut redis.nodes {
+            *node = node.with_password(&password);
+        }
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod environment;
 mod fail;
 mod output;
 mod server_args;
+mod records;
 mod telemetry;
 mod terminal;
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::breaker::{BreakerKey, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
+use crate::config::WhenAway;
 use crate::idempotency::key::Scope;
 use crate::idempotency::transition::Lifetimes;
 use crate::retry::RetryPolicy;
@@ -148,6 +149,8 @@ pub struct ToolPolicy {
     pub timeout_ms: u64,
     /// A larger output is not recorded.
     pub payload_bytes_max: usize,
+    /// What becomes of a read-only call while the store is away.
+    pub read_only_when_away: WhenAway,
 }
 
 /// The switches that can be thrown while the process runs.

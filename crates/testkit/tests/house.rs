@@ -60,6 +60,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
             "holdfast-memory",
         ],
     ),
+    ("redis", &["holdfast-reliability"]),
     ("reqwest", &["holdfast-memory", "holdfast"]),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),

@@ -14,13 +14,13 @@ use crate::fail::{Failure, Outcome};
 use crate::output;
 
 pub(super) fn run(app: &App, command: BreakerCommand, json: bool) -> Outcome<ExitCode> {
-    let state = app.open_state()?;
+    let state = app.open_records()?;
     runtime()?.block_on(async {
         match command {
-            BreakerCommand::List => list(app, &*state, json).await,
-            BreakerCommand::Reset { key } => reset(&*state, &key, json).await,
+            BreakerCommand::List => list(app, state.breakers(), json).await,
+            BreakerCommand::Reset { key } => reset(state.breakers(), &key, json).await,
             BreakerCommand::ForceOpen { key, reason } => {
-                force_open(&*state, &key, reason, json).await
+                force_open(state.breakers(), &key, reason, json).await
             }
         }
     })?;

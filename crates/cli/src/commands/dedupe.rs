@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
-use holdfast_reliability::store::sqlite::SqliteState;
-use holdfast_reliability::store::{DedupeStore, RecordFilter};
+use holdfast_reliability::store::RecordFilter;
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
 use crate::args::{DedupeCommand, RecordArgs, State};
 use crate::fail::{Failure, Outcome};
 use crate::output;
+use crate::records::Records;
 
 /// The columns of a listing.
 pub(super) const HEADER: [&str; 7] = [
@@ -19,7 +19,7 @@ pub(super) const HEADER: [&str; 7] = [
 ];
 
 pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<ExitCode> {
-    let state = app.open_state()?;
+    let state = app.open_records()?;
     runtime()?.block_on(async {
         match command {
             DedupeCommand::List { filter, limit } => {
@@ -29,6 +29,12 @@ pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<Exit
             DedupeCommand::Clear { key, force } => clear(&state, &key, force, json).await,
             DedupeCommand::Flush { filter, all } => {
                 flush(&state, filter_of(&filter, None), all, json).await
+            }
+            DedupeCommand::Export { file } => {
+                super::transfer::export(app, &*state, &file, json).await
+            }
+            DedupeCommand::Import { file } => {
+                super::transfer::import(app, &*state, &file, json).await
             }
         }
     })?;
@@ -57,7 +63,7 @@ struct Seen {
     abandoned: bool,
 }
 
-async fn look(store: &SqliteState, record: SharedRecord) -> Outcome<Seen> {
+async fn look(store: &Records, record: SharedRecord) -> Outcome<Seen> {
     let running = record.state == RecordState::Inflight;
     let abandoned = running && store.is_abandoned(record.key).await?;
     Ok(Seen { record, abandoned })
@@ -72,7 +78,7 @@ fn view(app: &App, seen: &Seen, payload: Payload) -> Value {
     value
 }
 
-async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) -> Outcome<()> {
+async fn list(app: &App, store: &Records, filter: RecordFilter, json: bool) -> Outcome<()> {
     let mut found = Vec::new();
     for record in store.list(&filter).await? {
         found.push(look(store, record).await?);
@@ -113,7 +119,7 @@ async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) 
     Ok(())
 }
 
-async fn show(app: &App, store: &SqliteState, key: &str, reveal: bool, json: bool) -> Outcome<()> {
+async fn show(app: &App, store: &Records, key: &str, reveal: bool, json: bool) -> Outcome<()> {
     let record = find(store, key).await?;
     let value = if reveal {
         serde_json::to_value(&*record).unwrap_or_default()
@@ -128,7 +134,7 @@ async fn show(app: &App, store: &SqliteState, key: &str, reveal: bool, json: boo
     Ok(())
 }
 
-async fn clear(store: &SqliteState, key: &str, force: bool, json: bool) -> Outcome<()> {
+async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<()> {
     let record = find(store, key).await?;
     let running = record.state == RecordState::Inflight && !store.is_abandoned(record.key).await?;
     if running && !force {
@@ -153,7 +159,7 @@ async fn clear(store: &SqliteState, key: &str, force: bool, json: bool) -> Outco
     Ok(())
 }
 
-async fn flush(store: &SqliteState, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
+async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
     if filter == RecordFilter::default() && !all {
         return Err(Failure::usage(
             "this would forget every ended call, so that each could run again",
@@ -170,8 +176,8 @@ async fn flush(store: &SqliteState, filter: RecordFilter, all: bool, json: bool)
 }
 
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.
-async fn find(store: &SqliteState, key: &str) -> Outcome<SharedRecord> {
-    match admin::find_record(store, key).await? {
+async fn find(store: &Records, key: &str) -> Outcome<SharedRecord> {
+    match admin::find_record(&**store, key).await? {
         FoundRecord::One(record) => Ok(record),
         FoundRecord::Nothing => Err(Failure::failed(format!("there is no record {key:?}"))
             .hint("`holdfast dedupe list` shows them.")),

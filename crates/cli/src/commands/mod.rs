@@ -15,6 +15,7 @@ mod remote;
 mod schema;
 mod serve;
 mod tools;
+mod transfer;
 
 use std::process::ExitCode;
 

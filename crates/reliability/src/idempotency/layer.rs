@@ -15,6 +15,7 @@ use super::reconcile::Asked;
 use super::record::{DedupeRecord, RecordState};
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::Digest;
+use crate::config::WhenAway;
 use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::{Keep, Mode, OnKeyConflict};
@@ -292,7 +293,8 @@ impl<S: Service> Idempotency<S> {
         let critical = call.envelope.hints().safety_critical == Some(true);
         // A full store refuses everybody: it is not away, it has decided.
         let away = matches!(error, StoreError::Unavailable(_));
-        if away && !call.policy.mutating && !critical {
+        let may_go_on = call.policy.read_only_when_away == WhenAway::Run;
+        if away && may_go_on && !call.policy.mutating && !critical {
             call.explain(format!("ran without a record: {error}"));
             call.stored_key = None;
             return self.inner.call(call).await;

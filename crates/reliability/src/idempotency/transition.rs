@@ -296,18 +296,22 @@ fn turned_unknown(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> De
         ttl_ms: wish.lifetimes.unknown_ms,
         lock_until_ms: None,
         version: record.version + 1,
-        error: Some(RecordError {
-            code: ErrorCode::OutcomeUnknown.as_str().to_owned(),
-            message: format!(
-                "the process that ran this call (request {}) ended or stalled before it could say \
-                 how the call ended, so the effect may have happened",
-                record.request.request_id
-            ),
-            terminal: true,
-            should_retriable: false,
-            status: Status::Error,
-        }),
+        error: Some(lost(&record.request.request_id)),
         ..record.clone()
+    }
+}
+
+/// What stands on record about a call whose holder is lost.
+pub(crate) fn lost(request_id: &str) -> RecordError {
+    RecordError {
+        code: ErrorCode::OutcomeUnknown.as_str().to_owned(),
+        message: format!(
+            "the process that ran this call (request {request_id}) ended or stalled before it could \
+             say how the call ended, so the effect may have happened"
+        ),
+        terminal: true,
+        should_retriable: false,
+        status: Status::Error,
     }
 }
 

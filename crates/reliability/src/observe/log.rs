@@ -301,6 +301,12 @@ impl Observer for JsonLog {
                 .word("fromState", transition.from.as_str())
                 .word("breakerState", transition.to.as_str())
                 .word("reason", transition.reason.as_str()),
+            Event::Degraded { degraded: None } => self.line("store_recovered", "info"),
+            Event::Degraded {
+                degraded: Some(degraded),
+            } => self
+                .line("store_degraded", "error")
+                .foreign("reason", &degraded.why),
             Event::StoreTrouble { what, error } => self
                 .line("tool_store_trouble", "error")
                 .word("operation", what)

@@ -15,7 +15,7 @@ use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
 use crate::idempotency::record::RecordState;
 use crate::policy::Mode;
-use crate::store::StoreError;
+use crate::store::{Degraded, StoreError};
 
 /// Something that happened to a call or to a breaker.
 #[derive(Clone, Copy)]
@@ -71,6 +71,11 @@ pub enum Event<'a> {
         key: &'a BreakerKey,
         /// The change.
         transition: &'a Transition,
+    },
+    /// A shared store went away, or (without a reason) came back.
+    Degraded {
+        /// Since when and why.
+        degraded: Option<&'a Degraded>,
     },
     /// A store failed; what it was needed for is refused or goes on unprotected, as said.
     StoreTrouble {

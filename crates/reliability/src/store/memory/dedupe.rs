@@ -320,6 +320,16 @@ impl MemoryDedupeStore {
         Ok(())
     }
 
+    fn restore_now(&self, record: SharedRecord) -> StoreResult<bool> {
+        let mut held = self.held.lock();
+        if held.find(&record.key).is_some() {
+            return Ok(false);
+        }
+        held.make_room(&self.limits, self.clock.now_ms())?;
+        held.put(record);
+        Ok(true)
+    }
+
     /// A future that ends when the record has changed, or when its lease may have ended.
     async fn changed_later(&self, ticket: WaitTicket) {
         let notify = {
@@ -466,6 +476,10 @@ impl DedupeStore for MemoryDedupeStore {
             held.remove(key);
         }
         StoreFuture::ready(Ok(doomed.len() as u64))
+    }
+
+    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
+        StoreFuture::ready(self.restore_now(record))
     }
 
     fn sweep(&self) -> StoreFuture<'_, u64> {

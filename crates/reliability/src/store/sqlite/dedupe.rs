@@ -426,6 +426,20 @@ impl DedupeStore for SqliteState {
             .into()
     }
 
+    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
+        let shared = self.shared.clone();
+        self.write(Durability::Synced, move |step| {
+            if rows::find_row(step.conn, &record.key)?.is_some() {
+                return Ok(false);
+            }
+            make_room(step, &shared.options)?;
+            rows::put(step, None, &record, None)?;
+            Ok(true)
+        })
+        .boxed()
+        .into()
+    }
+
     fn sweep(&self) -> StoreFuture<'_, u64> {
         self.sweep_all().boxed().into()
     }
