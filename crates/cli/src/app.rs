@@ -445,6 +445,7 @@ impl State {
         match self {
             Self::Memory => "memory",
             Self::Open(_) => "sqlite",
+            Self::Shared(..) => "redis",
             Self::Unavailable(_) => "unavailable",
         }
     }
