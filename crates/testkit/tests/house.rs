@@ -20,6 +20,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["holdfast-contract", "holdfast-reliability"],
     ),
     ("holdfast-intent", &["holdfast-contract"]),
+    ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast",
         &[
@@ -27,18 +28,20 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-intent",
             "holdfast-reliability",
             "holdfast-toolbox",
+            "holdfast-transcript",
         ],
     ),
     ("holdfast-testkit", &["holdfast-contract"]),
 ];
 
-/// Crates that only one of ours may know.
-const KNOWN_TO: &[(&str, &str)] = &[
-    ("rusqlite", "holdfast-reliability"),
-    ("prometheus-client", "holdfast-reliability"),
-    ("cap-std", "holdfast-toolbox"),
-    ("clap", "holdfast"),
-    ("opentelemetry", "holdfast"),
+/// Crates that only these of ours may know. SQLite has two rooms: our own store, and the reading of
+/// another agent's.
+const KNOWN_TO: &[(&str, &[&str])] = &[
+    ("rusqlite", &["holdfast-reliability", "holdfast-transcript"]),
+    ("prometheus-client", &["holdfast-reliability"]),
+    ("cap-std", &["holdfast-toolbox"]),
+    ("clap", &["holdfast"]),
+    ("opentelemetry", &["holdfast"]),
 ];
 
 /// A source file longer than this is cut into rooms.
@@ -95,9 +98,9 @@ fn arrows_only_point_toward_the_contract() {
 fn foreign_crates_are_known_in_one_room_only() {
     for (name, found) in dependencies() {
         for (dependency, ships) in found {
-            if let Some((_, owner)) = KNOWN_TO.iter().find(|(known, _)| *known == dependency) {
+            if let Some((_, owners)) = KNOWN_TO.iter().find(|(known, _)| *known == dependency) {
                 assert!(
-                    !ships || *owner == name,
+                    !ships || owners.contains(&name.as_str()),
                     "{name} must not know {dependency}"
                 );
             }

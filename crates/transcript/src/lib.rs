@@ -1,0 +1,25 @@
+//! Session transcripts of agents: read, check and repair them, whoever wrote them.
+//!
+//! One result without its call makes a provider refuse every further request of a session. This
+//! crate finds such faults at the speed of reading, says what a provider would answer, and mends
+//! them without touching a healthy byte.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`json`] | finds members in JSON and checks the rest, without building values |
+//! | [`format`](mod@format) | the formats, and which one a text is in |
+//! | [`adapter`] | one file a format: where ids, parents, calls and results are |
+//! | [`seen`] | what an adapter finds in an entry |
+//! | [`read`] | bytes in, entries out |
+//! | [`index`] | a session in 32 bytes an entry |
+
+pub mod adapter;
+mod chunks;
+pub mod format;
+pub mod index;
+pub mod json;
+pub mod limits;
+pub mod read;
+pub mod seen;
+
+pub use format::Format;

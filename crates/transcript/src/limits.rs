@@ -1,0 +1,52 @@
+//! Every bound of this crate, by name.
+
+use holdfast_contract::Limit;
+
+/// How much of a file is read at a time. Small enough to stay in a processor's cache.
+pub const READ_BYTES: usize = 256 * 1024;
+/// Length of one entry. A longer line is reported as invalid.
+pub const ENTRY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Entries of one session.
+pub const ENTRIES_MAX: usize = u32::MAX as usize - 16;
+/// Size of a transcript that is one JSON document, or that comes over standard input.
+pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024 - 1;
+/// Entries that are looked at to find out the format.
+pub const SNIFF_ENTRIES_MAX: usize = 256;
+
+/// The limits of this crate.
+pub const LIMITS: &[Limit] = &[
+    limit(
+        "READ_BYTES",
+        READ_BYTES as u64,
+        "bytes of a transcript read at a time",
+    ),
+    limit(
+        "ENTRY_BYTES_MAX",
+        ENTRY_BYTES_MAX as u64,
+        "length of one entry of a transcript; a longer line is an `invalid_line`",
+    ),
+    limit(
+        "ENTRIES_MAX",
+        ENTRIES_MAX as u64,
+        "entries of one session; a longer one is not checked, and said so",
+    ),
+    limit(
+        "DOCUMENT_BYTES_MAX",
+        DOCUMENT_BYTES_MAX,
+        "size of a transcript that is one JSON document or comes over standard input",
+    ),
+    limit(
+        "SNIFF_ENTRIES_MAX",
+        SNIFF_ENTRIES_MAX as u64,
+        "entries of a transcript looked at to find out its format",
+    ),
+];
+
+const fn limit(name: &'static str, value: u64, meaning: &'static str) -> Limit {
+    Limit {
+        name,
+        value,
+        meaning,
+        setting: None,
+    }
+}
