@@ -4,9 +4,9 @@
 use hashbrown::HashTable;
 
 use crate::chunks::Chunks;
-use crate::json::Invalid;
+use crate::json::{Invalid, Text};
 use crate::limits::ENTRIES_MAX;
-use crate::seen::{BlockKind, Kind, Parent, Seen};
+use crate::seen::{BlockKind, Kind, Parent, Seen, Span};
 
 /// The number of an entry in its session, from 0.
 pub type Number = u32;
@@ -144,7 +144,6 @@ impl Index {
     }
 
     /// The last entry with an id before `before`.
-    #[expect(dead_code, reason = "the checker comes next")]
     pub(crate) fn find(&self, id: u64, before: Number) -> Option<Number> {
         if let Some(table) = &self.by_id {
             let found = *table.find(id, |number| self.id_of(*number) == id)?;
@@ -166,45 +165,62 @@ impl Index {
         Ok(())
     }
 
-    /// Adds an entry.
+    /// Adds an entry that an adapter has read.
     pub fn push(&mut self, offset: u64, entry: &[u8], seen: &Seen) -> Result<(), TooLong> {
-        let hash = |span: crate::seen::Span| span.text(entry).hash().max(1);
-        let id = seen.id.map_or(0, hash);
-        let link = match seen.parent {
-            Parent::Before => self.last.unwrap_or(ROOT),
-            Parent::Root => ROOT,
-            Parent::Named(span) => self.resolve(hash(span)),
+        let hash = |span: Span| hash_of(span.text(entry));
+        let facts = Facts {
+            offset,
+            len: u32::try_from(entry.len()).unwrap_or(u32::MAX),
+            kind: seen.kind,
+            id: seen.id.map_or(0, hash),
+            parent: match seen.parent {
+                Parent::Before => ParentId::Before,
+                Parent::Root => ParentId::Root,
+                Parent::Named(span) => ParentId::Named(hash(span)),
+            },
+            group: seen.group.map_or(0, hash),
+            kept: seen.kept.map_or(0, hash),
         };
-        self.has_parents |= seen.parent != Parent::Before;
+        let blocks = seen.blocks.iter();
+        self.add(
+            facts,
+            blocks.map(|block| (block.kind, block.id.map_or(0, hash))),
+        )
+    }
+
+    /// Adds an entry that was read in some other way.
+    pub(crate) fn add(
+        &mut self,
+        facts: Facts,
+        blocks: impl Iterator<Item = (BlockKind, u64)>,
+    ) -> Result<(), TooLong> {
+        let link = match facts.parent {
+            ParentId::Before => self.last.unwrap_or(ROOT),
+            ParentId::Root => ROOT,
+            ParentId::Named(id) => self.resolve(id),
+        };
+        self.has_parents |= facts.parent != ParentId::Before;
         #[expect(clippy::cast_possible_truncation, reason = "half of a hash is a hash")]
-        let group = seen.group.map_or(0, |span| hash(span) as u32 | 1);
-        let len = u32::try_from(entry.len()).unwrap_or(u32::MAX);
-        let number = self.push_packed(offset, len, seen.kind, id, link, group)?;
-        for block in &seen.blocks {
+        let group = facts.group as u32;
+        let id = facts.id;
+        let number = self.push_packed(facts.offset, facts.len, facts.kind, id, link, group)?;
+        for (kind, id) in blocks {
             self.items.push(Item {
-                id: block.id.map_or(0, hash),
+                id,
                 entry: number,
-                kind: block.kind,
+                kind,
             });
         }
-        if seen.kind == Kind::Compaction {
-            self.kept.push((number, seen.kept.map_or(0, hash)));
+        if facts.kind == Kind::Compaction {
+            self.kept.push((number, facts.kept));
         }
         if id != 0
             && let Some(table) = &mut self.by_id
         {
-            let entries = &self.entries;
-            let id_of = |number: &Number| entries.get(*number as usize).map_or(0, |entry| entry.id);
-            // The last of two entries with one id is the one that is found, as agents do it.
-            match table.find_mut(id, |found| id_of(found) == id) {
-                Some(found) => *found = number,
-                None => {
-                    table.insert_unique(id, number, id_of);
-                }
-            }
+            insert(table, &self.entries, id, number);
         }
         // A header is not part of the conversation: nobody continues it.
-        if seen.kind != Kind::Header {
+        if facts.kind != Kind::Header {
             self.last = Some(number);
         }
         Ok(())
@@ -249,27 +265,58 @@ impl Index {
     #[cold]
     fn resolve_far(&mut self, id: u64) -> u32 {
         let entries = &self.entries;
-        let id_of = |number: &Number| entries.get(*number as usize).map_or(0, |entry| entry.id);
         let table = self.by_id.get_or_insert_with(|| {
             let mut table = HashTable::new();
             for (number, entry) in (0..).zip(entries.iter()) {
-                if entry.id == 0 {
-                    continue;
-                }
-                match table.find_mut(entry.id, |found| id_of(found) == entry.id) {
-                    Some(found) => *found = number,
-                    None => {
-                        table.insert_unique(entry.id, number, id_of);
-                    }
+                if entry.id != 0 {
+                    insert(&mut table, entries, entry.id, number);
                 }
             }
             table
         });
-        table
-            .find(id, |found| id_of(found) == id)
-            .copied()
-            .unwrap_or(BROKEN)
+        let is_it = |number: &Number| id_at(entries, *number) == id;
+        table.find(id, is_it).copied().unwrap_or(BROKEN)
     }
+}
+
+fn id_at(entries: &Chunks<Packed>, number: Number) -> u64 {
+    entries.get(number as usize).map_or(0, |entry| entry.id)
+}
+
+/// The last of two entries with one id is the one that is found, as agents do it.
+fn insert(table: &mut HashTable<Number>, entries: &Chunks<Packed>, id: u64, number: Number) {
+    match table.find_mut(id, |found| id_at(entries, *found) == id) {
+        Some(found) => *found = number,
+        None => {
+            table.insert_unique(id, number, |number| id_at(entries, *number));
+        }
+    }
+}
+
+/// The number for an id. Never 0, which stands for none.
+#[inline]
+pub(crate) fn hash_of(text: Text<'_>) -> u64 {
+    text.hash().max(1)
+}
+
+/// Whom an entry says it continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParentId {
+    Before,
+    Root,
+    Named(u64),
+}
+
+/// An entry on its way into an index; see [`Entry`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) kind: Kind,
+    pub(crate) id: u64,
+    pub(crate) parent: ParentId,
+    pub(crate) group: u64,
+    pub(crate) kept: u64,
 }
 
 /// The session has more entries than can be numbered.

@@ -14,6 +14,7 @@
 //! | [`index`] | a session in 32 bytes an entry |
 
 pub mod adapter;
+pub mod check;
 mod chunks;
 pub mod format;
 pub mod index;

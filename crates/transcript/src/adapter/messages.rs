@@ -1,6 +1,6 @@
 //! Messages as the APIs of Anthropic and `OpenAI` take them.
 
-use super::{Adapter, Pairing, message};
+use super::{Adapter, Joins, Pairing, message};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid};
 use crate::seen::Seen;
@@ -19,7 +19,7 @@ impl Adapter for AnthropicMessages {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent
+        Pairing::Adjacent(Joins::Neighbours)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
@@ -33,7 +33,7 @@ impl Adapter for ChatMessages {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent
+        Pairing::Adjacent(Joins::Never)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {

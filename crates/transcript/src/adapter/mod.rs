@@ -22,9 +22,20 @@ use crate::seen::Seen;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
     /// Results follow the message with their calls at once (Anthropic, chat completions).
-    Adjacent,
+    Adjacent(Joins),
     /// A result comes anywhere behind its call (Responses).
     Anywhere,
+}
+
+/// Which entries are one message of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joins {
+    /// Every entry is a message of its own.
+    Never,
+    /// Entries that follow each other: the provider puts them together.
+    Neighbours,
+    /// Entries with the same message id, also with results between them.
+    Groups,
 }
 
 /// Reads the entries of one format.
