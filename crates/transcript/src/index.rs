@@ -22,13 +22,15 @@ pub enum Link {
     Broken,
 }
 
+/// In the byte of the kind: the entry holds more than calls and results.
+const HAS_MORE: u64 = 0x80;
 const ROOT: u32 = u32::MAX;
 const BROKEN: u32 = u32::MAX - 1;
 
 /// One entry, packed: sessions of millions of entries are held in memory.
 #[derive(Debug, Clone, Copy)]
 struct Packed {
-    /// The offset in the file, and the kind in the highest byte.
+    /// The offset in the file; in the highest byte, the kind and [`HAS_MORE`].
     offset_and_kind: u64,
     id: u64,
     parent: u32,
@@ -46,6 +48,8 @@ pub struct Entry {
     pub len: u32,
     /// What it is.
     pub kind: Kind,
+    /// Whether it holds more than calls and results.
+    pub has_more: bool,
     /// A number for its id; 0 when it has none.
     pub id: u64,
     /// Whom it continues.
@@ -160,7 +164,13 @@ impl Index {
 
     /// Adds a line that is not JSON.
     pub fn push_invalid(&mut self, offset: u64, len: u32, why: Invalid) -> Result<(), TooLong> {
-        let number = self.push_packed(offset, len, Kind::Invalid, 0, BROKEN, 0)?;
+        let facts = Facts {
+            offset,
+            len,
+            kind: Kind::Invalid,
+            ..Facts::default()
+        };
+        let number = self.push_packed(facts, BROKEN)?;
         self.invalid.push((number, why));
         Ok(())
     }
@@ -172,6 +182,7 @@ impl Index {
             offset,
             len: u32::try_from(entry.len()).unwrap_or(u32::MAX),
             kind: seen.kind,
+            has_more: seen.has_more,
             id: seen.id.map_or(0, hash),
             parent: match seen.parent {
                 Parent::Before => ParentId::Before,
@@ -200,10 +211,8 @@ impl Index {
             ParentId::Named(id) => self.resolve(id),
         };
         self.has_parents |= facts.parent != ParentId::Before;
-        #[expect(clippy::cast_possible_truncation, reason = "half of a hash is a hash")]
-        let group = facts.group as u32;
         let id = facts.id;
-        let number = self.push_packed(facts.offset, facts.len, facts.kind, id, link, group)?;
+        let number = self.push_packed(facts, link)?;
         for (kind, id) in blocks {
             self.items.push(Item {
                 id,
@@ -226,26 +235,21 @@ impl Index {
         Ok(())
     }
 
-    fn push_packed(
-        &mut self,
-        offset: u64,
-        len: u32,
-        kind: Kind,
-        id: u64,
-        parent: u32,
-        group: u32,
-    ) -> Result<Number, TooLong> {
+    fn push_packed(&mut self, facts: Facts, parent: u32) -> Result<Number, TooLong> {
         let number = self.entries.len();
         if number >= ENTRIES_MAX || self.items.len() >= ENTRIES_MAX {
             return Err(TooLong);
         }
+        let more = if facts.has_more { HAS_MORE } else { 0 };
+        #[expect(clippy::cast_possible_truncation, reason = "half of a hash is a hash")]
+        let group = facts.group as u32;
         self.entries.push(Packed {
-            offset_and_kind: offset | (kind as u64) << 56,
-            id,
+            offset_and_kind: facts.offset | (facts.kind as u64 | more) << 56,
+            id: facts.id,
             parent,
             // Below `ENTRIES_MAX`, like the number.
             first_item: u32::try_from(self.items.len()).map_err(|_| TooLong)?,
-            len,
+            len: facts.len,
             group,
         });
         u32::try_from(number).map_err(|_| TooLong)
@@ -300,19 +304,21 @@ pub(crate) fn hash_of(text: Text<'_>) -> u64 {
 }
 
 /// Whom an entry says it continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ParentId {
+    #[default]
     Before,
     Root,
     Named(u64),
 }
 
 /// An entry on its way into an index; see [`Entry`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     pub(crate) kind: Kind,
+    pub(crate) has_more: bool,
     pub(crate) id: u64,
     pub(crate) parent: ParentId,
     pub(crate) group: u64,
@@ -327,11 +333,13 @@ pub struct TooLong;
 impl Packed {
     #[inline]
     fn unpack(self) -> Entry {
-        let kind = (self.offset_and_kind >> 56) as usize;
+        let top = self.offset_and_kind >> 56;
+        let kind = (top & !HAS_MORE) as usize;
         Entry {
             offset: self.offset_and_kind & (u64::MAX >> 8),
             len: self.len,
             kind: Kind::ALL.get(kind).copied().unwrap_or_default(),
+            has_more: top & HAS_MORE != 0,
             id: self.id,
             link: match self.parent {
                 ROOT => Link::Root,

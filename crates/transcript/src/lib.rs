@@ -12,15 +12,33 @@
 //! | [`seen`] | what an adapter finds in an entry |
 //! | [`read`] | bytes in, entries out |
 //! | [`index`] | a session in 32 bytes an entry |
+//! | [`check`] | the rules, on every branch |
+//! | [`finding`] | what is wrong, in words |
+//! | [`values`] | the same rules for messages in memory |
+//! | [`plan`] | repair, decided: entries in, edits out |
+//! | `render` | a plan made into text |
+//! | [`write`](mod@write) | repair, done: backup, whole new file, same owner and mode |
+//! | [`discover`] | where agents keep their sessions |
 
 pub mod adapter;
 pub mod check;
 mod chunks;
+pub mod discover;
+pub mod finding;
 pub mod format;
 pub mod index;
 pub mod json;
 pub mod limits;
+pub mod plan;
 pub mod read;
+mod render;
 pub mod seen;
+mod time;
+pub mod values;
+pub mod write;
 
+pub use check::Fault;
+pub use finding::Finding;
 pub use format::Format;
+pub use plan::Strategy;
+pub use values::{PairingIssue, validate_tool_result_pairing};

@@ -12,6 +12,12 @@ pub const ENTRIES_MAX: usize = u32::MAX as usize - 16;
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024 - 1;
 /// Entries that are looked at to find out the format.
 pub const SNIFF_ENTRIES_MAX: usize = 256;
+/// A file written more recently than this is taken for one that is being written.
+pub const QUIET_MS: u64 = 2_000;
+/// A lock that does not say whose it is counts for this long, as `OpenClaw` has it.
+pub const LOCK_STALE_MS: u64 = 1_800_000;
+/// Backups that are kept beside a file.
+pub const BACKUPS_MAX: usize = 5;
 
 /// The limits of this crate.
 pub const LIMITS: &[Limit] = &[
@@ -39,6 +45,21 @@ pub const LIMITS: &[Limit] = &[
         "SNIFF_ENTRIES_MAX",
         SNIFF_ENTRIES_MAX as u64,
         "entries of a transcript looked at to find out its format",
+    ),
+    limit(
+        "QUIET_MS",
+        QUIET_MS,
+        "a transcript written more recently than this is in use, and not repaired",
+    ),
+    limit(
+        "LOCK_STALE_MS",
+        LOCK_STALE_MS,
+        "how long a lock beside a session counts that does not name its process",
+    ),
+    limit(
+        "BACKUPS_MAX",
+        BACKUPS_MAX as u64,
+        "backups kept beside a repaired transcript; the oldest goes first",
     ),
 ];
 

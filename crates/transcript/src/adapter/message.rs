@@ -123,8 +123,9 @@ fn forget(seen: &mut Seen, gone: &mut Range<usize>, other: &mut Range<usize>) {
 fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
     seen.has_more = false;
     if cursor.peek() != b'[' {
-        seen.has_more = cursor.peek() == b'"';
-        return cursor.skip();
+        // An empty text is as good as none.
+        seen.has_more = cursor.string()?.is_some_and(|text| !text.raw().is_empty());
+        return Ok(());
     }
     cursor.list(|cursor| {
         let start = cursor.here();

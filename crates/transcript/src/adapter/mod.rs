@@ -12,7 +12,7 @@ pub use codex::Codex;
 pub use messages::{AnthropicMessages, ChatMessages};
 pub use openclaw::OpenClaw;
 pub use responses::Responses;
-pub(crate) use responses::is_responses_item;
+pub(crate) use responses::{is_call, is_responses_item, is_result};
 
 use crate::format::Format;
 use crate::json::{Cursor, Invalid};

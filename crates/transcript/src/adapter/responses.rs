@@ -25,7 +25,7 @@ impl Adapter for Responses {
 }
 
 /// Calls that the caller has to answer; those of the server's own tools have no results here.
-fn is_call(kind: &[u8]) -> bool {
+pub(crate) fn is_call(kind: &[u8]) -> bool {
     matches!(
         kind,
         b"function_call"
@@ -38,7 +38,8 @@ fn is_call(kind: &[u8]) -> bool {
     )
 }
 
-fn is_result(kind: &[u8]) -> bool {
+/// Answers to them.
+pub(crate) fn is_result(kind: &[u8]) -> bool {
     matches!(
         kind,
         b"function_call_output"

@@ -32,12 +32,18 @@ struct Walk<'i> {
     answered: Bits,
     /// The last call with each id.
     calls: HashTable<u32>,
-    /// The entry that answered a call, where branches make that matter.
-    answers: Vec<(u32, Number)>,
+    /// Calls and the results that answer them, where somebody wants to know.
+    answers: Vec<(u32, u32)>,
+    keep_answers: bool,
     unmatched: Vec<(u32, Item)>,
 }
 
-pub(super) fn check(index: &Index, joins: Joins, found: &mut Vec<Found>) {
+pub(super) fn check(
+    index: &Index,
+    joins: Joins,
+    keep_answers: bool,
+    found: &mut Vec<Found>,
+) -> Vec<(u32, u32)> {
     let mut walk = Walk {
         index,
         joins,
@@ -47,6 +53,8 @@ pub(super) fn check(index: &Index, joins: Joins, found: &mut Vec<Found>) {
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
         answers: Vec::new(),
+        // Which branch an answer is on decides whether another one is too many.
+        keep_answers: keep_answers || index.has_branches(),
         unmatched: Vec::new(),
     };
     let mut before = None;
@@ -63,6 +71,7 @@ pub(super) fn check(index: &Index, joins: Joins, found: &mut Vec<Found>) {
     walk.judge_unmatched(found);
     walk.compacted_away(found);
     walk.missing(found);
+    walk.answers
 }
 
 impl Walk<'_> {
@@ -186,8 +195,8 @@ impl Walk<'_> {
                 Some(call) => {
                     self.answered.set(call as usize);
                     self.begun.set(anchor as usize);
-                    if index.has_branches() {
-                        self.answers.push((call, number));
+                    if self.keep_answers {
+                        self.answers.push((call, place));
                     }
                 }
                 None => self.unmatched.push((place, item)),
@@ -231,7 +240,10 @@ impl Walk<'_> {
             .iter()
             .rev()
             .find(|(answered, _)| *answered == call);
-        first.is_none_or(|(_, answer)| self.is_ancestor(*answer, number))
+        let entry_of = |place: u32| self.index.item(place as usize).map(|item| item.entry);
+        first
+            .and_then(|(_, answer)| entry_of(*answer))
+            .is_none_or(|answer| self.is_ancestor(answer, number))
     }
 
     fn is_ancestor(&self, earlier: Number, mut number: Number) -> bool {
@@ -257,15 +269,17 @@ impl Walk<'_> {
         let id_of = |at: &u32| index.item(*at as usize).map_or(0, |item| item.id);
         for (place, item) in std::mem::take(&mut self.unmatched) {
             let call = self.calls.find(item.id, |call| id_of(call) == item.id);
-            let kind = match call {
-                Some(call) if self.answered.get(*call as usize) => Fault::DuplicateToolResult,
-                Some(call) => {
-                    self.answered.set(*call as usize);
-                    Fault::MisplacedToolResult
+            found.push(match call.copied() {
+                Some(call) if !self.answered.get(call as usize) => {
+                    self.answered.set(call as usize);
+                    Found {
+                        call: Some(call),
+                        ..fault(place, item, Fault::MisplacedToolResult)
+                    }
                 }
-                None => Fault::OrphanedToolResult,
-            };
-            found.push(fault(place, item, kind));
+                Some(_) => fault(place, item, Fault::DuplicateToolResult),
+                None => fault(place, item, Fault::OrphanedToolResult),
+            });
         }
     }
 

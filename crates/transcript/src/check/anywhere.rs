@@ -6,7 +6,8 @@ use super::{Bits, Fault, Found};
 use crate::index::{Index, Item};
 use crate::seen::{BlockKind, Kind};
 
-pub(super) fn check(index: &Index, found: &mut Vec<Found>) {
+pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
+    let mut answers = Vec::new();
     let mut calls: HashTable<u32> = HashTable::new();
     let mut answered = Bits::new(index.items().count());
     let mut unmatched = Vec::new();
@@ -33,6 +34,8 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) {
                 (BlockKind::Result, Some(call)) if *call as usize >= cut_items => {
                     if answered.get(*call as usize) {
                         found.push(fault(place, item, Fault::DuplicateToolResult));
+                    } else {
+                        answers.push((*call, place));
                     }
                     answered.set(*call as usize);
                 }
@@ -59,6 +62,7 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) {
             found.push(fault(at, item, Fault::MissingToolResult));
         }
     }
+    answers
 }
 
 /// What a result is that no call came before.
@@ -78,7 +82,10 @@ fn judge(
     }
     answered.set(*call as usize);
     if *call > place {
-        return fault(place, item, Fault::MisplacedToolResult);
+        return Found {
+            call: Some(*call),
+            ..fault(place, item, Fault::MisplacedToolResult)
+        };
     }
     Found {
         is_compacted: true,
@@ -91,6 +98,7 @@ pub(super) const fn fault(place: u32, item: Item, fault: Fault) -> Found {
         entry: item.entry,
         item: Some(place),
         fault,
+        call: None,
         is_compacted: false,
     }
 }

@@ -67,24 +67,44 @@ pub struct Found {
     pub item: Option<u32>,
     /// What is wrong.
     pub fault: Fault,
+    /// The call that a misplaced result belongs to, by its place in [`Index::items`].
+    pub call: Option<u32>,
     /// Whether a compaction took the call away from its result.
     pub is_compacted: bool,
 }
 
+/// Which results belong to which calls, and what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    /// What is wrong, in the order of the entries.
+    pub(crate) found: Vec<Found>,
+    /// Calls and the results that answer them, by their places, in the order of the results.
+    pub(crate) answers: Vec<(u32, u32)>,
+}
+
 /// Everything that is wrong with a session, in the order of its entries.
 pub fn check(index: &Index, pairing: Pairing) -> Vec<Found> {
+    run(index, pairing, false).found
+}
+
+/// The same, with the results that are in their place.
+pub(crate) fn pairs(index: &Index, pairing: Pairing) -> Pairs {
+    run(index, pairing, true)
+}
+
+fn run(index: &Index, pairing: Pairing, keep_answers: bool) -> Pairs {
     let mut found: Vec<Found> = index
         .invalid()
         .iter()
         .map(|(entry, _)| whole(*entry, Fault::InvalidLine))
         .collect();
-    match pairing {
-        Pairing::Adjacent(joins) => adjacent::check(index, joins, &mut found),
+    let answers = match pairing {
+        Pairing::Adjacent(joins) => adjacent::check(index, joins, keep_answers, &mut found),
         Pairing::Anywhere => anywhere::check(index, &mut found),
-    }
+    };
     found.sort_unstable();
     found.dedup_by_key(|found| (found.entry, found.item, found.fault));
-    found
+    Pairs { found, answers }
 }
 
 const fn whole(entry: Number, fault: Fault) -> Found {
@@ -92,6 +112,7 @@ const fn whole(entry: Number, fault: Fault) -> Found {
         entry,
         item: None,
         fault,
+        call: None,
         is_compacted: false,
     }
 }
