@@ -18,21 +18,29 @@
 //! | [`plan`] | repair, decided: entries in, edits out |
 //! | `render` | a plan made into text |
 //! | [`write`](mod@write) | repair, done: backup, whole new file, same owner and mode |
+//! | [`store`] | `OpenClaw`'s database, read and repaired |
+//! | [`scan`](mod@scan) | a file in, findings and repairs out |
+//! | [`checkpoint`](mod@checkpoint) | points to come back to, roll back, archive and reset |
+//! | [`incident`](mod@incident) | the incident log |
 //! | [`discover`] | where agents keep their sessions |
 
 pub mod adapter;
 pub mod check;
+pub mod checkpoint;
 mod chunks;
 pub mod discover;
 pub mod finding;
 pub mod format;
+pub mod incident;
 pub mod index;
 pub mod json;
 pub mod limits;
 pub mod plan;
 pub mod read;
 mod render;
+pub mod scan;
 pub mod seen;
+pub mod store;
 mod time;
 pub mod values;
 pub mod write;

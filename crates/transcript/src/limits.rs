@@ -18,6 +18,12 @@ pub const QUIET_MS: u64 = 2_000;
 pub const LOCK_STALE_MS: u64 = 1_800_000;
 /// Backups that are kept beside a file.
 pub const BACKUPS_MAX: usize = 5;
+/// How much of an entry a dry run shows.
+pub const DIFF_LINE_BYTES_MAX: usize = 240;
+/// A compressed row of a store, unpacked.
+pub const ROW_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Checkpoints that are kept of a session.
+pub const CHECKPOINTS_MAX: usize = 100;
 
 /// The limits of this crate.
 pub const LIMITS: &[Limit] = &[
@@ -60,6 +66,21 @@ pub const LIMITS: &[Limit] = &[
         "BACKUPS_MAX",
         BACKUPS_MAX as u64,
         "backups kept beside a repaired transcript; the oldest goes first",
+    ),
+    limit(
+        "DIFF_LINE_BYTES_MAX",
+        DIFF_LINE_BYTES_MAX as u64,
+        "bytes of an entry that `scan --dry-run` shows",
+    ),
+    limit(
+        "ROW_BYTES_MAX",
+        ROW_BYTES_MAX as u64,
+        "size of an unpacked row of OpenClaw's store; a larger one is an `invalid_line`",
+    ),
+    limit(
+        "CHECKPOINTS_MAX",
+        CHECKPOINTS_MAX as u64,
+        "checkpoints kept of a session; the oldest goes first",
     ),
 ];
 

@@ -26,6 +26,17 @@ pub struct PairingIssue {
     pub description: String,
 }
 
+impl From<&crate::Finding> for PairingIssue {
+    fn from(finding: &crate::Finding) -> Self {
+        Self {
+            fault: finding.fault,
+            tool_use_id: finding.id.clone(),
+            message_index: finding.entry as usize,
+            description: finding.description.clone(),
+        }
+    }
+}
+
 /// What is wrong with the calls and results of some messages: of Anthropic's API, chat completions,
 /// Responses items, or entries of `OpenClaw`, Claude Code or Codex sessions. Empty when a provider
 /// would take them.

@@ -124,10 +124,11 @@ fn limits() -> String {
     let mut text = format!(
         "{WRITTEN}# Limits\n\nEvery queue, cache, loop, body and output has a bound. `setting` names the configuration key that moves it.\n\n| limit | value | meaning | setting |\n|---|---:|---|---|\n"
     );
-    let tables: [&[Limit]; 4] = [
+    let tables: [&[Limit]; 5] = [
         holdfast_contract::limit::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
+        holdfast_transcript::limits::LIMITS,
         crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables

@@ -8,8 +8,11 @@ mod demo;
 mod docs;
 mod explain;
 mod parse;
+mod scan;
 mod schema;
+mod session;
 mod tools;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -29,6 +32,9 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Breaker(command) => breaker::run(&App::new(&cli.global)?, command, json),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),
+        Command::Scan(args) => scan::run(&cli.global, &args, json),
+        Command::Watch(args) => watch::run(&cli.global, &args, json),
+        Command::Session(command) => session::run(&command, json),
         Command::Parse(args) => parse::run(&args),
         Command::Schema(args) => Ok(schema::run(args.which)),
         Command::Demo(args) => demo::run(&args, json),

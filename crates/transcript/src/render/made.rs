@@ -11,7 +11,7 @@ use crate::read;
 use crate::seen::Span;
 
 /// What the model reads in place of a lost result. It must not take the call for undone.
-pub const LOST: &str = "[holdfast] The result of this call was lost. Whether it had an effect is not known: look before you repeat it.";
+pub(crate) const LOST: &str = "[holdfast] The result of this call was lost. Whether it had an effect is not known: look before you repeat it.";
 
 /// The id of the entry made for a block, as JSON, where the format has ids and the entry has one.
 pub(super) fn id(format: Format, text: &[u8], block: usize) -> Option<Vec<u8>> {

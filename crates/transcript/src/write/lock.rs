@@ -56,7 +56,7 @@ pub(crate) fn look(file: &Path, now_ms: u64) -> io::Result<Option<Live>> {
         return Ok(Some(live));
     }
     let meta = fs::metadata(file)?;
-    if let Some(pid) = writer_of(&meta) {
+    if let Some(pid) = user_of(&meta, Use::Writing) {
         return Ok(Some(Live::Open { pid }));
     }
     let modified_ms = meta.mtime().cast_unsigned().saturating_mul(1000)
@@ -105,9 +105,18 @@ fn start_time(pid: u64) -> Option<u64> {
     rest.split(' ').nth(19)?.parse().ok()
 }
 
-/// Another process that has this file open to write. Processes of other users can not be looked
-/// into; the checks of time and size stand for them.
-fn writer_of(file: &fs::Metadata) -> Option<u64> {
+/// How a file is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Opened at all.
+    Any,
+    /// Opened to write.
+    Writing,
+}
+
+/// Another process that has this file open. Processes of other users can not be looked into; the
+/// checks of time and size stand for them.
+pub(crate) fn user_of(file: &fs::Metadata, how: Use) -> Option<u64> {
     let own = u64::from(std::process::id());
     for process in fs::read_dir("/proc").ok()?.flatten() {
         let Some(pid) = process
@@ -124,7 +133,8 @@ fn writer_of(file: &fs::Metadata) -> Option<u64> {
         for fd in open.flatten() {
             let is_it = fs::metadata(fd.path())
                 .is_ok_and(|meta| meta.dev() == file.dev() && meta.ino() == file.ino());
-            if is_it && is_writable(pid, &fd.file_name().to_string_lossy()) {
+            let counts = || how == Use::Any || is_writable(pid, &fd.file_name().to_string_lossy());
+            if is_it && counts() {
                 return Some(pid);
             }
         }

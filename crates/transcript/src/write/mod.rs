@@ -1,6 +1,7 @@
 //! Repair, done: a plan for a file carried out so that nothing can be lost.
 
 mod assemble;
+pub(crate) mod diff;
 mod lock;
 mod replace;
 
@@ -8,10 +9,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+pub use diff::diff;
 pub use lock::Live;
-pub(crate) use lock::{Lock, look};
+pub(crate) use lock::{Lock, Use, look, user_of};
 pub use replace::{ReplaceError, Step};
-pub(crate) use replace::{Stamp, back_up, backups, is_ours, replace};
+pub(crate) use replace::{
+    Stamp, archive_path, backup_path, backups, beside, forget_old_backups, is_ours, replace,
+};
 
 use crate::adapter::adapter;
 use crate::check::{Fault, Found, check};
@@ -124,6 +128,21 @@ fn verify(shape: Shape, strategy: Strategy, new: impl Read) -> io::Result<Vec<Fo
     } else {
         Err(io::Error::other("the repaired transcript still has faults"))
     }
+}
+
+/// Replaces a file with a part of it, or of another file: the writing side of roll back and reset.
+pub(crate) fn replace_with(
+    path: &Path,
+    now_ms: u64,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<PathBuf, RepairError> {
+    let path = path.canonicalize()?;
+    let stamp = Stamp::of(&std::fs::metadata(&path)?);
+    if let Some(live) = look(&path, now_ms)? {
+        return Err(live.into());
+    }
+    let _lock = Lock::take(&path, now_ms)??;
+    Ok(replace(&path, stamp, now_ms, &|_| {}, content, |_| Ok(()))?)
 }
 
 /// Repairs a transcript in memory. `Ok(None)` when there is nothing that the strategy would change.

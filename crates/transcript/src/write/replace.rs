@@ -211,41 +211,50 @@ impl Write for Telling<'_> {
     }
 }
 
-fn beside(path: &Path, more: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, more: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(more);
     path.with_file_name(name)
 }
 
+/// A name for a backup that is not taken.
+pub(crate) fn backup_path(path: &Path, now_ms: u64) -> PathBuf {
+    free_name(path, "backup", now_ms)
+}
+
+/// A name for an archived session that is not taken. Archives are kept for good.
+pub(crate) fn archive_path(path: &Path, now_ms: u64) -> PathBuf {
+    free_name(path, "archive", now_ms)
+}
+
+fn free_name(path: &Path, what: &str, now_ms: u64) -> PathBuf {
+    let stamp = crate::time::stamp(now_ms);
+    let mut free = beside(path, &format!("{MARK}{what}-{stamp}"));
+    let mut number = 1;
+    while free.symlink_metadata().is_ok() {
+        number += 1;
+        free = beside(path, &format!("{MARK}{what}-{stamp}-{number}"));
+    }
+    free
+}
+
 /// Gives the old file a second name, which costs nothing and can not fail half way; copies it where
 /// the file system has no such names.
-pub(crate) fn back_up(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
-    let stamp = crate::time::stamp(now_ms);
-    for attempt in 0..100 {
-        let number = if attempt == 0 {
-            String::new()
-        } else {
-            format!("-{attempt}")
-        };
-        let backup = beside(path, &format!("{MARK}backup-{stamp}{number}"));
-        match fs::hard_link(path, &backup) {
-            Ok(()) => return Ok(backup),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(_) => {
-                let mut source = File::open(path)?;
-                let mut copy = OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(&backup)?;
-                io::copy(&mut source, &mut copy)?;
-                copy.set_permissions(source.metadata()?.permissions())?;
-                copy.sync_all()?;
-                return Ok(backup);
-            }
-        }
+fn back_up(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
+    let backup = backup_path(path, now_ms);
+    if fs::hard_link(path, &backup).is_ok() {
+        return Ok(backup);
     }
-    Err(io::Error::other("a hundred backups in one millisecond"))
+    let mut source = File::open(path)?;
+    let mut copy = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&backup)?;
+    io::copy(&mut source, &mut copy)?;
+    copy.set_permissions(source.metadata()?.permissions())?;
+    copy.sync_all()?;
+    Ok(backup)
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
@@ -275,7 +284,7 @@ pub(crate) fn backups(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn forget_old_backups(path: &Path) {
+pub(crate) fn forget_old_backups(path: &Path) {
     let backups = backups(path);
     let too_many = backups.len().saturating_sub(BACKUPS_MAX);
     for old in &backups[..too_many] {
