@@ -357,6 +357,9 @@ impl<R: Read> Lines<R> {
         if self.buffer.len() as u64 > DOCUMENT_BYTES_MAX {
             return Err(ReadError::DocumentTooLarge);
         }
+        self.filled = self.buffer.len();
+        self.whole = self.filled;
+        self.is_at_end = true;
         Ok(())
     }
 
@@ -364,9 +367,9 @@ impl<R: Read> Lines<R> {
     /// seems to be a document.
     fn shape(&mut self, strings: &mut Strings) -> Result<Option<Shape>, ReadError> {
         let mut votes = Votes::default();
-        let mut lines = 0;
+        let mut lines = 0_u32;
         for line in self.buffer[..self.whole].split(|byte| *byte == b'\n') {
-            if votes.is_settled() || lines > SNIFF_ENTRIES_MAX {
+            if votes.is_settled() || lines as usize > SNIFF_ENTRIES_MAX {
                 break;
             }
             if is_blank(line) {
@@ -375,14 +378,23 @@ impl<R: Read> Lines<R> {
             lines += 1;
             votes.count(line, strings);
         }
-        if votes.is_document(lines) {
-            self.read_all()?;
-            return Ok(document_shape(&self.buffer, strings));
-        }
-        Ok(votes.winner().map(|format| Shape {
+        let first = self.buffer[..self.whole]
+            .iter()
+            .find(|byte| !byte.is_ascii_whitespace());
+        let by_lines = votes.winner().map(|format| Shape {
             format,
             layout: Layout::Lines,
-        }))
+        });
+        // No entry begins like a list, and of a document over several lines at most one is whole.
+        let is_list = first == Some(&b'[');
+        if is_list || by_lines.is_none() || (votes.broken > 0 && votes.broken + 1 >= lines) {
+            self.read_all()?;
+            return Ok(match document_shape(&self.buffer, strings, is_list) {
+                Some(shape) => Some(shape),
+                None => by_lines,
+            });
+        }
+        Ok(by_lines)
     }
 }
 
@@ -427,16 +439,13 @@ impl Votes {
         };
         most(&self.sure).or_else(|| most(&self.maybe))
     }
-
-    /// Whether the lines can only be parts of one document.
-    fn is_document(&self, lines: usize) -> bool {
-        self.winner().is_none() && (lines > 0)
-    }
 }
 
-fn document_shape(text: &[u8], strings: &mut Strings) -> Option<Shape> {
+/// What a text is in if it is a document. One that breaks off is taken for a document only if it
+/// begins like a list: it could as well be lines.
+fn document_shape(text: &[u8], strings: &mut Strings, is_list: bool) -> Option<Shape> {
     let items = items(text);
-    if !items.is_list {
+    if !items.is_list || (items.broken.is_some() && !is_list && items.whole.len() < 2) {
         return None;
     }
     let mut votes = Votes::default();

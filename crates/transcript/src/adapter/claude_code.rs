@@ -1,7 +1,7 @@
 //! Claude Code's sessions: entries in envelopes with `uuid` and `parentUuid`. One message of the
 //! model spans several entries, one a block, which share the message's id.
 
-use super::{Adapter, Joins, Pairing, message};
+use super::{Adapter, Ids, Joins, Pairing, message};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid};
 use crate::seen::{Kind, Seen};
@@ -16,7 +16,7 @@ impl Adapter for ClaudeCode {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent(Joins::Groups)
+        Pairing::Adjacent(Joins::Groups, Ids::Conversation)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {

@@ -1,6 +1,6 @@
 //! Messages as the APIs of Anthropic and `OpenAI` take them.
 
-use super::{Adapter, Joins, Pairing, message};
+use super::{Adapter, Ids, Joins, Pairing, message};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid};
 use crate::seen::Seen;
@@ -19,7 +19,7 @@ impl Adapter for AnthropicMessages {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent(Joins::Neighbours)
+        Pairing::Adjacent(Joins::Neighbours, Ids::Conversation)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
@@ -33,7 +33,7 @@ impl Adapter for ChatMessages {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent(Joins::Never)
+        Pairing::Adjacent(Joins::Never, Ids::Message)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {

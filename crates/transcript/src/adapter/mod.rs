@@ -22,7 +22,7 @@ use crate::seen::Seen;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
     /// Results follow the message with their calls at once (Anthropic, chat completions).
-    Adjacent(Joins),
+    Adjacent(Joins, Ids),
     /// A result comes anywhere behind its call (Responses).
     Anywhere,
 }
@@ -36,6 +36,16 @@ pub enum Joins {
     Neighbours,
     /// Entries with the same message id, also with results between them.
     Groups,
+}
+
+/// Within what the ids of calls have to differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ids {
+    /// The whole conversation.
+    Conversation,
+    /// One message of the model: servers of chat completions begin anew with every reply, and take
+    /// back what they gave out.
+    Message,
 }
 
 /// Reads the entries of one format.

@@ -1,6 +1,6 @@
 //! `OpenClaw`'s sessions (and pi's, which they come from): a header, then a tree of entries.
 
-use super::{Adapter, Joins, Pairing, message};
+use super::{Adapter, Ids, Joins, Pairing, message};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid};
 use crate::seen::{Kind, Parent, Seen};
@@ -15,7 +15,7 @@ impl Adapter for OpenClaw {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent(Joins::Never)
+        Pairing::Adjacent(Joins::Never, Ids::Conversation)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 use super::anywhere::fault;
 use super::{Bits, Fault, Found, is_broken, whole};
-use crate::adapter::Joins;
+use crate::adapter::{Ids, Joins};
 use crate::index::{Entry, Index, Item, Link, Number};
 use crate::seen::{BlockKind, Kind};
 
@@ -23,6 +23,7 @@ const GENERATIONS_MAX: usize = 100_000;
 struct Walk<'i> {
     index: &'i Index,
     joins: Joins,
+    ids: Ids,
     anchors: Vec<Number>,
     /// Messages that something follows which is not a result.
     closed: Bits,
@@ -41,12 +42,14 @@ struct Walk<'i> {
 pub(super) fn check(
     index: &Index,
     joins: Joins,
+    ids: Ids,
     keep_answers: bool,
     found: &mut Vec<Found>,
 ) -> Vec<(u32, u32)> {
     let mut walk = Walk {
         index,
         joins,
+        ids,
         anchors: Vec::with_capacity(index.len()),
         closed: Bits::new(index.len()),
         begun: Bits::new(index.len()),
@@ -58,12 +61,14 @@ pub(super) fn check(
         unmatched: Vec::new(),
     };
     let mut before = None;
+    let mut has_begun = false;
     for (number, entry) in (0..).zip(index.entries()) {
-        if is_broken(index, number, entry.link, before.is_some()) {
+        if is_broken(entry, has_begun) {
             found.push(whole(number, Fault::BrokenParent));
         }
         let anchor = walk.step(number, entry, before, found);
         walk.anchors.push(anchor);
+        has_begun |= entry.kind != Kind::Header;
         if !matches!(entry.kind, Kind::Invalid | Kind::Header) {
             before = Some(number);
         }
@@ -165,9 +170,9 @@ impl Walk<'_> {
             };
             let earlier = index.item(call as usize).map_or(0, |item| item.entry);
             let is_same_message = earlier == number || self.anchor(Some(earlier)) == anchor;
-            if item.kind == BlockKind::Call
-                && (is_same_message || self.is_ancestor(earlier, number))
-            {
+            let is_used = is_same_message
+                || self.ids == Ids::Conversation && self.is_ancestor(earlier, number);
+            if item.kind == BlockKind::Call && is_used {
                 found.push(fault(place, item, Fault::DuplicateToolCallId));
             }
             if is_same_message {

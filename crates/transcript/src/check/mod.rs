@@ -9,7 +9,7 @@ mod adjacent;
 mod anywhere;
 
 use crate::adapter::Pairing;
-use crate::index::{Index, Link, Number};
+use crate::index::{Entry, Index, Link, Number};
 use crate::seen::Kind;
 
 /// What is wrong. The names are those of `holdfast scan --json`.
@@ -99,7 +99,9 @@ fn run(index: &Index, pairing: Pairing, keep_answers: bool) -> Pairs {
         .map(|(entry, _)| whole(*entry, Fault::InvalidLine))
         .collect();
     let answers = match pairing {
-        Pairing::Adjacent(joins) => adjacent::check(index, joins, keep_answers, &mut found),
+        Pairing::Adjacent(joins, ids) => {
+            adjacent::check(index, joins, ids, keep_answers, &mut found)
+        }
         Pairing::Anywhere => anywhere::check(index, &mut found),
     };
     found.sort_unstable();
@@ -117,14 +119,10 @@ const fn whole(entry: Number, fault: Fault) -> Found {
     }
 }
 
-/// Entries that continue one that is not there. The first of a session may continue another
+/// Whether an entry continues one that is not there. The first of a session may continue another
 /// session: nothing of this one is lost by that.
-fn is_broken(index: &Index, number: Number, link: Link, has_conversation: bool) -> bool {
-    link == Link::Broken
-        && has_conversation
-        && index
-            .entry(number)
-            .is_some_and(|entry| entry.kind != Kind::Invalid)
+fn is_broken(entry: Entry, has_begun: bool) -> bool {
+    entry.link == Link::Broken && has_begun && entry.kind != Kind::Invalid
 }
 
 /// One bit for each of many things.

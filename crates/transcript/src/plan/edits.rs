@@ -59,7 +59,7 @@ impl<'i> Edits<'i> {
     /// Answers a call with a synthetic result.
     pub(super) fn answer(&mut self, call: u32) {
         if let Some(item) = self.index.item(call as usize) {
-            let behind = self.inserts.entry(item.entry).or_default();
+            let behind = self.inserts.entry(self.last_of(item.entry)).or_default();
             if !behind.contains(&Insert::Answer(call)) {
                 behind.push(Insert::Answer(call));
             }
@@ -69,8 +69,22 @@ impl<'i> Edits<'i> {
     /// Moves a result to its call.
     pub(super) fn move_behind(&mut self, result: u32, call: u32) {
         if let Some(item) = self.index.item(call as usize) {
-            self.moved.insert(result, item.entry);
+            self.moved.insert(result, self.last_of(item.entry));
         }
+    }
+
+    /// The last entry of a message that spans neighbours: results come behind all of it.
+    fn last_of(&self, entry: Number) -> Number {
+        let mut last = entry;
+        while self.joins == Joins::Neighbours
+            && self
+                .index
+                .entry(last + 1)
+                .is_some_and(|next| next.kind == Kind::Assistant)
+        {
+            last += 1;
+        }
+        last
     }
 
     /// Puts it all together.
@@ -187,9 +201,7 @@ impl<'i> Edits<'i> {
                     alter(changes, number, parent);
                 }
             }
-            if !is_gone {
-                before = Some(number);
-            }
+            before = Some(number);
         }
     }
 
@@ -203,9 +215,7 @@ impl<'i> Edits<'i> {
         while let Some(gone) = parent.filter(|parent| self.dropped.contains(parent)) {
             parent = match self.index.entry(gone).map(|entry| entry.link) {
                 Some(Link::To(next)) => Some(next),
-                Some(Link::Broken) => (0..gone)
-                    .rev()
-                    .find(|earlier| !self.dropped.contains(earlier) && self.is_link(*earlier)),
+                Some(Link::Broken) => (0..gone).rev().find(|earlier| self.is_link(*earlier)),
                 _ => None,
             };
         }

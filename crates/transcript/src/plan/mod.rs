@@ -122,7 +122,7 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
 
 const fn joins(pairing: Pairing) -> Joins {
     match pairing {
-        Pairing::Adjacent(joins) => joins,
+        Pairing::Adjacent(joins, _) => joins,
         Pairing::Anywhere => Joins::Never,
     }
 }
