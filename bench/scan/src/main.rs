@@ -2,11 +2,17 @@
 //!
 //!   bench-scan generate DIR BYTES FILES   clean sessions of five formats, the same every time
 //!   bench-scan index FILE…                reads and checks them, and says how fast
+//!   bench-scan validate                   10,000 messages in memory, a thousand times
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
+
+use holdfast_transcript::adapter::adapter;
+use holdfast_transcript::check::check;
+use holdfast_transcript::{read, validate_tool_result_pairing};
+use serde_json::json;
 
 mod sessions;
 
@@ -20,7 +26,13 @@ fn main() -> io::Result<()> {
             files.parse().map_err(io::Error::other)?,
         ),
         ["index", files @ ..] => index(files),
-        _ => Err(io::Error::other("usage: generate DIR BYTES FILES | index FILE…")),
+        ["validate"] => {
+            validate();
+            Ok(())
+        }
+        _ => Err(io::Error::other(
+            "usage: generate DIR BYTES FILES | index FILE…",
+        )),
     }
 }
 
@@ -42,10 +54,9 @@ fn index(files: &[&str]) -> io::Result<()> {
     for file in files {
         let file = fs::File::open(file)?;
         bytes += file.metadata()?.len();
-        let (shape, index) = holdfast_transcript::read::index(file).map_err(io::Error::other)?;
+        let (shape, index) = read::index(file).map_err(io::Error::other)?;
         entries += index.len();
-        faults += index.invalid().len();
-        let _ = shape;
+        faults += check(&index, adapter(shape.format).pairing()).len();
     }
     let seconds = begun.elapsed().as_secs_f64();
     println!(
@@ -53,4 +64,26 @@ fn index(files: &[&str]) -> io::Result<()> {
         bytes as f64 / 1e9 / seconds
     );
     Ok(())
+}
+
+/// How long the library takes for a history of 10,000 messages that an agent holds in memory.
+fn validate() {
+    let text = "x".repeat(400);
+    let messages: Vec<_> = (0..10_000)
+        .map(|number| match number % 4 {
+            0 => json!({"role": "user", "content": text}),
+            1 => json!({"role": "assistant", "content": [{"type": "tool_use", "id": format!("toolu_{number}"), "name": "read", "input": {"path": text}}]}),
+            2 => json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("toolu_{}", number - 1), "content": text}]}),
+            _ => json!({"role": "assistant", "content": text}),
+        })
+        .collect();
+    let mut micros: Vec<u128> = (0..1000)
+        .map(|_| {
+            let begun = Instant::now();
+            assert!(validate_tool_result_pairing(&messages).is_empty());
+            begun.elapsed().as_micros()
+        })
+        .collect();
+    micros.sort_unstable();
+    println!("p50 {} µs, p99 {} µs", micros[500], micros[990]);
 }

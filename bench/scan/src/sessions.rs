@@ -57,7 +57,14 @@ fn result_bytes(numbers: &mut Numbers) -> usize {
 
 fn uuid(numbers: &mut Numbers) -> String {
     let (a, b) = (numbers.next(), numbers.next());
-    format!("{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}", a >> 32, a & 0xffff, b & 0xfff, b >> 12 & 0xfff, b >> 16)
+    format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+        a >> 32,
+        a & 0xffff,
+        b & 0xfff,
+        b >> 12 & 0xfff,
+        b >> 16
+    )
 }
 
 /// Writes one session.
@@ -86,9 +93,15 @@ impl Session {
     fn header(&mut self, out: &mut impl Write, number: u64) -> io::Result<u64> {
         let id = uuid(&mut self.numbers);
         self.line = match number % 5 {
-            0 | 1 => format!("{{\"type\":\"session\",\"version\":4,\"id\":\"{id}\",\"timestamp\":\"2026-11-15T07:06:40.749Z\",\"cwd\":\"/home/user/work\"}}"),
-            2 => format!("{{\"type\":\"summary\",\"summary\":\"Count the words\",\"leafUuid\":\"{id}\"}}"),
-            3 => format!("{{\"timestamp\":\"2026-11-15T07:06:40.749Z\",\"type\":\"session_meta\",\"payload\":{{\"id\":\"{id}\",\"cwd\":\"/home/user/work\",\"cli_version\":\"0.98.0\"}}}}"),
+            0 | 1 => format!(
+                "{{\"type\":\"session\",\"version\":4,\"id\":\"{id}\",\"timestamp\":\"2026-11-15T07:06:40.749Z\",\"cwd\":\"/home/user/work\"}}"
+            ),
+            2 => format!(
+                "{{\"type\":\"summary\",\"summary\":\"Count the words\",\"leafUuid\":\"{id}\"}}"
+            ),
+            3 => format!(
+                "{{\"timestamp\":\"2026-11-15T07:06:40.749Z\",\"type\":\"session_meta\",\"payload\":{{\"id\":\"{id}\",\"cwd\":\"/home/user/work\",\"cli_version\":\"0.98.0\"}}}}"
+            ),
             _ => "{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"}".to_owned(),
         };
         self.flush(out)
@@ -136,7 +149,13 @@ impl Session {
         Ok(written)
     }
 
-    fn said(&mut self, out: &mut impl Write, number: u64, role: &str, bytes: usize) -> io::Result<u64> {
+    fn said(
+        &mut self,
+        out: &mut impl Write,
+        number: u64,
+        role: &str,
+        bytes: usize,
+    ) -> io::Result<u64> {
         self.open(number, role);
         self.line.push_str(&match number % 5 {
             3 => format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{{\"type\":\"{}\",\"text\":\"", if role == "user" { "input_text" } else { "output_text" }),

@@ -10,5 +10,6 @@ mod loops;
 mod once;
 mod privacy;
 mod screens;
+mod sessions;
 mod state;
 mod usage;
