@@ -92,6 +92,26 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "What `~` stands for.",
     },
     Variable {
+        name: "OPENCLAW_STATE_DIR",
+        values: "a directory",
+        meaning: "Where OpenClaw keeps its sessions and logs; `~/.openclaw` by default.",
+    },
+    Variable {
+        name: "OPENCLAW_HOME",
+        values: "a directory",
+        meaning: "A home for OpenClaw in place of the user's; `OPENCLAW_STATE_DIR` wins over it.",
+    },
+    Variable {
+        name: "CLAUDE_CONFIG_DIR",
+        values: "a directory",
+        meaning: "Where Claude Code keeps its sessions; `~/.claude` by default.",
+    },
+    Variable {
+        name: "CODEX_HOME",
+        values: "a directory",
+        meaning: "Where Codex keeps its sessions; `~/.codex` by default.",
+    },
+    Variable {
         name: "OTEL_EXPORTER_OTLP_HEADERS",
         values: "`name=value,…`",
         meaning: "Headers for the trace collector besides `observability.otlp.headers`, and winning over them; read only when that section is there. `OTEL_EXPORTER_OTLP_TRACES_HEADERS` is read in its place when set.",

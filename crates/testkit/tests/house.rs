@@ -28,6 +28,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["holdfast-contract", "holdfast-reliability"],
     ),
     ("holdfast-intent", &["holdfast-contract"]),
+    ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-server",
         &[
@@ -45,6 +46,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-reliability",
             "holdfast-server",
             "holdfast-toolbox",
+            "holdfast-transcript",
         ],
     ),
     ("holdfast-testkit", &["holdfast-contract"]),
@@ -58,6 +60,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
             "holdfast-database",
             "holdfast-reliability",
             "holdfast-memory",
+            "holdfast-transcript",
         ],
     ),
     ("redis", &["holdfast-reliability"]),

@@ -133,6 +133,7 @@ fn limits() -> String {
         holdfast_toolbox::limits::LIMITS,
         holdfast_memory::limits::LIMITS,
         holdfast_server::limits::LIMITS,
+        holdfast_transcript::limits::LIMITS,
         crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables

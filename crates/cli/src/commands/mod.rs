@@ -12,10 +12,13 @@ mod explain;
 mod memory;
 mod parse;
 mod remote;
+mod scan;
 mod schema;
 mod serve;
+mod session;
 mod tools;
 mod transfer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -52,6 +55,9 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::AuditLog(command) => audit_log::run(&App::new(&cli.global)?, &command, json),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),
+        Command::Scan(args) => scan::run(&cli.global, &args, json),
+        Command::Watch(args) => watch::run(&cli.global, &args, json),
+        Command::Session(command) => session::run(&command, json),
         Command::Parse(args) => parse::run(&args),
         Command::Schema(args) => Ok(schema::run(args.which)),
         Command::Demo(args) => demo::run(&args, json),

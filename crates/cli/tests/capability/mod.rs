@@ -13,5 +13,6 @@ mod memory;
 mod once;
 mod privacy;
 mod screens;
+mod sessions;
 mod state;
 mod usage;
