@@ -27,11 +27,13 @@
 pub mod adapter;
 pub mod check;
 pub mod checkpoint;
+pub mod audit;
 mod chunks;
 pub mod discover;
 pub mod finding;
 pub mod format;
 pub mod incident;
+pub mod history;
 pub mod index;
 pub mod json;
 pub mod limits;

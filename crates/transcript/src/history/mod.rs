@@ -1,0 +1,135 @@
+//! A session as what happened in it: turns, model requests, calls and their results.
+//!
+//! The checker asks whether a transcript is whole; the audit asks what it cost. That needs models,
+//! tokens, times and results, in one shape for every format. One small reader a format fills it.
+
+mod anthropic;
+mod builder;
+mod claude_code;
+mod codex;
+mod fields;
+mod openai_chat;
+mod openai_responses;
+mod openclaw;
+
+use serde_json::Value;
+
+pub use builder::Builder;
+
+/// A result's text is kept up to this size; what is longer keeps its beginning and its length.
+pub const RESULT_TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// One conversation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Session {
+    /// What people did, and what followed from it.
+    pub turns: Vec<Turn>,
+}
+
+impl Session {
+    /// All calls in their order, each with the request that asked for it.
+    pub fn calls(&self) -> impl Iterator<Item = (&Request, &Call)> {
+        self.turns
+            .iter()
+            .flat_map(|turn| &turn.requests)
+            .flat_map(|request| request.calls.iter().map(move |call| (request, call)))
+    }
+}
+
+/// From one message of a person to the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    /// The answers of the model.
+    pub requests: Vec<Request>,
+}
+
+/// One answer of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// When it was there.
+    pub at_ms: Option<u64>,
+    /// When the entry before it was written: what lies between is what the answer took.
+    pub asked_at_ms: Option<u64>,
+    /// Which model.
+    pub model: Option<String>,
+    /// What it cost.
+    pub usage: Usage,
+    /// The calls it asked for.
+    pub calls: Vec<Call>,
+}
+
+/// Where a number of tokens comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counted {
+    /// The provider said so.
+    Recorded,
+    /// Nobody said anything: a quarter of the bytes.
+    #[default]
+    Estimated,
+}
+
+/// Tokens, and money where the transcript says how much.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Read anew.
+    pub input: u64,
+    /// Written.
+    pub output: u64,
+    /// Read from a cache.
+    pub cache_read: u64,
+    /// Put into a cache.
+    pub cache_write: u64,
+    /// What the host wrote down, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// Where the tokens come from.
+    pub counted: Counted,
+}
+
+impl Usage {
+    /// All tokens.
+    pub fn tokens(&self) -> u64 {
+        self.input + self.output + self.cache_read + self.cache_write
+    }
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// As the model gave it.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments; text that is not JSON stays text.
+    pub arguments: Value,
+    /// What came back.
+    pub result: Option<Outcome>,
+}
+
+/// What came back from a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// When it was there.
+    pub at_ms: Option<u64>,
+    /// Whether the transcript marks it as an error.
+    pub failed: bool,
+    /// The exit code, where a command ran.
+    pub exit_code: Option<i32>,
+    /// The text.
+    pub text: String,
+}
+
+/// Takes one entry of a transcript.
+pub type Reader = fn(&Value, &mut Builder);
+
+/// The readers, by the names that the formats have in this crate.
+pub mod readers {
+    pub use super::anthropic::read as anthropic;
+    pub use super::claude_code::read as claude_code;
+    pub use super::codex::read as codex;
+    pub use super::openai_chat::read as openai_chat;
+    pub use super::openai_responses::read as openai_responses;
+    pub use super::openclaw::read as openclaw;
+}
+
+#[cfg(test)]
+mod tests;
