@@ -1,5 +1,6 @@
 //! One file a capability.
 
+mod audit;
 mod breaker;
 mod cancel;
 mod dedupe;
