@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::{Audit, Judge, Prices, Verdict};
-use crate::history::{Builder, Session, readers};
+use crate::Format;
+use crate::history::{self, Session};
 
 /// Says what it was told to say.
 struct Told(Vec<Verdict>);
@@ -13,11 +14,8 @@ impl Judge for Told {
 }
 
 fn session(entries: &[Value]) -> Session {
-    let mut builder = Builder::default();
-    for entry in entries {
-        readers::openclaw(entry, &mut builder);
-    }
-    builder.finish()
+    let text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+    history::read(Format::OpenClaw, text.as_bytes()).expect("a transcript")
 }
 
 fn answer(at: &str, calls: &[(&str, &str)]) -> Value {
@@ -99,14 +97,10 @@ fn a_call_without_a_result_is_an_orphan_unless_it_is_the_last() {
 
 #[test]
 fn a_model_without_a_price_is_named_and_costs_nothing() {
-    let mut builder = Builder::default();
-    readers::openclaw(
-        &json!({"type": "message", "message": {"role": "assistant", "model": "home-grown",
-                "content": [], "usage": {"input": 5, "output": 5}}}),
-        &mut builder,
-    );
+    let entry = json!({"type": "message", "message": {"role": "assistant", "content": [],
+                       "model": "home-grown", "usage": {"input": 5, "output": 5}}});
     let mut audit = Audit::new(Prices::list());
-    audit.add("s", &builder.finish(), 0, &mut Told(vec![]));
+    audit.add("s", &session(&[entry]), 0, &mut Told(vec![]));
     let report = audit.finish();
     assert!(report.models_without_price.contains("home-grown"));
     assert!((report.total.spent.unpriced_tokens - 10.0).abs() < 1e-9);

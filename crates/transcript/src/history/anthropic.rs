@@ -7,7 +7,7 @@ use super::fields::{arguments, blocks, content_text, number, text, time_ms};
 use super::{Outcome, Usage};
 
 /// Takes one message.
-pub fn read(message: &Value, builder: &mut Builder) {
+pub(super) fn read(message: &Value, builder: &mut Builder) {
     let at_ms = time_ms(message.get("timestamp"));
     let size = message.get("content").map_or(0, |c| c.to_string().len()) as u64;
     match text(message, "role") {

@@ -19,7 +19,7 @@ struct Place {
 
 /// See the [module](self).
 #[derive(Default)]
-pub struct Builder {
+pub(super) struct Builder {
     session: Session,
     /// Calls whose result has not come yet, by id.
     open: HashMap<String, Place>,
@@ -34,22 +34,22 @@ pub struct Builder {
 
 /// What one entry says about a model's answer.
 #[derive(Default)]
-pub struct Answer<'a> {
+pub(super) struct Answer<'a> {
     /// The provider's id of the answer.
-    pub id: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
     /// When it was there.
-    pub at_ms: Option<u64>,
+    pub(super) at_ms: Option<u64>,
     /// Which model.
-    pub model: Option<&'a str>,
+    pub(super) model: Option<&'a str>,
     /// What it cost, when the entry says so.
-    pub usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     /// How long the entry is.
-    pub bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl Builder {
     /// A person said something.
-    pub fn turn(&mut self, at_ms: Option<u64>, bytes: u64) {
+    pub(super) fn turn(&mut self, at_ms: Option<u64>, bytes: u64) {
         // Several messages before the first answer are one turn.
         if self.session.turns.last().is_none_or(has_requests) {
             self.session.turns.push(Turn::default());
@@ -59,18 +59,18 @@ impl Builder {
     }
 
     /// Anything else that the model reads.
-    pub fn passed(&mut self, at_ms: Option<u64>, bytes: u64) {
+    pub(super) fn passed(&mut self, at_ms: Option<u64>, bytes: u64) {
         self.bytes += bytes;
         self.last_at_ms = at_ms.or(self.last_at_ms);
     }
 
     /// The model from here on.
-    pub fn model(&mut self, model: &str) {
+    pub(super) fn model(&mut self, model: &str) {
         self.model = Some(model.to_owned());
     }
 
     /// The model answered, or one more entry of the same answer.
-    pub fn answer(&mut self, answer: &Answer<'_>) {
+    pub(super) fn answer(&mut self, answer: &Answer<'_>) {
         let goes_on = answer.id.is_some() && answer.id == self.last_request.as_deref();
         if !goes_on {
             self.begin_request(answer);
@@ -93,14 +93,14 @@ impl Builder {
     }
 
     /// What the last answer cost, where the host says so in an entry of its own.
-    pub fn usage(&mut self, usage: Usage) {
+    pub(super) fn usage(&mut self, usage: Usage) {
         if let Some(request) = self.current_request() {
             request.usage = usage;
         }
     }
 
     /// The last answer asked for a call.
-    pub fn call(&mut self, id: &str, tool: &str, arguments: Value) {
+    pub(super) fn call(&mut self, id: &str, tool: &str, arguments: Value) {
         let Some(turn) = self.session.turns.len().checked_sub(1) else {
             return;
         };
@@ -123,7 +123,7 @@ impl Builder {
     }
 
     /// A call came back. A result nobody asked for is the checker's business.
-    pub fn result(&mut self, id: &str, mut outcome: Outcome) {
+    pub(super) fn result(&mut self, id: &str, mut outcome: Outcome) {
         let bytes = outcome.text.len() as u64;
         self.passed(outcome.at_ms, bytes);
         shorten(&mut outcome.text);
@@ -134,13 +134,8 @@ impl Builder {
         self.last_request = None;
     }
 
-    /// Whether the model's answer under way has this id.
-    pub fn is_answering(&self, id: &str) -> bool {
-        self.last_request.as_deref() == Some(id)
-    }
-
     /// The session.
-    pub fn finish(mut self) -> Session {
+    pub(super) fn finish(mut self) -> Session {
         self.session.turns.retain(has_requests);
         self.session
     }

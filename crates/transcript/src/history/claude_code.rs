@@ -7,7 +7,7 @@ use super::builder::{Answer, Builder};
 use super::fields::{blocks, content_text, text, time_ms};
 
 /// Takes one line.
-pub fn read(entry: &Value, builder: &mut Builder) {
+pub(super) fn read(entry: &Value, builder: &mut Builder) {
     let Some(message) = entry.get("message") else {
         return;
     };

@@ -8,7 +8,7 @@ use super::fields::{number, text, time_ms};
 use super::openai_responses::read_at;
 
 /// Takes one line.
-pub fn read(entry: &Value, builder: &mut Builder) {
+pub(super) fn read(entry: &Value, builder: &mut Builder) {
     let at_ms = time_ms(entry.get("timestamp"));
     let payload = entry.get("payload").unwrap_or(entry);
     match text(entry, "type") {

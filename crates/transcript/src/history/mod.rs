@@ -12,9 +12,13 @@ mod openai_chat;
 mod openai_responses;
 mod openclaw;
 
+use std::io::Read;
+
 use serde_json::Value;
 
-pub use builder::Builder;
+use crate::format::Format;
+use crate::read::{self, ReadError};
+use builder::Builder;
 
 /// A result's text is kept up to this size; what is longer keeps its beginning and its length.
 pub const RESULT_TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -27,6 +31,15 @@ pub struct Session {
 }
 
 impl Session {
+    /// Leaves out what was answered before. What has no time stays.
+    pub fn retain_since(&mut self, since_ms: u64) {
+        for turn in &mut self.turns {
+            turn.requests
+                .retain(|request| request.at_ms.is_none_or(|at_ms| at_ms >= since_ms));
+        }
+        self.turns.retain(|turn| !turn.requests.is_empty());
+    }
+
     /// All calls in their order, each with the request that asked for it.
     pub fn calls(&self) -> impl Iterator<Item = (&Request, &Call)> {
         self.turns
@@ -119,16 +132,42 @@ pub struct Outcome {
 }
 
 /// Takes one entry of a transcript.
-pub type Reader = fn(&Value, &mut Builder);
+type Reader = fn(&Value, &mut Builder);
 
-/// The readers, by the names that the formats have in this crate.
-pub mod readers {
-    pub use super::anthropic::read as anthropic;
-    pub use super::claude_code::read as claude_code;
-    pub use super::codex::read as codex;
-    pub use super::openai_chat::read as openai_chat;
-    pub use super::openai_responses::read as openai_responses;
-    pub use super::openclaw::read as openclaw;
+/// The reader of a format.
+fn reader(format: Format) -> Reader {
+    match format {
+        Format::OpenClaw => openclaw::read,
+        Format::ClaudeCode => claude_code::read,
+        Format::Codex => codex::read,
+        Format::Anthropic => anthropic::read,
+        Format::OpenAiChat => openai_chat::read,
+        Format::OpenAiResponses => openai_responses::read,
+    }
+}
+
+/// Reads a transcript in a format that is known already. Lines that are not JSON are passed over:
+/// they are the checker's business.
+///
+/// ```
+/// use holdfast_transcript::{Format, history};
+/// let lines = br#"{"role":"user","content":"hi"}
+/// {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{}}]}
+/// "#;
+/// let session = history::read(Format::Anthropic, &lines[..])?;
+/// assert_eq!(session.calls().count(), 1);
+/// # Ok::<(), holdfast_transcript::read::ReadError>(())
+/// ```
+pub fn read(format: Format, source: impl Read) -> Result<Session, ReadError> {
+    let mut builder = Builder::default();
+    let take = reader(format);
+    read::entries(source, |entry| {
+        if let Ok(value) = serde_json::from_slice(entry.bytes) {
+            take(&value, &mut builder);
+        }
+        Ok(())
+    })?;
+    Ok(builder.finish())
 }
 
 #[cfg(test)]

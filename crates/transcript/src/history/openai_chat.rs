@@ -8,7 +8,7 @@ use super::builder::{Answer, Builder};
 use super::fields::{arguments, content_text, number, text, time_ms};
 
 /// Takes one message.
-pub fn read(message: &Value, builder: &mut Builder) {
+pub(super) fn read(message: &Value, builder: &mut Builder) {
     let at_ms = time_ms(message.get("timestamp"));
     let said = content_text(message.get("content"));
     match text(message, "role") {

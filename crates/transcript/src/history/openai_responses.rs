@@ -11,7 +11,7 @@ use super::openai_chat::says_error;
 const UNDER_WAY: &str = "the answer under way";
 
 /// Takes one item.
-pub fn read(item: &Value, builder: &mut Builder) {
+pub(super) fn read(item: &Value, builder: &mut Builder) {
     read_at(item, time_ms(item.get("timestamp")), builder);
 }
 

@@ -7,7 +7,7 @@ use super::fields::{arguments, blocks, content_text, number, text, time_ms};
 use super::{Outcome, Usage};
 
 /// Takes one event.
-pub fn read(entry: &Value, builder: &mut Builder) {
+pub(super) fn read(entry: &Value, builder: &mut Builder) {
     let at_ms = time_ms(entry.get("timestamp"));
     match text(entry, "type") {
         Some("model_change") => {

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Builder, Counted, Reader, Session, readers};
+use super::{Builder, Counted, Session, reader};
+use crate::Format;
 
-fn read(reader: Reader, entries: &[Value]) -> Session {
+fn read(format: Format, entries: &[Value]) -> Session {
     let mut builder = Builder::default();
     for entry in entries {
-        reader(entry, &mut builder);
+        reader(format)(entry, &mut builder);
     }
     builder.finish()
 }
@@ -28,7 +29,7 @@ fn assert_is_the_conversation(session: &Session) {
 #[test]
 fn openclaw_says_model_tokens_money_and_time() {
     let session = read(
-        readers::openclaw,
+        Format::OpenClaw,
         &[
             json!({"type": "session", "version": 4, "id": "s"}),
             json!({"type": "message", "timestamp": "2026-11-15T07:05:25.000Z",
@@ -63,7 +64,7 @@ fn openclaw_says_model_tokens_money_and_time() {
 #[test]
 fn openclaw_knows_a_commands_exit_code() {
     let session = read(
-        readers::openclaw,
+        Format::OpenClaw,
         &[
             json!({"type": "message", "message": {"role": "assistant", "content": [
                 {"type": "toolCall", "id": "c", "name": "exec", "arguments": {"command": "false"}}]}}),
@@ -83,7 +84,7 @@ fn claude_code_joins_the_entries_of_one_answer() {
     let usage = json!({"input_tokens": 3, "output_tokens": 7, "cache_read_input_tokens": 20,
                        "cache_creation_input_tokens": 4});
     let session = read(
-        readers::claude_code,
+        Format::ClaudeCode,
         &[
             json!({"type": "summary", "summary": "s"}),
             json!({"type": "user", "timestamp": "2026-11-15T07:00:00Z",
@@ -109,7 +110,7 @@ fn claude_code_joins_the_entries_of_one_answer() {
 #[test]
 fn anthropic_messages() {
     let session = read(
-        readers::anthropic,
+        Format::Anthropic,
         &[
             json!({"role": "user", "content": "go"}),
             json!({"role": "assistant", "content": [
@@ -128,7 +129,7 @@ fn anthropic_messages() {
 #[test]
 fn openai_chat_messages() {
     let session = read(
-        readers::openai_chat,
+        Format::OpenAiChat,
         &[
             json!({"role": "system", "content": "be brief"}),
             json!({"role": "user", "content": [{"type": "text", "text": "go"}]}),
@@ -145,7 +146,7 @@ fn openai_chat_messages() {
 #[test]
 fn openai_responses_items() {
     let session = read(
-        readers::openai_responses,
+        Format::OpenAiResponses,
         &[
             json!({"role": "user", "content": "go"}),
             json!({"type": "reasoning", "summary": []}),
@@ -163,7 +164,7 @@ fn openai_responses_items() {
 fn codex_rollouts_bring_tokens_and_exit_codes() {
     let line = |kind: &str, payload: Value| json!({"timestamp": "2026-11-15T07:00:00.000Z", "type": kind, "payload": payload});
     let session = read(
-        readers::codex,
+        Format::Codex,
         &[
             line("session_meta", json!({"id": "s"})),
             line("turn_context", json!({"model": "gpt-5"})),
@@ -197,16 +198,9 @@ fn codex_rollouts_bring_tokens_and_exit_codes() {
 
 #[test]
 fn results_nobody_asked_for_and_foreign_shapes_are_passed_over() {
-    for reader in [
-        readers::openclaw as Reader,
-        readers::claude_code,
-        readers::anthropic,
-        readers::openai_chat,
-        readers::openai_responses,
-        readers::codex,
-    ] {
+    for format in Format::ALL {
         let session = read(
-            reader,
+            format,
             &[
                 json!(null),
                 json!([1, 2]),

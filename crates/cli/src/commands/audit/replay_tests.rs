@@ -1,12 +1,12 @@
-use holdfast_transcript::history::{Builder, readers};
+use holdfast_transcript::{Format, history};
 
 use super::*;
 
 /// One call a request, in one turn: tool, arguments, seconds since the first, what came back.
 fn session(calls: &[(&str, Value, u64, Outcome)]) -> Session {
-    let mut builder = Builder::default();
+    let mut text = String::new();
     let message = |at: u64, message: Value| json!({"type": "message", "timestamp": 1_700_000_000_000 + at * 1_000, "message": message});
-    let mut read = |entry: Value| readers::openclaw(&entry, &mut builder);
+    let mut read = |entry: Value| text += &format!("{entry}\n");
     read(message(0, json!({"role": "user", "content": "go"})));
     for (number, (tool, arguments, at, outcome)) in calls.iter().enumerate() {
         let id = format!("c{number}");
@@ -22,7 +22,7 @@ fn session(calls: &[(&str, Value, u64, Outcome)]) -> Session {
             "content": outcome.text}),
         ));
     }
-    builder.finish()
+    history::read(Format::OpenClaw, text.as_bytes()).expect("a transcript")
 }
 
 fn failed(text: &str) -> Outcome {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use holdfast_transcript::history::{Builder, Session, readers};
+use holdfast_transcript::history::{self, Session};
+use holdfast_transcript::read;
 
 use crate::fail::Outcome;
 
@@ -20,16 +21,11 @@ pub(super) fn each_session(
     mut take: impl FnMut(Found),
 ) -> Outcome<bool> {
     for path in paths {
-        let mut builder = Builder::default();
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        for line in text.lines() {
-            if let Ok(value) = serde_json::from_str(line) {
-                readers::openclaw(&value, &mut builder);
-            }
-        }
+        let open = || std::fs::File::open(path).unwrap();
+        let (shape, _) = read::index(open()).unwrap();
         take(Found {
             name: path.display().to_string(),
-            session: builder.finish(),
+            session: history::read(shape.format, open()).unwrap(),
             orphaned_results: 0,
         });
     }
