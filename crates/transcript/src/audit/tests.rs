@@ -14,7 +14,8 @@ impl Judge for Told {
 }
 
 fn session(entries: &[Value]) -> Session {
-    let text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+    let lines: Vec<String> = entries.iter().map(Value::to_string).collect();
+    let text = lines.join("\n");
     history::read(Format::OpenClaw, text.as_bytes()).expect("a transcript")
 }
 

@@ -1,6 +1,7 @@
 //! Puts a session together, entry by entry.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use serde_json::Value;
 
@@ -180,7 +181,8 @@ fn shorten(text: &mut String) {
         end -= 1;
     }
     text.truncate(end);
-    text.push_str(&format!("… ({whole} bytes)"));
+    // Writing to a string can not fail.
+    let _ = write!(text, "… ({whole} bytes)");
 }
 
 impl Usage {

@@ -11,6 +11,8 @@ const TEMPLATE: &str = include_str!("page.html");
 const DAYS_DRAWN_MAX: usize = 90;
 /// Tools and models that are drawn.
 const ROWS_DRAWN_MAX: usize = 12;
+/// Models without a price that are named.
+const MODELS_NAMED_MAX: usize = 8;
 
 /// The whole page.
 pub(super) fn render(report: &Report) -> String {
@@ -285,22 +287,26 @@ fn table<'a>(
 }
 
 fn footnotes(report: &Report) -> String {
-    let mut notes = format!(
+    let mut notes = vec![format!(
         "Money: what the transcripts say, else {}.",
         report.prices_of
-    );
+    )];
     if !report.models_without_price.is_empty() {
         let names: Vec<&str> = report
             .models_without_price
             .iter()
-            .take(8)
+            .take(MODELS_NAMED_MAX)
             .map(String::as_str)
             .collect();
-        notes += &format!(
-            " No price is known for {}, so nothing is counted for them.",
+        notes.push(format!(
+            "No price is known for {}, so nothing is counted for them.",
             names.join(", ")
-        );
+        ));
     }
-    notes += " Where a transcript does not say how many tokens an answer took, a quarter of its bytes is taken.";
-    notes
+    notes.push(
+        "Where a transcript does not say how many tokens an answer took, a quarter of its bytes is \
+         taken."
+            .to_owned(),
+    );
+    notes.join(" ")
 }

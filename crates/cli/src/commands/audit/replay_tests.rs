@@ -4,9 +4,9 @@ use super::*;
 
 /// One call a request, in one turn: tool, arguments, seconds since the first, what came back.
 fn session(calls: &[(&str, Value, u64, Outcome)]) -> Session {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     let message = |at: u64, message: Value| json!({"type": "message", "timestamp": 1_700_000_000_000 + at * 1_000, "message": message});
-    let mut read = |entry: Value| text += &format!("{entry}\n");
+    let mut read = |entry: Value| lines.push(entry.to_string());
     read(message(0, json!({"role": "user", "content": "go"})));
     for (number, (tool, arguments, at, outcome)) in calls.iter().enumerate() {
         let id = format!("c{number}");
@@ -22,7 +22,7 @@ fn session(calls: &[(&str, Value, u64, Outcome)]) -> Session {
             "content": outcome.text}),
         ));
     }
-    history::read(Format::OpenClaw, text.as_bytes()).expect("a transcript")
+    history::read(Format::OpenClaw, lines.join("\n").as_bytes()).expect("a transcript")
 }
 
 fn failed(text: &str) -> Outcome {
