@@ -11,6 +11,7 @@ mod fields;
 mod openai_chat;
 mod openai_responses;
 mod openclaw;
+mod source;
 
 use std::io::Read;
 
@@ -19,6 +20,7 @@ use serde_json::Value;
 use crate::format::Format;
 use crate::read::{self, ReadError};
 use builder::Builder;
+pub use source::{Found, each};
 
 /// A result's text is kept up to this size; what is longer keeps its beginning and its length.
 pub const RESULT_TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -168,6 +170,19 @@ pub fn read(format: Format, source: impl Read) -> Result<Session, ReadError> {
         Ok(())
     })?;
     Ok(builder.finish())
+}
+
+/// When a day (`YYYY-MM-DD`, UTC) begins.
+///
+/// ```
+/// use holdfast_transcript::history::day_begins_ms;
+/// assert_eq!(day_begins_ms("1970-01-02"), Some(86_400_000));
+/// assert_eq!(day_begins_ms("yesterday"), None);
+/// ```
+pub fn day_begins_ms(day: &str) -> Option<u64> {
+    let day: jiff::civil::Date = day.parse().ok()?;
+    let begin = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+    u64::try_from(begin.as_millisecond()).ok()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ const ROWS_SHOWN_MAX: usize = 15;
 pub(super) fn run(app: &App, args: &AuditArgs, json: bool) -> Outcome<ExitCode> {
     let mut audit = Audit::new(prices(args.prices.as_deref())?);
     let mut judge = Replay::new(&app.config.guard)?;
-    let trouble = source::each_session(&args.paths, args.since.as_deref(), json, |found| {
+    let all_read = source::each_session(&args.paths, args.since.as_deref(), json, |found| {
         audit.add(
             &found.name,
             &found.session,
@@ -44,10 +44,10 @@ pub(super) fn run(app: &App, args: &AuditArgs, json: bool) -> Outcome<ExitCode> 
     } else {
         print(&report, args.html.as_deref());
     }
-    Ok(if trouble {
-        ExitCode::from(2)
-    } else {
+    Ok(if all_read {
         ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
     })
 }
 

@@ -1,33 +1,49 @@
-//! The sessions of a history, one after the other.
+//! The sessions to look at, one after the other, with a bar on a terminal.
 
 use std::path::PathBuf;
 
-use holdfast_transcript::history::{self, Session};
-use holdfast_transcript::read;
+use holdfast_transcript::history::{self, Found};
 
-use crate::fail::Outcome;
+use crate::commands::scan;
+use crate::fail::{Failure, Outcome};
 
-/// One session that was read.
-pub(super) struct Found {
-    pub(super) name: String,
-    pub(super) session: Session,
-    pub(super) orphaned_results: u64,
-}
-
+/// Calls back for each session. Says whether all of them could be read.
 pub(super) fn each_session(
     paths: &[PathBuf],
-    _since: Option<&str>,
-    _json: bool,
+    since: Option<&str>,
+    json: bool,
     mut take: impl FnMut(Found),
 ) -> Outcome<bool> {
-    for path in paths {
-        let open = || std::fs::File::open(path).unwrap();
-        let (shape, _) = read::index(open()).unwrap();
-        take(Found {
-            name: path.display().to_string(),
-            session: history::read(shape.format, open()).unwrap(),
-            orphaned_results: 0,
+    let since_ms = since.map(day_ms).transpose()?;
+    let mut all_read = true;
+    let files = scan::files(paths, &mut |path, error| {
+        all_read = false;
+        scan::complain(path, &error.to_string());
+    });
+    let bar = scan::progress(files.len(), json);
+    for file in &files {
+        let read = history::each(file, &mut |mut found| {
+            if let Some(since_ms) = since_ms {
+                found.session.retain_since(since_ms);
+                if found.session.turns.is_empty() {
+                    return;
+                }
+            }
+            take(found);
         });
+        if let Err(why) = read {
+            all_read = false;
+            bar.suspend(|| scan::complain(&file.path, &why));
+        }
+        bar.inc(1);
     }
-    Ok(false)
+    bar.finish_and_clear();
+    Ok(all_read)
+}
+
+fn day_ms(day: &str) -> Outcome<u64> {
+    history::day_begins_ms(day).ok_or_else(|| {
+        Failure::usage(format!("{day:?} is not a day"))
+            .hint("Write it as YYYY-MM-DD, for example --since 2026-11-01.")
+    })
 }
