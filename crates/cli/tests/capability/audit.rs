@@ -46,7 +46,12 @@ impl Transcript {
         let head = json!({"type": "session", "version": 4, "id": "s", "cwd": "/",
                           "timestamp": "2026-11-15T07:00:00.000Z"});
         let lines = std::iter::once(&head).chain(&self.lines);
-        lines.map(|line| format!("{line}\n")).collect()
+        let lines: Vec<String> = lines.map(Value::to_string).collect();
+        lines.join(
+            "
+",
+        ) + "
+"
     }
 }
 
@@ -130,9 +135,10 @@ fn audit_takes_own_prices_and_says_what_is_wrong_with_them() {
     house
         .run(&["audit", &file, "--prices", &wrong])
         .bad_usage("inptu");
-    house
-        .run(&["audit", "no/such/file"])
-        .bad_usage("no/such/file");
+    let missing = house.run(&["audit", "no/such/file"]);
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    assert!(missing.stderr.contains("no/such/file"), "{missing:?}");
+    assert!(missing.stdout.contains("No sessions"), "{missing:?}");
 }
 
 #[test]

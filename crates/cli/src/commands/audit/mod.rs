@@ -75,6 +75,10 @@ fn write_page(path: &Path, report: &Report) -> Outcome<()> {
 
 fn print(report: &Report, html: Option<&Path>) {
     let total = &report.total;
+    if report.sessions == 0 {
+        output::line("No sessions were found. Name a file or a folder: holdfast audit PATH");
+        return;
+    }
     output::line(&format!(
         "{} sessions, {} answers of models, {} calls of tools",
         whole(report.sessions),

@@ -1,5 +1,7 @@
 //! The page: one file, no scripts, no requests, light and dark.
 
+use std::collections::BTreeMap;
+
 use holdfast_transcript::audit::{Report, Tally};
 
 use super::numbers::{money, percent, time, tokens, whole};
@@ -39,15 +41,12 @@ fn fill(template: &str, parts: &[(&str, String)]) -> String {
     while let Some(at) = rest.find("{{") {
         page.push_str(&rest[..at]);
         rest = &rest[at..];
-        match parts.iter().find(|(name, _)| rest.starts_with(name)) {
-            Some((name, value)) => {
-                page.push_str(value);
-                rest = &rest[name.len()..];
-            }
-            None => {
-                page.push_str("{{");
-                rest = &rest[2..];
-            }
+        if let Some((name, value)) = parts.iter().find(|(name, _)| rest.starts_with(name)) {
+            page.push_str(value);
+            rest = &rest[name.len()..];
+        } else {
+            page.push_str("{{");
+            rest = &rest[2..];
         }
     }
     page + rest
@@ -204,10 +203,10 @@ fn models(report: &Report) -> String {
     plot::rows("plot-models", &bars, tokens)
 }
 
-fn top<'a>(
-    map: &'a std::collections::BTreeMap<String, Tally>,
+fn top(
+    map: &BTreeMap<String, Tally>,
     weight: impl Fn(&Tally) -> f64,
-) -> impl Iterator<Item = (&'a String, &'a Tally)> {
+) -> impl Iterator<Item = (&String, &Tally)> {
     let mut rows: Vec<_> = map
         .iter()
         .filter(|(_, tally)| weight(tally) > 0.0)
@@ -267,22 +266,28 @@ fn table<'a>(
     rows: impl Iterator<Item = (&'a String, &'a Tally)>,
     shown: Shown,
 ) -> String {
-    let heads: String = COLUMNS
+    let heads: Vec<String> = COLUMNS
         .iter()
         .map(|name| format!("<th>{name}</th>"))
         .collect();
-    let body: String = rows
-        .map(|(name, tally)| {
-            let cells: String = cells(tally)
-                .iter()
-                .map(|cell| format!("<td>{}</td>", escape(cell)))
-                .collect();
-            format!(r#"<tr><td title="{0}">{0}</td>{cells}</tr>"#, escape(name))
-        })
-        .collect();
+    let heads = heads.concat();
+    let body: Vec<String> = rows.map(|(name, tally)| table_row(name, tally)).collect();
+    let body = body.concat();
     let open = if shown == Shown::Open { " open" } else { "" };
     format!(
         r#"<details{open}><summary>{title}</summary><div class="scroll"><table id="table-{id}"><thead><tr><th></th>{heads}</tr></thead><tbody>{body}</tbody></table></div></details>"#
+    )
+}
+
+fn table_row(name: &str, tally: &Tally) -> String {
+    let cells: Vec<String> = cells(tally)
+        .iter()
+        .map(|cell| format!("<td>{}</td>", escape(cell)))
+        .collect();
+    format!(
+        r#"<tr><td title="{0}">{0}</td>{1}</tr>"#,
+        escape(name),
+        cells.concat()
     )
 }
 
