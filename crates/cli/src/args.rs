@@ -102,6 +102,8 @@ pub(crate) enum Command {
     Session(SessionCommand),
     /// Say what a model's reply, read from standard input, asks for.
     Parse(ParseArgs),
+    /// Add up what the loops, duplicates and orphans in your agents' history cost.
+    Audit(AuditArgs),
     /// Print a JSON Schema.
     Schema(SchemaArgs),
     /// Watch a misbehaving model do its worst, without Holdfast and with it.
@@ -473,6 +475,28 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print its JSON Schema.
     Schema,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast audit\n  \
+    holdfast audit ~/.openclaw/agents --html audit.html\n  \
+    holdfast audit session.jsonl --prices prices.json --json\n\n\
+    The guard and idempotency are replayed over the history as they would have stood in front of \
+    it.\n\
+    Exit codes: 0 everything was read, 2 something could not be.")]
+pub(crate) struct AuditArgs {
+    /// Session files, or folders of them; without any, every known agent's folder of this user.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Also write one self-contained page with plots.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Your own prices: `{\"gpt-4o\": {\"input\": 2.5, \"output\": 10}}`, US dollars for a million tokens.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+    /// Only what happened on this day (`YYYY-MM-DD`, UTC) or later.
+    #[arg(long, value_name = "DAY")]
+    pub(crate) since: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -11,8 +11,8 @@ mod config;
 mod environment;
 mod fail;
 mod output;
-mod server_args;
 mod records;
+mod server_args;
 mod telemetry;
 mod terminal;
 

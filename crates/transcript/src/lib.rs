@@ -23,14 +23,18 @@
 //! | [`checkpoint`](mod@checkpoint) | points to come back to, roll back, archive and reset |
 //! | [`incident`](mod@incident) | the incident log |
 //! | [`discover`] | where agents keep their sessions |
+//! | [`history`] | a session as turns, answers, calls and results |
+//! | [`audit`] | what loops, duplicates and orphans cost |
 
 pub mod adapter;
+pub mod audit;
 pub mod check;
 pub mod checkpoint;
 mod chunks;
 pub mod discover;
 pub mod finding;
 pub mod format;
+pub mod history;
 pub mod incident;
 pub mod index;
 pub mod json;

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod approvals;
+mod audit;
 mod audit_log;
 mod breaker;
 mod call;
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Scan(args) => scan::run(&cli.global, &args, json),
         Command::Watch(args) => watch::run(&cli.global, &args, json),
         Command::Session(command) => session::run(&command, json),
+        Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
         Command::Parse(args) => parse::run(&args),
         Command::Schema(args) => Ok(schema::run(args.which)),
         Command::Demo(args) => demo::run(&args, json),

@@ -91,7 +91,8 @@ pub(super) fn files(
         .collect()
 }
 
-fn progress(files: usize, json: bool) -> ProgressBar {
+/// A bar on a terminal, for people.
+pub(super) fn progress(files: usize, json: bool) -> ProgressBar {
     let bar = ProgressBar::new(files as u64);
     if json || !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod approvals_after_death;
+mod audit;
 mod breaker;
 mod cancel;
 mod dedupe;
