@@ -4,7 +4,13 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdfast_contract::{Clock, SessionContext, SystemClock, SystemEntropy, Tool};
+use holdfast_contract::envelope::NAME_BYTES_MAX;
+use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
+use holdfast_memory::{
+    Embedder, EmbeddingConfig, Memory, OpenAiEmbedder, SqliteMemory, SqliteMemoryOptions,
+    UnusableEmbedder,
+};
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::hooks::command::ObservingCommand;
@@ -12,21 +18,27 @@ use holdfast_reliability::hooks::{Hooks, Phase};
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::janitor;
 use holdfast_reliability::journal::JournalObserver;
-use holdfast_reliability::observe::Observers;
 use holdfast_reliability::observe::log::{JsonLog, WriterSink};
 use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_reliability::observe::{Observer, Observers};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::StoreError;
-use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
+use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryDocumentStore, MemoryLimits};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::unavailable::UnavailableStore;
+use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::tools::base_tools;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir};
+use crate::environment;
 use crate::fail::{Failure, Outcome};
+use crate::records::{self, Shared};
 use crate::telemetry::Traces;
+use crate::terminal::TerminalChannel;
 
 /// Everything a command may need.
 pub(crate) struct App {
@@ -38,16 +50,27 @@ pub(crate) struct App {
 
 /// A stack and what has to be kept alive, or read, beside it.
 pub(crate) struct Running {
-    pub(crate) stack: ToolStack,
+    pub(crate) stack: Arc<ToolStack>,
     pub(crate) metrics: Arc<Metrics>,
-    dedupe: DedupeStores,
+    pub(crate) approvals: Arc<Approvals>,
+    documents: Arc<dyn DocumentStore>,
+    pub(crate) stores: Stores,
+    /// What keeps the records, in a word for people.
+    pub(crate) store_name: &'static str,
     traces: Option<Traces>,
 }
 
 impl Running {
     /// Forgets what has expired. A short-lived process does it once, after its answer.
     pub(crate) async fn tidy(&self) {
-        janitor::sweep(&self.dedupe, self.stack.runtime(), Some(&self.metrics)).await;
+        janitor::sweep(
+            &self.stores.dedupe,
+            self.stack.runtime(),
+            Some(&self.metrics),
+        )
+        .await;
+        // What could not be swept now is swept by the next one.
+        let _ = self.documents.sweep_documents().await;
     }
 
     /// Sends the spans that wait, within a bound. No call may follow.
@@ -74,6 +97,16 @@ impl App {
         })
     }
 
+    /// The same for a server: with `--json` its log events go to standard error, unless somebody
+    /// said where they go.
+    pub(crate) fn new_for_server(global: &GlobalArgs) -> Outcome<Self> {
+        let mut app = Self::new(global)?;
+        if global.json && global.log.is_none() && app.log == "off" {
+            "stderr".clone_into(&mut app.log);
+        }
+        Ok(app)
+    }
+
     /// The demo's own configuration and state.
     pub(crate) fn for_demo(config: Config, state_dir: PathBuf) -> Self {
         Self {
@@ -95,6 +128,19 @@ impl App {
         SqliteState::open(&self.state_dir, self.clock.clone(), options)
     }
 
+    /// What agents remember, in the state directory. Opened when it is first needed.
+    pub(crate) fn memory(&self) -> Arc<Memory> {
+        let options = SqliteMemoryOptions {
+            records_max: self.config.memory.records_max,
+            ..SqliteMemoryOptions::default()
+        };
+        let memory = Memory::new(Arc::new(SqliteMemory::new(&self.state_dir, options)));
+        Arc::new(match &self.config.memory.embeddings {
+            Some(config) => memory.with_embedder(embedder(config)),
+            None => memory,
+        })
+    }
+
     /// A stack with the base tools, working in `workspace`.
     pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
         self.stack_with(workspace, base_tools())
@@ -106,6 +152,26 @@ impl App {
         workspace: &Path,
         tools: Vec<Arc<dyn Tool>>,
     ) -> Outcome<Running> {
+        self.put_together(workspace, tools, Life::OneCall, Observers::new())
+    }
+
+    /// A stack that lives long, with the base tools and one more observer.
+    pub(crate) fn stack_for_server(
+        &self,
+        workspace: &Path,
+        observer: Arc<dyn Observer>,
+    ) -> Outcome<Running> {
+        let observers = Observers::new().with(observer);
+        self.put_together(workspace, base_tools(), Life::Long, observers)
+    }
+
+    fn put_together(
+        &self,
+        workspace: &Path,
+        tools: Vec<Arc<dyn Tool>>,
+        life: Life,
+        observers: Observers,
+    ) -> Outcome<Running> {
         let workspace = workspace.canonicalize().map_err(|error| {
             Failure::usage(format!(
                 "the workspace {} can not be used: {error}",
@@ -114,7 +180,7 @@ impl App {
         })?;
         let redactor = self.config.redactor();
         let metrics = Metrics::new();
-        let mut observers = Observers::new().with(metrics.clone());
+        let mut observers = observers.with(metrics.clone());
         let log = self.json_log()?.map(Arc::new);
         if let Some(log) = &log {
             observers = observers.with(log.clone());
@@ -125,8 +191,9 @@ impl App {
         if let Some(traces) = &traces {
             observers = observers.with(traces.observer());
         }
-        let state = self.state_for_calls();
-        if let State::Open(state) = &state {
+        let state = self.state_for_calls(life);
+        let store_name = state.name();
+        if let State::Open(state) | State::Shared(_, state) = &state {
             observers = observers.with(Arc::new(JournalObserver::new(
                 state.clone(),
                 self.clock.clone(),
@@ -136,10 +203,17 @@ impl App {
         let mut runtime = Runtime::new(self.clock.clone(), Arc::new(SystemEntropy), observers);
         runtime.redactor = redactor.clone();
         let runtime = Arc::new(runtime);
+        let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
-        let dedupe = stores.dedupe.clone();
+        let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
+        let channel: Arc<dyn Channel> = Arc::new(match life {
+            Life::OneCall => TerminalChannel::new(),
+            Life::Long => TerminalChannel::of_server(),
+        });
+        let reserved = self.reserved();
+        let memory = self.memory();
         let stack = ToolStack::new(Parts {
-            stores,
+            stores: stores.clone(),
             tools,
             reliability: self.config.reliability.clone(),
             guard: self.config.guard.clone(),
@@ -149,12 +223,15 @@ impl App {
             sessions: Arc::new(move |envelope| {
                 let target = &envelope.target;
                 let agent = target.agent_id.as_deref().unwrap_or("cli");
-                Arc::new(SessionContext::main(
-                    &target.session_key,
-                    agent,
-                    workspace.clone(),
-                ))
+                let session = SessionContext::main(&target.session_key, agent, workspace.clone())
+                    .with_channel(channel.clone())
+                    .with_memory(&memory);
+                Arc::new(SessionContext {
+                    reserved: reserved.clone(),
+                    ..session
+                })
             }),
+            approvals: Some(approvals.clone()),
             runtime,
         })
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -162,27 +239,84 @@ impl App {
             metrics.know(&stack.policies().get(found.tool.name()));
         }
         Ok(Running {
-            stack,
+            stack: Arc::new(stack),
             metrics,
-            dedupe,
+            approvals,
+            documents,
+            stores,
+            store_name,
             traces,
         })
     }
 
-    /// The state behind calls. What can not be opened is no reason not to answer: the layers refuse
-    /// what needs it. With the kill switch thrown nothing needs it.
-    fn state_for_calls(&self) -> State {
-        let reliability = &self.config.reliability;
-        if reliability.store.kind == StoreKind::Memory || !reliability.enabled {
-            return State::Memory;
-        }
-        match self.open_state() {
-            Ok(state) => State::Open(state),
-            Err(error) => State::Unavailable(error),
+    /// Approvals are kept in the state also while the reliability layers are switched off: who may
+    /// do what is never switched off. Without a state nothing can be approved.
+    fn documents(&self, state: &State) -> Arc<dyn DocumentStore> {
+        let opened = match state {
+            State::Open(state) => return state.clone(),
+            State::Unavailable(error) => Err(error.clone()),
+            State::Memory if self.config.reliability.store.kind == StoreKind::Memory => {
+                return Arc::new(MemoryDocumentStore::new(self.clock.clone()));
+            }
+            State::Memory => self.open_state(),
+        };
+        match opened {
+            Ok(state) => state,
+            Err(error) => Arc::new(UnavailableStore::new(error)),
         }
     }
 
-    fn stores(&self, runtime: &Runtime, state: State) -> Stores {
+    /// The approvals in a store, audited in the state directory.
+    pub(crate) fn approvals(
+        &self,
+        documents: Arc<dyn DocumentStore>,
+        runtime: Arc<Runtime>,
+    ) -> Approvals {
+        let audit = Arc::new(self.audit_log(documents.clone()));
+        let permissions = Arc::new(self.config.permissions.clone());
+        Approvals::new(documents, Some(audit), runtime, permissions)
+    }
+
+    /// The audit log of this state.
+    pub(crate) fn audit_log(&self, documents: Arc<dyn DocumentStore>) -> AuditLog {
+        let redactor = self.config.redactor();
+        AuditLog::new(&self.state_dir, documents, self.clock.clone(), redactor)
+    }
+
+    /// What no tool may enter, by its real name.
+    fn reserved(&self) -> Vec<PathBuf> {
+        let absolute = std::path::absolute(&self.state_dir);
+        let written = absolute.unwrap_or_else(|_| self.state_dir.clone());
+        let mut names = vec![
+            self.state_dir
+                .canonicalize()
+                .unwrap_or_else(|_| written.clone()),
+        ];
+        if !names.contains(&written) {
+            names.push(written);
+        }
+        names
+    }
+
+    /// The state behind calls. What can not be opened is no reason not to answer: the layers refuse
+    /// what needs it. With the kill switch thrown a single call does not need it; a server may be
+    /// switched back.
+    fn state_for_calls(&self, life: Life) -> State {
+        let reliability = &self.config.reliability;
+        let not_needed = !reliability.enabled && life == Life::OneCall;
+        if reliability.store.kind == StoreKind::Memory || not_needed {
+            return State::Memory;
+        }
+        let opened = self.open_state().and_then(|state| {
+            Ok(match reliability.store.kind {
+                StoreKind::Redis => State::Shared(self.open_shared()?, state),
+                StoreKind::Sqlite | StoreKind::Memory => State::Open(state),
+            })
+        });
+        opened.unwrap_or_else(State::Unavailable)
+    }
+
+    fn stores(&self, runtime: &Arc<Runtime>, state: State) -> Stores {
         let store = &self.config.reliability.store;
         let limits = MemoryLimits {
             keys_max: store.memory_keys_max,
@@ -196,6 +330,17 @@ impl App {
                     dedupe: DedupeStores::single(gone.clone()),
                     breakers: gone.clone(),
                     turns: gone,
+                }
+            }
+            State::Shared(shared, state) => {
+                records::watch(&shared, runtime);
+                Stores {
+                    dedupe: DedupeStores {
+                        durable: shared.clone(),
+                        memory: Arc::new(MemoryDedupeStore::new(self.clock.clone(), limits)),
+                    },
+                    breakers: shared,
+                    turns: state,
                 }
             }
             State::Open(state) => Stores {
@@ -269,11 +414,48 @@ impl App {
     }
 }
 
+/// The embedding model that is configured. One that can not be used is no reason to do without the
+/// memory: what is stored and searched without it says why.
+fn embedder(config: &EmbeddingConfig) -> Arc<dyn Embedder> {
+    let unusable = |reason: String| Arc::new(UnusableEmbedder::new(config.model.clone(), reason));
+    let key = match &config.api_key_env {
+        None => None,
+        Some(name) => match environment::named(name) {
+            Some(key) => Some(key),
+            None => return unusable(format!("the variable {name} is not set")),
+        },
+    };
+    match OpenAiEmbedder::new(config.clone(), key.as_deref()) {
+        Ok(client) => Arc::new(client),
+        Err(reason) => unusable(reason),
+    }
+}
+
 /// Where calls keep what has to be remembered.
 enum State {
     Memory,
     Open(Arc<SqliteState>),
+    /// Records and breakers shared by many machines; turns and the journal stay on this one.
+    Shared(Arc<Shared>, Arc<SqliteState>),
     Unavailable(StoreError),
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Open(_) => "sqlite",
+            Self::Shared(..) => "redis",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+}
+
+/// How long a stack is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    OneCall,
+    Long,
 }
 
 /// A runtime for one command.
@@ -283,4 +465,15 @@ pub(crate) fn runtime() -> Outcome<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can not be started: {error}")))
+}
+
+/// Keys and turns of one directory are not those of another: "hello.txt was created" is only true
+/// where it was.
+pub(crate) fn workspace_id(workspace: &Path) -> Option<String> {
+    let path = workspace.canonicalize().ok()?.display().to_string();
+    Some(if path.len() <= NAME_BYTES_MAX {
+        path
+    } else {
+        Digest::of(path.as_bytes()).to_string()
+    })
 }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::redact::{Redactor, RedactorOptions};
+use holdfast_memory::MemoryConfig;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
+use holdfast_server::ServerConfig;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::tools::base_tools;
 use schemars::JsonSchema;
@@ -29,8 +31,12 @@ pub(crate) struct Config {
     pub(crate) hooks: HooksConfig,
     /// What is never said aloud.
     pub(crate) redaction: RedactionConfig,
+    /// What agents remember.
+    pub(crate) memory: MemoryConfig,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
+    /// `holdfast serve`.
+    pub(crate) server: ServerConfig,
 }
 
 /// What is never said aloud, besides what looks like a secret.
@@ -120,19 +126,12 @@ impl Config {
                 problem.reason,
             ));
         }
-        // A misspelt name in a deny list would leave the tool allowed.
-        let named = self
-            .reliability
-            .tools
-            .keys()
-            .map(|name| ("reliability.tools", name));
-        let denied = self.permissions.denied_tools.iter();
-        for (path, name) in named.chain(denied.map(|name| ("permissions.deniedTools", name))) {
-            if !base_tools().iter().any(|tool| tool.name() == name) {
-                let reason = format!("there is no tool named {name:?}");
-                problems.push(ConfigProblem::new(path, reason));
-            }
+        let is_tool = |name: &str| base_tools().iter().any(|tool| tool.name() == name);
+        for name in self.reliability.tools.keys().filter(|name| !is_tool(name)) {
+            let reason = format!("there is no tool named {name:?}");
+            problems.push(ConfigProblem::new("reliability.tools", reason));
         }
+        problems.extend(self.permissions.problems(is_tool));
         // Some settings only make sense together with the tool they are for.
         for tool in base_tools() {
             if let Err(found) = self.reliability.policy_for(&*tool) {
@@ -156,9 +155,13 @@ impl Config {
                 }
             }
         }
+        for (field, reason) in self.memory.problems() {
+            problems.push(ConfigProblem::new(format!("memory.{field}"), reason));
+        }
         if let Some(otlp) = &self.observability.otlp {
             problems.extend(otlp.problems());
         }
+        problems.extend(self.server.problems());
         problems
     }
 

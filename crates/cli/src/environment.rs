@@ -1,6 +1,7 @@
 //! Every environment variable, in one table: it is read here and documented from here.
 
 use holdfast_reliability::config::ReliabilityConfig;
+use holdfast_reliability::config::redis::RedisUrl;
 use holdfast_reliability::policy::{DeriveKeys, Mode};
 
 use crate::fail::{Failure, Outcome};
@@ -15,6 +16,13 @@ pub(crate) struct Variable {
 pub(crate) const ENABLED: &str = "TOOL_RELIABILITY_ENABLED";
 pub(crate) const OPEN_MODE: &str = "TOOL_RELIABILITY_OPEN_MODE";
 pub(crate) const DERIVE: &str = "TOOL_RELIABLE_DERIVE_IDEMPOTENCY";
+
+/// The token for tool calls.
+pub(crate) const SERVER_TOKEN: &str = "HOLDFAST_SERVER_TOKEN";
+/// The token for admin actions.
+pub(crate) const ADMIN_TOKEN: &str = "HOLDFAST_ADMIN_TOKEN";
+pub(crate) const REDIS_URL: &str = "HOLDFAST_REDIS_URL";
+pub(crate) const REDIS_PASSWORD: &str = "HOLDFAST_REDIS_PASSWORD";
 
 /// The reference table.
 pub(crate) const VARIABLES: &[Variable] = &[
@@ -34,6 +42,16 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "Where log events go; `--log` wins over it.",
     },
     Variable {
+        name: SERVER_TOKEN,
+        values: "32 to 512 signs",
+        meaning: "The token that `holdfast serve` asks of callers, instead of the one in a file. No tool sees it.",
+    },
+    Variable {
+        name: ADMIN_TOKEN,
+        values: "32 to 512 signs",
+        meaning: "The token for admin actions, for `holdfast serve` and for commands with `--server`, instead of the one in a file. No tool sees it.",
+    },
+    Variable {
         name: ENABLED,
         values: "`true` or `false`",
         meaning: "`false` is the kill switch: it takes guard, idempotency, retry and breaker out. Permissions, schemas and confinement stay.",
@@ -49,6 +67,16 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "`off`: only calls with a key of their own are deduplicated.",
     },
     Variable {
+        name: REDIS_URL,
+        values: "`redis://…`, or several with commas",
+        meaning: "The Redis server, cluster nodes or sentinels; wins over `reliability.store.redis.url` and `nodes`, and keeps a password out of the file.",
+    },
+    Variable {
+        name: REDIS_PASSWORD,
+        values: "a password",
+        meaning: "The password for Redis, for addresses that hold none.",
+    },
+    Variable {
         name: "XDG_CONFIG_HOME",
         values: "a directory",
         meaning: "The user's configuration directory; `~/.config` by default.",
@@ -62,6 +90,26 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "HOME",
         values: "a directory",
         meaning: "What `~` stands for.",
+    },
+    Variable {
+        name: "OPENCLAW_STATE_DIR",
+        values: "a directory",
+        meaning: "Where OpenClaw keeps its sessions and logs; `~/.openclaw` by default.",
+    },
+    Variable {
+        name: "OPENCLAW_HOME",
+        values: "a directory",
+        meaning: "A home for OpenClaw in place of the user's; `OPENCLAW_STATE_DIR` wins over it.",
+    },
+    Variable {
+        name: "CLAUDE_CONFIG_DIR",
+        values: "a directory",
+        meaning: "Where Claude Code keeps its sessions; `~/.claude` by default.",
+    },
+    Variable {
+        name: "CODEX_HOME",
+        values: "a directory",
+        meaning: "Where Codex keeps its sessions; `~/.codex` by default.",
     },
     Variable {
         name: "OTEL_EXPORTER_OTLP_HEADERS",
@@ -81,6 +129,11 @@ pub(crate) fn get(name: &str) -> Option<String> {
         VARIABLES.iter().any(|row| row.name == name),
         "{name} is not documented"
     );
+    named(name)
+}
+
+/// A variable that the configuration names, for a secret that has no place in a file.
+pub(crate) fn named(name: &str) -> Option<String> {
     std::env::var(name)
         .ok()
         .filter(|value| !value.trim().is_empty())
@@ -106,6 +159,18 @@ pub(crate) fn apply_switches(config: &mut ReliabilityConfig) -> Outcome<()> {
         } else {
             DeriveKeys::Off
         };
+    }
+    let redis = &mut config.store.redis;
+    if let Some(text) = get(REDIS_URL) {
+        let mut urls = text.split(',').map(|url| RedisUrl::new(url.trim()));
+        redis.url = urls.next().unwrap_or_default();
+        redis.nodes = urls.collect();
+    }
+    if let Some(password) = get(REDIS_PASSWORD) {
+        redis.url = redis.url.with_password(&password);
+        for node in &mut redis.nodes {
+            *node = node.with_password(&password);
+        }
     }
     Ok(())
 }

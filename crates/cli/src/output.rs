@@ -40,6 +40,11 @@ pub(crate) fn pretty_json(value: &impl serde::Serialize) {
     line(&serde_json::to_string_pretty(value).unwrap_or_default());
 }
 
+/// Says something on standard error that is not part of the answer.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", harmless(text));
+}
+
 /// Tells a person, on standard error, why the command ended.
 pub(crate) fn failure(failure: &Failure, json: bool) {
     let mut stderr = std::io::stderr();

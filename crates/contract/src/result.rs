@@ -151,6 +151,9 @@ pub struct ResultError {
     /// What to do next, when there is something to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// How long to wait before asking again, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 /// One retry that happened on the way.

@@ -10,6 +10,7 @@ use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict};
 use crate::retry::{RetryBudgetOverrides, RetryOverrides};
 
 pub mod policies;
+pub mod redis;
 
 pub use policies::ConfigProblem;
 
@@ -103,10 +104,23 @@ pub enum StoreKind {
     Sqlite,
     /// This process's memory only.
     Memory,
+    /// A Redis server that several machines share.
+    Redis,
+}
+
+/// What becomes of a read-only call whose record can not be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhenAway {
+    /// It runs without a record.
+    #[default]
+    Run,
+    /// It is refused, like calls with effects.
+    Refuse,
 }
 
 /// The record store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct StoreConfig {
     /// Where records are kept.
@@ -128,6 +142,10 @@ pub struct StoreConfig {
     /// A larger output is not recorded; duplicates get `output_too_large`.
     #[schemars(range(min = 1))]
     pub payload_bytes_max: usize,
+    /// What becomes of a read-only call while the store is away: `run` or `refuse`.
+    pub read_only_when_away: WhenAway,
+    /// The server behind `kind: redis`.
+    pub redis: redis::RedisConfig,
 }
 
 impl Default for StoreConfig {
@@ -140,6 +158,8 @@ impl Default for StoreConfig {
             disk_keys_max: crate::store::sqlite::SQLITE_KEYS_MAX,
             disk_bytes_max: crate::store::sqlite::SQLITE_BYTES_MAX,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
+            read_only_when_away: WhenAway::default(),
+            redis: redis::RedisConfig::default(),
         }
     }
 }

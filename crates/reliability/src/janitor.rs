@@ -38,6 +38,9 @@ async fn sweep_one(
     }
     if let (Some(metrics), Ok(size)) = (metrics, store.size().await) {
         metrics.set_cache_size(name, size.records);
+        if name == "durable" {
+            metrics.set_cache_size("durable_inflight", size.in_flight);
+        }
     }
 }
 

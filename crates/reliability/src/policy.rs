@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::breaker::{BreakerKey, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
+use crate::config::WhenAway;
 use crate::idempotency::key::Scope;
 use crate::idempotency::transition::Lifetimes;
 use crate::retry::RetryPolicy;
@@ -113,7 +114,7 @@ pub enum Repeats {
 #[derive(Debug, Clone)]
 pub struct ToolPolicy {
     /// The tool's name.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The mode set for this tool or its class.
     pub mode: Mode,
     /// Whether repeating a call can change anything.
@@ -148,13 +149,15 @@ pub struct ToolPolicy {
     pub timeout_ms: u64,
     /// A larger output is not recorded.
     pub payload_bytes_max: usize,
+    /// What becomes of a read-only call while the store is away.
+    pub read_only_when_away: WhenAway,
 }
 
 /// The switches that can be thrown while the process runs.
 #[derive(Debug, Default)]
 pub struct Switches {
-    /// `TOOL_RELIABILITY_ENABLED`: 0 on, 1 off.
-    disabled: AtomicU8,
+    /// What the four layers may do at most; `TOOL_RELIABILITY_ENABLED=false` is `Off`.
+    mode: AtomicMode,
     /// `TOOL_RELIABILITY_OPEN_MODE`.
     open_mode: AtomicMode,
     /// `TOOL_RELIABLE_DERIVE_IDEMPOTENCY`: 0 on, 1 off.
@@ -186,12 +189,22 @@ impl AtomicMode {
 impl Switches {
     /// Takes guard, idempotency, retry and breaker out, or puts them back.
     pub fn set_enabled(&self, enabled: bool) {
-        self.disabled.store(u8::from(!enabled), Ordering::Relaxed);
+        self.set_mode(if enabled { Mode::Enforce } else { Mode::Off });
     }
 
     /// Whether the four layers are in.
     pub fn enabled(&self) -> bool {
-        self.disabled.load(Ordering::Relaxed) == 0
+        self.mode() != Mode::Off
+    }
+
+    /// Sets what the four layers may do at most. A tool that is configured to less stays there.
+    pub fn set_mode(&self, mode: Mode) {
+        self.mode.set(mode);
+    }
+
+    /// What the four layers may do at most.
+    pub fn mode(&self) -> Mode {
+        self.mode.get()
     }
 
     /// Sets what an open breaker does.
@@ -221,10 +234,7 @@ impl Switches {
 
     /// The modes of a call to a tool with this policy.
     pub fn modes_for(&self, policy: &ToolPolicy) -> LayerModes {
-        if !self.enabled() {
-            return LayerModes::all(Mode::Off);
-        }
-        let mut modes = LayerModes::all(policy.mode);
+        let mut modes = LayerModes::all(weaker(policy.mode, self.mode()));
         modes.breaker = weaker(modes.breaker, self.open_mode());
         modes
     }
@@ -242,7 +252,7 @@ fn weaker(a: Mode, b: Mode) -> Mode {
 /// The policies of all registered tools.
 #[derive(Debug)]
 pub struct PolicyTable {
-    by_tool: RwLock<HashMap<String, Arc<ToolPolicy>>>,
+    by_tool: RwLock<HashMap<Arc<str>, Arc<ToolPolicy>>>,
     /// For names nobody registered: the call ends before anything runs, but it is still counted.
     unknown: Arc<ToolPolicy>,
 }

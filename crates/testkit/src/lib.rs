@@ -1,6 +1,8 @@
 //! What tests need: time that obeys, randomness that repeats, tools that misbehave on command.
 
 mod clock;
+pub mod http;
+pub mod redis;
 pub mod sim;
 mod tool;
 

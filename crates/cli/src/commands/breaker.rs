@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use holdfast_reliability::admin;
 use holdfast_reliability::breaker::{
-    BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, BreakerTarget,
+    BreakerKey, BreakerOp, BreakerPolicy, BreakerSnapshot, BreakerStore,
 };
 use serde_json::{Value, json};
 
@@ -13,20 +14,20 @@ use crate::fail::{Failure, Outcome};
 use crate::output;
 
 pub(super) fn run(app: &App, command: BreakerCommand, json: bool) -> Outcome<ExitCode> {
-    let state = app.open_state()?;
+    let state = app.open_records()?;
     runtime()?.block_on(async {
         match command {
-            BreakerCommand::List => list(app, &*state, json).await,
-            BreakerCommand::Reset { key } => reset(&*state, &key, json).await,
+            BreakerCommand::List => list(app, state.breakers(), json).await,
+            BreakerCommand::Reset { key } => reset(state.breakers(), &key, json).await,
             BreakerCommand::ForceOpen { key, reason } => {
-                force_open(&*state, &key, reason, json).await
+                force_open(state.breakers(), &key, reason, json).await
             }
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Cooldowns differ by class and tool; a listing shows the standard one's view.
+/// Forcing and resetting need no settings; any policy will do.
 fn policy() -> BreakerPolicy {
     BreakerPolicy::standard()
 }
@@ -34,27 +35,30 @@ fn policy() -> BreakerPolicy {
 async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
     let breakers = store.breakers().await?;
     let now_ms = app.clock.now_ms();
-    let view = |state: &BreakerState| state.snapshot(&policy(), now_ms);
     if json {
         let list: Vec<Value> = breakers
             .iter()
-            .map(|(key, state)| {
-                let mut value = serde_json::to_value(view(state)).unwrap_or_default();
-                value["key"] = json!(key.to_string());
-                value
-            })
+            .map(|(key, state)| admin::breaker_view(key, state, now_ms))
             .collect();
         output::json(&list);
         return Ok(());
     }
+    let known = breakers
+        .iter()
+        .map(|(key, state)| (key.to_string(), state.snapshot(&policy(), now_ms)));
+    show(known.collect(), now_ms);
+    Ok(())
+}
+
+/// The breakers as a table.
+pub(super) fn show(breakers: Vec<(String, BreakerSnapshot)>, now_ms: u64) {
     if breakers.is_empty() {
         output::line("No breakers: no tool has been called yet.");
-        return Ok(());
+        return;
     }
-    let rows = breakers.iter().map(|(key, state)| {
-        let snapshot = view(state);
+    let rows = breakers.into_iter().map(|(key, snapshot)| {
         vec![
-            key.to_string(),
+            key,
             snapshot.state.to_string(),
             format!("{} of {}", snapshot.failures, snapshot.calls),
             snapshot.consecutive_failures.to_string(),
@@ -68,7 +72,6 @@ async fn list(app: &App, store: &dyn BreakerStore, json: bool) -> Outcome<()> {
     });
     let header = ["breaker", "state", "failed", "in a row", "since", "reason"];
     output::line(&output::table(&header, rows));
-    Ok(())
 }
 
 async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
@@ -85,7 +88,7 @@ async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
     for key in &keys {
         let _ = store.apply(key, BreakerOp::Reset, &policy()).await?;
     }
-    tell("reset", &keys, json);
+    tell("reset", &names(&keys), json);
     Ok(())
 }
 
@@ -99,12 +102,15 @@ async fn force_open(
     let _ = store
         .apply(&key, BreakerOp::ForceOpen { reason }, &policy())
         .await?;
-    tell("forcedOpen", &[key], json);
+    tell("forcedOpen", &names(&[key]), json);
     Ok(())
 }
 
-fn tell(what: &str, keys: &[BreakerKey], json: bool) {
-    let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+fn names(keys: &[BreakerKey]) -> Vec<String> {
+    keys.iter().map(ToString::to_string).collect()
+}
+
+pub(super) fn tell(what: &str, names: &[String], json: bool) {
     if json {
         output::json(&json!({what: names}));
     } else {
@@ -119,15 +125,7 @@ fn tell(what: &str, keys: &[BreakerKey], json: bool) {
 
 /// A breaker's own key, or the name of the tool it stands for.
 async fn find(store: &dyn BreakerStore, name: &str) -> Outcome<BreakerKey> {
-    if let Ok(key) = name.parse::<BreakerKey>() {
-        return Ok(key);
-    }
-    let known = store.breakers().await?;
-    let of_tool = known.into_iter().map(|(key, _)| key).find(|key| {
-        key.context().is_empty()
-            && matches!(key.target(), BreakerTarget::Tool { name: tool, .. } if tool == name)
-    });
-    match of_tool {
+    match admin::find_breaker(store, name).await? {
         Some(key) => Ok(key),
         None if holdfast_toolbox::tools::base_tools().iter().any(|tool| tool.name() == name) => {
             Ok(BreakerKey::tool("holdfast.tools", name))

@@ -5,14 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
-use holdfast_contract::envelope::NAME_BYTES_MAX;
 use holdfast_contract::{CallHints, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope};
-use holdfast_reliability::canonical::Digest;
 use holdfast_toolbox::tools::exec;
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{App, Running, runtime};
+use crate::app::{App, Running, runtime, workspace_id};
 use crate::args::CallArgs;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
@@ -85,7 +83,10 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         return Ok(match ToolCallEnvelope::parse(&bytes) {
             Ok(mut envelope) => {
                 let target = &mut envelope.target;
-                target.workspace_id = target.workspace_id.take().or_else(|| workspace_id(args));
+                target.workspace_id = target
+                    .workspace_id
+                    .take()
+                    .or_else(|| workspace_id(&args.workspace));
                 Input::Built(Box::new(envelope))
             }
             // Answered by the stack, which says what is wrong.
@@ -106,7 +107,7 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
             .clone()
             .unwrap_or_else(|| DEFAULT_ACTOR.to_owned()),
     );
-    envelope.target.workspace_id = workspace_id(args);
+    envelope.target.workspace_id = workspace_id(&args.workspace);
     envelope.tool_call_id.clone_from(&args.call_id);
     envelope.target.turn_id.clone_from(&args.turn);
     envelope.target.run_id.clone_from(&args.run);
@@ -123,17 +124,6 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         .deadline_ms
         .map(|limit_ms| app.clock.now_ms().saturating_add(limit_ms));
     Ok(Input::Built(Box::new(envelope)))
-}
-
-/// Keys and turns of one directory are not those of another: "hello.txt was created" is only true
-/// where it was.
-fn workspace_id(args: &CallArgs) -> Option<String> {
-    let path = args.workspace.canonicalize().ok()?.display().to_string();
-    Some(if path.len() <= NAME_BYTES_MAX {
-        path
-    } else {
-        Digest::of(path.as_bytes()).to_string()
-    })
 }
 
 fn arguments(source: &str) -> Outcome<Map<String, Value>> {

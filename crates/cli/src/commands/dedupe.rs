@@ -2,41 +2,49 @@
 
 use std::process::ExitCode;
 
-use holdfast_reliability::idempotency::key::StoredKey;
+use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
-use holdfast_reliability::store::sqlite::SqliteState;
-use holdfast_reliability::store::{DedupeStore, RecordFilter};
+use holdfast_reliability::store::RecordFilter;
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
 use crate::args::{DedupeCommand, RecordArgs, State};
 use crate::fail::{Failure, Outcome};
 use crate::output;
+use crate::records::Records;
 
-/// The shortest prefix of a stored key that is taken for one.
-const KEY_PREFIX_MIN: usize = 6;
+/// The columns of a listing.
+pub(super) const HEADER: [&str; 7] = [
+    "record", "state", "tool", "session", "key", "changed", "kept for",
+];
 
 pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<ExitCode> {
-    let state = app.open_state()?;
+    let state = app.open_records()?;
     runtime()?.block_on(async {
         match command {
             DedupeCommand::List { filter, limit } => {
-                list(app, &state, filter_of(filter, Some(limit)), json).await
+                list(app, &state, filter_of(&filter, Some(limit)), json).await
             }
             DedupeCommand::Show { key, reveal } => show(app, &state, &key, reveal, json).await,
             DedupeCommand::Clear { key, force } => clear(&state, &key, force, json).await,
             DedupeCommand::Flush { filter, all } => {
-                flush(&state, filter_of(filter, None), all, json).await
+                flush(&state, filter_of(&filter, None), all, json).await
+            }
+            DedupeCommand::Export { file } => {
+                super::transfer::export(app, &*state, &file, json).await
+            }
+            DedupeCommand::Import { file } => {
+                super::transfer::import(app, &*state, &file, json).await
             }
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn filter_of(args: RecordArgs, limit: Option<usize>) -> RecordFilter {
+pub(super) fn filter_of(args: &RecordArgs, limit: Option<usize>) -> RecordFilter {
     RecordFilter {
-        session: args.session,
-        tool: args.tool,
+        session: args.session.clone(),
+        tool: args.tool.clone(),
         state: args.state_is.map(|state| match state {
             State::Inflight => RecordState::Inflight,
             State::Done => RecordState::Done,
@@ -55,35 +63,22 @@ struct Seen {
     abandoned: bool,
 }
 
-async fn look(store: &SqliteState, record: SharedRecord) -> Outcome<Seen> {
+async fn look(store: &Records, record: SharedRecord) -> Outcome<Seen> {
     let running = record.state == RecordState::Inflight;
     let abandoned = running && store.is_abandoned(record.key).await?;
     Ok(Seen { record, abandoned })
 }
 
-/// A record for eyes: redacted, and without its output unless asked for.
-fn view(app: &App, seen: &Seen, with_payload: bool) -> Value {
-    let record = &seen.record;
-    let redactor = app.config.redactor();
-    let mut value = serde_json::to_value(&**record).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut() {
-        // The owner's token would let anybody settle the claim.
-        fields.remove("owner");
-        if !with_payload {
-            fields.remove("payload");
-        }
-    }
-    redactor.redact_value_in_place(&mut value);
-    // Digests and keys look like secrets to a redactor and are none.
-    value["key"] = json!(record.key.to_string());
-    value["request"]["paramsDigest"] = json!(record.request.params_digest);
+/// A record for eyes, with what only this machine knows about it.
+fn view(app: &App, seen: &Seen, payload: Payload) -> Value {
+    let mut value = admin::record_view(&seen.record, &app.config.redactor(), payload);
     if seen.abandoned {
         value["abandoned"] = json!(true);
     }
     value
 }
 
-async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) -> Outcome<()> {
+async fn list(app: &App, store: &Records, filter: RecordFilter, json: bool) -> Outcome<()> {
     let mut found = Vec::new();
     for record in store.list(&filter).await? {
         found.push(look(store, record).await?);
@@ -92,7 +87,7 @@ async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) 
         output::json(
             &found
                 .iter()
-                .map(|seen| view(app, seen, false))
+                .map(|seen| view(app, seen, Payload::Hidden))
                 .collect::<Vec<_>>(),
         );
         return Ok(());
@@ -111,7 +106,7 @@ async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) 
             } else {
                 record.state.as_str().to_owned()
             },
-            record.tool.clone(),
+            record.tool.to_string(),
             redactor
                 .redact_text(&record.request.session_key)
                 .into_owned(),
@@ -120,19 +115,16 @@ async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) 
             output::duration(record.expires_at_ms.saturating_sub(now_ms)),
         ]
     });
-    let header = [
-        "record", "state", "tool", "session", "key", "changed", "kept for",
-    ];
-    output::line(&output::table(&header, rows));
+    output::line(&output::table(&HEADER, rows));
     Ok(())
 }
 
-async fn show(app: &App, store: &SqliteState, key: &str, reveal: bool, json: bool) -> Outcome<()> {
+async fn show(app: &App, store: &Records, key: &str, reveal: bool, json: bool) -> Outcome<()> {
     let record = find(store, key).await?;
     let value = if reveal {
         serde_json::to_value(&*record).unwrap_or_default()
     } else {
-        view(app, &look(store, record).await?, true)
+        view(app, &look(store, record).await?, Payload::Shown)
     };
     if json {
         output::json(&value);
@@ -142,7 +134,7 @@ async fn show(app: &App, store: &SqliteState, key: &str, reveal: bool, json: boo
     Ok(())
 }
 
-async fn clear(store: &SqliteState, key: &str, force: bool, json: bool) -> Outcome<()> {
+async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<()> {
     let record = find(store, key).await?;
     let running = record.state == RecordState::Inflight && !store.is_abandoned(record.key).await?;
     if running && !force {
@@ -167,7 +159,7 @@ async fn clear(store: &SqliteState, key: &str, force: bool, json: bool) -> Outco
     Ok(())
 }
 
-async fn flush(store: &SqliteState, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
+async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
     if filter == RecordFilter::default() && !all {
         return Err(Failure::usage(
             "this would forget every ended call, so that each could run again",
@@ -184,33 +176,12 @@ async fn flush(store: &SqliteState, filter: RecordFilter, all: bool, json: bool)
 }
 
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.
-async fn find(store: &SqliteState, key: &str) -> Outcome<SharedRecord> {
-    if let Ok(stored) = key.parse::<StoredKey>()
-        && let Some(record) = store.get(&stored).await?
-    {
-        return Ok(record);
-    }
-    let is_prefix = key.len() >= KEY_PREFIX_MIN && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut found = Vec::new();
-    if is_prefix {
-        let filter = RecordFilter {
-            key_prefix: Some(key.to_owned()),
-            limit: Some(2),
-            ..RecordFilter::default()
-        };
-        found = store.list(&filter).await?;
-    }
-    if found.is_empty() {
-        // The caller's own key is no column: it is looked for in all records.
-        found = store.list(&RecordFilter::default()).await?;
-        found.retain(|record| record.idempotency_key == key);
-    }
-    let mut found = found.into_iter();
-    match (found.next(), found.next()) {
-        (Some(record), None) => Ok(record),
-        (None, _) => Err(Failure::failed(format!("there is no record {key:?}"))
+async fn find(store: &Records, key: &str) -> Outcome<SharedRecord> {
+    match admin::find_record(&**store, key).await? {
+        FoundRecord::One(record) => Ok(record),
+        FoundRecord::Nothing => Err(Failure::failed(format!("there is no record {key:?}"))
             .hint("`holdfast dedupe list` shows them.")),
-        (Some(first), Some(second)) => Err(Failure::failed(format!(
+        FoundRecord::Several(first, second) => Err(Failure::failed(format!(
             "{key:?} fits several records, such as {} and {}",
             first.key.fingerprint(),
             second.key.fingerprint()

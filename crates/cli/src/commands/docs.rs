@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 use holdfast_contract::Limit;
 use holdfast_contract::code::{CODES, CodeDoc};
+use holdfast_reliability::observe::http::HTTP_METRICS;
 use holdfast_reliability::observe::metrics::METRICS;
+use holdfast_server::routes::call::http_status;
 
 use crate::args::DocsArgs;
 use crate::config::Config;
@@ -110,7 +112,7 @@ fn metrics() -> String {
     let mut text = format!(
         "{WRITTEN}# Metrics\n\nThe `tool` label only ever holds names of registered tools, `unknown`, `other` or `all`.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n"
     );
-    for row in METRICS {
+    for row in METRICS.iter().chain(HTTP_METRICS) {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} | {} |",
@@ -124,11 +126,14 @@ fn limits() -> String {
     let mut text = format!(
         "{WRITTEN}# Limits\n\nEvery queue, cache, loop, body and output has a bound. `setting` names the configuration key that moves it.\n\n| limit | value | meaning | setting |\n|---|---:|---|---|\n"
     );
-    let tables: [&[Limit]; 5] = [
+    let tables: &[&[Limit]] = &[
         holdfast_contract::limit::LIMITS,
         holdfast_intent::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
+        holdfast_memory::limits::LIMITS,
+        holdfast_server::limits::LIMITS,
+        holdfast_transcript::limits::LIMITS,
         crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables
@@ -243,7 +248,7 @@ fn error_index() -> String {
 fn error_page(row: &CodeDoc) -> String {
     let code = row.code.as_str();
     format!(
-        "{WRITTEN}# `{code}`\n\n{}\n\n| | |\n|---|---|\n| terminal | {} |\n| retriable | {} |\n\n## Effect and record\n\n{}\n\n## What to do\n\n{}\n",
+        "{WRITTEN}# `{code}`\n\n{}\n\n| | |\n|---|---|\n| terminal | {} |\n| retriable | {} |\n| status of `POST /v1/tools/call` | {} |\n\n## Effect and record\n\n{}\n\n## What to do\n\n{}\n",
         row.summary,
         if row.code.is_terminal() {
             "yes: repeating the same call is pointless or dangerous"
@@ -255,6 +260,7 @@ fn error_page(row: &CodeDoc) -> String {
         } else {
             "no"
         },
+        http_status(row.code).as_u16(),
         row.record,
         row.next
     )

@@ -1,5 +1,8 @@
 //! One file a command.
 
+mod approvals;
+mod audit;
+mod audit_log;
 mod breaker;
 mod call;
 mod config;
@@ -7,9 +10,16 @@ mod dedupe;
 mod demo;
 mod docs;
 mod explain;
+mod memory;
 mod parse;
+mod remote;
+mod scan;
 mod schema;
+mod serve;
+mod session;
 mod tools;
+mod transfer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -25,10 +35,31 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
     match cli.command {
         Command::Call(args) => call::run(&App::new(&cli.global)?, &args, json),
         Command::Tools(args) => tools::run(&App::new(&cli.global)?, &args, json),
-        Command::Dedupe(command) => dedupe::run(&App::new(&cli.global)?, command, json),
-        Command::Breaker(command) => breaker::run(&App::new(&cli.global)?, command, json),
+        Command::Memory(command) => memory::run(&App::new(&cli.global)?, command, json),
+        Command::Serve(args) => serve::run(&cli.global, &args),
+        Command::Dedupe(args) => {
+            let app = App::new(&cli.global)?;
+            match &args.remote.server {
+                Some(server) => remote::dedupe(&app, server, args.command, json),
+                None => dedupe::run(&app, args.command, json),
+            }
+        }
+        Command::Breaker(args) => {
+            let app = App::new(&cli.global)?;
+            match &args.remote.server {
+                Some(server) => remote::breaker(&app, server, args.command, json),
+                None => breaker::run(&app, args.command, json),
+            }
+        }
+        Command::Mode(args) => remote::mode(&App::new(&cli.global)?, &args, json),
+        Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),
+        Command::AuditLog(command) => audit_log::run(&App::new(&cli.global)?, &command, json),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),
+        Command::Scan(args) => scan::run(&cli.global, &args, json),
+        Command::Watch(args) => watch::run(&cli.global, &args, json),
+        Command::Session(command) => session::run(&command, json),
+        Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
         Command::Parse(args) => parse::run(&args),
         Command::Schema(args) => Ok(schema::run(args.which)),
         Command::Demo(args) => demo::run(&args, json),

@@ -1,5 +1,8 @@
 //! One file a capability.
 
+mod approvals;
+mod approvals_after_death;
+mod audit;
 mod breaker;
 mod cancel;
 mod dedupe;
@@ -7,8 +10,10 @@ mod documents;
 mod envelope;
 mod kill_9;
 mod loops;
+mod memory;
 mod once;
 mod privacy;
 mod screens;
+mod sessions;
 mod state;
 mod usage;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_contract::{Effect, Tool};
 
 use super::{
-    MESSAGE_ECHO_WINDOW_MS, ReliabilityConfig, ScopeSetting, TIMEOUT_MS_MAX, TTL_MS_MAX,
+    MESSAGE_ECHO_WINDOW_MS, ReliabilityConfig, ScopeSetting, StoreKind, TIMEOUT_MS_MAX, TTL_MS_MAX,
     ToolSettings, TtlConfig, UNKNOWN_WINDOW_MS, WhitespaceSetting,
 };
 use crate::breaker::{BreakerKey, BreakerPolicy};
@@ -83,6 +83,8 @@ impl ReliabilityConfig {
                 ));
             }
         }
+        let chosen = self.store.kind == StoreKind::Redis;
+        problems.extend(self.store.redis.problems(chosen));
         let classes = [
             ("readOnly", &self.classes.read_only),
             ("mutating", &self.classes.mutating),
@@ -175,7 +177,7 @@ impl ReliabilityConfig {
         let dependency = nearest(&sources, |s| s.dependency.clone())
             .or_else(|| nature.dependency.map(str::to_owned));
         Ok(ToolPolicy {
-            tool: nature.name.to_owned(),
+            tool: nature.name.into(),
             mode: nearest(&sources, |s| s.mode).unwrap_or(self.mode),
             mutating,
             repeats: if !mutating || nature.idempotent {
@@ -212,6 +214,7 @@ impl ReliabilityConfig {
             dependency,
             timeout_ms,
             payload_bytes_max: self.store.payload_bytes_max,
+            read_only_when_away: self.store.read_only_when_away,
         })
     }
 

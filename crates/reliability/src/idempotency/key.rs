@@ -16,14 +16,18 @@ use std::str::FromStr;
 
 pub use holdfast_contract::ToolStep;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::canonical::{Digest, ParseDigestError, write_hex};
 
 /// Goes into every key first. A new version is a new keyspace: change it with the layout below.
-const DOMAIN: &[u8] = b"holdfast/idempotency-key/2";
+const DOMAIN: &[u8] = b"holdfast/idempotency-key/3";
 
 /// How much of a key a fingerprint shows: enough to tell records apart, too little to be the key.
 const FINGERPRINT_BYTES: usize = 6;
+
+/// The last bytes of a key say which family it is of, see [`StoredKey::family`].
+const FAMILY_AT: usize = Digest::BYTES - 2;
 
 /// Whether a tool changes anything when it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,6 +213,14 @@ impl StoredKey {
         self.0.as_bytes()
     }
 
+    /// What an intent's key and the key of its content have in common: both belong to the same
+    /// tool, session and actor. A store that spreads its records over several machines keeps a
+    /// family together, so that one atomic step can look at both.
+    pub const fn family(&self) -> u16 {
+        let bytes = self.as_bytes();
+        u16::from_be_bytes([bytes[FAMILY_AT], bytes[FAMILY_AT + 1]])
+    }
+
     /// The first 12 digits, for logs and answers: they tell records apart, and are not the key.
     ///
     /// ```
@@ -298,11 +310,17 @@ const PARTS_BYTES_USUAL: usize = 512;
 
 /// Hashes a list of parts so that no two lists look alike. The parts are gathered first, since
 /// they are many and short, and a hash is fastest over one piece.
-struct PartHash(Vec<u8>);
+struct PartHash {
+    bytes: Vec<u8>,
+    family: u16,
+}
 
 impl PartHash {
     fn of(parts: &KeyParts<'_>) -> Self {
-        let mut hash = Self(Vec::with_capacity(PARTS_BYTES_USUAL));
+        let mut hash = Self {
+            bytes: Vec::with_capacity(PARTS_BYTES_USUAL),
+            family: 0,
+        };
         hash.part(DOMAIN);
         let (scope, session, actor) = match parts.scope.0 {
             Reach::Session => ("session", Some(parts.session), Some(parts.actor)),
@@ -316,6 +334,9 @@ impl PartHash {
             .part(parts.tool.as_bytes())
             .optional(session)
             .optional(actor);
+        // Only spreads records: which family a key is of is no secret and proves nothing.
+        let [high, low, ..] = xxh3_64(&hash.bytes).to_be_bytes();
+        hash.family = u16::from_be_bytes([high, low]);
         hash
     }
 
@@ -347,20 +368,22 @@ impl PartHash {
             self.part(part.as_bytes())
         } else {
             // No part has this length, so absent differs from empty and from everything else.
-            self.0.extend_from_slice(&u64::MAX.to_le_bytes());
+            self.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
             self
         }
     }
 
     fn part(&mut self, part: &[u8]) -> &mut Self {
         let length = u64::try_from(part.len()).unwrap_or(u64::MAX - 1);
-        self.0.extend_from_slice(&length.to_le_bytes());
-        self.0.extend_from_slice(part);
+        self.bytes.extend_from_slice(&length.to_le_bytes());
+        self.bytes.extend_from_slice(part);
         self
     }
 
     fn finish(self) -> StoredKey {
-        StoredKey(Digest::of(&self.0))
+        let mut bytes = *Digest::of(&self.bytes).as_bytes();
+        bytes[FAMILY_AT..].copy_from_slice(&self.family.to_be_bytes());
+        StoredKey::from_bytes(bytes)
     }
 }
 

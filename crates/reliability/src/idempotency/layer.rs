@@ -14,6 +14,8 @@ use super::key::{KeySource, stored_key};
 use super::reconcile::Asked;
 use super::record::{DedupeRecord, RecordState};
 use crate::call::{Call, Failure, Judged, Reply};
+use crate::canonical::Digest;
+use crate::config::WhenAway;
 use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::{Keep, Mode, OnKeyConflict};
@@ -111,7 +113,7 @@ impl<S: Service> Idempotency<S> {
                 }
                 Ok(Claim::Conflict { recorded_digest }) => {
                     guard.stand_down();
-                    match self.on_conflict(call, &mut derived, &recorded_digest) {
+                    match self.on_conflict(call, &mut derived, recorded_digest) {
                         Some(reply) => return reply,
                         None => call.stored_key = Some(derived.wish.key),
                     }
@@ -250,14 +252,19 @@ impl<S: Service> Idempotency<S> {
     }
 
     /// `None` when the call goes on under a key of its own.
-    fn on_conflict(&self, call: &mut Call, derived: &mut Derived, recorded: &str) -> Option<Reply> {
+    fn on_conflict(
+        &self,
+        call: &mut Call,
+        derived: &mut Derived,
+        recorded: Digest,
+    ) -> Option<Reply> {
         let given = match &derived.key {
             DerivedKey::Given(key) => key,
             // A computed key holds the arguments. What differs does not matter to this tool (the
             // whitespace of a query), so the record is this call's, and the next claim finds it.
             DerivedKey::Computed => {
                 let request = Arc::make_mut(&mut derived.wish.request);
-                recorded.clone_into(&mut request.params_digest);
+                request.params_digest = recorded;
                 return None;
             }
         };
@@ -271,8 +278,8 @@ impl<S: Service> Idempotency<S> {
         let why = format!(
             "the idempotency key was used before for a call with other arguments \
              (digest {} on record, {} now)",
-            short(recorded),
-            short(&derived.wish.request.params_digest)
+            short(&recorded.to_string()),
+            short(&derived.wish.request.params_digest.to_string())
         );
         Some(self.block(call, ErrorCode::IdempotencyKeyConflict, &why))
     }
@@ -286,7 +293,8 @@ impl<S: Service> Idempotency<S> {
         let critical = call.envelope.hints().safety_critical == Some(true);
         // A full store refuses everybody: it is not away, it has decided.
         let away = matches!(error, StoreError::Unavailable(_));
-        if away && !call.policy.mutating && !critical {
+        let may_go_on = call.policy.read_only_when_away == WhenAway::Run;
+        if away && may_go_on && !call.policy.mutating && !critical {
             call.explain(format!("ran without a record: {error}"));
             call.stored_key = None;
             return self.inner.call(call).await;
@@ -315,7 +323,7 @@ impl<S: Service> Idempotency<S> {
                 Ok(Claim::Ended(record)) => self.shadow_hit(call, record.state).await,
                 Ok(Claim::Conflict { recorded_digest }) => {
                     if self
-                        .on_conflict(call, &mut derived, &recorded_digest)
+                        .on_conflict(call, &mut derived, recorded_digest)
                         .is_none()
                     {
                         continue;

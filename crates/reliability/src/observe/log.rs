@@ -13,10 +13,10 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, ErrorCode};
 use parking_lot::Mutex;
 
-use super::time::push_rfc3339;
 use super::{Event, Observer};
 use crate::call::Call;
 use crate::policy::Mode;
+use holdfast_contract::time::push_rfc3339;
 
 /// Where lines go. A line is complete when it is handed over.
 pub trait LineSink: Send + Sync {
@@ -301,6 +301,12 @@ impl Observer for JsonLog {
                 .word("fromState", transition.from.as_str())
                 .word("breakerState", transition.to.as_str())
                 .word("reason", transition.reason.as_str()),
+            Event::Degraded { degraded: None } => self.line("store_recovered", "info"),
+            Event::Degraded {
+                degraded: Some(degraded),
+            } => self
+                .line("store_degraded", "error")
+                .foreign("reason", &degraded.why),
             Event::StoreTrouble { what, error } => self
                 .line("tool_store_trouble", "error")
                 .word("operation", what)

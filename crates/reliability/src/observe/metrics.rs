@@ -73,7 +73,7 @@ pub const METRICS: &[MetricDoc] = &[
         name: "openclaw_tool_dedupe_cache_size",
         kind: "gauge",
         labels: "tool, scope",
-        meaning: "Records kept; `tool` is `all`, `scope` the store.",
+        meaning: "Records kept; `tool` is `all`, `scope` the store, or `durable_inflight` for those that run.",
     },
     MetricDoc {
         name: "openclaw_tool_dedupe_ttl_seconds",
@@ -104,6 +104,12 @@ pub const METRICS: &[MetricDoc] = &[
         kind: "counter",
         labels: "operation",
         meaning: "Store operations that failed.",
+    },
+    MetricDoc {
+        name: "holdfast_store_degraded",
+        kind: "gauge",
+        labels: "",
+        meaning: "1 while the shared store is away, else 0.",
     },
     MetricDoc {
         name: "holdfast_trace_spans_total",
@@ -206,6 +212,7 @@ pub struct Metrics {
     transitions: Family<TransitionLabels, Counter>,
     blocked: Family<BlockedLabels, Counter>,
     store_errors: Family<OperationLabels, Counter>,
+    store_degraded: Gauge,
     spans: Family<OutcomeLabels, Counter>,
 }
 
@@ -233,6 +240,7 @@ impl Metrics {
             transitions: Family::default(),
             blocked: Family::default(),
             store_errors: Family::default(),
+            store_degraded: Gauge::default(),
             spans: Family::default(),
         };
         metrics.register();
@@ -271,16 +279,17 @@ impl Metrics {
         );
         register!("holdfast_tool_calls_blocked_total", self.blocked);
         register!("holdfast_store_errors_total", self.store_errors);
+        register!("holdfast_store_degraded", self.store_degraded);
         register!("holdfast_trace_spans_total", self.spans);
     }
 
     /// Makes a tool's name a label of its own, and reports its times to live.
     pub fn know(&self, policy: &crate::policy::ToolPolicy) {
         let mut tools = self.tools.write();
-        if tools.len() >= METRIC_TOOLS_MAX && !tools.contains(&policy.tool) {
+        if tools.len() >= METRIC_TOOLS_MAX && !tools.contains(&*policy.tool) {
             return;
         }
-        tools.insert(policy.tool.clone());
+        tools.insert(policy.tool.to_string());
         drop(tools);
         let lifetimes = &policy.lifetimes;
         for (state, ttl_ms) in [
@@ -297,7 +306,7 @@ impl Metrics {
             let seconds = ttl_ms as f64 / 1000.0;
             self.ttl_seconds
                 .get_or_create(&StateLabels {
-                    tool: policy.tool.clone(),
+                    tool: policy.tool.to_string(),
                     state,
                 })
                 .set(seconds);
@@ -391,7 +400,7 @@ impl Observer for Metrics {
         match *event {
             Event::End { call, result } => {
                 let (tool, status) = (self.tool_of(call), result.status.as_str());
-                let scope = mode_word(call.policy.mode);
+                let scope = mode_word(call.modes.idempotency);
                 #[expect(
                     clippy::cast_precision_loss,
                     reason = "durations are far below 2^52 ms"
@@ -472,6 +481,9 @@ impl Observer for Metrics {
                     to_state: transition.to.as_str(),
                 };
                 self.transitions.get_or_create(&labels).inc();
+            }
+            Event::Degraded { degraded } => {
+                self.store_degraded.set(i64::from(degraded.is_some()));
             }
             Event::StoreTrouble { what, .. } => {
                 self.store_errors

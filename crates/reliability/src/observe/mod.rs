@@ -3,9 +3,9 @@
 //! Layers report typed [`Event`]s. Logs, metrics, spans and the journal are [`Observer`]s of the
 //! same events, so no layer formats, counts or redacts anything itself.
 
+pub mod http;
 pub mod log;
 pub mod metrics;
-pub mod time;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
 use crate::idempotency::record::RecordState;
 use crate::policy::Mode;
-use crate::store::StoreError;
+use crate::store::{Degraded, StoreError};
 
 /// Something that happened to a call or to a breaker.
 #[derive(Clone, Copy)]
@@ -71,6 +71,11 @@ pub enum Event<'a> {
         key: &'a BreakerKey,
         /// The change.
         transition: &'a Transition,
+    },
+    /// A shared store went away, or (without a reason) came back.
+    Degraded {
+        /// Since when and why.
+        degraded: Option<&'a Degraded>,
     },
     /// A store failed; what it was needed for is refused or goes on unprotected, as said.
     StoreTrouble {

@@ -10,6 +10,7 @@ use holdfast_contract::Lifeline;
 
 pub use future::StoreFuture;
 
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
@@ -19,6 +20,8 @@ pub mod conformance;
 pub mod documents;
 mod future;
 pub mod memory;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod sqlite;
 pub mod unavailable;
 
@@ -31,6 +34,15 @@ pub enum StoreError {
     /// It can not be read or written.
     #[error("the record store is unavailable: {0}")]
     Unavailable(String),
+}
+
+/// A store that is not all there: what needs it is refused or goes on locally.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Degraded {
+    /// Since when.
+    pub since_ms: u64,
+    /// What is wrong, for people.
+    pub why: String,
 }
 
 /// The result of a store operation.
@@ -54,7 +66,7 @@ pub enum Claim {
     /// The key belongs to a call with other arguments.
     Conflict {
         /// The digest on record.
-        recorded_digest: String,
+        recorded_digest: Digest,
     },
 }
 
@@ -146,6 +158,10 @@ pub trait DedupeStore: Send + Sync {
 
     /// Forgets the ended records that fit; says how many. Running calls stay.
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64>;
+
+    /// Takes over a record of another store as it is, unless the key is known here; says whether
+    /// it did. One that is in flight keeps its holder: only the lease can end it here.
+    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool>;
 
     /// Forgets what has expired; says how many. The janitor calls it.
     fn sweep(&self) -> StoreFuture<'_, u64>;

@@ -87,6 +87,10 @@ impl DedupeStore for UnavailableStore {
         self.refuse()
     }
 
+    fn restore(&self, _: SharedRecord) -> StoreFuture<'_, bool> {
+        self.refuse()
+    }
+
     fn sweep(&self) -> StoreFuture<'_, u64> {
         self.refuse()
     }

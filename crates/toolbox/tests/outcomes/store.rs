@@ -105,6 +105,10 @@ impl DedupeStore for Flaky {
         self.inner.flush(filter)
     }
 
+    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
+        self.inner.restore(record)
+    }
+
     fn sweep(&self) -> StoreFuture<'_, u64> {
         self.inner.sweep()
     }

@@ -153,6 +153,10 @@ impl DedupeStore for Planted {
         self.store.flush(filter)
     }
 
+    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
+        self.store.restore(record)
+    }
+
     fn sweep(&self) -> StoreFuture<'_, u64> {
         self.store.sweep()
     }

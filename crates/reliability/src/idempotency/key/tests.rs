@@ -186,7 +186,7 @@ fn a_new_intent_with_the_same_content_has_a_new_key() {
 /// Records outlive a release: if this changes, so must the version in the domain.
 #[test]
 fn the_layout_is_pinned() {
-    let pinned = "2b6cd6e14181fcda5d814507024f28c15544b338f3155d28bd38fa81eb86d706";
+    let pinned = "335d0714995efb350dbb8037fc5cb23630b6c81e2833d5fb82bf42992dfe0101";
     assert_eq!(caller(&PARTS), pinned);
 }
 
@@ -201,4 +201,19 @@ fn text_and_serde_carry_the_whole_key_and_debug_does_not() {
         key
     );
     assert!(!format!("{key:?}").contains(&key.to_string()));
+}
+
+#[test]
+fn an_intent_and_its_content_are_of_one_family() {
+    let key = stored_key(&PARTS, &KeySource::Caller("order-17"));
+    assert_eq!(
+        key.family(),
+        content_key(&PARTS, Digest::of(b"{}")).family()
+    );
+    let elsewhere = KeyParts {
+        session: "another",
+        ..PARTS
+    };
+    let other = stored_key(&elsewhere, &KeySource::Caller("order-17"));
+    assert_ne!(key.family(), other.family());
 }

@@ -24,6 +24,9 @@ use holdfast_contract::{Clock, ResultOutput, Status};
 use serde_json::json;
 
 use super::{Claim, DedupeStore, StoreResult, WaitTicket};
+use smallvec::smallvec;
+
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{
     AttemptNote, AttemptStatus, DedupeRecord, Execution, RecordError, RecordRequest, RecordState,
@@ -108,6 +111,7 @@ macro_rules! for_each_store_check {
             a_store_full_of_pinned_records_refuses
             what_has_expired_makes_room
             a_known_key_needs_no_room
+            a_restored_record_is_as_it_was
             one_of_many_is_granted
             all_waiters_get_the_result
             many_keys_many_tasks_one_effect_each
@@ -239,6 +243,8 @@ async fn in_time<T>(operation: impl Future<Output = T>) -> T {
 pub(crate) fn key(number: u16) -> StoredKey {
     let mut bytes = [0xA5; 32];
     bytes[..2].copy_from_slice(&number.to_be_bytes());
+    // A few families, so that a store that keeps each in a place of its own has several places.
+    bytes[30..].copy_from_slice(&(number / 4).to_be_bytes());
     StoredKey::from_bytes(bytes)
 }
 
@@ -254,16 +260,16 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
     ClaimRequest {
         key: key(number),
         content: None,
-        tool: "message".to_owned(),
+        tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session-1".to_owned(),
             actor_id: "actor-1".to_owned(),
             request_id: format!("request-{owner}"),
             tool_call_id: None,
-            params_digest: format!("digest-{number}"),
+            params_digest: Digest::of(&number.to_le_bytes()),
         }),
-        owner: owner.to_owned(),
+        owner: owner.into(),
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
@@ -287,8 +293,11 @@ fn best_effort(wish: ClaimRequest) -> ClaimRequest {
 
 /// A wish with a content key shared by all of them.
 fn with_content(wish: ClaimRequest) -> ClaimRequest {
+    let mut content = *key(60_000).as_bytes();
+    // Equal content is of the same tool and session: it shares the family of its intents.
+    content[30..].copy_from_slice(&wish.key.as_bytes()[30..]);
     let lookup = ContentLookup {
-        key: key(60_000),
+        key: StoredKey::from_bytes(content),
         unknown_window_ms: 600_000,
         echo_window_ms: 30_000,
     };
@@ -326,7 +335,7 @@ fn error(should_retriable: bool) -> RecordError {
 fn execution() -> Execution {
     Execution {
         attempt_count: 1,
-        attempts: vec![AttemptNote {
+        attempts: smallvec![AttemptNote {
             started_at_ms: START_MS,
             finished_at_ms: START_MS + 3,
             status: AttemptStatus::Success,
@@ -344,6 +353,12 @@ pub(crate) fn last_word(wish: &ClaimRequest, ending: Ending) -> Finalisation {
         execution: execution(),
         lifetimes: wish.lifetimes,
     }
+}
+
+/// A record as a store's own tests can use it.
+#[cfg(test)]
+pub(crate) fn example_record() -> DedupeRecord {
+    fresh_record(&wish(1, "owner"), START_MS)
 }
 
 /// The record that a fresh claim leaves.

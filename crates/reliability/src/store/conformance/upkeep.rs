@@ -5,6 +5,7 @@ use super::{
     StoreFactory, StoredKey, done, failed, in_time, json, key, lifetimes, ok, unknown, wish,
 };
 use crate::store::{RecordFilter, StoreError, StoreSize};
+use xxhash_rust::xxh3::xxh3_64;
 
 async fn listed(bench: &Bench, filter: &RecordFilter) -> Vec<StoredKey> {
     ok(bench.store.list(filter))
@@ -17,7 +18,7 @@ async fn listed(bench: &Bench, filter: &RecordFilter) -> Vec<StoredKey> {
 fn of(wish: ClaimRequest, session: &str, tool: &str) -> ClaimRequest {
     let mut wish = wish;
     session.clone_into(&mut Arc::make_mut(&mut wish.request).session_key);
-    tool.clone_into(&mut wish.tool);
+    wish.tool = tool.into();
     wish
 }
 
@@ -190,8 +191,13 @@ pub async fn size_counts(factory: &dyn StoreFactory) {
     five(&bench).await;
     let size = ok(bench.store.size()).await;
     assert_eq!((size.records, size.in_flight), (5, 1));
+    // Without a pattern: a store may well compress.
+    let noise: String = (0..100_000_u64)
+        .map(|n| 33 + xxh3_64(&n.to_le_bytes()).to_le_bytes()[0] % 90)
+        .map(char::from)
+        .collect();
     let large = ResultOutput {
-        content: Arc::new(json!("x".repeat(100_000))),
+        content: Arc::new(json!(noise)),
         metadata: None,
     };
     assert_eq!(
@@ -253,4 +259,28 @@ pub async fn a_known_key_needs_no_room(factory: &dyn StoreFactory) {
     bench.run(&wish(2, "b"), done()).await;
     bench.granted(wish(1, "c")).await;
     bench.ended(wish(2, "d"), RecordState::Done).await;
+}
+
+/// As it is, and only where nothing is known.
+pub async fn a_restored_record_is_as_it_was(factory: &dyn StoreFactory) {
+    let (from, to) = (Bench::new(factory), Bench::new(factory));
+    five(&from).await;
+    to.run(&wish(2, "known"), Ending::Cancelled).await;
+    for record in ok(from.store.list(&RecordFilter::default())).await {
+        let expected = record.key != key(2);
+        assert_eq!(ok(to.store.restore(record.clone())).await, expected);
+        if expected {
+            assert_eq!(ok(to.store.get(&record.key)).await, Some(record));
+        }
+    }
+    assert_eq!(ok(to.store.size()).await.records, 5);
+    let odd = RecordFilter {
+        session: Some("odd".to_owned()),
+        ..RecordFilter::default()
+    };
+    assert_eq!(listed(&to, &odd).await.len(), 3);
+    to.ended(wish(1, "later"), RecordState::Done).await;
+    // Its holder is elsewhere, and its word still counts.
+    to.in_flight(wish(5, "later")).await;
+    assert_eq!(to.finalise(&wish(5, "owner-5"), done()).await, Ok(()));
 }

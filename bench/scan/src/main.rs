@@ -1,0 +1,89 @@
+//! Makes sessions to scan, and reads them with the library on one core.
+//!
+//!   bench-scan generate DIR BYTES FILES   clean sessions of five formats, the same every time
+//!   bench-scan index FILE…                reads and checks them, and says how fast
+//!   bench-scan validate                   10,000 messages in memory, a thousand times
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use holdfast_transcript::adapter::adapter;
+use holdfast_transcript::check::check;
+use holdfast_transcript::{read, validate_tool_result_pairing};
+use serde_json::json;
+
+mod sessions;
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["generate", dir, bytes, files] => generate(
+            Path::new(dir),
+            bytes.parse().map_err(io::Error::other)?,
+            files.parse().map_err(io::Error::other)?,
+        ),
+        ["index", files @ ..] => index(files),
+        ["validate"] => {
+            validate();
+            Ok(())
+        }
+        _ => Err(io::Error::other(
+            "usage: generate DIR BYTES FILES | index FILE…",
+        )),
+    }
+}
+
+/// Sessions of one size, in turn in each format.
+fn generate(dir: &Path, bytes: u64, files: u64) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    for number in 0..files {
+        let path = dir.join(format!("session-{number:05}.jsonl"));
+        let mut out = BufWriter::with_capacity(1 << 20, fs::File::create(path)?);
+        sessions::write(&mut out, number, bytes / files)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn index(files: &[&str]) -> io::Result<()> {
+    let begun = Instant::now();
+    let (mut bytes, mut entries, mut faults) = (0, 0, 0);
+    for file in files {
+        let file = fs::File::open(file)?;
+        bytes += file.metadata()?.len();
+        let (shape, index) = read::index(file).map_err(io::Error::other)?;
+        entries += index.len();
+        faults += check(&index, adapter(shape.format).pairing()).len();
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{bytes} bytes, {entries} entries, {faults} faults, {seconds:.3} s, {:.2} GB/s",
+        bytes as f64 / 1e9 / seconds
+    );
+    Ok(())
+}
+
+/// How long the library takes for a history of 10,000 messages that an agent holds in memory.
+fn validate() {
+    let text = "x".repeat(400);
+    let messages: Vec<_> = (0..10_000)
+        .map(|number| match number % 4 {
+            0 => json!({"role": "user", "content": text}),
+            1 => json!({"role": "assistant", "content": [{"type": "tool_use", "id": format!("toolu_{number}"), "name": "read", "input": {"path": text}}]}),
+            2 => json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("toolu_{}", number - 1), "content": text}]}),
+            _ => json!({"role": "assistant", "content": text}),
+        })
+        .collect();
+    let mut micros: Vec<u128> = (0..1000)
+        .map(|_| {
+            let begun = Instant::now();
+            assert!(validate_tool_result_pairing(&messages).is_empty());
+            begun.elapsed().as_micros()
+        })
+        .collect();
+    micros.sort_unstable();
+    println!("p50 {} µs, p99 {} µs", micros[500], micros[990]);
+}

@@ -1,0 +1,286 @@
+//! `holdfast scan`
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use holdfast_contract::redact::Redactor;
+use holdfast_contract::{Clock, SystemClock};
+use holdfast_transcript::discover::{Candidate, Homes, candidates};
+use holdfast_transcript::incident::{self, Taken};
+use holdfast_transcript::scan::{Action, Report, scan, scan_bytes};
+use holdfast_transcript::{Finding, PairingIssue, Strategy};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use crate::args::{GlobalArgs, RepairStrategy, ScanArgs};
+use crate::config::Config;
+use crate::environment;
+use crate::fail::{Failure, Outcome};
+use crate::output;
+
+impl From<RepairStrategy> for Strategy {
+    fn from(typed: RepairStrategy) -> Self {
+        match typed {
+            RepairStrategy::RemoveOrphans => Self::RemoveOrphans,
+            RepairStrategy::Reconstruct => Self::Reconstruct,
+            RepairStrategy::Truncate => Self::Truncate,
+        }
+    }
+}
+
+pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
+    let redactor = Config::load(global.config.as_deref())?.redactor();
+    if args.paths.iter().any(|path| path.as_os_str() == "-") {
+        return standard_input(args, json);
+    }
+    let action = match (args.repair, args.dry_run) {
+        (_, true) => Action::DryRun(args.strategy.into()),
+        (true, false) => Action::Repair(args.strategy.into()),
+        (false, false) => Action::Report,
+    };
+    let mut totals = Totals::default();
+    let files = files(&args.paths, &mut |path, error| {
+        totals.errors += 1;
+        complain(path, &error.to_string());
+    });
+    let jobs = args.jobs.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    );
+    let bar = progress(files.len(), json);
+    let reports = scan_all(&files, jobs, action, &redactor, &bar);
+    bar.finish_and_clear();
+    let homes = homes();
+    for (file, report) in files.iter().zip(reports) {
+        if let Action::Repair(_) = action {
+            log_incident(&homes, &report, &redactor);
+        }
+        totals.add(&file.path, report, json);
+    }
+    Ok(totals.finish(json))
+}
+
+/// Where this user's agents keep their things.
+pub(super) fn homes() -> Homes {
+    let dir = |name: &str| environment::get(name).map(PathBuf::from);
+    Homes {
+        home: dir("HOME"),
+        openclaw_state: dir("OPENCLAW_STATE_DIR"),
+        openclaw_home: dir("OPENCLAW_HOME"),
+        claude: dir("CLAUDE_CONFIG_DIR"),
+        codex: dir("CODEX_HOME"),
+    }
+}
+
+/// The files to look at: those at the paths, or every known agent's.
+pub(super) fn files(
+    paths: &[PathBuf],
+    failed: &mut impl FnMut(&Path, &std::io::Error),
+) -> Vec<Candidate> {
+    let paths = if paths.is_empty() {
+        homes().session_folders()
+    } else {
+        paths.to_vec()
+    };
+    paths
+        .iter()
+        .flat_map(|path| candidates(path, failed))
+        .collect()
+}
+
+/// A bar on a terminal, for people.
+pub(super) fn progress(files: usize, json: bool) -> ProgressBar {
+    let bar = ProgressBar::new(files as u64);
+    if json || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files, {per_sec}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Scans files at once, and gives the reports back in their order.
+fn scan_all(
+    files: &[Candidate],
+    jobs: usize,
+    action: Action,
+    redactor: &Redactor,
+    bar: &ProgressBar,
+) -> Vec<Report> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(files.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.min(files.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = files.get(at) else { break };
+                    let report = scan(file, action, SystemClock.now_ms(), redactor);
+                    bar.inc(1);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((at, report));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, report)| report).collect()
+}
+
+/// What all files came to.
+#[derive(Default)]
+struct Totals {
+    sessions: usize,
+    findings: Vec<Finding>,
+    found: usize,
+    repaired: usize,
+    errors: usize,
+}
+
+impl Totals {
+    fn add(&mut self, path: &Path, report: Report, json: bool) {
+        self.sessions += report.sessions;
+        self.found += report.findings.len();
+        self.repaired += report.repaired;
+        if !json {
+            for finding in &report.findings {
+                show(finding);
+            }
+            for line in &report.diff {
+                output::line(&coloured(line));
+            }
+            if let Some(backup) = &report.backup {
+                let backup = backup.display().to_string();
+                output::line(&output::dim(&format!(
+                    "  as it was: {}",
+                    output::harmless(&backup)
+                )));
+            }
+        }
+        if let Some(why) = &report.left_alone {
+            complain(path, why);
+        }
+        if let Some(error) = &report.error {
+            self.errors += 1;
+            complain(path, error);
+        }
+        if json {
+            self.findings.extend(report.findings);
+        }
+    }
+
+    fn finish(self, json: bool) -> ExitCode {
+        if json {
+            output::json(&json!({
+                "sessions": self.sessions,
+                "issues": self.findings,
+                "repaired": self.repaired,
+            }));
+        } else {
+            let summary = format!(
+                "{} sessions, {} issues found, {} repaired",
+                self.sessions, self.found, self.repaired
+            );
+            output::line(&output::bold(&summary));
+        }
+        match (self.errors, self.found > self.repaired) {
+            (0, false) => ExitCode::SUCCESS,
+            (0, true) => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
+    }
+}
+
+/// One line a finding.
+pub(super) fn show(finding: &Finding) {
+    let place = format!("{}:{}", finding.file, finding.entry);
+    output::line(&format!(
+        "{} {} (byte {}): {}",
+        output::bold(&output::harmless(&place)),
+        output::yellow(finding.fault.name()),
+        finding.offset,
+        output::harmless(&finding.description)
+    ));
+}
+
+fn coloured(line: &str) -> String {
+    let line = output::harmless(line);
+    match line.as_bytes().first() {
+        Some(b'-') => output::red(&line),
+        Some(b'+') => output::green(&line),
+        _ => line,
+    }
+}
+
+/// Says on standard error what could not be done with a file.
+pub(super) fn complain(path: &Path, what: &str) {
+    output::note(&format!("{}: {what}", path.display()));
+}
+
+/// Writes what was found wrong with `OpenClaw`'s sessions to its incident log.
+pub(super) fn log_incident(homes: &Homes, report: &Report, redactor: &Redactor) {
+    let Some(openclaw) = homes.openclaw() else {
+        return;
+    };
+    let Some(first) = report.findings.first() else {
+        return;
+    };
+    if !Path::new(&first.file).starts_with(&openclaw) {
+        return;
+    }
+    let issues: Vec<PairingIssue> = report.findings.iter().map(PairingIssue::from).collect();
+    let taken = if report.repaired > 0 {
+        Taken::Repaired
+    } else {
+        Taken::DetectedByScan
+    };
+    let key = session_key(&openclaw, &first.file);
+    let incident = incident::incident(&key, &issues, taken, SystemClock.now_ms(), redactor);
+    if let Err(error) = incident::log(&openclaw, &incident) {
+        complain(
+            &openclaw.join("logs"),
+            &format!("the incident was not logged: {error}"),
+        );
+    }
+}
+
+/// `agent:<agent>:<session>`, from where the session is kept.
+fn session_key(openclaw: &Path, file: &str) -> String {
+    let below = Path::new(file).strip_prefix(openclaw.join("agents"));
+    let agent = below.ok().and_then(|path| path.iter().next());
+    let agent = agent.map_or_else(|| "main".into(), |agent| agent.to_string_lossy());
+    let session = match file.rsplit_once('#') {
+        Some((_, session)) => session.to_owned(),
+        None => {
+            let stem = Path::new(file).file_stem().unwrap_or_default();
+            stem.to_string_lossy().into_owned()
+        }
+    };
+    format!("agent:{agent}:{session}")
+}
+
+fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
+    if args.repair || args.dry_run || args.paths.len() > 1 {
+        return Err(Failure::usage(
+            "standard input can only be checked, and only by itself",
+        ));
+    }
+    let mut text = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(holdfast_transcript::limits::DOCUMENT_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(|error| Failure::usage(format!("standard input can not be read: {error}")))?;
+    let report = scan_bytes("-", &text)
+        .map_err(|error| Failure::usage(format!("standard input {error}")))?;
+    let mut totals = Totals::default();
+    totals.add(Path::new("-"), report, json);
+    Ok(totals.finish(json))
+}

@@ -1,0 +1,270 @@
+//! `holdfast serve`
+
+use std::fs::DirBuilder;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_reliability::janitor::Janitor;
+use holdfast_server::audit::Audit;
+use holdfast_server::health::TroubleWatch;
+use holdfast_server::running::Running;
+use holdfast_server::token::{ADMIN_TOKEN_FILE, TOKEN_FILE};
+use holdfast_server::{Ended, Parts, Server, ServerConfig, Settings, Token, Tokens, serve};
+use holdfast_toolbox::tools::exec;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::app::{App, workspace_id};
+use crate::args::GlobalArgs;
+use crate::config::expand;
+use crate::environment;
+use crate::fail::{Failure, Outcome};
+use crate::output;
+use crate::server_args::ServeArgs;
+
+/// How long commands of cancelled calls may take to end before we go without them.
+const EXEC_END_WAIT: Duration = Duration::from_secs(3);
+
+pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
+    let app = App::new_for_server(global)?;
+    let mut config = app.config.server.clone();
+    if let Some(listen) = &args.listen {
+        config.listen.clone_from(listen);
+    }
+    let settings = config.settings().map_err(|problems| {
+        let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(list.join("\n"))
+    })?;
+    private_dir(&app.state_dir)?;
+    let found = FoundTokens::find(&app, &config, &settings)?;
+    let shown = found.shown.clone();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("the runtime can not be started: {error}")))?;
+    let (ended, running) = runtime.block_on(async {
+        let listener = bind(&settings).await?;
+        let (server, running) = server(&app, args, settings, found.tokens)?;
+        let address = listener.local_addr().map_err(|error| {
+            Failure::failed(format!("the address can not be found out: {error}"))
+        })?;
+        let (end, hurry) = signals()?;
+        let _janitor = Janitor::start(
+            running.stores.dedupe.clone(),
+            running.stack.runtime().clone(),
+            Some(running.metrics.clone()),
+        );
+        let me = Running {
+            url: format!("http://{address}"),
+            pid: std::process::id(),
+            started_at_ms: app.clock.now_ms(),
+        };
+        let _announced = me.announce(&app.state_dir).map_err(|error| {
+            Failure::failed(format!(
+                "{} can not be written: {error}",
+                app.state_dir.display()
+            ))
+        })?;
+        started(&app, address, &shown, running.store_name, global.json);
+        let ended = serve(server, listener, end, hurry).await;
+        Ok::<_, Failure>((ended, running))
+    })?;
+    // Commands of cancelled calls are being ended, gently first; our own end would be abrupt.
+    exec::wait_until_idle(EXEC_END_WAIT);
+    running.finish();
+    say_ended(ended, global.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn private_dir(dir: &Path) -> Outcome<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|error| {
+        Failure::failed(format!(
+            "the state directory {} can not be made: {error}",
+            dir.display()
+        ))
+    })
+}
+
+async fn bind(settings: &Settings) -> Outcome<TcpListener> {
+    TcpListener::bind(settings.listen).await.map_err(|error| {
+        Failure::failed(format!(
+            "{} can not be listened on: {error}",
+            settings.listen
+        ))
+        .hint("Another program may have the port; `--listen 127.0.0.1:0` takes a free one.")
+    })
+}
+
+fn server(
+    app: &App,
+    args: &ServeArgs,
+    settings: Settings,
+    tokens: Tokens,
+) -> Outcome<(Arc<Server>, crate::app::Running)> {
+    let trouble = Arc::new(TroubleWatch::new(app.clock.clone(), app.config.redactor()));
+    let running = app.stack_for_server(&args.workspace, trouble.clone())?;
+    let audit = Audit::open(&app.state_dir)
+        .map_err(|error| Failure::failed(format!("the audit log can not be opened: {error}")))?;
+    let server = Server::new(Parts {
+        stack: running.stack.clone(),
+        stores: running.stores.clone(),
+        store_name: running.store_name.to_owned(),
+        metrics: running.metrics.clone(),
+        settings,
+        tokens,
+        audit,
+        trouble,
+        workspace_id: workspace_id(&args.workspace),
+    });
+    Ok((server, running))
+}
+
+/// The first signal ends the server, the second one its patience.
+fn signals() -> Outcome<(impl Future<Output = ()>, impl Future<Output = ()>)> {
+    let heard = |kind| {
+        signal(kind)
+            .map_err(|error| Failure::failed(format!("signals can not be listened to: {error}")))
+    };
+    let both = || {
+        Ok::<_, Failure>((
+            heard(SignalKind::interrupt())?,
+            heard(SignalKind::terminate())?,
+        ))
+    };
+    let (end, hurry) = (both()?, both()?);
+    Ok((one_of(end, 1), one_of(hurry, 2)))
+}
+
+async fn one_of((mut interrupt, mut terminate): (Signal, Signal), times: u32) {
+    for _ in 0..times {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+}
+
+/// The tokens, and where people find them.
+struct FoundTokens {
+    tokens: Tokens,
+    shown: Shown,
+}
+
+#[derive(Clone)]
+struct Shown {
+    caller: String,
+    admin: String,
+}
+
+impl FoundTokens {
+    fn find(app: &App, config: &ServerConfig, settings: &Settings) -> Outcome<Self> {
+        let configured =
+            environment::get(environment::SERVER_TOKEN).is_some() || config.token_file.is_some();
+        if !settings.is_local() && !configured {
+            return Err(Failure::usage(format!(
+                "{} can be reached from other machines, and no token was configured for it",
+                settings.listen
+            ))
+            .hint("Set HOLDFAST_SERVER_TOKEN or server.tokenFile, or listen on 127.0.0.1."));
+        }
+        let (caller, caller_shown) = token(
+            environment::SERVER_TOKEN,
+            config.token_file.as_deref(),
+            &app.state_dir.join(TOKEN_FILE),
+        )?;
+        let (admin, admin_shown) = token(
+            environment::ADMIN_TOKEN,
+            config.admin_token_file.as_deref(),
+            &app.state_dir.join(ADMIN_TOKEN_FILE),
+        )?;
+        if caller.fingerprint() == admin.fingerprint() {
+            return Err(Failure::usage(
+                "the token for calls and the one for admin actions have to differ",
+            ));
+        }
+        Ok(Self {
+            tokens: Tokens { caller, admin },
+            shown: Shown {
+                caller: caller_shown,
+                admin: admin_shown,
+            },
+        })
+    }
+}
+
+/// From the environment, else from the configured file, else from the state directory.
+fn token(variable: &str, file: Option<&str>, made: &Path) -> Outcome<(Token, String)> {
+    let wrong = |error: holdfast_server::token::TokenError| Failure::usage(error.to_string());
+    if let Some(text) = environment::get(variable) {
+        let token =
+            Token::chosen(&text).map_err(|error| Failure::usage(format!("{variable}: {error}")))?;
+        return Ok((token, format!("${variable}")));
+    }
+    if let Some(path) = file {
+        let path: PathBuf = expand(path);
+        let token = Token::read(&path).map_err(wrong)?;
+        return Ok((token, path.display().to_string()));
+    }
+    let token = Token::read_or_make(made).map_err(wrong)?;
+    Ok((token, made.display().to_string()))
+}
+
+/// The admin token as commands with `--server` find it; nothing is made.
+pub(super) fn admin_token(app: &App) -> Outcome<Token> {
+    let made = app.state_dir.join(ADMIN_TOKEN_FILE);
+    let file = app.config.server.admin_token_file.as_deref();
+    if environment::get(environment::ADMIN_TOKEN).is_none() && file.is_none() && !made.exists() {
+        return Err(Failure::failed(format!(
+            "there is no admin token in {}",
+            app.state_dir.display()
+        ))
+        .hint("Say which state directory the server uses with --state DIR, or set HOLDFAST_ADMIN_TOKEN."));
+    }
+    token(environment::ADMIN_TOKEN, file, &made).map(|(token, _)| token)
+}
+
+fn started(app: &App, address: SocketAddr, shown: &Shown, store: &str, json: bool) {
+    if json {
+        output::json(&json!({
+            "event": "server_started",
+            "url": format!("http://{address}"),
+            "address": address.ip().to_string(),
+            "port": address.port(),
+            "token": shown.caller,
+            "adminToken": shown.admin,
+            "store": store,
+            "state": app.state_dir,
+            "pid": std::process::id(),
+        }));
+        return;
+    }
+    output::line(&format!(
+        "{} Serving on http://{address} (token: {}, admin token: {}, store: {store} in {})",
+        output::green("✓"),
+        shown.caller,
+        shown.admin,
+        app.state_dir.display()
+    ));
+}
+
+fn say_ended(ended: Ended, json: bool) {
+    let cancelled = match ended {
+        Ended::Idle => 0,
+        Ended::Cancelled { requests } => requests,
+    };
+    if json {
+        output::json(&json!({"event": "server_ended", "cancelledRequests": cancelled}));
+    } else if cancelled == 0 {
+        output::line("Ended; every request was answered.");
+    } else {
+        output::line(&format!(
+            "Ended; {cancelled} requests were cancelled. `holdfast dedupe list` shows what became of their calls."
+        ));
+    }
+}

@@ -1,0 +1,134 @@
+//! Where records and breakers are kept, whichever store the configuration names.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use holdfast_contract::Clock;
+use holdfast_reliability::breaker::BreakerStore;
+use holdfast_reliability::config::StoreKind;
+use holdfast_reliability::idempotency::key::StoredKey;
+use holdfast_reliability::idempotency::record::RecordState;
+use holdfast_reliability::store::sqlite::SqliteState;
+use holdfast_reliability::store::{DedupeStore, StoreResult};
+
+use crate::app::App;
+
+#[cfg(feature = "redis")]
+mod shared {
+    use std::sync::Arc;
+
+    use holdfast_reliability::observe::Event;
+    use holdfast_reliability::runtime::Runtime;
+    use holdfast_reliability::store::StoreResult;
+    use holdfast_reliability::store::redis::{RedisOptions, RedisState};
+
+    use crate::app::App;
+
+    /// The store that several machines share.
+    pub(crate) type Shared = RedisState;
+
+    impl App {
+        /// Starts connecting to the shared store.
+        pub(crate) fn open_shared(&self) -> StoreResult<Arc<Shared>> {
+            let options = RedisOptions::of(&self.config.reliability.store.redis);
+            RedisState::open(&options, self.clock.clone())
+        }
+    }
+
+    /// Tells the observers when the store goes away and comes back.
+    pub(crate) fn watch(shared: &Shared, runtime: &Arc<Runtime>) {
+        let runtime = Arc::downgrade(runtime);
+        shared.on_health(move |degraded| {
+            if let Some(runtime) = runtime.upgrade() {
+                runtime.tell(&Event::Degraded { degraded });
+            }
+        });
+    }
+}
+
+#[cfg(not(feature = "redis"))]
+mod shared {
+    use std::sync::Arc;
+
+    use holdfast_reliability::runtime::Runtime;
+    use holdfast_reliability::store::unavailable::UnavailableStore;
+    use holdfast_reliability::store::{StoreError, StoreResult};
+
+    use crate::app::App;
+
+    /// There is none in this build.
+    pub(crate) type Shared = UnavailableStore;
+
+    impl App {
+        /// Says that there is none.
+        pub(crate) fn open_shared(&self) -> StoreResult<Arc<Shared>> {
+            Err(StoreError::Unavailable(
+                "this build knows no Redis".to_owned(),
+            ))
+        }
+    }
+
+    /// Nothing to watch.
+    pub(crate) fn watch(_: &Shared, _: &Arc<Runtime>) {}
+}
+
+pub(crate) use shared::{Shared, watch};
+
+/// The records and breakers that the commands look at.
+pub(crate) struct Records {
+    dedupe: Arc<dyn DedupeStore>,
+    breakers: Arc<dyn BreakerStore>,
+    /// Knows more about holders on this machine.
+    local: Option<Arc<SqliteState>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Records {
+    /// The breakers.
+    pub(crate) fn breakers(&self) -> &dyn BreakerStore {
+        &*self.breakers
+    }
+
+    /// Whether the holder of a running call is gone: on this machine the kernel knows, elsewhere
+    /// its lease says so.
+    pub(crate) async fn is_abandoned(&self, key: StoredKey) -> StoreResult<bool> {
+        if let Some(local) = &self.local {
+            return local.is_abandoned(key).await;
+        }
+        let record = self.dedupe.get(&key).await?;
+        let now_ms = self.clock.now_ms();
+        Ok(record.is_some_and(|record| {
+            record.state == RecordState::Inflight && record.lease_has_ended(now_ms)
+        }))
+    }
+}
+
+impl Deref for Records {
+    type Target = dyn DedupeStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.dedupe
+    }
+}
+
+impl App {
+    /// Opens the store of records that the configuration names.
+    pub(crate) fn open_records(&self) -> StoreResult<Records> {
+        if self.config.reliability.store.kind == StoreKind::Redis {
+            let shared = self.open_shared()?;
+            return Ok(Records {
+                dedupe: shared.clone(),
+                breakers: shared,
+                local: None,
+                clock: self.clock.clone(),
+            });
+        }
+        let state = self.open_state()?;
+        Ok(Records {
+            dedupe: state.clone(),
+            breakers: state.clone(),
+            local: Some(state),
+            clock: self.clock.clone(),
+        })
+    }
+}

@@ -1,0 +1,340 @@
+//! `scan`, `watch` and `session`, as people run them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::common::{House, eventually};
+
+const HEADER: &str = r#"{"type":"session","version":4,"id":"s1","cwd":"/"}"#;
+const QUESTION: &str = r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"mail ann@example.com"}}"#;
+const CALL: &str = r#"{"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[{"type":"toolCall","id":"toolu_1","name":"exec","arguments":{}}]}}"#;
+const ORPHAN: &str = r#"{"type":"message","id":"c","parentId":"b","message":{"role":"toolResult","toolCallId":"toolu_9","toolName":"exec","content":[{"type":"text","text":"password=hunter2"}]}}"#;
+const ANSWER: &str = r#"{"type":"message","id":"d","parentId":"c","message":{"role":"assistant","content":[{"type":"text","text":"done"}]}}"#;
+
+fn broken() -> String {
+    [HEADER, QUESTION, CALL, ORPHAN, ANSWER].join("\n") + "\n"
+}
+
+/// A session of OpenClaw's main agent that nobody has written for a while.
+fn session(house: &House, name: &str, content: &str) -> PathBuf {
+    let dir = house.home().join(".openclaw/agents/main/sessions");
+    fs::create_dir_all(&dir).expect("creates");
+    let path = dir.join(name);
+    fs::write(&path, content).expect("writes");
+    make_quiet(&path);
+    path
+}
+
+fn make_quiet(path: &Path) {
+    let file = fs::File::options().write(true).open(path).expect("opens");
+    let long_ago = SystemTime::now() - Duration::from_mins(1);
+    file.set_modified(long_ago).expect("sets the time");
+}
+
+#[test]
+fn scan_without_a_path_looks_at_every_agents_sessions() {
+    let house = House::new();
+    assert_eq!(
+        house.run(&["scan"]).stdout,
+        "0 sessions, 0 issues found, 0 repaired\n"
+    );
+    let path = session(&house, "s1.jsonl", &broken());
+    let claude = house.home().join(".claude/projects/p");
+    fs::create_dir_all(&claude).expect("creates");
+    let entry = r#"{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}"#;
+    fs::write(claude.join("s.jsonl"), entry).expect("writes");
+    fs::write(claude.join("settings.json"), r#"{"theme": "dark"}"#).expect("writes");
+    let ran = house.run(&["scan"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(
+        ran.stdout
+            .ends_with("2 sessions, 2 issues found, 0 repaired\n"),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stdout
+            .contains(&format!("{}:3 orphaned_tool_result (byte ", path.display())),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stdout.contains("unexpected `tool_use_id` found"),
+        "{ran:#?}"
+    );
+    assert_eq!(fs::read_to_string(&path).expect("reads"), broken());
+}
+
+#[test]
+fn scan_json_has_its_documented_shape() {
+    let house = House::new();
+    let path = session(&house, "s1.jsonl", &broken());
+    let ran = house.run(&["scan", path.to_str().expect("UTF-8"), "--json"]);
+    let said = ran.json();
+    assert_eq!(said["sessions"], 1);
+    assert_eq!(said["repaired"], 0);
+    let orphan = &said["issues"][1];
+    let keys: Vec<&String> = orphan.as_object().expect("an object").keys().collect();
+    assert_eq!(
+        keys,
+        ["description", "entry", "file", "id", "offset", "type"]
+    );
+    assert_eq!(orphan["type"], "orphaned_tool_result");
+    assert_eq!(orphan["id"], "toolu_9");
+    assert_eq!(orphan["entry"], 3);
+    let offset = usize::try_from(orphan["offset"].as_u64().expect("a number")).expect("fits");
+    assert!(broken()[offset..].starts_with(ORPHAN));
+}
+
+#[test]
+fn scan_repairs_and_logs_the_incident_redacted() {
+    let house = House::new();
+    let path = session(&house, "s1.jsonl", &broken());
+    let dry = house.run(&["scan", "--repair", "--dry-run", "--strategy", "reconstruct"]);
+    assert!(dry.stdout.contains("-     3  "), "{dry:#?}");
+    assert!(!dry.stdout.contains("hunter2"), "{dry:#?}");
+    assert_eq!(fs::read_to_string(&path).expect("reads"), broken());
+    let ran = house.run(&["scan", "--repair", "--strategy", "reconstruct"]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert!(
+        ran.stdout
+            .ends_with("1 sessions, 2 issues found, 2 repaired\n"),
+        "{ran:#?}"
+    );
+    assert_eq!(
+        house.run(&["scan"]).stdout,
+        "1 sessions, 0 issues found, 0 repaired\n"
+    );
+    let logs = house.home().join(".openclaw/logs");
+    let log = fs::read_dir(logs)
+        .expect("lists")
+        .next()
+        .expect("one")
+        .expect("an entry");
+    let name = log.file_name().into_string().expect("UTF-8");
+    assert!(name.starts_with("l0-runtime-incident-"), "{name}");
+    let incident: Value =
+        serde_json::from_slice(&fs::read(log.path()).expect("reads")).expect("JSON");
+    assert_eq!(incident["sessionKey"], "agent:main:s1");
+    assert_eq!(incident["action"], "repaired");
+    assert_eq!(incident["issues"][1]["toolUseId"], "toolu_9");
+    assert_eq!(incident["issues"][1]["messageIndex"], 3);
+}
+
+#[test]
+fn remove_orphans_says_what_it_left() {
+    let house = House::new();
+    session(&house, "s1.jsonl", &broken());
+    let ran = house.run(&["scan", "--repair"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(
+        ran.stdout
+            .ends_with("1 sessions, 2 issues found, 1 repaired\n"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn scan_reads_standard_input() {
+    let house = House::new();
+    let messages = r#"[{"role":"tool","tool_call_id":"x","content":""}]"#;
+    let ran = house.run_with(&["scan", "-", "--json"], messages);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.json()["issues"][0]["file"], "-");
+    assert_eq!(house.run_with(&["scan", "-"], "[]").code, Some(0));
+    house
+        .run_with(&["scan", "-"], "not a transcript")
+        .bad_usage("not a transcript");
+    house
+        .run_with(&["scan", "-", "--repair"], "[]")
+        .bad_usage("only be checked");
+}
+
+#[test]
+fn what_can_not_be_read_is_said_and_the_rest_is_scanned() {
+    let house = House::new();
+    session(&house, "s1.jsonl", &broken());
+    let dir = house.home().join(".openclaw/agents/main/sessions");
+    std::os::unix::fs::symlink("loop.jsonl", dir.join("loop.jsonl")).expect("links");
+    let ran = house.run(&["scan", dir.to_str().expect("UTF-8"), "nowhere.jsonl"]);
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    assert!(
+        ran.stderr
+            .contains("loop.jsonl: Too many levels of symbolic links"),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stderr.contains("nowhere.jsonl: No such file"),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stdout
+            .ends_with("1 sessions, 2 issues found, 0 repaired\n"),
+        "{ran:#?}"
+    );
+}
+
+/// Nobody in particular, who may read what everybody may.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn unreadable_files_are_said() {
+    let house = House::new();
+    let path = session(&house, "s1.jsonl", &broken());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("sets the mode");
+    let mut command = house.command(&["scan", path.to_str().expect("UTF-8")]);
+    if rustix::process::getuid().is_root() {
+        // Root may read everything: somebody else has to look.
+        for dir in path
+            .ancestors()
+            .skip(1)
+            .take_while(|dir| *dir != Path::new("/tmp"))
+        {
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("sets the mode");
+        }
+        command.uid(NOBODY).gid(NOBODY).current_dir("/");
+    }
+    let output = command.output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("holdfast: Permission denied") || output.status.code().is_none() {
+        println!("skipped: the binary itself is out of reach for others here");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("s1.jsonl: can not be read: Permission denied"),
+        "{said}"
+    );
+}
+
+/// Runs a script with a small file system of its own at `$1`, where that is allowed.
+fn on_a_small_disk(house: &House, size: &str, script: &str) -> Option<(String, String)> {
+    let disk = house.path("disk");
+    fs::create_dir(&disk).expect("creates");
+    let script =
+        format!("mount -t tmpfs -o size={size} none \"$1\" && cd \"$1\" && {{ {script} ; }}");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"])
+        .arg(&disk);
+    command
+        .env("HOME", house.home())
+        .env("HOLDFAST", env!("CARGO_BIN_EXE_holdfast"));
+    command.env("BROKEN", house.file("broken.jsonl", &broken()));
+    let output = command.output().ok()?;
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    if stderr.contains("unshare:") || stderr.contains("mount:") {
+        println!("skipped: no file system of one's own can be mounted here: {stderr}");
+        return None;
+    }
+    Some((stdout.into_owned(), stderr.into_owned()))
+}
+
+#[test]
+fn a_full_disk_changes_nothing() {
+    let house = House::new();
+    let script = "cp \"$BROKEN\" s.jsonl; touch -d '1 minute ago' s.jsonl; \
+        dd if=/dev/zero of=fill bs=1k 2>/dev/null; \"$HOLDFAST\" scan s.jsonl --repair; \
+        echo \"exit $?\"; cmp s.jsonl \"$BROKEN\" && echo same; ls";
+    let Some((stdout, stderr)) = on_a_small_disk(&house, "64k", script) else {
+        return;
+    };
+    assert!(
+        stdout.contains("exit 2\nsame\nfill\ns.jsonl\n"),
+        "{stdout}\n{stderr}"
+    );
+    assert!(
+        stderr.contains("not repaired") && stderr.contains("No space left"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_read_only_directory_is_said_and_nothing_changes() {
+    let house = House::new();
+    let script = "cp \"$BROKEN\" s.jsonl; touch -d '1 minute ago' s.jsonl; mount -o remount,ro \"$1\"; \
+        \"$HOLDFAST\" scan s.jsonl --repair; echo \"exit $?\"; cmp s.jsonl \"$BROKEN\" && echo same; ls";
+    let Some((stdout, stderr)) = on_a_small_disk(&house, "1m", script) else {
+        return;
+    };
+    assert!(
+        stdout.contains("exit 2\nsame\ns.jsonl\n"),
+        "{stdout}\n{stderr}"
+    );
+    assert!(stderr.contains("Read-only file system"), "{stderr}");
+}
+
+#[test]
+fn watch_says_what_breaks_and_writes_nothing_unless_asked() {
+    let house = House::new();
+    let path = session(&house, "s1.jsonl", &[HEADER, QUESTION, ""].join("\n"));
+    let mut advisory = house.start(&["watch", "--json", "--interval-ms", "10"]);
+    fs::write(&path, broken()).expect("writes");
+    make_quiet(&path);
+    let logs = house.home().join(".openclaw/logs");
+    let logged = || fs::read_dir(&logs).map_or(0, Iterator::count);
+    eventually("the incident is logged", || (logged() > 0).then_some(()));
+    assert!(advisory.is_running());
+    assert_eq!(fs::read_to_string(&path).expect("reads"), broken());
+    advisory.kill_9();
+    let mending = house.start(&[
+        "watch",
+        "--repair",
+        "--strategy",
+        "reconstruct",
+        "--interval-ms",
+        "10",
+    ]);
+    eventually("the session is mended", || {
+        (fs::read_to_string(&path).expect("reads") != broken()).then_some(())
+    });
+    mending.kill_9();
+    assert_eq!(house.run(&["scan"]).code, Some(0));
+}
+
+#[test]
+fn the_ladder_repair_roll_back_reset() {
+    let house = House::new();
+    let healthy = [HEADER, QUESTION, ""].join("\n");
+    let path = session(&house, "s1.jsonl", &healthy);
+    let file = path.to_str().expect("UTF-8");
+    let made = house
+        .run(&[
+            "session",
+            "checkpoint",
+            file,
+            "--operation",
+            "tool_cycle",
+            "--json",
+        ])
+        .json();
+    assert_eq!(made["operation"], "tool_cycle");
+    assert_eq!(made["messageIndex"], 2);
+    assert_eq!(made["sessionId"], "s1");
+    fs::write(&path, broken()).expect("writes");
+    make_quiet(&path);
+    let back = house.run(&["session", "rollback", file]);
+    assert_eq!(back.code, Some(0), "{back:#?}");
+    assert_eq!(fs::read_to_string(&path).expect("reads"), healthy);
+    make_quiet(&path);
+    let reset = house.run(&["session", "reset", file, "--json"]).json();
+    assert_eq!(
+        fs::read_to_string(&path).expect("reads"),
+        format!("{HEADER}\n")
+    );
+    let archive = reset["archive"].as_str().expect("a path");
+    assert_eq!(fs::read_to_string(archive).expect("reads"), healthy);
+    assert!(
+        house
+            .run(&["session", "list", file])
+            .stdout
+            .contains("tool_cycle")
+    );
+}

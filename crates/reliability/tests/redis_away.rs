@@ -1,0 +1,238 @@
+//! A server that goes away and comes back.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can not be set up has failed"
+)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdfast_contract::{ResultOutput, SystemClock};
+use holdfast_reliability::canonical::Digest;
+use holdfast_reliability::idempotency::key::StoredKey;
+use holdfast_reliability::idempotency::record::{Execution, RecordRequest, RecordState};
+use holdfast_reliability::idempotency::transition::{
+    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
+};
+use holdfast_reliability::retry::RepeatSafety;
+use holdfast_reliability::store::redis::{RedisOptions, RedisState};
+use holdfast_reliability::store::{Claim, DedupeStore, StoreError};
+use holdfast_testkit::redis::{Persistence, RedisServer};
+use parking_lot::Mutex;
+use serde_json::json;
+
+fn options(url: String) -> RedisOptions {
+    RedisOptions {
+        response_ms: 300,
+        connect_ms: 300,
+        ..RedisOptions::single(url)
+    }
+}
+
+fn wish(number: u8, owner: &str) -> ClaimRequest {
+    ClaimRequest {
+        key: StoredKey::from_bytes([number; 32]),
+        content: None,
+        tool: "message".into(),
+        idempotency_key: "computed".into(),
+        request: Arc::new(RecordRequest {
+            session_key: "session".to_owned(),
+            actor_id: "actor".to_owned(),
+            request_id: owner.to_owned(),
+            tool_call_id: None,
+            params_digest: Digest::of(b"{}"),
+        }),
+        owner: owner.into(),
+        lifetimes: Lifetimes::default(),
+        repeat: RepeatSafety::Unsafe,
+        on_retriable_failure: OnRetriableFailure::Replay,
+        hold: Hold::None,
+    }
+}
+
+fn done(wish: &ClaimRequest) -> Finalisation {
+    Finalisation {
+        key: wish.key,
+        owner: wish.owner.clone(),
+        ending: Ending::Done(ResultOutput {
+            content: Arc::new(json!("sent")),
+            metadata: None,
+        }),
+        execution: Execution::default(),
+        lifetimes: wish.lifetimes,
+    }
+}
+
+/// Looks again and again, with a bound, until it is so.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_finished_while_redis_was_away_is_written_back() {
+    let mut server = RedisServer::start(Persistence::Always, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    store.on_health(move |degraded| listener.lock().push(degraded.is_some()));
+    let first = wish(1, "first");
+    assert!(matches!(
+        store.claim(&first).await.unwrap(),
+        Claim::Granted { .. }
+    ));
+
+    server.kill().unwrap();
+    let refused = store.finalise(done(&first)).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    // As the layer's guard does.
+    store.finalise_detached(done(&first));
+    let claim = store.claim(&wish(2, "second")).await;
+    assert!(
+        matches!(claim, Err(StoreError::Unavailable(_))),
+        "fails closed"
+    );
+    assert!(store.health().degraded.is_some());
+    assert_eq!(store.health().write_backs_waiting, 1);
+
+    server.run().unwrap();
+    until("it recovers", async || store.health().degraded.is_none()).await;
+    until("it is written back", async || {
+        store.health().write_backs_waiting == 0
+    })
+    .await;
+    // Another process sees it; nothing runs twice.
+    let other = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    match other.claim(&wish(1, "third")).await.unwrap() {
+        Claim::Ended(record) => assert_eq!(record.state, RecordState::Done),
+        claim => panic!("it was done: {claim:?}"),
+    }
+    assert_eq!(*told.lock(), [true, false]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_is_given_up_on_in_time() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    assert!(store.connected(Duration::from_secs(10)).await);
+    server.pause().unwrap();
+    let claim = store.claim(&wish(1, "lost")).await;
+    assert!(
+        matches!(claim, Err(StoreError::Unavailable(_))),
+        "{claim:?}"
+    );
+    server.resume().unwrap();
+    until("it recovers", async || store.health().degraded.is_none()).await;
+    // The claim may have been granted to nobody. Its holder gives it back, and the next one runs.
+    store.finalise_detached(Finalisation {
+        ending: Ending::Cancelled,
+        ..done(&wish(1, "lost"))
+    });
+    until("the next one runs", async || {
+        matches!(
+            store.claim(&wish(1, "next")).await,
+            Ok(Claim::Granted { .. })
+        )
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_never_there_is_an_error_and_its_password_no_part_of_it() {
+    let url = "redis://:s3cret@127.0.0.1:1/".to_owned();
+    let store = RedisState::open(&options(url), Arc::new(SystemClock)).unwrap();
+    let error = store.claim(&wish(1, "a")).await.unwrap_err();
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+    until("it says so", async || store.health().degraded.is_some()).await;
+    assert!(!format!("{:?}", store.health()).contains("s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server_refuses_and_a_wrong_number_of_shards_is_noticed() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    assert!(matches!(
+        store.claim(&wish(1, "a")).await.unwrap(),
+        Claim::Granted { .. }
+    ));
+    server
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .unwrap();
+    let full = store.claim(&wish(2, "b")).await;
+    assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+    server
+        .command(&["CONFIG", "SET", "maxmemory", "0"])
+        .unwrap();
+
+    let other = RedisOptions {
+        shards: 4,
+        ..options(server.url())
+    };
+    let other = RedisState::open(&other, Arc::new(SystemClock)).unwrap();
+    let error = other.claim(&wish(3, "c")).await.unwrap_err();
+    assert!(error.to_string().contains("shards"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_waits_for_its_replicas_where_that_is_asked() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let careful = RedisOptions {
+        wait_replicas: 1,
+        ..options(server.url())
+    };
+    let store = RedisState::open(&careful, Arc::new(SystemClock)).unwrap();
+    let alone = store.claim(&wish(1, "a")).await;
+    assert!(
+        matches!(&alone, Err(StoreError::Unavailable(why)) if why.contains("replicas")),
+        "{alone:?}"
+    );
+    let port = server.port().to_string();
+    let _replica =
+        RedisServer::start(Persistence::None, &["--replicaof", "127.0.0.1", &port]).unwrap();
+    until("the replica has it", async || {
+        matches!(store.claim(&wish(2, "b")).await, Ok(Claim::Granted { .. }))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_that_sentinels_announce_is_followed() {
+    let master = RedisServer::start(Persistence::None, &[]).unwrap();
+    let port = master.port().to_string();
+    let sentinel = holdfast_testkit::redis::RedisSentinel::start("main", master.port()).unwrap();
+    let mut replica =
+        RedisServer::start(Persistence::None, &["--replicaof", "127.0.0.1", &port]).unwrap();
+    sentinel.until_it_knows_a_replica("main").unwrap();
+    let options = RedisOptions {
+        topology: holdfast_reliability::store::redis::Topology::Sentinel {
+            master: "main".to_owned(),
+        },
+        ..options(sentinel.url())
+    };
+    let store = RedisState::open(&options, Arc::new(SystemClock)).unwrap();
+    assert!(matches!(
+        store.claim(&wish(1, "a")).await.unwrap(),
+        Claim::Granted { .. }
+    ));
+    sentinel.failover("main").unwrap();
+    drop(master);
+    until("the new one in charge is found", async || {
+        matches!(store.claim(&wish(2, "b")).await, Ok(Claim::Granted { .. }))
+    })
+    .await;
+    assert!(
+        replica
+            .command(&["INFO", "replication"])
+            .unwrap()
+            .contains("role:master")
+    );
+    replica.kill().unwrap();
+}

@@ -1,0 +1,39 @@
+//! The stack over HTTP.
+//!
+//! A request's way: [`mod@serve`] takes the connection and holds it to its limits, [`front`] refuses
+//! what a web page could have sent and what has no business here, [`access`] asks for the token
+//! that the route names, and a file under [`routes`] reads the body and hands it to the stack. There
+//! is no second way to call a tool in here: [`routes::call`] and [`routes::invoke`] translate, and
+//! the stack decides.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`config`] | `server:` in the configuration, checked into [`config::Settings`] |
+//! | [`token`] | the two tokens: made once, kept owner-only, compared in constant time |
+//! | [`strikes`] | who sent wrong tokens lately |
+//! | [`health`] | whether calls can be protected right now |
+//! | [`audit`] | who did what to the reliability layer, on disk before it is done |
+//! | [`client`] | the other end, for our own command line |
+//! | [`running`] | which servers work on a state directory |
+
+pub mod access;
+pub mod audit;
+pub mod body;
+pub mod client;
+pub mod config;
+mod connection;
+pub mod front;
+pub mod health;
+pub mod limits;
+pub mod respond;
+pub mod routes;
+pub mod running;
+pub mod serve;
+pub mod server;
+pub mod strikes;
+pub mod token;
+
+pub use config::{ServerConfig, Settings};
+pub use serve::{Ended, serve};
+pub use server::{Parts, Server};
+pub use token::{Token, Tokens};

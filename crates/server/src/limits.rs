@@ -1,0 +1,242 @@
+//! The limits of this crate, for the reference page.
+
+use holdfast_contract::Limit;
+
+/// The largest request body.
+pub const BODY_BYTES_MAX: usize = holdfast_contract::envelope::ENVELOPE_BYTES_MAX;
+/// The largest body of `POST /tools/invoke`, as in the gateway.
+pub const INVOKE_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// The largest body of an admin action.
+pub const ADMIN_BODY_BYTES_MAX: usize = 64 * 1024;
+/// The largest request head: request line and headers.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The smallest `headBytesMax`; the HTTP library can not do with less.
+pub const HEAD_BYTES_MIN: usize = 8 * 1024;
+/// Headers of one request.
+pub const HEADERS_MAX: usize = 100;
+/// How long a request's head may take, and how long a connection may be idle before it.
+pub const HEAD_MS_MAX: u64 = 15_000;
+/// How long a request's body may take.
+pub const BODY_MS_MAX: u64 = 30_000;
+/// How long a client may refuse to take any of its answer.
+pub const WRITE_STALL_MS_MAX: u64 = 30_000;
+/// Open connections.
+pub const CONNECTIONS_MAX: usize = 512;
+/// Tool calls being answered at once.
+pub const CALLS_MAX: usize = 256;
+/// How long calls may go on after the server was told to end.
+pub const SHUTDOWN_MS_MAX: u64 = 30_000;
+/// How long cancelled calls and unread answers may take on top of that.
+pub const SHUTDOWN_LAST_WORDS_MS_MAX: u64 = 2_000;
+/// Wrong tokens that one peer may send within a window.
+pub const WRONG_TOKENS_MAX: u32 = 10;
+/// That window.
+pub const WRONG_TOKENS_WINDOW_MS: u64 = 60_000;
+/// Peers remembered for their wrong tokens; the one seen longest ago goes first.
+pub const PEERS_MAX: usize = 4096;
+/// The shortest token that may be configured.
+pub const TOKEN_BYTES_MIN: usize = 32;
+/// The longest.
+pub const TOKEN_BYTES_MAX: usize = 512;
+/// Records on one page of the admin listing.
+pub const PAGE_RECORDS_MAX: usize = 500;
+/// How far into the records the admin listing reaches.
+pub const LISTED_RECORDS_MAX: usize = 25_000;
+/// Entries of the audit log on one page.
+pub const PAGE_AUDIT_MAX: usize = 500;
+/// How much of the audit log's end is looked at for a page.
+pub const AUDIT_TAIL_BYTES_MAX: u64 = 1024 * 1024;
+/// A reason or an operator's name in an admin action.
+pub const ADMIN_WORDS_BYTES_MAX: usize = 256;
+/// Servers that are looked for in one state directory.
+pub const SERVERS_MAX: usize = 256;
+/// How long a store may take to say how it is.
+pub const PROBE_MS_MAX: u64 = 1_000;
+/// How long an answer about the store's health is good for.
+pub const PROBE_EVERY_MS: u64 = 1_000;
+/// What is told to clients that come too early.
+pub const RETRY_AFTER_S: u64 = 1;
+/// The largest answer that our own client takes from a server.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How long our own client waits for an answer.
+pub const ANSWER_MS_MAX: u64 = 30_000;
+
+const fn limit(
+    name: &'static str,
+    value: u64,
+    meaning: &'static str,
+    setting: Option<&'static str>,
+) -> Limit {
+    Limit {
+        name,
+        value,
+        meaning,
+        setting,
+    }
+}
+
+/// The table.
+pub const LIMITS: &[Limit] = &[
+    limit(
+        "BODY_BYTES_MAX",
+        BODY_BYTES_MAX as u64,
+        "body of one HTTP request; a larger one gets 413",
+        Some("server.bodyBytesMax"),
+    ),
+    limit(
+        "INVOKE_BODY_BYTES_MAX",
+        INVOKE_BODY_BYTES_MAX as u64,
+        "body of one `POST /tools/invoke`, as in the OpenClaw gateway; a larger one gets 413",
+        None,
+    ),
+    limit(
+        "ADMIN_BODY_BYTES_MAX",
+        ADMIN_BODY_BYTES_MAX as u64,
+        "body of one admin action; a larger one gets 413",
+        None,
+    ),
+    limit(
+        "HEAD_BYTES_MAX",
+        HEAD_BYTES_MAX as u64,
+        "request line and headers of one HTTP request; more get 431",
+        Some("server.headBytesMax"),
+    ),
+    limit(
+        "HEADERS_MAX",
+        HEADERS_MAX as u64,
+        "headers of one HTTP request; more get 431",
+        None,
+    ),
+    limit(
+        "HEAD_MS_MAX",
+        HEAD_MS_MAX,
+        "time for a request's head, and idle time before it; then the connection is closed",
+        Some("server.headMsMax"),
+    ),
+    limit(
+        "BODY_MS_MAX",
+        BODY_MS_MAX,
+        "time for a request's body; then 408",
+        Some("server.bodyMsMax"),
+    ),
+    limit(
+        "WRITE_STALL_MS_MAX",
+        WRITE_STALL_MS_MAX,
+        "time in which a client takes nothing of its answer; then the connection is closed",
+        Some("server.writeStallMsMax"),
+    ),
+    limit(
+        "CONNECTIONS_MAX",
+        CONNECTIONS_MAX as u64,
+        "open connections; one more gets 503 and is closed",
+        Some("server.connectionsMax"),
+    ),
+    limit(
+        "CALLS_MAX",
+        CALLS_MAX as u64,
+        "tool calls at once over HTTP; one more gets 503 with `Retry-After`",
+        Some("server.callsMax"),
+    ),
+    limit(
+        "SHUTDOWN_MS_MAX",
+        SHUTDOWN_MS_MAX,
+        "time for calls in flight when the server is told to end; then they are cancelled",
+        Some("server.shutdownMsMax"),
+    ),
+    limit(
+        "SHUTDOWN_LAST_WORDS_MS_MAX",
+        SHUTDOWN_LAST_WORDS_MS_MAX,
+        "time for the answers of cancelled calls to leave",
+        None,
+    ),
+    limit(
+        "WRONG_TOKENS_MAX",
+        WRONG_TOKENS_MAX as u64,
+        "wrong tokens of one peer within the window; further ones get 429",
+        Some("server.wrongTokensMax"),
+    ),
+    limit(
+        "WRONG_TOKENS_WINDOW_MS",
+        WRONG_TOKENS_WINDOW_MS,
+        "the window in which wrong tokens are counted",
+        None,
+    ),
+    limit(
+        "PEERS_MAX",
+        PEERS_MAX as u64,
+        "peers remembered for their wrong tokens",
+        None,
+    ),
+    limit(
+        "TOKEN_BYTES_MIN",
+        TOKEN_BYTES_MIN as u64,
+        "length of a configured token at least",
+        None,
+    ),
+    limit(
+        "TOKEN_BYTES_MAX",
+        TOKEN_BYTES_MAX as u64,
+        "length of a configured token at most",
+        None,
+    ),
+    limit(
+        "PAGE_RECORDS_MAX",
+        PAGE_RECORDS_MAX as u64,
+        "records on one page of the admin listing",
+        None,
+    ),
+    limit(
+        "LISTED_RECORDS_MAX",
+        LISTED_RECORDS_MAX as u64,
+        "how far into the records, newest first, the admin listing reaches",
+        None,
+    ),
+    limit(
+        "PAGE_AUDIT_MAX",
+        PAGE_AUDIT_MAX as u64,
+        "audit entries on one page",
+        None,
+    ),
+    limit(
+        "AUDIT_TAIL_BYTES_MAX",
+        AUDIT_TAIL_BYTES_MAX,
+        "how much of the audit log's end a page is taken from",
+        None,
+    ),
+    limit(
+        "ADMIN_WORDS_BYTES_MAX",
+        ADMIN_WORDS_BYTES_MAX as u64,
+        "a reason or an operator's name in an admin action; a longer reason is cut",
+        None,
+    ),
+    limit(
+        "SERVERS_MAX",
+        SERVERS_MAX as u64,
+        "servers that the command line looks for in one state directory",
+        None,
+    ),
+    limit(
+        "PROBE_MS_MAX",
+        PROBE_MS_MAX,
+        "time for the store to answer a health check",
+        None,
+    ),
+    limit(
+        "PROBE_EVERY_MS",
+        PROBE_EVERY_MS,
+        "how long such an answer is good for",
+        None,
+    ),
+    limit(
+        "ANSWER_BYTES_MAX",
+        ANSWER_BYTES_MAX as u64,
+        "answer that the command line takes from a server",
+        None,
+    ),
+    limit(
+        "ANSWER_MS_MAX",
+        ANSWER_MS_MAX,
+        "how long the command line waits for a server",
+        None,
+    ),
+];

@@ -1,0 +1,118 @@
+//! The routes, one file a family. Each names its access where it is declared, so that none can be
+//! added without one.
+
+pub mod admin;
+pub mod call;
+pub mod invoke;
+pub mod probe;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use http::StatusCode;
+
+use crate::access::Access;
+use crate::respond::{Refusal, text_response};
+use crate::server::Server;
+
+/// The paths, as metrics name them.
+const PATHS: &[&str] = &[
+    "/v1/tools/call",
+    "/tools/invoke",
+    "/health",
+    "/ready",
+    "/metrics",
+    admin::PATH,
+    admin::BREAKERS,
+    admin::RECORDS,
+    admin::AUDIT,
+];
+
+/// All routes.
+pub(crate) fn router(server: &Arc<Server>) -> Router {
+    use Access::{Admin, Caller, Monitor, Open};
+    Routes::default()
+        .post("/v1/tools/call", Caller, call::handle)
+        .post("/tools/invoke", Caller, invoke::handle)
+        .get("/health", Open, probe::health)
+        .get("/ready", Open, probe::ready)
+        .get("/metrics", Monitor, probe::metrics)
+        .get(admin::PATH, Admin, admin::overview)
+        .post(admin::PATH, Admin, admin::act)
+        .get(admin::BREAKERS, Admin, admin::breakers)
+        .get(admin::RECORDS, Admin, admin::records)
+        .get(admin::RECORD, Admin, admin::record)
+        .get(admin::AUDIT, Admin, admin::audit)
+        .router
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(server.clone())
+}
+
+/// The path as metrics name it: from a short list, whatever clients ask for.
+pub(crate) fn label(path: &str) -> &'static str {
+    if let Some(known) = PATHS.iter().find(|known| **known == path) {
+        return known;
+    }
+    if path.starts_with(admin::RECORDS) {
+        return admin::RECORDS;
+    }
+    "other"
+}
+
+#[derive(Default)]
+struct Routes {
+    router: Router<Arc<Server>>,
+}
+
+impl Routes {
+    fn get<F, A>(self, path: &str, access: Access, handler: F) -> Self
+    where
+        F: Fn(Arc<Server>, Request) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        self.add(MethodFilter::GET, path, access, handler)
+    }
+
+    fn post<F, A>(self, path: &str, access: Access, handler: F) -> Self
+    where
+        F: Fn(Arc<Server>, Request) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        self.add(MethodFilter::POST, path, access, handler)
+    }
+
+    /// The token is asked for before the handler sees the request, and before a byte of its body
+    /// is read.
+    fn add<F, A>(mut self, method: MethodFilter, path: &str, access: Access, handler: F) -> Self
+    where
+        F: Fn(Arc<Server>, Request) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        let guarded = move |State(server): State<Arc<Server>>, request: Request| async move {
+            match server.admit(access, &request) {
+                Ok(()) => handler(server, request).await,
+                Err(refusal) => server.refuse(refusal),
+            }
+        };
+        self.router = self.router.route(path, on(method, guarded));
+        self
+    }
+}
+
+async fn not_found(State(server): State<Arc<Server>>) -> Response {
+    server.refuse(Refusal::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "Not Found",
+    ))
+}
+
+/// As the gateway answers it: a text, and the methods in `Allow`.
+async fn method_not_allowed(State(server): State<Arc<Server>>) -> Response {
+    server.http.count_refused("method_not_allowed");
+    text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
+}

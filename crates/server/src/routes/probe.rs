@@ -1,0 +1,63 @@
+//! `GET /health`, `/ready` and `/metrics`: for those who watch.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use holdfast_reliability::observe::time::rfc3339;
+use http::StatusCode;
+use http::header::HeaderValue;
+use serde_json::json;
+
+use crate::respond::{bytes_response, json_response};
+use crate::server::{Server, Stage};
+
+/// What the page of metrics is written in.
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// How the server is: `ok` with 200, `degraded` with 503 while calls can not be protected.
+pub(super) async fn health(server: Arc<Server>, _: Request) -> Response {
+    let condition = server.health.condition().await;
+    let degraded = condition.degraded();
+    let status = if degraded.is_some() {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::OK
+    };
+    let mut body = json!({
+        "status": if degraded.is_some() { "degraded" } else { "ok" },
+        "version": env!("CARGO_PKG_VERSION"),
+        "mode": server.stack.runtime().switches.mode(),
+        "store": server.store_name,
+        "timestamp": rfc3339(server.stack.runtime().clock.now_ms()),
+    });
+    if degraded.is_some() {
+        // Paths and causes are for those with the admin token.
+        body["reason"] = json!("the record store has trouble");
+    }
+    json_response(status, &body)
+}
+
+/// Whether to send requests here.
+pub(super) async fn ready(server: Arc<Server>, _: Request) -> Response {
+    let state = if *server.stage.borrow() >= Stage::Draining {
+        "draining"
+    } else if server.health.condition().await.degraded().is_some() {
+        "degraded"
+    } else {
+        "ready"
+    };
+    let status = if state == "ready" {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    json_response(status, &json!({"status": state}))
+}
+
+/// What is counted.
+pub(super) async fn metrics(server: Arc<Server>, _: Request) -> Response {
+    let page = server.http.page(&server.metrics);
+    bytes_response(StatusCode::OK, OPEN_METRICS, page.into_bytes())
+}

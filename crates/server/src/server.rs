@@ -1,0 +1,263 @@
+//! What all requests share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use holdfast_contract::{ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_reliability::observe::http::HttpMetrics;
+use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_toolbox::stack::{Stores, ToolStack};
+use http::header::{CONNECTION, HeaderValue, ORIGIN};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tower_service::Service as _;
+
+use crate::access::{Access, Gate, Reach};
+use crate::audit::Audit;
+use crate::body::Bounds;
+use crate::config::Settings;
+use crate::front::Front;
+use crate::health::{Health, TroubleWatch};
+use crate::respond::Refusal;
+use crate::routes;
+use crate::token::Tokens;
+
+/// Everything a server is made of.
+pub struct Parts {
+    /// Answers the calls.
+    pub stack: Arc<ToolStack>,
+    /// The stores behind the stack, for admin and health.
+    pub stores: Stores,
+    /// What kind of store it is, in a word for people.
+    pub store_name: String,
+    /// What the stack counts.
+    pub metrics: Arc<Metrics>,
+    /// The settings.
+    pub settings: Settings,
+    /// The tokens.
+    pub tokens: Tokens,
+    /// Where admin actions are written down.
+    pub audit: Audit,
+    /// Notes store trouble; an observer of the stack.
+    pub trouble: Arc<TroubleWatch>,
+    /// The workspace of calls that name none.
+    pub workspace_id: Option<String>,
+}
+
+/// How far the server is on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// It takes connections.
+    Serving,
+    /// It takes no more; calls in flight go on.
+    Draining,
+    /// Calls in flight are cancelled and say so.
+    Cancelling,
+    /// Whatever is still there is dropped.
+    Gone,
+}
+
+/// What all requests share.
+pub struct Server {
+    pub(crate) stack: Arc<ToolStack>,
+    pub(crate) stores: Stores,
+    pub(crate) store_name: String,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) http: HttpMetrics,
+    pub(crate) settings: Settings,
+    pub(crate) gate: Gate,
+    pub(crate) health: Health,
+    pub(crate) audit: Audit,
+    pub(crate) started_at_ms: u64,
+    pub(crate) stage: watch::Sender<Stage>,
+    /// Requests that are not answered yet.
+    pub(crate) requests: AtomicUsize,
+    front: Front,
+    calls: Arc<Semaphore>,
+    workspace_id: Option<String>,
+}
+
+impl Server {
+    /// Puts a server together; [`crate::serve()`] lets it listen.
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let settings = parts.settings;
+        let reach = if settings.is_local() {
+            Reach::Local
+        } else {
+            Reach::Network
+        };
+        Arc::new(Self {
+            front: Front {
+                hosts: settings.hosts.clone(),
+                origins: settings.origins.clone(),
+            },
+            gate: Gate::new(parts.tokens, settings.wrong_tokens_max, reach),
+            health: Health::new(parts.stores.dedupe.clone(), parts.trouble),
+            calls: Arc::new(Semaphore::new(settings.calls_max)),
+            started_at_ms: parts.stack.runtime().clock.now_ms(),
+            stage: watch::Sender::new(Stage::Serving),
+            requests: AtomicUsize::new(0),
+            http: HttpMetrics::default(),
+            stack: parts.stack,
+            stores: parts.stores,
+            store_name: parts.store_name,
+            metrics: parts.metrics,
+            audit: parts.audit,
+            workspace_id: parts.workspace_id,
+            settings,
+        })
+    }
+
+    /// Whether the request may use a route of this access.
+    pub(crate) fn admit(&self, access: Access, request: &Request) -> Result<(), Refusal> {
+        // Without an address nobody could be told apart, so nobody is trusted with one.
+        let Some(Peer(peer)) = request.extensions().get::<Peer>() else {
+            return Err(Refusal::invalid("The peer is not known"));
+        };
+        self.gate.check(access, request.headers(), peer.ip())
+    }
+
+    /// Writes a refusal and counts it.
+    pub(crate) fn refuse(&self, refusal: Refusal) -> Response {
+        self.http.count_refused(refusal.kind);
+        refusal.into_response()
+    }
+
+    /// Takes one of the places for calls; given back when it is dropped. Taken before the body is
+    /// read, so that bodies in memory are bounded too.
+    pub(crate) fn begin_call(self: &Arc<Self>) -> Result<CallSlot, Refusal> {
+        let Ok(permit) = self.calls.clone().try_acquire_owned() else {
+            return Err(Refusal::busy("Too many tool calls at once"));
+        };
+        self.http.calls_in_flight.inc();
+        Ok(CallSlot {
+            server: self.clone(),
+            _permit: permit,
+        })
+    }
+
+    /// Bounds of a body that may be this large.
+    pub(crate) fn bounds(&self, bytes_max: usize) -> Bounds {
+        Bounds {
+            bytes_max: bytes_max.min(self.settings.body_bytes_max),
+            time: self.settings.body_time,
+        }
+    }
+
+    /// Answers a call that was read from outside.
+    pub(crate) async fn call_bytes(&self, envelope: &[u8]) -> ToolResultEnvelope {
+        match ToolCallEnvelope::parse(envelope) {
+            Ok(envelope) => self.call(envelope).await,
+            // Answered by the stack, which says what is wrong.
+            Err(_) => Box::pin(self.stack.call_bytes(envelope)).await,
+        }
+    }
+
+    /// Answers a call. A client that goes away drops this future, and with it the call; a server
+    /// that has to end cancels it. Both leave its record in a defined state.
+    pub(crate) async fn call(&self, mut envelope: ToolCallEnvelope) -> ToolResultEnvelope {
+        let target = &mut envelope.target;
+        if target.workspace_id.is_none() {
+            // Keys and turns of one directory are not those of another.
+            target.workspace_id.clone_from(&self.workspace_id);
+        }
+        let mut stage = self.stage.subscribe();
+        let cancelled = async move {
+            // The sender lives as long as the server, which this call holds.
+            let _ = stage.wait_for(|stage| *stage >= Stage::Cancelling).await;
+        };
+        // The stack is one large future. In a box of its own it is not moved from hand to hand, and
+        // requests that never call a tool do not carry its room.
+        Box::pin(self.stack.call_until(envelope, cancelled)).await
+    }
+
+    /// Places for calls that are taken.
+    pub(crate) fn calls_in_flight(&self) -> usize {
+        self.settings.calls_max - self.calls.available_permits()
+    }
+}
+
+/// A place for one call.
+pub(crate) struct CallSlot {
+    server: Arc<Server>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for CallSlot {
+    fn drop(&mut self) {
+        self.server.http.calls_in_flight.dec();
+    }
+}
+
+/// Who sent a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Answers requests: the front door, and the routes behind it.
+#[derive(Clone)]
+pub struct Entrance {
+    server: Arc<Server>,
+    router: Router,
+}
+
+impl Entrance {
+    /// Of this server.
+    pub fn new(server: &Arc<Server>) -> Self {
+        Self {
+            server: server.clone(),
+            router: routes::router(server),
+        }
+    }
+
+    /// Answers one request.
+    pub async fn respond(&mut self, request: Request, peer: SocketAddr) -> Response {
+        let server = self.server.clone();
+        let _counted = Counted::new(&server.requests);
+        let route = routes::label(request.uri().path());
+        let mut response = match server.front.check(&request) {
+            Ok(()) => self.pass(request, peer).await,
+            Err(refusal) => server.refuse(refusal),
+        };
+        if *server.stage.borrow() >= Stage::Draining {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        server.http.count_request(route, response.status().as_u16());
+        response
+    }
+
+    /// A request that the front door let in.
+    async fn pass(&mut self, mut request: Request, peer: SocketAddr) -> Response {
+        let origin = request.headers().get(ORIGIN).cloned();
+        let mut response = if let Some(response) = self.server.front.preflight(&request) {
+            response
+        } else {
+            request.extensions_mut().insert(Peer(peer));
+            match self.router.call(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        };
+        self.server.front.mark(origin, &mut response);
+        response
+    }
+}
+
+/// Counts something for as long as it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,189 @@
+//! A message, as five of the formats have it: at the top of an entry or inside it.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Invalid, Text};
+use crate::seen::{Block, BlockKind, Kind, Seen, Span};
+
+/// A message's members as they come.
+#[derive(Default)]
+struct Message {
+    role: Option<Span>,
+    /// The id of the call that a message of results answers.
+    answers: Option<Span>,
+    tool_name: Option<Span>,
+    broke_off: bool,
+    start: u32,
+    /// Which blocks came from `content`, and which from `tool_calls`.
+    content: Range<usize>,
+    calls: Range<usize>,
+}
+
+/// Reads the message that begins here into `seen`: its role, its calls and results, and what kind of
+/// entry they make.
+pub(super) fn read<'t>(cursor: &mut Cursor<'t>, seen: &mut Seen) -> Result<(), Invalid> {
+    cursor.peek();
+    let mut message = Message {
+        start: cursor.here(),
+        ..Message::default()
+    };
+    let text = cursor.text();
+    cursor.object(|cursor, key| message.member(cursor, key, seen))?;
+    message.finish(text, cursor.here(), seen);
+    Ok(())
+}
+
+impl Message {
+    fn member<'t>(
+        &mut self,
+        cursor: &mut Cursor<'t>,
+        key: Text<'t>,
+        seen: &mut Seen,
+    ) -> Result<(), Invalid> {
+        match &*key.unescaped() {
+            b"role" => cursor.string_span().map(|span| self.role = span),
+            b"content" => {
+                // If a message has two of them, the last one counts, as in every JSON parser.
+                forget(seen, &mut self.content, &mut self.calls);
+                content(cursor, seen)?;
+                self.content.end = seen.blocks.len();
+                Ok(())
+            }
+            b"tool_calls" => {
+                forget(seen, &mut self.calls, &mut self.content);
+                tool_calls(cursor, seen)?;
+                self.calls.end = seen.blocks.len();
+                Ok(())
+            }
+            b"tool_call_id" | b"toolCallId" | b"toolUseId" => {
+                cursor.string_span().map(|span| self.answers = span)
+            }
+            b"toolName" => cursor.string_span().map(|span| self.tool_name = span),
+            b"id" => cursor.string_span().map(|span| seen.group = span),
+            b"stopReason" => cursor.string().map(|reason| {
+                self.broke_off =
+                    reason.is_some_and(|reason| matches!(reason.raw(), b"error" | b"aborted"));
+            }),
+            _ => cursor.skip(),
+        }
+    }
+
+    fn finish(&self, text: &[u8], end: u32, seen: &mut Seen) {
+        seen.role = self.role;
+        let role = self.role.map(|role| role.text(text));
+        match role.as_ref().map_or(&b""[..], |role| role.raw()) {
+            b"assistant" => {
+                seen.kind = Kind::Assistant;
+                // A result in a model's own message is a server's, and paired by it.
+                seen.blocks.retain(|block| block.kind != BlockKind::Result);
+                if self.broke_off {
+                    for block in &mut seen.blocks {
+                        block.kind = BlockKind::BrokenOffCall;
+                    }
+                }
+            }
+            b"tool" | b"toolResult" => {
+                seen.kind = Kind::Results;
+                seen.has_more = false;
+                seen.blocks.clear();
+                seen.blocks.push(Block {
+                    kind: BlockKind::Result,
+                    id: self.answers,
+                    name: self.tool_name,
+                    start: self.start,
+                    end,
+                });
+            }
+            b"" | b"function" => {
+                seen.kind = Kind::Neutral;
+                seen.blocks.clear();
+            }
+            _ => {
+                seen.blocks.retain(|block| block.kind == BlockKind::Result);
+                seen.kind = match (seen.blocks.is_empty(), seen.has_more) {
+                    (true, _) => Kind::Message,
+                    (false, true) => Kind::Mixed,
+                    (false, false) => Kind::Results,
+                };
+            }
+        }
+    }
+}
+
+/// Takes out the blocks of an earlier member of the same name, and begins at the end.
+fn forget(seen: &mut Seen, gone: &mut Range<usize>, other: &mut Range<usize>) {
+    seen.blocks.drain(gone.clone());
+    if other.start >= gone.end {
+        *other = other.start - gone.len()..other.end - gone.len();
+    }
+    *gone = seen.blocks.len()..seen.blocks.len();
+}
+
+/// A string, or a list of blocks.
+fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
+    seen.has_more = false;
+    if cursor.peek() != b'[' {
+        // An empty text is as good as none.
+        seen.has_more = cursor.string()?.is_some_and(|text| !text.raw().is_empty());
+        return Ok(());
+    }
+    cursor.list(|cursor| {
+        let start = cursor.here();
+        let mut kind = None;
+        let (mut id, mut name, mut answers) = (None, None, None);
+        cursor.object(|cursor, key| match &*key.unescaped() {
+            b"type" => cursor.string().map(|text| kind = text),
+            b"id" => cursor.string_span().map(|span| id = span),
+            b"name" => cursor.string_span().map(|span| name = span),
+            b"tool_use_id" | b"toolCallId" | b"toolUseId" => {
+                cursor.string_span().map(|span| answers = span)
+            }
+            _ => cursor.skip(),
+        })?;
+        let block = |kind, id| Block {
+            kind,
+            id,
+            name,
+            start,
+            end: cursor.here(),
+        };
+        match kind.map_or(&b""[..], Text::raw) {
+            b"toolCall" | b"tool_use" | b"toolUse" | b"functionCall" => {
+                seen.blocks.push(block(BlockKind::Call, id));
+            }
+            b"tool_result" | b"toolResult" => {
+                seen.blocks.push(block(BlockKind::Result, answers));
+            }
+            _ => seen.has_more = true,
+        }
+        Ok(())
+    })
+}
+
+/// The calls of a chat completion's message.
+fn tool_calls(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
+    cursor.list(|cursor| {
+        let start = cursor.here();
+        let (mut id, mut name) = (None, None);
+        cursor.object(|cursor, key| match &*key.unescaped() {
+            b"id" => cursor.string_span().map(|span| id = span),
+            b"name" => cursor.string_span().map(|span| name = span),
+            b"function" | b"custom" => cursor.object(|cursor, key| {
+                if key.is(b"name") {
+                    cursor.string_span().map(|span| name = span)
+                } else {
+                    cursor.skip()
+                }
+            }),
+            _ => cursor.skip(),
+        })?;
+        seen.blocks.push(Block {
+            kind: BlockKind::Call,
+            id,
+            name,
+            start,
+            end: cursor.here(),
+        });
+        Ok(())
+    })
+}

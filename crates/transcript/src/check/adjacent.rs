@@ -1,0 +1,335 @@
+//! The rule of Anthropic's and the chat completions API: results follow their calls at once.
+//!
+//! Every entry is given an anchor: the message that results standing there would answer. A message
+//! is its own anchor; results, settings and other neutral entries have the anchor of whom they
+//! continue. So a result is in its place exactly when its anchor holds its call, in a list as well
+//! as in a tree.
+
+use hashbrown::HashTable;
+
+use super::anywhere::fault;
+use super::{Bits, Fault, Found, is_broken, whole};
+use crate::adapter::{Ids, Joins};
+use crate::index::{Entry, Index, Item, Link, Number};
+use crate::seen::{BlockKind, Kind};
+
+/// No anchor: nothing was said yet.
+const NOBODY: Number = Number::MAX;
+
+/// How many generations are walked to tell one branch from another. A call further back than that
+/// counts as one of the same branch.
+const GENERATIONS_MAX: usize = 100_000;
+
+struct Walk<'i> {
+    index: &'i Index,
+    joins: Joins,
+    ids: Ids,
+    anchors: Vec<Number>,
+    /// Messages that something follows which is not a result.
+    closed: Bits,
+    /// Messages that at least one result follows.
+    begun: Bits,
+    /// Calls that have their result.
+    answered: Bits,
+    /// The last call with each id.
+    calls: HashTable<u32>,
+    /// Calls and the results that answer them, where somebody wants to know.
+    answers: Vec<(u32, u32)>,
+    keep_answers: bool,
+    unmatched: Vec<(u32, Item)>,
+}
+
+pub(super) fn check(
+    index: &Index,
+    joins: Joins,
+    ids: Ids,
+    keep_answers: bool,
+    found: &mut Vec<Found>,
+) -> Vec<(u32, u32)> {
+    let mut walk = Walk {
+        index,
+        joins,
+        ids,
+        anchors: Vec::with_capacity(index.len()),
+        closed: Bits::new(index.len()),
+        begun: Bits::new(index.len()),
+        answered: Bits::new(index.items().count()),
+        calls: HashTable::new(),
+        answers: Vec::new(),
+        // Which branch an answer is on decides whether another one is too many.
+        keep_answers: keep_answers || index.has_branches(),
+        unmatched: Vec::new(),
+    };
+    let mut before = None;
+    let mut has_begun = false;
+    for (number, entry) in (0..).zip(index.entries()) {
+        if is_broken(entry, has_begun) {
+            found.push(whole(number, Fault::BrokenParent));
+        }
+        let anchor = walk.step(number, entry, before, found);
+        walk.anchors.push(anchor);
+        has_begun |= entry.kind != Kind::Header;
+        if !matches!(entry.kind, Kind::Invalid | Kind::Header) {
+            before = Some(number);
+        }
+    }
+    walk.judge_unmatched(found);
+    walk.compacted_away(found);
+    walk.missing(found);
+    walk.answers
+}
+
+impl Walk<'_> {
+    fn anchor(&self, number: Option<Number>) -> Number {
+        number
+            .and_then(|number| self.anchors.get(number as usize).copied())
+            .unwrap_or(NOBODY)
+    }
+
+    fn step(
+        &mut self,
+        number: Number,
+        entry: Entry,
+        before: Option<Number>,
+        found: &mut Vec<Found>,
+    ) -> Number {
+        let parent = match entry.link {
+            Link::To(parent) => Some(parent),
+            Link::Root => None,
+            // Agents go on with the entry before it.
+            Link::Broken => before,
+        };
+        let anchor = self.anchor(parent);
+        match entry.kind {
+            Kind::Neutral | Kind::Header | Kind::Compaction | Kind::Invalid => anchor,
+            Kind::Results => {
+                self.results(number, anchor, found);
+                anchor
+            }
+            Kind::Mixed => {
+                self.results(number, anchor, found);
+                self.close(anchor);
+                number
+            }
+            Kind::Message | Kind::Cut => {
+                self.close(anchor);
+                number
+            }
+            Kind::Assistant => {
+                let anchor = if self.is_joined(entry, parent, anchor) {
+                    anchor
+                } else {
+                    self.close(anchor);
+                    number
+                };
+                self.calls(number, anchor, found);
+                anchor
+            }
+        }
+    }
+
+    fn is_joined(&self, entry: Entry, parent: Option<Number>, anchor: Number) -> bool {
+        let kind_of = |number: Number| self.index.entry(number).map(|entry| entry.kind);
+        match self.joins {
+            Joins::Never => false,
+            Joins::Neighbours => parent.and_then(kind_of) == Some(Kind::Assistant),
+            Joins::Groups => {
+                entry.group != 0
+                    && self
+                        .index
+                        .entry(anchor)
+                        .is_some_and(|message| message.group == entry.group)
+            }
+        }
+    }
+
+    fn close(&mut self, anchor: Number) {
+        if anchor != NOBODY {
+            self.closed.set(anchor as usize);
+        }
+    }
+
+    /// Takes an entry's calls.
+    fn calls(&mut self, number: Number, anchor: Number, found: &mut Vec<Found>) {
+        let index = self.index;
+        let id_of = |at: &u32| index.item(*at as usize).map_or(0, |item| item.id);
+        for at in index.items_of(number) {
+            let (Some(item), Ok(place)) = (index.item(at), u32::try_from(at)) else {
+                continue;
+            };
+            if item.id == 0 {
+                continue;
+            }
+            let Some(call) = self
+                .calls
+                .find(item.id, |call| id_of(call) == item.id)
+                .copied()
+            else {
+                self.calls.insert_unique(item.id, place, id_of);
+                continue;
+            };
+            let earlier = index.item(call as usize).map_or(0, |item| item.entry);
+            let is_same_message = earlier == number || self.anchor(Some(earlier)) == anchor;
+            let is_used = is_same_message
+                || self.ids == Ids::Conversation && self.is_ancestor(earlier, number);
+            if item.kind == BlockKind::Call && is_used {
+                found.push(fault(place, item, Fault::DuplicateToolCallId));
+            }
+            if is_same_message {
+                // One result answers both.
+                self.answered.set(at);
+            } else if let Some(call) = self.calls.find_mut(item.id, |call| id_of(call) == item.id) {
+                *call = place;
+            }
+        }
+    }
+
+    /// Gives an entry's results to their calls.
+    fn results(&mut self, number: Number, anchor: Number, found: &mut Vec<Found>) {
+        let index = self.index;
+        for at in index.items_of(number) {
+            let (Some(item), Ok(place)) = (index.item(at), u32::try_from(at)) else {
+                continue;
+            };
+            match self.call_of(item, anchor) {
+                Some(call) if self.answered.get(call as usize) => {
+                    if self.is_answered_here(call, number) {
+                        found.push(fault(place, item, Fault::DuplicateToolResult));
+                    }
+                }
+                Some(call) => {
+                    self.answered.set(call as usize);
+                    self.begun.set(anchor as usize);
+                    if self.keep_answers {
+                        self.answers.push((call, place));
+                    }
+                }
+                None => self.unmatched.push((place, item)),
+            }
+        }
+    }
+
+    /// The call of a message that a result answers.
+    fn call_of(&self, result: Item, anchor: Number) -> Option<u32> {
+        if result.id == 0 || anchor == NOBODY {
+            return None;
+        }
+        let index = self.index;
+        let id_of = |at: &u32| index.item(*at as usize).map_or(0, |item| item.id);
+        let last = self
+            .calls
+            .find(result.id, |call| id_of(call) == result.id)
+            .copied()?;
+        let holder = index.item(last as usize)?.entry;
+        if self.anchor(Some(holder)) == anchor {
+            return Some(last);
+        }
+        // Another branch may have used the id since.
+        index
+            .items_of(anchor)
+            .filter_map(|at| u32::try_from(at).ok())
+            .find(|at| {
+                index
+                    .item(*at as usize)
+                    .is_some_and(|item| item.id == result.id && item.kind != BlockKind::Result)
+            })
+    }
+
+    /// Whether a call has its answer on the way to this entry, and not on another branch.
+    fn is_answered_here(&self, call: u32, number: Number) -> bool {
+        if !self.index.has_branches() || self.joins == Joins::Groups {
+            return true;
+        }
+        let first = self
+            .answers
+            .iter()
+            .rev()
+            .find(|(answered, _)| *answered == call);
+        let entry_of = |place: u32| self.index.item(place as usize).map(|item| item.entry);
+        first
+            .and_then(|(_, answer)| entry_of(*answer))
+            .is_none_or(|answer| self.is_ancestor(answer, number))
+    }
+
+    fn is_ancestor(&self, earlier: Number, mut number: Number) -> bool {
+        if !self.index.has_branches() {
+            return true;
+        }
+        for _ in 0..GENERATIONS_MAX {
+            if number <= earlier {
+                return number == earlier;
+            }
+            number = match self.index.entry(number).map(|entry| entry.link) {
+                Some(Link::To(parent)) => parent,
+                Some(Link::Broken) => number.saturating_sub(1),
+                _ => return false,
+            };
+        }
+        true
+    }
+
+    /// Results whose message does not hold their call: is it elsewhere?
+    fn judge_unmatched(&mut self, found: &mut Vec<Found>) {
+        let index = self.index;
+        let id_of = |at: &u32| index.item(*at as usize).map_or(0, |item| item.id);
+        for (place, item) in std::mem::take(&mut self.unmatched) {
+            let call = self.calls.find(item.id, |call| id_of(call) == item.id);
+            found.push(match call.copied() {
+                Some(call) if !self.answered.get(call as usize) => {
+                    self.answered.set(call as usize);
+                    Found {
+                        call: Some(call),
+                        ..fault(place, item, Fault::MisplacedToolResult)
+                    }
+                }
+                Some(_) => fault(place, item, Fault::DuplicateToolResult),
+                None => fault(place, item, Fault::OrphanedToolResult),
+            });
+        }
+    }
+
+    /// Results that the last compaction keeps without their call.
+    fn compacted_away(&self, found: &mut Vec<Found>) {
+        let Some((compaction, kept)) = self.index.compactions().last().copied() else {
+            return;
+        };
+        let first = self.index.find(kept, compaction).unwrap_or(compaction);
+        let anchor = self.anchor(Some(first));
+        if anchor == NOBODY || anchor == first {
+            return;
+        }
+        for number in first.. {
+            let Some(entry) = self.index.entry(number) else {
+                return;
+            };
+            if self.anchor(Some(number)) != anchor {
+                return;
+            }
+            if entry.kind != Kind::Results {
+                continue;
+            }
+            for at in self.index.items_of(number) {
+                if let (Some(item), Ok(place)) = (self.index.item(at), u32::try_from(at)) {
+                    found.retain(|found| found.item != Some(place));
+                    found.push(Found {
+                        is_compacted: true,
+                        ..fault(place, item, Fault::OrphanedToolResult)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Calls that were passed over.
+    fn missing(&self, found: &mut Vec<Found>) {
+        for (at, item) in (0_u32..).zip(self.index.items()) {
+            if item.kind != BlockKind::Call || self.answered.get(at as usize) {
+                continue;
+            }
+            let message = self.anchor(Some(item.entry)) as usize;
+            if self.closed.get(message) || self.begun.get(message) {
+                found.push(fault(at, item, Fault::MissingToolResult));
+            }
+        }
+    }
+}

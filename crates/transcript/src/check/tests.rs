@@ -1,0 +1,216 @@
+//! Small sessions, one rule each.
+
+use super::*;
+use crate::adapter::adapter;
+use crate::read;
+
+/// The faults of a session, as `name@entry`.
+fn faults(lines: &[&str]) -> Vec<String> {
+    let text = lines.join("\n");
+    let (shape, index) = read::index(text.as_bytes()).unwrap();
+    check(&index, adapter(shape.format).pairing())
+        .into_iter()
+        .map(|found| {
+            let mark = if found.is_compacted { "!" } else { "" };
+            format!("{}@{}{mark}", found.fault.name(), found.entry)
+        })
+        .collect()
+}
+
+/// An `OpenClaw` entry: `id<parent` and a message.
+fn claw(id: &str, parent: &str, message: &str) -> String {
+    let parent = if parent.is_empty() {
+        "null".to_owned()
+    } else {
+        format!("\"{parent}\"")
+    };
+    format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{message}}}"#)
+}
+
+const USER: &str = r#"{"role":"user","content":"go on"}"#;
+
+fn call(id: &str) -> String {
+    format!(
+        r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"{id}","name":"read","arguments":{{}}}}]}}"#
+    )
+}
+
+fn result(id: &str) -> String {
+    format!(r#"{{"role":"toolResult","toolCallId":"{id}","toolName":"read","content":[]}}"#)
+}
+
+fn session(entries: &[(&str, &str, String)]) -> Vec<String> {
+    let lines: Vec<String> =
+        std::iter::once(r#"{"type":"session","version":3,"id":"s"}"#.to_owned())
+            .chain(
+                entries
+                    .iter()
+                    .map(|(id, parent, message)| claw(id, parent, message)),
+            )
+            .collect();
+    faults(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_clean_session_and_a_pending_tail() {
+    let clean = [
+        ("a", "", USER.to_owned()),
+        ("b", "a", call("1")),
+        ("c", "b", result("1")),
+        ("d", "c", call("2")),
+    ];
+    assert_eq!(session(&clean), Vec::<String>::new());
+    assert_eq!(
+        session(&[("b", "", call("1")), ("d", "b", USER.to_owned())]),
+        ["missing_tool_result@1"]
+    );
+}
+
+#[test]
+fn each_fault_by_itself() {
+    let orphan = [("a", "", USER.to_owned()), ("b", "a", result("9"))];
+    assert_eq!(session(&orphan), ["orphaned_tool_result@2"]);
+    let twice = [
+        ("b", "", call("1")),
+        ("c", "b", result("1")),
+        ("d", "c", result("1")),
+    ];
+    assert_eq!(session(&twice), ["duplicate_tool_result@3"]);
+    let late = [
+        ("b", "", call("1")),
+        ("c", "b", USER.to_owned()),
+        ("d", "c", result("1")),
+    ];
+    assert_eq!(session(&late), ["misplaced_tool_result@3"]);
+    let same_id = [
+        ("b", "", call("1")),
+        ("c", "b", result("1")),
+        ("d", "c", call("1")),
+        ("e", "d", result("1")),
+    ];
+    assert_eq!(session(&same_id), ["duplicate_tool_call_id@3"]);
+    let no_parent = [("a", "", USER.to_owned()), ("b", "gone", USER.to_owned())];
+    assert_eq!(session(&no_parent), ["broken_parent@2"]);
+}
+
+#[test]
+fn branches_are_judged_by_themselves() {
+    // Somebody went back to `a` while the call was running, and later back again.
+    let branches = [
+        ("a", "", USER.to_owned()),
+        ("b", "a", call("1")),
+        ("c", "a", USER.to_owned()),
+        ("d", "c", call("2")),
+        ("e", "d", result("2")),
+        ("f", "d", result("2")),
+    ];
+    assert_eq!(session(&branches), Vec::<String>::new());
+    let wrong_branch = [
+        ("a", "", USER.to_owned()),
+        ("b", "a", call("1")),
+        ("c", "a", USER.to_owned()),
+        ("d", "c", result("1")),
+    ];
+    assert_eq!(session(&wrong_branch), ["misplaced_tool_result@4"]);
+}
+
+#[test]
+fn a_compaction_that_parts_a_call_from_its_result() {
+    let lines = |kept: &str| {
+        let lines = [
+            r#"{"type":"session","version":3,"id":"s"}"#.to_owned(),
+            claw("a", "", &call("1")),
+            claw("b", "a", &result("1")),
+            format!(
+                r#"{{"type":"compaction","id":"c","parentId":"b","summary":"…","firstKeptEntryId":"{kept}"}}"#
+            ),
+            claw("d", "c", USER),
+        ];
+        faults(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert_eq!(lines("a"), Vec::<String>::new());
+    assert_eq!(lines("b"), ["orphaned_tool_result@2!"]);
+}
+
+#[test]
+fn broken_off_messages_need_no_results() {
+    let broken_off = r#"{"role":"assistant","stopReason":"aborted","content":[{"type":"toolCall","id":"1","name":"x"}]}"#;
+    let lines = [
+        ("a", "", broken_off.to_owned()),
+        ("b", "a", USER.to_owned()),
+    ];
+    assert_eq!(session(&lines), Vec::<String>::new());
+}
+
+#[test]
+fn claude_code_writes_one_message_as_several_entries() {
+    let entry = |id: &str, parent: &str, kind: &str, message: &str| {
+        format!(r#"{{"type":"{kind}","uuid":"{id}","parentUuid":{parent},"message":{message}}}"#)
+    };
+    let tool = |id: &str| {
+        format!(
+            r#"{{"id":"m","role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"x","input":{{}}}}]}}"#
+        )
+    };
+    let answer = |id: &str| {
+        format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"ok"}}]}}"#
+        )
+    };
+    let lines = [
+        entry("u", "null", "user", USER),
+        entry("a", "\"u\"", "assistant", &tool("1")),
+        entry("b", "\"a\"", "assistant", &tool("2")),
+        entry("ra", "\"a\"", "user", &answer("1")),
+        entry("rb", "\"b\"", "user", &answer("2")),
+        entry("n", "\"rb\"", "user", USER),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(faults(&lines), Vec::<String>::new());
+    let without: Vec<&str> = [&lines[..3], &lines[4..]].concat();
+    assert_eq!(faults(&without), ["missing_tool_result@1"]);
+}
+
+#[test]
+fn responses_may_answer_later_but_not_earlier() {
+    let call = r#"{"type":"function_call","call_id":"1","name":"x","arguments":"{}"}"#;
+    let output = r#"{"type":"function_call_output","call_id":"1","output":""}"#;
+    let user = r#"{"type":"message","role":"user","content":[]}"#;
+    assert_eq!(faults(&[user, call, user, output]), Vec::<String>::new());
+    assert_eq!(faults(&[output, call]), ["misplaced_tool_result@0"]);
+    assert_eq!(faults(&[call, user]), ["missing_tool_result@0"]);
+    assert_eq!(faults(&[user, call]), Vec::<String>::new());
+    assert_eq!(faults(&[call, output, output]), ["duplicate_tool_result@2"]);
+    assert_eq!(
+        faults(&[call, output, call, output]),
+        ["duplicate_tool_call_id@2"]
+    );
+}
+
+#[test]
+fn a_codex_compaction_cuts_everything_before_it() {
+    let item =
+        |item: &str| format!(r#"{{"timestamp":"t","type":"response_item","payload":{item}}}"#);
+    let call = item(r#"{"type":"function_call","call_id":"1","name":"x","arguments":"{}"}"#);
+    let output = item(r#"{"type":"function_call_output","call_id":"1","output":""}"#);
+    let cut = r#"{"timestamp":"t","type":"compacted","payload":{"message":"so far"}}"#;
+    assert_eq!(faults(&[&call, &output, cut]), Vec::<String>::new());
+    assert_eq!(faults(&[&call, cut, &output]), ["orphaned_tool_result@2!"]);
+}
+
+#[test]
+fn anthropic_puts_neighbours_together() {
+    let call =
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"x","input":{}}]}"#;
+    let text = r#"{"role":"assistant","content":[{"type":"text","text":"and"}]}"#;
+    let both = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":""},{"type":"text","text":"go"}]}"#;
+    assert_eq!(faults(&[call, text, both]), Vec::<String>::new());
+    assert_eq!(faults(&[text, both]), ["orphaned_tool_result@1"]);
+}
+
+#[test]
+fn half_a_line_is_one_fault() {
+    let user = r#"{"role":"user","content":"a"}"#;
+    assert_eq!(faults(&[user, r#"{"role":"assis"#]), ["invalid_line@1"]);
+    assert_eq!(faults(&[user, "\u{0}\u{0}", user]), ["invalid_line@1"]);
+}

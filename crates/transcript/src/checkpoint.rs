@@ -1,0 +1,246 @@
+//! Checkpoints of a session, the way back to one, and the last rung: archive and reset.
+//!
+//! Sessions are written by appending, so a checkpoint is a length and a hash of everything before
+//! it. Rolling back cuts the file there, and is refused when what stands before it is not what it
+//! was. A checkpoint from before a repair is found in the backup that the repair left.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::limits::CHECKPOINTS_MAX;
+use crate::read::{self, Layout, ReadError};
+use crate::seen::Kind;
+use crate::write::{RepairError, archive_path, backups, beside, replace_with};
+
+/// What a checkpoint was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// A call and its result.
+    ToolCycle,
+    /// A compaction.
+    Compaction,
+    /// A request to a provider.
+    ApiCall,
+    /// Somebody asked for it.
+    Manual,
+}
+
+/// A point to come back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    /// Its own id.
+    pub id: String,
+    /// The session's id; the file's name where the session does not say.
+    pub session_id: String,
+    /// When it was made.
+    pub timestamp: String,
+    /// How many entries the session had.
+    pub message_index: usize,
+    /// The SHA-256 of everything up to there.
+    pub content_hash: String,
+    /// What it was made for.
+    pub operation: Operation,
+}
+
+/// Why a checkpoint can not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The session can not be read or written.
+    #[error(transparent)]
+    Session(#[from] RepairError),
+    /// There is no such checkpoint.
+    #[error("there is no checkpoint {0}")]
+    NotFound(String),
+    /// The session is not what it was.
+    #[error(
+        "what stands before the checkpoint has changed since, in the session and in its backups; nothing was rolled back"
+    )]
+    Changed,
+    /// One JSON document can not be cut.
+    #[error("is one JSON document; only sessions with an entry a line have checkpoints")]
+    NotLines,
+}
+
+impl From<io::Error> for CheckpointError {
+    fn from(error: io::Error) -> Self {
+        Self::Session(error.into())
+    }
+}
+
+impl From<ReadError> for CheckpointError {
+    fn from(error: ReadError) -> Self {
+        Self::Session(error.into())
+    }
+}
+
+fn list_path(session: &Path) -> PathBuf {
+    beside(session, ".holdfast-checkpoints")
+}
+
+/// The checkpoints of a session, oldest first.
+pub fn checkpoints(session: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
+    match fs::read_to_string(list_path(session)) {
+        // A line that a crash cut short is no checkpoint.
+        Ok(text) => Ok(text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where the entries of a file end, and the session's id.
+fn measure(file: &File) -> Result<(usize, Vec<u64>, Option<String>), CheckpointError> {
+    let mut ends = Vec::new();
+    let mut session = None;
+    let shape = read::entries(file, |entry| {
+        ends.push(entry.offset + entry.bytes.len() as u64 + 1);
+        if let Ok(seen) = entry.seen
+            && session.is_none()
+        {
+            let id = seen.session.map(|span| span.text(entry.bytes));
+            session = id.map(|id| id.to_str().into_owned());
+        }
+        Ok(())
+    })?;
+    if shape.layout != Layout::Lines {
+        return Err(CheckpointError::NotLines);
+    }
+    Ok((ends.len(), ends, session))
+}
+
+/// The hash of the first bytes of a file.
+fn hash(file: &mut File, bytes: u64) -> io::Result<String> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; crate::limits::READ_BYTES];
+    let mut rest = file.take(bytes);
+    loop {
+        let read = rest.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+    }
+    let digest = hasher.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Makes a checkpoint of a session as it is.
+pub fn checkpoint(
+    session: &Path,
+    operation: Operation,
+    id: String,
+    now_ms: u64,
+) -> Result<Checkpoint, CheckpointError> {
+    let mut file = File::open(session)?;
+    let (count, ends, session_id) = measure(&file)?;
+    let size = file.metadata()?.len();
+    let end = ends.last().copied().unwrap_or(0).min(size);
+    let name = session.file_stem().unwrap_or_default().to_string_lossy();
+    let made = Checkpoint {
+        id,
+        session_id: session_id.unwrap_or_else(|| name.into_owned()),
+        timestamp: crate::time::iso(now_ms),
+        message_index: count,
+        content_hash: hash(&mut file, end)?,
+        operation,
+    };
+    let mut all = checkpoints(session)?;
+    all.push(made.clone());
+    let too_many = all.len().saturating_sub(CHECKPOINTS_MAX);
+    let lines: Vec<String> = all[too_many..]
+        .iter()
+        .filter_map(|checkpoint| serde_json::to_string(checkpoint).ok())
+        .collect();
+    write_whole(&list_path(session), &(lines.join("\n") + "\n"))?;
+    Ok(made)
+}
+
+/// Writes a small file of ours as a whole.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let new = beside(path, &format!("-new-{}", std::process::id()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// Rolls a session back to a checkpoint. Says where the session as it was is kept.
+pub fn roll_back(session: &Path, id: &str, now_ms: u64) -> Result<PathBuf, CheckpointError> {
+    let session = session.canonicalize()?;
+    let all = checkpoints(&session)?;
+    let wanted = all
+        .iter()
+        .find(|checkpoint| checkpoint.id == id)
+        .ok_or_else(|| CheckpointError::NotFound(id.to_owned()))?;
+    let older = backups(&session).into_iter().rev();
+    for source in std::iter::once(session.clone()).chain(older) {
+        if let Some((mut file, end)) = holds(&source, wanted) {
+            return Ok(replace_with(&session, now_ms, |out| {
+                file.seek(SeekFrom::Start(0))?;
+                io::copy(&mut file.take(end), out).map(|_| ())
+            })?);
+        }
+    }
+    Err(CheckpointError::Changed)
+}
+
+/// The file, and where the checkpoint is in it, when everything before it is as it was.
+fn holds(path: &Path, wanted: &Checkpoint) -> Option<(File, u64)> {
+    let mut file = File::open(path).ok()?;
+    let (_, ends, _) = measure(&file).ok()?;
+    let size = file.metadata().ok()?.len();
+    let end = match wanted.message_index.checked_sub(1) {
+        Some(last) => ends.get(last).copied()?.min(size),
+        None => 0,
+    };
+    (hash(&mut file, end).ok()? == wanted.content_hash).then_some((file, end))
+}
+
+/// Archives a session and leaves only its first line, so that its agent begins anew. Says where
+/// the archive is. Archives are never removed by Holdfast.
+pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, CheckpointError> {
+    let session = session.canonicalize()?;
+    let mut header = Vec::new();
+    let mut count = 0;
+    let shape = read::entries(File::open(&session)?, |entry| {
+        count += 1;
+        if count == 1 && entry.seen.is_ok_and(|seen| seen.kind == Kind::Header) {
+            header = [entry.bytes, b"\n"].concat();
+        }
+        Ok(())
+    });
+    // A session that nothing can be read from is what a reset is for.
+    let is_document = shape.is_ok_and(|shape| matches!(shape.layout, Layout::Document { .. }));
+    if is_document {
+        header = b"[]\n".to_vec();
+    }
+    let archive = archive_path(&session, now_ms);
+    fs::hard_link(&session, &archive).or_else(|_| fs::copy(&session, &archive).map(|_| ()))?;
+    let replaced = replace_with(&session, now_ms, |out| out.write_all(&header));
+    match replaced {
+        Ok(backup) => {
+            // The archive is the same file.
+            let _ = fs::remove_file(backup);
+            Ok(archive)
+        }
+        Err(error) => {
+            let _ = fs::remove_file(&archive);
+            Err(error.into())
+        }
+    }
+}

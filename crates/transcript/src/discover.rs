@@ -1,0 +1,131 @@
+//! Which files are sessions: where each agent keeps them, and how directories are searched.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Directories below a given one, at most.
+const DEPTH_MAX: usize = 32;
+
+/// Where this user's agents keep their things. Environment variables are read by the caller.
+#[derive(Debug, Clone, Default)]
+pub struct Homes {
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// `OPENCLAW_STATE_DIR`.
+    pub openclaw_state: Option<PathBuf>,
+    /// `OPENCLAW_HOME`, a home of its own.
+    pub openclaw_home: Option<PathBuf>,
+    /// `CLAUDE_CONFIG_DIR`.
+    pub claude: Option<PathBuf>,
+    /// `CODEX_HOME`.
+    pub codex: Option<PathBuf>,
+}
+
+impl Homes {
+    /// `OpenClaw`'s directory.
+    pub fn openclaw(&self) -> Option<PathBuf> {
+        self.openclaw_state.clone().or_else(|| {
+            let home = self.openclaw_home.as_ref().or(self.home.as_ref())?;
+            Some(home.join(".openclaw"))
+        })
+    }
+
+    /// The session folders of every known agent that are there.
+    pub fn session_folders(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        folders.extend(self.openclaw().map(|dir| dir.join("agents")));
+        let below_home = |path: &str| self.home.as_ref().map(|home| home.join(path));
+        folders.extend(below_home(".pi/agent/sessions"));
+        let claude = self.claude.clone().or_else(|| below_home(".claude"));
+        folders.extend(claude.map(|dir| dir.join("projects")));
+        if let Some(codex) = self.codex.clone().or_else(|| below_home(".codex")) {
+            folders.push(codex.join("sessions"));
+            folders.push(codex.join("archived_sessions"));
+        }
+        folders.retain(|folder| folder.is_dir());
+        folders
+    }
+}
+
+/// A file that may hold sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether somebody named it, so that it has to be a transcript.
+    pub is_named: bool,
+}
+
+/// The files at and below a path, in order. What can not be listed is told to `failed`; loops of
+/// symbolic links are walked once.
+pub fn candidates(path: &Path, failed: &mut impl FnMut(&Path, &io::Error)) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => {
+            let mut visited = HashSet::new();
+            walk(path, 0, &mut visited, &mut found, failed);
+            found.sort_by(|a, b| a.path.cmp(&b.path));
+        }
+        Ok(_) => found.push(Candidate {
+            path: path.to_owned(),
+            is_named: true,
+        }),
+        Err(error) => failed(path, &error),
+    }
+    found
+}
+
+fn walk(
+    dir: &Path,
+    depth: usize,
+    visited: &mut HashSet<(u64, u64)>,
+    found: &mut Vec<Candidate>,
+    failed: &mut impl FnMut(&Path, &io::Error),
+) {
+    let listed = fs::metadata(dir).and_then(|meta| {
+        // Through links a directory can be reached twice, or contain itself.
+        let is_new = visited.insert((meta.dev(), meta.ino()));
+        if is_new && depth <= DEPTH_MAX {
+            fs::read_dir(dir).map(Some)
+        } else {
+            Ok(None)
+        }
+    });
+    let entries = match listed {
+        Ok(Some(entries)) => entries,
+        Ok(None) => return,
+        Err(error) => return failed(dir, &error),
+    };
+    for entry in entries {
+        let path = match entry {
+            Ok(entry) => entry.path(),
+            Err(error) => return failed(dir, &error),
+        };
+        match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => walk(&path, depth + 1, visited, found, failed),
+            Ok(meta) if meta.is_file() && is_candidate(&path) => found.push(Candidate {
+                path,
+                is_named: false,
+            }),
+            Ok(_) => {}
+            Err(error) if is_candidate(&path) => failed(&path, &error),
+            // A dangling link that nobody would take for a session.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether a file in a directory is worth a look. What it is, its content decides.
+fn is_candidate(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    if crate::write::is_ours(name) {
+        return false;
+    }
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("jsonl" | "json" | "sqlite"))
+}

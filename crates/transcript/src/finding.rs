@@ -1,0 +1,163 @@
+//! What is wrong, in words: for people, for `--json`, and for the incident log.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use crate::check::{Fault, Found};
+use crate::format::Format;
+use crate::index::Index;
+use crate::read::{self, Shape};
+use crate::seen::Seen;
+
+/// One finding. Its members are the interface of `holdfast scan --json`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// The file; for a store, the file, a `#` and the session.
+    pub file: String,
+    /// What is wrong.
+    #[serde(rename = "type")]
+    pub fault: Fault,
+    /// The entry's number, from 0.
+    pub entry: u32,
+    /// The entry's first byte in the file; in a store, its sequence number.
+    pub offset: u64,
+    /// The call's id, or the id of the parent that is not there.
+    pub id: Option<String>,
+    /// What is wrong and what a provider would answer, in one line.
+    pub description: String,
+}
+
+/// Where a finding's words come from.
+pub(crate) struct Words<'w> {
+    pub(crate) file: &'w str,
+    pub(crate) format: Format,
+    pub(crate) index: &'w Index,
+}
+
+impl Words<'_> {
+    /// A finding, with the text of its entry to take the id from.
+    pub(crate) fn finding(&self, found: Found, text: &[u8]) -> Finding {
+        let entry = self.index.entry(found.entry);
+        let seen = read::entry(self.format, text).ok();
+        let id = seen.as_ref().and_then(|seen| self.id(found, seen, text));
+        let (what, provider) = words(self.format, found, id.as_deref());
+        let what = match self
+            .index
+            .invalid()
+            .binary_search_by_key(&found.entry, |it| it.0)
+        {
+            Ok(at) if found.fault == Fault::InvalidLine => {
+                format!("{what}: {}", self.index.invalid()[at].1)
+            }
+            _ => what,
+        };
+        Finding {
+            file: self.file.to_owned(),
+            fault: found.fault,
+            entry: found.entry,
+            offset: entry.map_or(0, |entry| entry.offset),
+            id,
+            description: format!("{what}; {provider}"),
+        }
+    }
+
+    fn id(&self, found: Found, seen: &Seen, text: &[u8]) -> Option<String> {
+        let span = match found.item {
+            Some(item) => {
+                let first = self.index.items_of(found.entry).start;
+                seen.blocks.get(item as usize - first)?.id?
+            }
+            None => match seen.parent {
+                crate::seen::Parent::Named(span) => span,
+                _ => return None,
+            },
+        };
+        Some(span.text(text).to_str().into_owned())
+    }
+}
+
+/// What is wrong and what a provider would answer, in one line.
+pub(crate) fn in_words(format: Format, found: Found, id: Option<&str>) -> String {
+    let (what, provider) = words(format, found, id);
+    format!("{what}; {provider}")
+}
+
+/// What is wrong, and what the provider that the format belongs to answers to it.
+fn words(format: Format, found: Found, id: Option<&str>) -> (String, String) {
+    let id = id.unwrap_or("(none)");
+    let what = match found.fault {
+        Fault::InvalidLine => "this is not a JSON entry".to_owned(),
+        Fault::BrokenParent => format!("it continues {id}, which is not there"),
+        Fault::OrphanedToolResult if found.is_compacted => {
+            format!("the result of {id}, whose call was compacted away")
+        }
+        Fault::OrphanedToolResult => format!("the result of {id}, which nobody called"),
+        Fault::MisplacedToolResult => format!("the result of {id} does not follow its call"),
+        Fault::DuplicateToolResult => format!("another result of {id}"),
+        Fault::MissingToolResult => format!("the call {id} has no result"),
+        Fault::DuplicateToolCallId => format!("the call id {id} was used before"),
+    };
+    let provider = match found.fault {
+        Fault::InvalidLine => "the agent can not load it".to_owned(),
+        Fault::BrokenParent => "the agent loses the history before it".to_owned(),
+        fault => format!("a provider answers 400: {}", answer(format, fault, id)),
+    };
+    (what, provider)
+}
+
+fn answer(format: Format, fault: Fault, id: &str) -> String {
+    match format {
+        Format::OpenClaw | Format::ClaudeCode | Format::Anthropic => match fault {
+            Fault::MissingToolResult => format!(
+                "`tool_use` ids were found without `tool_result` blocks immediately after: {id}"
+            ),
+            Fault::DuplicateToolCallId => "`tool_use` ids must be unique".to_owned(),
+            Fault::DuplicateToolResult => format!(
+                "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
+            ),
+            _ => format!("unexpected `tool_use_id` found in `tool_result` blocks: {id}"),
+        },
+        Format::OpenAiChat => match fault {
+            Fault::MissingToolResult => format!(
+                "an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id': {id}"
+            ),
+            Fault::DuplicateToolCallId => format!("duplicate tool call id: {id}"),
+            _ => "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'"
+                .to_owned(),
+        },
+        Format::Codex | Format::OpenAiResponses => match fault {
+            Fault::MissingToolResult => format!("No tool output found for function call {id}."),
+            Fault::DuplicateToolCallId => format!("Duplicate function call with call_id {id}."),
+            Fault::DuplicateToolResult => {
+                format!("Duplicate function call output with call_id {id}.")
+            }
+            _ => format!("No tool call found for function call output with call_id {id}."),
+        },
+    }
+}
+
+/// Puts what was found into words. The entries are read once more: nothing of their text was kept.
+pub fn describe(
+    file: &str,
+    shape: Shape,
+    index: &Index,
+    found: &[Found],
+    source: &mut (impl Read + Seek),
+) -> io::Result<Vec<Finding>> {
+    let words = Words {
+        file,
+        format: shape.format,
+        index,
+    };
+    let mut text = Vec::new();
+    let mut findings = Vec::with_capacity(found.len());
+    for found in found {
+        let Some(entry) = index.entry(found.entry) else {
+            continue;
+        };
+        text.clear();
+        source.seek(SeekFrom::Start(entry.offset))?;
+        source.take(u64::from(entry.len)).read_to_end(&mut text)?;
+        findings.push(words.finding(*found, &text));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,200 @@
+//! Puts a session together, entry by entry.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::{Call, Counted, Outcome, RESULT_TEXT_BYTES_MAX, Request, Session, Turn, Usage};
+
+/// A token is about this many bytes of English or code.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Where a call stands in the session.
+#[derive(Clone, Copy)]
+struct Place {
+    turn: usize,
+    request: usize,
+    call: usize,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Builder {
+    session: Session,
+    /// Calls whose result has not come yet, by id.
+    open: HashMap<String, Place>,
+    /// The provider's id of the last request: some hosts write one answer as several entries.
+    last_request: Option<String>,
+    /// Bytes of the conversation so far, which the next request reads.
+    bytes: u64,
+    last_at_ms: Option<u64>,
+    /// The model that entries without one of their own belong to.
+    model: Option<String>,
+}
+
+/// What one entry says about a model's answer.
+#[derive(Default)]
+pub(super) struct Answer<'a> {
+    /// The provider's id of the answer.
+    pub(super) id: Option<&'a str>,
+    /// When it was there.
+    pub(super) at_ms: Option<u64>,
+    /// Which model.
+    pub(super) model: Option<&'a str>,
+    /// What it cost, when the entry says so.
+    pub(super) usage: Option<Usage>,
+    /// How long the entry is.
+    pub(super) bytes: u64,
+}
+
+impl Builder {
+    /// A person said something.
+    pub(super) fn turn(&mut self, at_ms: Option<u64>, bytes: u64) {
+        // Several messages before the first answer are one turn.
+        if self.session.turns.last().is_none_or(has_requests) {
+            self.session.turns.push(Turn::default());
+        }
+        self.passed(at_ms, bytes);
+        self.last_request = None;
+    }
+
+    /// Anything else that the model reads.
+    pub(super) fn passed(&mut self, at_ms: Option<u64>, bytes: u64) {
+        self.bytes += bytes;
+        self.last_at_ms = at_ms.or(self.last_at_ms);
+    }
+
+    /// The model from here on.
+    pub(super) fn model(&mut self, model: &str) {
+        self.model = Some(model.to_owned());
+    }
+
+    /// The model answered, or one more entry of the same answer.
+    pub(super) fn answer(&mut self, answer: &Answer<'_>) {
+        let goes_on = answer.id.is_some() && answer.id == self.last_request.as_deref();
+        if !goes_on {
+            self.begin_request(answer);
+        }
+        let estimated = Usage {
+            input: self.bytes / BYTES_PER_TOKEN,
+            output: answer.bytes / BYTES_PER_TOKEN,
+            ..Usage::default()
+        };
+        if let Some(request) = self.current_request() {
+            match answer.usage {
+                // The last entry of an answer knows the most.
+                Some(usage) => request.usage = usage,
+                None if goes_on => {}
+                None => request.usage = estimated,
+            }
+            request.at_ms = answer.at_ms.or(request.at_ms);
+        }
+        self.passed(answer.at_ms, answer.bytes);
+    }
+
+    /// What the last answer cost, where the host says so in an entry of its own.
+    pub(super) fn usage(&mut self, usage: Usage) {
+        if let Some(request) = self.current_request() {
+            request.usage = usage;
+        }
+    }
+
+    /// The last answer asked for a call.
+    pub(super) fn call(&mut self, id: &str, tool: &str, arguments: Value) {
+        let Some(turn) = self.session.turns.len().checked_sub(1) else {
+            return;
+        };
+        let Some(request) = self.session.turns[turn].requests.len().checked_sub(1) else {
+            return;
+        };
+        let calls = &mut self.session.turns[turn].requests[request].calls;
+        calls.push(Call {
+            id: id.to_owned(),
+            tool: tool.trim().to_owned(),
+            arguments,
+            result: None,
+        });
+        let place = Place {
+            turn,
+            request,
+            call: calls.len() - 1,
+        };
+        self.open.insert(id.to_owned(), place);
+    }
+
+    /// A call came back. A result nobody asked for is the checker's business.
+    pub(super) fn result(&mut self, id: &str, mut outcome: Outcome) {
+        let bytes = outcome.text.len() as u64;
+        self.passed(outcome.at_ms, bytes);
+        shorten(&mut outcome.text);
+        if let Some(place) = self.open.remove(id) {
+            let request = &mut self.session.turns[place.turn].requests[place.request];
+            request.calls[place.call].result = Some(outcome);
+        }
+        self.last_request = None;
+    }
+
+    /// The session.
+    pub(super) fn finish(mut self) -> Session {
+        self.session.turns.retain(has_requests);
+        self.session
+    }
+
+    fn begin_request(&mut self, answer: &Answer<'_>) {
+        if self.session.turns.is_empty() {
+            self.session.turns.push(Turn::default());
+        }
+        let request = Request {
+            at_ms: answer.at_ms,
+            asked_at_ms: self.last_at_ms,
+            model: answer
+                .model
+                .map(str::to_owned)
+                .or_else(|| self.model.clone()),
+            usage: Usage::default(),
+            calls: Vec::new(),
+        };
+        if let Some(turn) = self.session.turns.last_mut() {
+            turn.requests.push(request);
+        }
+        self.last_request = answer.id.map(str::to_owned);
+    }
+
+    fn current_request(&mut self) -> Option<&mut Request> {
+        self.session.turns.last_mut()?.requests.last_mut()
+    }
+}
+
+fn has_requests(turn: &Turn) -> bool {
+    !turn.requests.is_empty()
+}
+
+/// Two long results that differ behind the cut still differ: their lengths are part of the text.
+fn shorten(text: &mut String) {
+    if text.len() <= RESULT_TEXT_BYTES_MAX {
+        return;
+    }
+    let whole = text.len();
+    let mut end = RESULT_TEXT_BYTES_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    // Writing to a string can not fail.
+    let _ = write!(text, "… ({whole} bytes)");
+}
+
+impl Usage {
+    /// Tokens as a provider counted them.
+    pub fn recorded(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
+        Self {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cost_usd: None,
+            counted: Counted::Recorded,
+        }
+    }
+}

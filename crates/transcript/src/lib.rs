@@ -1,0 +1,56 @@
+//! Session transcripts of agents: read, check and repair them, whoever wrote them.
+//!
+//! One result without its call makes a provider refuse every further request of a session. This
+//! crate finds such faults at the speed of reading, says what a provider would answer, and mends
+//! them without touching a healthy byte.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`json`] | finds members in JSON and checks the rest, without building values |
+//! | [`format`](mod@format) | the formats, and which one a text is in |
+//! | [`adapter`] | one file a format: where ids, parents, calls and results are |
+//! | [`seen`] | what an adapter finds in an entry |
+//! | [`read`] | bytes in, entries out |
+//! | [`index`] | a session in 32 bytes an entry |
+//! | [`check`] | the rules, on every branch |
+//! | [`finding`] | what is wrong, in words |
+//! | [`values`] | the same rules for messages in memory |
+//! | [`plan`] | repair, decided: entries in, edits out |
+//! | `render` | a plan made into text |
+//! | [`write`](mod@write) | repair, done: backup, whole new file, same owner and mode |
+//! | [`store`] | `OpenClaw`'s database, read and repaired |
+//! | [`scan`](mod@scan) | a file in, findings and repairs out |
+//! | [`checkpoint`](mod@checkpoint) | points to come back to, roll back, archive and reset |
+//! | [`incident`](mod@incident) | the incident log |
+//! | [`discover`] | where agents keep their sessions |
+//! | [`history`] | a session as turns, answers, calls and results |
+//! | [`audit`] | what loops, duplicates and orphans cost |
+
+pub mod adapter;
+pub mod audit;
+pub mod check;
+pub mod checkpoint;
+mod chunks;
+pub mod discover;
+pub mod finding;
+pub mod format;
+pub mod history;
+pub mod incident;
+pub mod index;
+pub mod json;
+pub mod limits;
+pub mod plan;
+pub mod read;
+mod render;
+pub mod scan;
+pub mod seen;
+pub mod store;
+mod time;
+pub mod values;
+pub mod write;
+
+pub use check::Fault;
+pub use finding::Finding;
+pub use format::Format;
+pub use plan::Strategy;
+pub use values::{PairingIssue, validate_tool_result_pairing};

@@ -1,0 +1,188 @@
+//! Repair, decided: entries in, edits out. Nothing here reads or writes a file.
+//!
+//! | strategy | what it does |
+//! |---|---|
+//! | `remove_orphans` | removes results that a provider would refuse; a call without result stays a finding |
+//! | `reconstruct` | also moves misplaced results to their calls, answers calls that have no result, and removes calls that use an id again |
+//! | `truncate` | cuts back to the last point where every call has its result |
+//!
+//! Every strategy sets lines aside that are not JSON and joins broken chains to the entry before.
+//! An entry that stays keeps its bytes, except for whom it continues; only where an entry holds
+//! more than the block that has to go is that block cut out of it.
+
+mod edits;
+mod truncate;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::adapter::{Joins, Pairing};
+use crate::check::{Fault, Pairs, pairs};
+use crate::index::{Index, Number};
+use crate::seen::BlockKind;
+
+/// How to repair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Remove results that do not belong.
+    #[default]
+    RemoveOrphans,
+    /// Make every call and result a pair.
+    Reconstruct,
+    /// Cut back to where everything was right.
+    Truncate,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::RemoveOrphans, Self::Reconstruct, Self::Truncate];
+
+    /// Its name in configurations and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RemoveOrphans => "remove_orphans",
+            Self::Reconstruct => "reconstruct",
+            Self::Truncate => "truncate",
+        }
+    }
+}
+
+/// Whom an entry will continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewParent {
+    /// Nobody.
+    Root,
+    /// This entry.
+    Entry(Number),
+    /// The last of what is inserted behind this entry.
+    InsertedBehind(Number),
+}
+
+/// What becomes of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It goes from where it is.
+    Drop,
+    /// It stays, with these changes.
+    Alter {
+        /// Whom it continues from now on.
+        parent: Option<NewParent>,
+        /// Blocks that go, by their place in the entry.
+        cut: Vec<usize>,
+    },
+}
+
+/// What comes behind an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insert {
+    /// A synthetic result of this call (a place in [`Index::items`]).
+    Answer(u32),
+    /// An entry that stood elsewhere.
+    Moved(Number),
+    /// A result that stood in an entry with other things (a place in [`Index::items`]).
+    Extracted(u32),
+}
+
+/// What to do with a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Entries that change.
+    pub changes: BTreeMap<Number, Change>,
+    /// What comes behind an entry, in order.
+    pub inserts: BTreeMap<Number, Vec<Insert>>,
+    /// The first entry of those that are cut off at the end.
+    pub end: Option<Number>,
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.inserts.is_empty() && self.end.is_none()
+    }
+}
+
+/// What to do with a session so that a provider takes it.
+pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
+    let pairs = pairs(index, pairing);
+    let mut edits = edits::Edits::new(index, joins(pairing));
+    for found in &pairs.found {
+        match (found.fault, found.item) {
+            (Fault::InvalidLine, _) => edits.drop_entry(found.entry),
+            (Fault::BrokenParent, _) => edits.mend(found.entry),
+            _ => {}
+        }
+    }
+    match strategy {
+        Strategy::RemoveOrphans => remove_orphans(&pairs, &mut edits),
+        Strategy::Reconstruct => reconstruct(index, &pairs, &mut edits),
+        Strategy::Truncate => edits.cut_off(truncate::last_good(index, &pairs)),
+    }
+    edits.finish()
+}
+
+const fn joins(pairing: Pairing) -> Joins {
+    match pairing {
+        Pairing::Adjacent(joins, _) => joins,
+        Pairing::Anywhere => Joins::Never,
+    }
+}
+
+fn remove_orphans(pairs: &Pairs, edits: &mut edits::Edits<'_>) {
+    for found in &pairs.found {
+        if let (
+            Fault::OrphanedToolResult | Fault::MisplacedToolResult | Fault::DuplicateToolResult,
+            Some(item),
+        ) = (found.fault, found.item)
+        {
+            edits.cut(item);
+        }
+    }
+}
+
+fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
+    // Calls first: what happens to a result depends on whether its call stays.
+    for found in &pairs.found {
+        let Some(item) = found.item else { continue };
+        let has_id = index.item(item as usize).is_some_and(|item| item.id != 0);
+        let is_unusable = found.fault == Fault::MissingToolResult && !has_id;
+        if found.fault == Fault::DuplicateToolCallId || is_unusable {
+            edits.cut(item);
+        }
+    }
+    for (call, result) in &pairs.answers {
+        if edits.is_cut(*call) {
+            edits.cut(*result);
+        }
+    }
+    for found in &pairs.found {
+        match (found.fault, found.item) {
+            (Fault::OrphanedToolResult | Fault::DuplicateToolResult, Some(item)) => edits.cut(item),
+            (Fault::MisplacedToolResult, Some(item)) => match found.call {
+                Some(call) if !edits.is_cut(call) && is_call(index, call) => {
+                    edits.move_behind(item, call);
+                }
+                _ => edits.cut(item),
+            },
+            (Fault::MissingToolResult, Some(item)) if !edits.is_cut(item) => edits.answer(item),
+            _ => {}
+        }
+    }
+    // A call whose only result a compaction made an orphan has none any more.
+    let compacted: BTreeSet<u32> = pairs
+        .found
+        .iter()
+        .filter(|found| found.is_compacted)
+        .filter_map(|found| found.item)
+        .collect();
+    for (call, result) in &pairs.answers {
+        if compacted.contains(result) && !edits.is_cut(*call) {
+            edits.answer(*call);
+        }
+    }
+}
+
+fn is_call(index: &Index, item: u32) -> bool {
+    index
+        .item(item as usize)
+        .is_some_and(|item| item.kind != BlockKind::Result)
+}

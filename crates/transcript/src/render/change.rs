@@ -1,0 +1,88 @@
+//! Changes inside an entry: another parent, or a block less. Every other byte stays.
+
+use std::ops::Range;
+
+use crate::format::Format;
+use crate::json::Invalid;
+use crate::read;
+
+/// The entry with another parent (as JSON) and without some of its blocks.
+pub(super) fn alter(
+    format: Format,
+    mut text: Vec<u8>,
+    parent: Option<&[u8]>,
+    cut: &[usize],
+) -> Result<Vec<u8>, Invalid> {
+    let seen = read::entry(format, &text)?;
+    let mut blocks: Vec<Range<usize>> = cut
+        .iter()
+        .filter_map(|block| seen.blocks.get(*block))
+        .map(|block| block.start as usize..block.end as usize)
+        .collect();
+    blocks.sort_unstable_by_key(|block| std::cmp::Reverse(block.start));
+    for block in blocks {
+        cut_item(&mut text, block);
+    }
+    // Cutting moved what stands behind: the place is looked up again.
+    let place = read::entry(format, &text)?.parent_value;
+    if let (Some(parent), Some((start, end))) = (parent, place) {
+        text.splice(start as usize..end as usize, parent.iter().copied());
+    }
+    Ok(text)
+}
+
+/// Takes an item out of its list, with the comma that parts it from its neighbour. A list of calls
+/// that is empty then goes as well: providers refuse it.
+fn cut_item(text: &mut Vec<u8>, item: Range<usize>) {
+    let gone = with_comma(text, item);
+    text.drain(gone.clone());
+    let (before, behind) = (last_sign(text, gone.start), next_sign(text, gone.start));
+    if text.get(before) != Some(&b'[') || text.get(behind) != Some(&b']') {
+        return;
+    }
+    let Some(colon) = before.checked_sub(1).map(|at| last_sign(text, at + 1)) else {
+        return;
+    };
+    if text.get(colon) != Some(&b':') {
+        return;
+    }
+    let key_end = last_sign(text, colon);
+    const KEY: &[u8] = b"\"tool_calls\"";
+    let Some(key) = (key_end + 1).checked_sub(KEY.len()) else {
+        return;
+    };
+    if text.get(key..=key_end) == Some(KEY) {
+        let member = with_comma(text, key..behind + 1);
+        text.drain(member);
+    }
+}
+
+/// The range, and a comma behind or before it.
+fn with_comma(text: &[u8], range: Range<usize>) -> Range<usize> {
+    let behind = next_sign(text, range.end);
+    if text.get(behind) == Some(&b',') {
+        // White space behind the comma goes too, so that no gap is left.
+        return range.start..next_sign(text, behind + 1);
+    }
+    let before = last_sign(text, range.start);
+    if text.get(before) == Some(&b',') {
+        return before..range.end;
+    }
+    range
+}
+
+/// The first byte at or behind a place that is not white space.
+fn next_sign(text: &[u8], mut at: usize) -> usize {
+    while text.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at
+}
+
+/// The last byte before a place that is not white space.
+fn last_sign(text: &[u8], mut at: usize) -> usize {
+    while at > 0 && text[at - 1].is_ascii_whitespace() {
+        at -= 1;
+    }
+    at.saturating_sub(1)
+}

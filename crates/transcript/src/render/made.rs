@@ -1,0 +1,256 @@
+//! Entries that were not there: the answer to a call whose result is lost, and a result that was
+//! taken out of a message with other things.
+//!
+//! Ids are derived from what they belong to, so that the same repair makes the same bytes.
+
+use sha2::{Digest, Sha256};
+
+use crate::format::Format;
+use crate::json::{Cursor, Strings};
+use crate::read;
+use crate::seen::Span;
+
+/// What the model reads in place of a lost result. It must not take the call for undone.
+pub(crate) const LOST: &str = "[holdfast] The result of this call was lost. Whether it had an effect is not known: look before you repeat it.";
+
+/// The id of the entry made for a block, as JSON, where the format has ids and the entry has one.
+pub(super) fn id(format: Format, text: &[u8], block: usize) -> Option<Vec<u8>> {
+    let seen = read::entry(format, text).ok()?;
+    if !matches!(format, Format::OpenClaw | Format::ClaudeCode) {
+        return None;
+    }
+    let entry = seen.id?.text(text);
+    let block = seen.blocks.get(block)?;
+    let mut hasher = Sha256::new();
+    hasher.update(b"holdfast transcript entry\0");
+    hasher.update(entry.unescaped());
+    hasher.update(b"\0");
+    hasher.update([u8::from(block.kind == crate::seen::BlockKind::Result)]);
+    hasher.update(block.id.map_or(&b""[..], |id| id.text(text).raw()));
+    let digest = hasher.finalize();
+    let hex: String = digest[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    // The form of a UUID, version 8: one that an application makes by its own rule.
+    let uuid = format!(
+        "\"{}-{}-8{}-a{}-{}\"",
+        &hex[..8],
+        &hex[8..12],
+        &hex[13..16],
+        &hex[17..20],
+        &hex[20..32]
+    );
+    Some(uuid.into_bytes())
+}
+
+/// The answer to a call whose result is lost.
+pub(super) fn answer(format: Format, text: &[u8], block: usize, parent: &[u8]) -> Option<Vec<u8>> {
+    let seen = read::entry(format, text).ok()?;
+    let call = seen.blocks.get(block)?;
+    let call_id = json(call.id, text);
+    let name = json(call.name, text);
+    let lost = LOST.as_bytes();
+    let tool_result = join(&[
+        b"{\"type\":\"tool_result\",\"tool_use_id\":",
+        &call_id,
+        b",\"is_error\":true,\"content\":\"",
+        lost,
+        b"\"}",
+    ]);
+    let made = match format {
+        Format::OpenClaw => {
+            let stamp = copied(text, &[b"message", b"timestamp"], b",\"timestamp\":");
+            let message = join(&[
+                b"{\"role\":\"toolResult\",\"toolCallId\":",
+                &call_id,
+                b",\"toolName\":",
+                &name,
+                b",\"content\":[{\"type\":\"text\",\"text\":\"",
+                lost,
+                b"\"}],\"isError\":true",
+                &stamp,
+                b"}",
+            ]);
+            openclaw(text, id(format, text, block), parent, &message)
+        }
+        Format::ClaudeCode => claude_code(text, id(format, text, block), parent, &tool_result),
+        // A call in `tool_calls` has its answer in a message of its own, whatever the rest looks like.
+        Format::Anthropic if !is_in(text, b"tool_calls", call.start) => {
+            join(&[b"{\"role\":\"user\",\"content\":[", &tool_result, b"]}"])
+        }
+        Format::Anthropic | Format::OpenAiChat => join(&[
+            b"{\"role\":\"tool\",\"tool_call_id\":",
+            &call_id,
+            b",\"content\":\"",
+            lost,
+            b"\"}",
+        ]),
+        Format::OpenAiResponses => output(text, call.start as usize..call.end as usize, &call_id)?,
+        Format::Codex => {
+            let item = output(text, call.start as usize..call.end as usize, &call_id)?;
+            codex(text, &item)
+        }
+    };
+    Some(made)
+}
+
+/// A result taken out of an entry with other things, as an entry of its own.
+pub(super) fn extracted(
+    format: Format,
+    text: &[u8],
+    block: usize,
+    call_entry: &[u8],
+    parent: &[u8],
+) -> Option<Vec<u8>> {
+    let seen = read::entry(format, text).ok()?;
+    let found = seen.blocks.get(block)?;
+    let bytes = text.get(found.start as usize..found.end as usize)?;
+    let message = || join(&[b"{\"role\":\"user\",\"content\":[", bytes, b"]}"]);
+    Some(match format {
+        Format::OpenClaw => openclaw(call_entry, id(format, text, block), parent, &message()),
+        Format::ClaudeCode => claude_code(call_entry, id(format, text, block), parent, bytes),
+        Format::Anthropic | Format::OpenAiChat => message(),
+        Format::OpenAiResponses => bytes.to_vec(),
+        Format::Codex => codex(call_entry, bytes),
+    })
+}
+
+fn openclaw(model: &[u8], id: Option<Vec<u8>>, parent: &[u8], message: &[u8]) -> Vec<u8> {
+    let links = id.map_or(Vec::new(), |id| {
+        join(&[b",\"id\":", &id, b",\"parentId\":", parent])
+    });
+    let stamp = copied(model, &[b"timestamp"], b",\"timestamp\":");
+    join(&[
+        b"{\"type\":\"message\"",
+        &links,
+        &stamp,
+        b",\"message\":",
+        message,
+        b"}",
+    ])
+}
+
+/// An entry like the model's own, as Claude Code writes them.
+fn claude_code(model: &[u8], id: Option<Vec<u8>>, parent: &[u8], block: &[u8]) -> Vec<u8> {
+    let mut made = join(&[b"{\"parentUuid\":", parent]);
+    for key in [
+        "isSidechain",
+        "userType",
+        "cwd",
+        "sessionId",
+        "version",
+        "gitBranch",
+    ] {
+        let name = format!(",\"{key}\":");
+        made.extend(copied(model, &[key.as_bytes()], name.as_bytes()));
+    }
+    made.extend_from_slice(b",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[");
+    made.extend_from_slice(block);
+    made.extend_from_slice(b"]},\"uuid\":");
+    made.extend(id.unwrap_or_else(|| b"null".to_vec()));
+    made.extend(copied(model, &[b"timestamp"], b",\"timestamp\":"));
+    made.push(b'}');
+    made
+}
+
+fn codex(model: &[u8], item: &[u8]) -> Vec<u8> {
+    let stamp = copied(model, &[b"timestamp"], b"\"timestamp\":");
+    let comma: &[u8] = if stamp.is_empty() { b"" } else { b"," };
+    join(&[
+        b"{",
+        &stamp,
+        comma,
+        b"\"type\":\"response_item\",\"payload\":",
+        item,
+        b"}",
+    ])
+}
+
+/// The output item that answers a call item.
+fn output(text: &[u8], call: std::ops::Range<usize>, call_id: &[u8]) -> Option<Vec<u8>> {
+    let item = text.get(call)?;
+    let kind = member(item, &[b"type"]).unwrap_or_default();
+    let lost = LOST.as_bytes();
+    let text_output = join(&[b"\"output\":\"", lost, b"\""]);
+    let (kind, rest): (&[u8], Vec<u8>) = match kind.as_slice() {
+        b"\"custom_tool_call\"" => (b"custom_tool_call_output", text_output),
+        b"\"apply_patch_call\"" => (
+            b"apply_patch_call_output",
+            join(&[b"\"status\":\"failed\",", &text_output]),
+        ),
+        b"\"shell_call\"" => (
+            b"shell_call_output",
+            join(&[
+                b"\"output\":[{\"stdout\":\"\",\"stderr\":\"",
+                lost,
+                b"\",\"outcome\":{\"type\":\"timeout\"}}]",
+            ]),
+        ),
+        b"\"tool_search_call\"" => (
+            b"tool_search_output",
+            b"\"status\":\"completed\",\"execution\":\"client\",\"tools\":[]".to_vec(),
+        ),
+        _ => (b"function_call_output", text_output),
+    };
+    Some(join(&[
+        b"{\"type\":\"",
+        kind,
+        b"\",\"call_id\":",
+        call_id,
+        b",",
+        &rest,
+        b"}",
+    ]))
+}
+
+fn json(span: Option<Span>, text: &[u8]) -> Vec<u8> {
+    let raw = span.map_or(&b""[..], |span| span.text(text).raw());
+    join(&[b"\"", raw, b"\""])
+}
+
+fn join(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}
+
+/// A member of an entry, behind a name; nothing when the entry has no such member.
+fn copied(text: &[u8], path: &[&[u8]], name: &[u8]) -> Vec<u8> {
+    member(text, path).map_or(Vec::new(), |value| join(&[name, &value]))
+}
+
+/// The value at a path, as it stands in the text.
+fn member(text: &[u8], path: &[&[u8]]) -> Option<Vec<u8>> {
+    let (first, rest) = path.split_first()?;
+    let mut strings = Strings::default();
+    strings.index(text).ok()?;
+    let mut found = None;
+    Cursor::new(text, &strings)
+        .object(|cursor, key| {
+            let span = cursor.span()?;
+            if key.is(first) {
+                found = Some(span);
+            }
+            Ok(())
+        })
+        .ok()?;
+    let value = text.get(found?)?;
+    if rest.is_empty() {
+        Some(value.to_vec())
+    } else {
+        member(value, rest)
+    }
+}
+
+/// Whether a place in an entry is inside a member.
+fn is_in(text: &[u8], key: &[u8], at: u32) -> bool {
+    let mut strings = Strings::default();
+    let mut is_inside = false;
+    let walked = strings.index(text).and_then(|()| {
+        Cursor::new(text, &strings).object(|cursor, name| {
+            let span = cursor.span()?;
+            is_inside |= name.is(key) && span.contains(&(at as usize));
+            Ok(())
+        })
+    });
+    walked.is_ok() && is_inside
+}

@@ -1,0 +1,298 @@
+//! Validation in memory: the messages an agent is about to send, as JSON values.
+
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::adapter::adapter;
+use crate::check::{Fault, check};
+use crate::format::{Format, Hint, hint};
+use crate::index::{Facts, Index, ParentId};
+use crate::json::Strings;
+use crate::limits::SNIFF_ENTRIES_MAX;
+use crate::seen::{BlockKind, Kind};
+
+/// One thing that is wrong with a list of messages. The members are those of the incident log.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingIssue {
+    /// What is wrong.
+    #[serde(rename = "type")]
+    pub fault: Fault,
+    /// The call's id; none when the message forgot it.
+    pub tool_use_id: Option<String>,
+    /// The message, from 0.
+    pub message_index: usize,
+    /// What is wrong and what a provider would answer.
+    pub description: String,
+}
+
+impl From<&crate::Finding> for PairingIssue {
+    fn from(finding: &crate::Finding) -> Self {
+        Self {
+            fault: finding.fault,
+            tool_use_id: finding.id.clone(),
+            message_index: finding.entry as usize,
+            description: finding.description.clone(),
+        }
+    }
+}
+
+/// What is wrong with the calls and results of some messages: of Anthropic's API, chat completions,
+/// Responses items, or entries of `OpenClaw`, Claude Code or Codex sessions. Empty when a provider
+/// would take them.
+///
+/// ```
+/// use holdfast_transcript::{Fault, validate_tool_result_pairing};
+/// use serde_json::json;
+/// let messages = [
+///     json!({"role": "user", "content": "What is in a.txt?"}),
+///     json!({"role": "tool", "tool_call_id": "call_1", "content": "nothing"}),
+/// ];
+/// let issues = validate_tool_result_pairing(&messages);
+/// assert_eq!(issues[0].fault, Fault::OrphanedToolResult);
+/// assert_eq!(issues[0].tool_use_id.as_deref(), Some("call_1"));
+/// ```
+pub fn validate_tool_result_pairing(messages: &[Value]) -> Vec<PairingIssue> {
+    validate_as(detect(messages), messages)
+}
+
+/// The same, for messages whose format is known.
+pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
+    let mut index = Index::default();
+    let mut blocks = Vec::new();
+    for message in messages {
+        blocks.clear();
+        let facts = facts(format, message, &mut blocks);
+        let hashed = blocks.iter().map(|(kind, id)| (*kind, hash(*id)));
+        if index.add(facts, hashed).is_err() {
+            // More messages than can be numbered do not fit into memory.
+            break;
+        }
+    }
+    let found = check(&index, adapter(format).pairing());
+    found
+        .into_iter()
+        .map(|found| {
+            let message_index = found.entry as usize;
+            let id = found.item.and_then(|item| {
+                let mut blocks = Vec::new();
+                facts(format, messages.get(message_index)?, &mut blocks);
+                let first = index.items_of(found.entry).start;
+                blocks.get(item as usize - first)?.1.map(str::to_owned)
+            });
+            PairingIssue {
+                fault: found.fault,
+                description: crate::finding::in_words(format, found, id.as_deref()),
+                tool_use_id: id,
+                message_index,
+            }
+        })
+        .collect()
+}
+
+/// Which format some messages are in.
+pub fn detect(messages: &[Value]) -> Format {
+    let mut maybe = None;
+    let mut strings = Strings::default();
+    for message in messages.iter().take(SNIFF_ENTRIES_MAX) {
+        let top = top(message).to_string();
+        let hinted = strings
+            .index(top.as_bytes())
+            .and_then(|()| hint(top.as_bytes(), &strings));
+        match hinted {
+            Ok(Hint::Sure(format)) => return format,
+            Ok(Hint::Maybe(format)) => maybe = maybe.or(Some(format)),
+            _ => {}
+        }
+    }
+    maybe.unwrap_or(Format::OpenAiChat)
+}
+
+/// A message without what is deep inside it: enough to tell the format, and quick to look at.
+fn top(message: &Value) -> Value {
+    let Value::Object(members) = message else {
+        return Value::Null;
+    };
+    let shallow = |value: &Value| match value {
+        Value::Object(_) => Value::Object(serde_json::Map::new()),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| serde_json::json!({"type": item.get("type")}))
+            .collect(),
+        other => other.clone(),
+    };
+    let members = members.iter();
+    Value::Object(
+        members
+            .map(|(key, value)| (key.clone(), shallow(value)))
+            .collect(),
+    )
+}
+
+type Blocks<'v> = Vec<(BlockKind, Option<&'v str>)>;
+
+fn hash(id: Option<&str>) -> u64 {
+    id.map_or(0, |id| xxh3_64(id.as_bytes()).max(1))
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// The same facts that the format's adapter finds in a line.
+fn facts<'v>(format: Format, entry: &'v Value, blocks: &mut Blocks<'v>) -> Facts {
+    let mut facts = Facts::default();
+    match format {
+        Format::Anthropic | Format::OpenAiChat => facts.kind = message(entry, blocks),
+        Format::OpenAiResponses => facts.kind = item(entry, blocks),
+        Format::Codex => facts.kind = rollout(entry, blocks),
+        Format::OpenClaw => openclaw(entry, blocks, &mut facts),
+        Format::ClaudeCode => {
+            facts.id = hash(text(entry, "uuid"));
+            facts.parent = parent(entry, "parentUuid");
+            let kind = entry.get("message").map(|inner| message(inner, blocks));
+            let is_message = matches!(text(entry, "type"), Some("user" | "assistant"));
+            if let Some(kind) = kind.filter(|_| is_message && facts.id != 0) {
+                facts.kind = kind;
+            } else {
+                blocks.clear();
+            }
+            if facts.kind == Kind::Assistant {
+                facts.group = hash(entry.get("message").and_then(|inner| text(inner, "id")));
+            }
+        }
+    }
+    facts
+}
+
+fn parent(entry: &Value, key: &str) -> ParentId {
+    match entry.get(key) {
+        None => ParentId::Before,
+        Some(value) => match value.as_str().filter(|id| !id.is_empty()) {
+            Some(id) => ParentId::Named(hash(Some(id))),
+            None => ParentId::Root,
+        },
+    }
+}
+
+fn openclaw<'v>(entry: &'v Value, blocks: &mut Blocks<'v>, facts: &mut Facts) {
+    facts.id = hash(text(entry, "id"));
+    facts.parent = parent(entry, "parentId");
+    match text(entry, "type") {
+        Some("message") => {
+            if let Some(inner) = entry.get("message") {
+                facts.kind = message(inner, blocks);
+            }
+        }
+        Some("session") => {
+            facts.kind = Kind::Header;
+            facts.id = 0;
+            facts.parent = ParentId::Before;
+        }
+        Some("custom_message" | "branch_summary") => facts.kind = Kind::Message,
+        Some("compaction") => {
+            facts.kind = Kind::Compaction;
+            facts.kept = hash(text(entry, "firstKeptEntryId"));
+        }
+        Some("leaf") if entry.get("targetId").is_some() => {
+            facts.parent = parent(entry, "targetId");
+        }
+        // A bare message, as an agent holds it in memory.
+        None => facts.kind = message(entry, blocks),
+        _ => {}
+    }
+}
+
+fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
+    let mut has_more = text(message, "content").is_some();
+    let content = message.get("content").and_then(Value::as_array);
+    for block in content.into_iter().flatten() {
+        match block.get("type").and_then(Value::as_str) {
+            Some("toolCall" | "tool_use" | "toolUse" | "functionCall") => {
+                blocks.push((BlockKind::Call, text(block, "id")));
+            }
+            Some("tool_result" | "toolResult") => {
+                let ids = ["tool_use_id", "toolCallId", "toolUseId"];
+                let id = ids.iter().find_map(|key| text(block, key));
+                blocks.push((BlockKind::Result, id));
+            }
+            _ => has_more = true,
+        }
+    }
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    for call in calls.into_iter().flatten() {
+        blocks.push((BlockKind::Call, text(call, "id")));
+    }
+    match text(message, "role") {
+        Some("assistant") => {
+            blocks.retain(|(kind, _)| *kind != BlockKind::Result);
+            if matches!(text(message, "stopReason"), Some("error" | "aborted")) {
+                for (kind, _) in blocks.iter_mut() {
+                    *kind = BlockKind::BrokenOffCall;
+                }
+            }
+            Kind::Assistant
+        }
+        Some("tool" | "toolResult") => {
+            blocks.clear();
+            let ids = ["tool_call_id", "toolCallId", "toolUseId"];
+            let id = ids.iter().find_map(|key| text(message, key));
+            blocks.push((BlockKind::Result, id));
+            Kind::Results
+        }
+        None | Some("function") => {
+            blocks.clear();
+            Kind::Neutral
+        }
+        Some(_) => {
+            blocks.retain(|(kind, _)| *kind == BlockKind::Result);
+            match (blocks.is_empty(), has_more) {
+                (true, _) => Kind::Message,
+                (false, true) => Kind::Mixed,
+                (false, false) => Kind::Results,
+            }
+        }
+    }
+}
+
+fn rollout<'v>(entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
+    let Some(payload) = entry.get("payload") else {
+        return Kind::Neutral;
+    };
+    match text(entry, "type") {
+        Some("response_item") => item(payload, blocks),
+        Some("session_meta") => Kind::Header,
+        Some("compacted") => {
+            let history = payload.get("replacement_history").and_then(Value::as_array);
+            for inner in history.into_iter().flatten() {
+                item(inner, blocks);
+            }
+            Kind::Cut
+        }
+        _ => Kind::Neutral,
+    }
+}
+
+fn item<'v>(item: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
+    let kind = text(item, "type").unwrap_or_default();
+    let id = text(item, "call_id");
+    let is_search = matches!(kind, "tool_search_call" | "tool_search_output");
+    if is_search && text(item, "execution") != Some("client") {
+        return Kind::Neutral;
+    }
+    if crate::adapter::is_call(kind.as_bytes()) {
+        if id.is_some() || matches!(kind, "function_call" | "custom_tool_call") {
+            blocks.push((BlockKind::Call, id));
+        }
+        return Kind::Assistant;
+    }
+    if crate::adapter::is_result(kind.as_bytes()) {
+        blocks.push((BlockKind::Result, id));
+        return Kind::Results;
+    }
+    match text(item, "role") {
+        Some("assistant") if matches!(kind, "" | "message") => Kind::Assistant,
+        Some(_) if matches!(kind, "" | "message") => Kind::Message,
+        _ => Kind::Neutral,
+    }
+}

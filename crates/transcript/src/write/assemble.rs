@@ -1,0 +1,212 @@
+//! The repaired transcript as bytes, from the old one and a plan. Runs of entries that stay are
+//! copied as they are, line ends and all.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use crate::index::{Index, Number};
+use crate::plan::Plan;
+use crate::read::{Layout, Shape};
+use crate::render::{Piece, Texts, pieces};
+
+/// Reads entries from where they stand.
+pub(crate) struct Places<'s, S> {
+    pub(crate) index: &'s Index,
+    pub(crate) source: &'s mut S,
+}
+
+impl<S: Read + Seek> Texts for Places<'_, S> {
+    fn text(&mut self, number: Number) -> io::Result<Vec<u8>> {
+        let entry = self
+            .index
+            .entry(number)
+            .ok_or_else(|| io::Error::other("no such entry"))?;
+        let mut text = Vec::with_capacity(entry.len as usize);
+        self.source.seek(SeekFrom::Start(entry.offset))?;
+        self.source
+            .take(u64::from(entry.len))
+            .read_to_end(&mut text)?;
+        if text.len() == entry.len as usize {
+            Ok(text)
+        } else {
+            Err(io::Error::other("the file got shorter while it was read"))
+        }
+    }
+}
+
+/// Writes the repaired transcript.
+pub(crate) fn assemble<S: Read + Seek>(
+    shape: Shape,
+    index: &Index,
+    plan: &Plan,
+    source: &mut S,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let total = source.seek(SeekFrom::End(0))?;
+    let mut old = Old {
+        index,
+        total,
+        layout: shape.layout,
+    };
+    // Two readers of one source: pieces are rendered first, runs are copied when they come.
+    let mut parts = Vec::new();
+    {
+        let mut texts = Places {
+            index,
+            source: &mut *source,
+        };
+        pieces(shape.format, index, plan, &mut texts, |piece| {
+            parts.push(piece);
+            Ok(())
+        })?;
+    }
+    match shape.layout {
+        Layout::Lines => old.lines(source, parts, out),
+        Layout::Document { closers } => old.document(source, parts, closers, plan, out),
+    }
+}
+
+struct Old<'o> {
+    index: &'o Index,
+    total: u64,
+    layout: Layout,
+}
+
+impl Old<'_> {
+    /// Where an entry begins with the blank lines before it, and where its line ends.
+    fn line(&self, number: Number) -> (u64, u64) {
+        let start = match number.checked_sub(1) {
+            None => 0,
+            Some(before) => self.line_end(before),
+        };
+        (start, self.line_end(number))
+    }
+
+    /// Behind the line's end: entries are as long as their lines, so one more byte ends it.
+    fn line_end(&self, number: Number) -> u64 {
+        debug_assert_eq!(self.layout, Layout::Lines);
+        self.index
+            .entry(number)
+            .map_or(self.total, |entry| entry.offset + u64::from(entry.len) + 1)
+            .min(self.total)
+    }
+
+    fn lines<S: Read + Seek>(
+        &mut self,
+        source: &mut S,
+        parts: Vec<Piece>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let mut ended = true;
+        for piece in parts {
+            if !ended {
+                out.write_all(b"\n")?;
+            }
+            match piece {
+                Piece::Same(range) => {
+                    let (start, _) = self.line(range.start);
+                    let (_, end) = self.line(range.end - 1);
+                    copy(source, start, end, out)?;
+                    ended = self.is_ended(source, end)?;
+                }
+                Piece::Altered(number, text) | Piece::Moved(number, text) => {
+                    out.write_all(&text)?;
+                    // The line keeps its own end; a last line without one gets none.
+                    let (_, end) = self.line(number);
+                    let len = self
+                        .index
+                        .entry(number)
+                        .map_or(0, |it| it.offset + u64::from(it.len));
+                    copy(source, len.min(end), end, out)?;
+                    ended = self.is_ended(source, end)?;
+                }
+                Piece::Made(text) => {
+                    out.write_all(&text)?;
+                    out.write_all(b"\n")?;
+                    ended = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the byte before a place ends a line.
+    fn is_ended<S: Read + Seek>(&self, source: &mut S, end: u64) -> io::Result<bool> {
+        let Some(last) = end.checked_sub(1) else {
+            return Ok(true);
+        };
+        let mut byte = [0];
+        source.seek(SeekFrom::Start(last))?;
+        source.read_exact(&mut byte)?;
+        Ok(byte == *b"\n")
+    }
+
+    fn document<S: Read + Seek>(
+        &mut self,
+        source: &mut S,
+        parts: Vec<Piece>,
+        closers: u8,
+        plan: &Plan,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let span = |number: Number| {
+            let entry = self.index.entry(number);
+            entry.map_or((self.total, self.total), |entry| {
+                (entry.offset, entry.offset + u64::from(entry.len))
+            })
+        };
+        let count = Number::try_from(self.index.len()).unwrap_or(Number::MAX);
+        let (first, _) = span(0);
+        copy(source, 0, first, out)?;
+        let mut between: Option<(u64, u64)> = (count > 1).then(|| (span(0).1, span(1).0));
+        let mut written = false;
+        for piece in parts {
+            if written {
+                match between.take_if(|_| matches!(piece, Piece::Same(_))) {
+                    Some((start, end)) => {
+                        between = Some((start, end));
+                        copy(source, start, end, out)?;
+                    }
+                    None => out.write_all(b",")?,
+                }
+            }
+            written = true;
+            match piece {
+                Piece::Same(range) => {
+                    copy(source, span(range.start).0, span(range.end - 1).1, out)?
+                }
+                Piece::Altered(_, text) | Piece::Moved(_, text) | Piece::Made(text) => {
+                    out.write_all(&text)?;
+                }
+            }
+        }
+        // A document that broke off is closed; any other one ends as it did.
+        let last = count.saturating_sub(1);
+        let is_broken = self
+            .index
+            .invalid()
+            .iter()
+            .any(|(number, _)| *number == last)
+            && plan.changes.contains_key(&last);
+        if is_broken {
+            let closing: &[u8] = if closers > 1 { b"]}" } else { b"]" };
+            out.write_all(closing)?;
+            return Ok(());
+        }
+        copy(source, span(last).1, self.total, out)
+    }
+}
+
+fn copy<S: Read + Seek>(
+    source: &mut S,
+    start: u64,
+    end: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    source.seek(SeekFrom::Start(start))?;
+    let copied = io::copy(&mut source.take(end - start), out)?;
+    if copied == end - start {
+        Ok(())
+    } else {
+        Err(io::Error::other("the file got shorter while it was read"))
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether somebody is writing a session, and telling others that we are.
+//!
+//! `OpenClaw` puts a file `<session>.jsonl.lock` beside a session it writes, with its process id, when
+//! that process began, and when the lock was taken. We respect such a lock and take the same one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::limits::{LOCK_STALE_MS, QUIET_MS};
+
+/// Why a file is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Live {
+    /// A lock says so.
+    #[error("process {pid} holds its lock")]
+    Locked {
+        /// Whose lock it is.
+        pid: u64,
+    },
+    /// A lock says so, without saying whose.
+    #[error("there is a lock beside it")]
+    LockedBySomebody,
+    /// A process has it open to write.
+    #[error("process {pid} has it open to write")]
+    Open {
+        /// Which process.
+        pid: u64,
+    },
+    /// It was written a moment ago.
+    #[error("it was written {ago_ms} ms ago")]
+    Recent {
+        /// How long ago.
+        ago_ms: u64,
+    },
+    /// It changed while it was looked at.
+    #[error("it changed while it was read")]
+    Changed,
+    /// It is a store that a process has open.
+    #[error("a process has the store open")]
+    StoreInUse,
+}
+
+fn lock_path(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+/// Says when a file must not be written.
+pub(crate) fn look(file: &Path, now_ms: u64) -> io::Result<Option<Live>> {
+    if let Some(live) = look_at_lock(&lock_path(file), now_ms)? {
+        return Ok(Some(live));
+    }
+    let meta = fs::metadata(file)?;
+    if let Some(pid) = user_of(&meta, Use::Writing) {
+        return Ok(Some(Live::Open { pid }));
+    }
+    let modified_ms = meta.mtime().cast_unsigned().saturating_mul(1000)
+        + meta.mtime_nsec().cast_unsigned() / 1_000_000;
+    let ago_ms = now_ms.saturating_sub(modified_ms);
+    Ok((ago_ms < QUIET_MS).then_some(Live::Recent { ago_ms }))
+}
+
+fn look_at_lock(lock: &Path, now_ms: u64) -> io::Result<Option<Live>> {
+    let text = match fs::read(lock) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+    match said.get("pid").and_then(Value::as_u64) {
+        Some(pid) => {
+            let began = said.get("starttime").and_then(Value::as_u64);
+            let is_same = match (began, start_time(pid)) {
+                (_, None) => false,
+                (Some(began), Some(now)) => began == now,
+                (None, Some(_)) => true,
+            };
+            Ok(is_same.then_some(Live::Locked { pid }))
+        }
+        None => {
+            // Half written, or not ours to read: its age decides, as for `OpenClaw`.
+            let age = fs::metadata(lock).map(|meta| {
+                let taken_ms = meta.mtime().cast_unsigned().saturating_mul(1000);
+                now_ms.saturating_sub(taken_ms)
+            });
+            let is_fresh = age.is_ok_and(|age_ms| age_ms < LOCK_STALE_MS);
+            Ok(is_fresh.then_some(Live::LockedBySomebody))
+        }
+    }
+}
+
+/// When a process began, in the kernel's ticks; none when it is gone.
+fn start_time(pid: u64) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    // A process that only waits to be reaped writes nothing any more.
+    if rest.starts_with(['Z', 'X']) {
+        return None;
+    }
+    rest.split(' ').nth(19)?.parse().ok()
+}
+
+/// How a file is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Opened at all.
+    Any,
+    /// Opened to write.
+    Writing,
+}
+
+/// Another process that has this file open. Processes of other users can not be looked into; the
+/// checks of time and size stand for them.
+pub(crate) fn user_of(file: &fs::Metadata, how: Use) -> Option<u64> {
+    let own = u64::from(std::process::id());
+    for process in fs::read_dir("/proc").ok()?.flatten() {
+        let Some(pid) = process
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u64>().ok())
+            .filter(|pid| *pid != own)
+        else {
+            continue;
+        };
+        let Ok(open) = fs::read_dir(process.path().join("fd")) else {
+            continue;
+        };
+        for fd in open.flatten() {
+            let is_it = fs::metadata(fd.path())
+                .is_ok_and(|meta| meta.dev() == file.dev() && meta.ino() == file.ino());
+            let counts = || how == Use::Any || is_writable(pid, &fd.file_name().to_string_lossy());
+            if is_it && counts() {
+                return Some(pid);
+            }
+        }
+    }
+    None
+}
+
+fn is_writable(pid: u64, fd: &str) -> bool {
+    const WRITE_BITS: u32 = 0o3;
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("flags:"))
+        .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
+        .is_none_or(|flags| flags & WRITE_BITS != 0)
+}
+
+/// Our own lock on a session, in `OpenClaw`'s form. Gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Takes the lock, or says who has it. A lock whose holder is gone is replaced.
+    pub(crate) fn take(file: &Path, now_ms: u64) -> io::Result<Result<Self, Live>> {
+        let path = lock_path(file);
+        if path.exists() {
+            if let Some(live) = look_at_lock(&path, now_ms)? {
+                return Ok(Err(live));
+            }
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        let opened = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        let mut opened: File = match opened {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Ok(Err(Live::LockedBySomebody));
+            }
+            Err(error) => return Err(error),
+        };
+        let lock = Self { path };
+        let pid = u64::from(std::process::id());
+        let said = json!({
+            "pid": pid,
+            "createdAt": crate::time::iso(now_ms),
+            "starttime": start_time(pid),
+        });
+        opened.write_all(said.to_string().as_bytes())?;
+        Ok(Ok(lock))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A lock that stays is found to be stale: its process is gone.
+        let _ = fs::remove_file(&self.path);
+    }
+}

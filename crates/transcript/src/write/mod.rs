@@ -1,0 +1,169 @@
+//! Repair, done: a plan for a file carried out so that nothing can be lost.
+
+mod assemble;
+pub(crate) mod diff;
+mod lock;
+mod replace;
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+pub use diff::diff;
+pub use lock::Live;
+pub(crate) use lock::{Lock, Use, look, user_of};
+pub use replace::{ReplaceError, Step};
+pub(crate) use replace::{
+    Stamp, archive_path, backup_path, backups, beside, forget_old_backups, is_ours, replace,
+};
+
+use crate::adapter::adapter;
+use crate::check::{Fault, Found, check};
+use crate::index::Index;
+use crate::plan::{Plan, Strategy, plan};
+use crate::read::{self, ReadError, Shape};
+
+/// What a repair did.
+#[derive(Debug)]
+pub struct Repaired {
+    /// Where the file as it was is kept.
+    pub backup: PathBuf,
+    /// What is still wrong.
+    pub left: Vec<Found>,
+}
+
+/// Why a repair was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// It can not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It can not be replaced.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+}
+
+impl RepairError {
+    /// Whether the file is in use, which is no failure.
+    pub const fn is_live(&self) -> bool {
+        matches!(self, Self::Replace(ReplaceError::Live(_)))
+    }
+}
+
+impl From<io::Error> for RepairError {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+impl From<Live> for RepairError {
+    fn from(live: Live) -> Self {
+        Self::Replace(live.into())
+    }
+}
+
+/// Repairs a file of lines or a JSON document. `Ok(None)` when there is nothing that the strategy
+/// would change.
+///
+/// A file that somebody writes is left alone. The file as it was stays beside it, and the new one
+/// takes its place whole, with the same owner and mode.
+pub fn repair_file(
+    path: &Path,
+    strategy: Strategy,
+    now_ms: u64,
+    tell: &dyn Fn(Step),
+) -> Result<Option<Repaired>, RepairError> {
+    // Links stay links: what they point to is replaced.
+    let path = path.canonicalize()?;
+    let mut file = File::open(&path)?;
+    let stamp = Stamp::of(&file.metadata()?);
+    let (shape, index) = read::index(&file)?;
+    let plan = plan(&index, adapter(shape.format).pairing(), strategy);
+    if plan.is_empty() {
+        return Ok(None);
+    }
+    if let Some(live) = look(&path, now_ms)? {
+        return Err(live.into());
+    }
+    let _lock = match Lock::take(&path, now_ms) {
+        Ok(taken) => taken?,
+        Err(error) => {
+            let what = "can not write beside it";
+            return Err(ReplaceError::Io { what, error }.into());
+        }
+    };
+    let mut left = Vec::new();
+    let backup = replace(
+        &path,
+        stamp,
+        now_ms,
+        tell,
+        |mut out| assemble::assemble(shape, &index, &plan, &mut file, &mut out),
+        |new| {
+            left = verify(shape, strategy, File::open(new)?)?;
+            Ok(())
+        },
+    )?;
+    Ok(Some(Repaired { backup, left }))
+}
+
+/// Reads the new transcript before it takes the place of the old one.
+fn verify(shape: Shape, strategy: Strategy, new: impl Read) -> io::Result<Vec<Found>> {
+    let index = match read::index(new) {
+        Ok((_, index)) => index,
+        // Nothing may be left of a transcript.
+        Err(ReadError::UnknownFormat) => Index::default(),
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    let left = check(&index, adapter(shape.format).pairing());
+    let may_stay = |found: &Found| {
+        strategy == Strategy::RemoveOrphans
+            && matches!(
+                found.fault,
+                Fault::MissingToolResult | Fault::DuplicateToolCallId
+            )
+    };
+    if left.iter().all(may_stay) {
+        Ok(left)
+    } else {
+        Err(io::Error::other("the repaired transcript still has faults"))
+    }
+}
+
+/// Replaces a file with a part of it, or of another file: the writing side of roll back and reset.
+pub(crate) fn replace_with(
+    path: &Path,
+    now_ms: u64,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<PathBuf, RepairError> {
+    let path = path.canonicalize()?;
+    let stamp = Stamp::of(&std::fs::metadata(&path)?);
+    if let Some(live) = look(&path, now_ms)? {
+        return Err(live.into());
+    }
+    let _lock = Lock::take(&path, now_ms)??;
+    Ok(replace(&path, stamp, now_ms, &|_| {}, content, |_| Ok(()))?)
+}
+
+/// Repairs a transcript in memory. `Ok(None)` when there is nothing that the strategy would change.
+pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, ReadError> {
+    let (shape, index) = read::index(text)?;
+    let plan = plan(&index, adapter(shape.format).pairing(), strategy);
+    if plan.is_empty() {
+        return Ok(None);
+    }
+    let mut out = Vec::new();
+    write_plan(shape, &index, &plan, &mut io::Cursor::new(text), &mut out)?;
+    Ok(Some(out))
+}
+
+/// Writes what a plan makes of a transcript.
+pub fn write_plan<S: Read + Seek>(
+    shape: Shape,
+    index: &Index,
+    plan: &Plan,
+    source: &mut S,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    assemble::assemble(shape, index, plan, source, out)
+}
