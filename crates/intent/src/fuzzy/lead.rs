@@ -214,7 +214,7 @@ fn can_begin(text: &str) -> bool {
         || PLANNED.begin(rest)
         || DOING.begin(rest)
         || super::table::may_start_with_verb(rest)
-        || opening(text).is_some_and(|[_, end]| SELF.begin(&text[end..]))
+        || opening(text).is_some_and(|[_, end]| SELF.begin(without_now(&text[end..])))
 }
 
 fn without_number(text: &str) -> &str {
@@ -229,6 +229,15 @@ fn without_number(text: &str) -> &str {
 fn opening(text: &str) -> Option<[usize; 2]> {
     let hit = OPENING.as_ref()?.find(text)?;
     Some([hit.start(), hit.end()])
+}
+
+/// "…, so now I'll open it": the text behind the small word.
+fn without_now(text: &str) -> &str {
+    ["now", "then", "next", "instead", "first"]
+        .iter()
+        .find_map(|word| strip_word(text, word))
+        .unwrap_or(text)
+        .trim_start_matches([',', ' '])
 }
 
 /// The lead of a sentence in lower case.
@@ -302,7 +311,7 @@ fn later_plan(lower: &str) -> Option<Lead> {
         "suppose", "in case", "until",
     ];
     let [at, end] = opening(lower)?;
-    let (_, tail) = SELF.strip(&lower[end..])?;
+    let (_, tail) = SELF.strip(without_now(&lower[end..]))?;
     let before = &lower[..at];
     // What is denied or past before the plan says nothing about the plan.
     if before.contains('"') || FOREIGN.iter().any(|word| has_words(before, word)) {
