@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdfast_contract::{Clock, SessionContext, SystemClock, SystemEntropy, Tool};
+use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::hooks::command::ObservingCommand;
@@ -17,9 +17,12 @@ use holdfast_reliability::observe::log::{JsonLog, WriterSink};
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::StoreError;
-use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
+use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryDocumentStore, MemoryLimits};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::unavailable::UnavailableStore;
+use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::tools::base_tools;
 
@@ -27,6 +30,7 @@ use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir};
 use crate::fail::{Failure, Outcome};
 use crate::telemetry::Traces;
+use crate::terminal::TerminalChannel;
 
 /// Everything a command may need.
 pub(crate) struct App {
@@ -40,7 +44,9 @@ pub(crate) struct App {
 pub(crate) struct Running {
     pub(crate) stack: ToolStack,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) approvals: Arc<Approvals>,
     dedupe: DedupeStores,
+    documents: Arc<dyn DocumentStore>,
     traces: Option<Traces>,
 }
 
@@ -48,6 +54,8 @@ impl Running {
     /// Forgets what has expired. A short-lived process does it once, after its answer.
     pub(crate) async fn tidy(&self) {
         janitor::sweep(&self.dedupe, self.stack.runtime(), Some(&self.metrics)).await;
+        // What could not be swept now is swept by the next one.
+        let _ = self.documents.sweep_documents().await;
     }
 
     /// Sends the spans that wait, within a bound. No call may follow.
@@ -136,8 +144,12 @@ impl App {
         let mut runtime = Runtime::new(self.clock.clone(), Arc::new(SystemEntropy), observers);
         runtime.redactor = redactor.clone();
         let runtime = Arc::new(runtime);
+        let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
         let dedupe = stores.dedupe.clone();
+        let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
+        let channel: Arc<dyn Channel> = Arc::new(TerminalChannel::new());
+        let reserved = self.reserved();
         let stack = ToolStack::new(Parts {
             stores,
             tools,
@@ -149,12 +161,14 @@ impl App {
             sessions: Arc::new(move |envelope| {
                 let target = &envelope.target;
                 let agent = target.agent_id.as_deref().unwrap_or("cli");
-                Arc::new(SessionContext::main(
-                    &target.session_key,
-                    agent,
-                    workspace.clone(),
-                ))
+                let session = SessionContext::main(&target.session_key, agent, workspace.clone())
+                    .with_channel(channel.clone());
+                Arc::new(SessionContext {
+                    reserved: reserved.clone(),
+                    ..session
+                })
             }),
+            approvals: Some(approvals.clone()),
             runtime,
         })
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -164,9 +178,60 @@ impl App {
         Ok(Running {
             stack,
             metrics,
+            approvals,
             dedupe,
+            documents,
             traces,
         })
+    }
+
+    /// Approvals are kept in the state also while the reliability layers are switched off: who may
+    /// do what is never switched off. Without a state nothing can be approved.
+    fn documents(&self, state: &State) -> Arc<dyn DocumentStore> {
+        let opened = match state {
+            State::Open(state) => return state.clone(),
+            State::Unavailable(error) => Err(error.clone()),
+            State::Memory if self.config.reliability.store.kind == StoreKind::Memory => {
+                return Arc::new(MemoryDocumentStore::new(self.clock.clone()));
+            }
+            State::Memory => self.open_state(),
+        };
+        match opened {
+            Ok(state) => state,
+            Err(error) => Arc::new(UnavailableStore::new(error)),
+        }
+    }
+
+    /// The approvals in a store, audited in the state directory.
+    pub(crate) fn approvals(
+        &self,
+        documents: Arc<dyn DocumentStore>,
+        runtime: Arc<Runtime>,
+    ) -> Approvals {
+        let audit = Arc::new(self.audit_log(documents.clone()));
+        let permissions = Arc::new(self.config.permissions.clone());
+        Approvals::new(documents, Some(audit), runtime, permissions)
+    }
+
+    /// The audit log of this state.
+    pub(crate) fn audit_log(&self, documents: Arc<dyn DocumentStore>) -> AuditLog {
+        let redactor = self.config.redactor();
+        AuditLog::new(&self.state_dir, documents, self.clock.clone(), redactor)
+    }
+
+    /// What no tool may enter, by its real name.
+    fn reserved(&self) -> Vec<PathBuf> {
+        let absolute = std::path::absolute(&self.state_dir);
+        let written = absolute.unwrap_or_else(|_| self.state_dir.clone());
+        let mut names = vec![
+            self.state_dir
+                .canonicalize()
+                .unwrap_or_else(|_| written.clone()),
+        ];
+        if !names.contains(&written) {
+            names.push(written);
+        }
+        names
     }
 
     /// The state behind calls. What can not be opened is no reason not to answer: the layers refuse

@@ -73,6 +73,12 @@ pub(crate) enum Command {
     /// Look at circuit breakers, open and reset them.
     #[command(subcommand)]
     Breaker(BreakerCommand),
+    /// See what waits for a person's answer, and answer it.
+    #[command(subcommand)]
+    Approvals(crate::approval_args::ApprovalsCommand),
+    /// Look at the log of approvals, and check that nobody has changed it.
+    #[command(subcommand, name = "audit-log")]
+    AuditLog(crate::approval_args::AuditLogCommand),
     /// Say why a call was answered as it was.
     Explain(ExplainArgs),
     /// Show and check the configuration.
@@ -216,6 +222,22 @@ impl From<Dedupe> for DedupeMode {
 pub(crate) struct ToolsArgs {
     /// Only this tool, with its whole schema.
     pub(crate) tool: Option<String>,
+    /// The declarations as a model's provider takes them.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<SchemaFormat>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SchemaFormat {
+    /// `tools` of the OpenAI chat API.
+    #[value(name = "openai")]
+    OpenAi,
+    /// `tools` of the Anthropic messages API.
+    Anthropic,
+    /// The answer to MCP's `tools/list`.
+    Mcp,
+    /// Text for a prompt.
+    Prompt,
 }
 
 /// Which records.

@@ -120,19 +120,12 @@ impl Config {
                 problem.reason,
             ));
         }
-        // A misspelt name in a deny list would leave the tool allowed.
-        let named = self
-            .reliability
-            .tools
-            .keys()
-            .map(|name| ("reliability.tools", name));
-        let denied = self.permissions.denied_tools.iter();
-        for (path, name) in named.chain(denied.map(|name| ("permissions.deniedTools", name))) {
-            if !base_tools().iter().any(|tool| tool.name() == name) {
-                let reason = format!("there is no tool named {name:?}");
-                problems.push(ConfigProblem::new(path, reason));
-            }
+        let is_tool = |name: &str| base_tools().iter().any(|tool| tool.name() == name);
+        for name in self.reliability.tools.keys().filter(|name| !is_tool(name)) {
+            let reason = format!("there is no tool named {name:?}");
+            problems.push(ConfigProblem::new("reliability.tools", reason));
         }
+        problems.extend(self.permissions.problems(is_tool));
         // Some settings only make sense together with the tool they are for.
         for tool in base_tools() {
             if let Err(found) = self.reliability.policy_for(&*tool) {

@@ -4,6 +4,7 @@
 //! own under [`commands`]. Exit codes: 0 success, 1 the call or check failed, 2 bad usage.
 
 mod app;
+mod approval_args;
 mod args;
 mod commands;
 mod config;
@@ -11,6 +12,7 @@ mod environment;
 mod fail;
 mod output;
 mod telemetry;
+mod terminal;
 
 use std::process::ExitCode;
 

@@ -82,6 +82,8 @@ pub struct TierVerdict {
     pub reasons: Vec<Reason>,
     /// Paths the call needs besides the workspace, to be granted with the approval.
     pub grants: Vec<PathGrant>,
+    /// What nobody can approve: the call reaches for what guards the calls.
+    pub forbidden: Option<Reason>,
 }
 
 impl TierVerdict {
@@ -91,6 +93,15 @@ impl TierVerdict {
             tier,
             reasons: Vec::new(),
             grants: Vec::new(),
+            forbidden: None,
+        }
+    }
+
+    /// Raises the tier to Elevated, for a reason.
+    pub fn raise(&mut self, reason: Reason) {
+        self.tier = PermissionTier::Elevated;
+        if !self.reasons.iter().any(|known| known.covers(&reason)) {
+            self.reasons.push(reason);
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct SessionContext {
     pub channel: Option<ChannelHandle>,
     /// Whom to ask about a call of this session; nobody when no session above it has a channel.
     pub approval: Option<ApprovalRoute>,
+    /// Why no call of this session may run, when none may: it is suspended, or not known.
+    pub halted: Option<String>,
     /// Directories that no tool may enter, whatever else is granted: the state with its tokens.
     pub reserved: Vec<PathBuf>,
 }
@@ -107,6 +109,7 @@ impl SessionContext {
             }),
             channel: None,
             approval: None,
+            halted: None,
             reserved: Vec::new(),
             workspace_root,
         }
@@ -122,6 +125,15 @@ impl SessionContext {
         self.approval = Some(ApprovalRoute::of(&handle));
         self.channel = Some(handle);
         self
+    }
+
+    /// A session without any right, and why.
+    pub fn nobody(session_id: &str, agent_id: &str, why: &str) -> Self {
+        Self {
+            read: None,
+            halted: Some(why.to_owned()),
+            ..Self::of_kind(SessionKind::Worker, session_id, agent_id, PathBuf::new())
+        }
     }
 
     /// The same session with these paths besides, for one approved call. A handle that is not

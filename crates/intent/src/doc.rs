@@ -1,6 +1,8 @@
 //! The text with its regions: what is a code block, inline code, a quotation, private reasoning.
 //! Found once, in one walk over the lines.
 
+use memchr::memmem;
+
 use crate::cues;
 use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
@@ -324,15 +326,16 @@ fn open_thought(text: &str) -> Option<usize> {
 /// is read like any other text, unless the model was cut before it could go on.
 fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
+    let last = text.trim_end().len();
     for (open, close) in THOUGHT_TAGS {
         let mut from = 0;
-        while let Some(at) = text[from..].find(*close) {
+        while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
             let end = from + at + close.len();
             // Some chat templates swallow the opener.
             let start = text[from..from + at]
                 .find(*open)
                 .map_or(if from == 0 { 0 } else { from }, |n| from + n);
-            if !text[end..].trim().is_empty() || finish == FinishReason::Length {
+            if end < last || finish == FinishReason::Length {
                 found.push([start, end]);
             }
             from = end;
@@ -367,7 +370,7 @@ pub(crate) fn first_of(bytes: &[u8], words: &[&str]) -> Option<(usize, usize)> {
             .iter()
             .enumerate()
             .filter_map(|(which, word)| {
-                memchr::memmem::find(&bytes[..size], word.as_bytes()).map(|at| (at, which))
+                memmem::find(&bytes[..size], word.as_bytes()).map(|at| (at, which))
             })
             .min();
         match found {

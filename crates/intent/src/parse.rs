@@ -263,7 +263,9 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
 }
 
 fn without_thought(text: &str) -> &str {
-    text.rsplit_once("</think>").map_or(text, |(_, rest)| rest)
+    let end = "</think>";
+    memchr::memmem::rfind(text.as_bytes(), end.as_bytes())
+        .map_or(text, |at| &text[at + end.len()..])
 }
 
 /// Tokens that only a call has, outside of code, and no call could be read.

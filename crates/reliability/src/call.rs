@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::guard::FailureKind;
 use crate::idempotency::HeldClaim;
 use crate::idempotency::key::StoredKey;
-use crate::idempotency::record::{AttemptNote, Execution};
+use crate::idempotency::record::{Attempts, Execution};
 use crate::policy::{LayerModes, ToolPolicy};
 use crate::retry::Evidence;
 
@@ -104,7 +104,7 @@ pub struct Call {
     /// The same as wall time.
     pub admitted_at_ms: u64,
     /// Attempts so far.
-    pub attempts: Vec<AttemptNote>,
+    pub attempts: Attempts,
     /// Retries so far.
     pub retries: Vec<RetryNote>,
     /// The last breaker state seen.
@@ -143,7 +143,7 @@ impl Call {
             started: Arc::default(),
             admitted_at: Instant::now(),
             admitted_at_ms: now_ms,
-            attempts: Vec::new(),
+            attempts: Attempts::new(),
             retries: Vec::new(),
             breaker_state: None,
             redelivered: false,

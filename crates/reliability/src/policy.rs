@@ -113,7 +113,7 @@ pub enum Repeats {
 #[derive(Debug, Clone)]
 pub struct ToolPolicy {
     /// The tool's name.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The mode set for this tool or its class.
     pub mode: Mode,
     /// Whether repeating a call can change anything.
@@ -242,7 +242,7 @@ fn weaker(a: Mode, b: Mode) -> Mode {
 /// The policies of all registered tools.
 #[derive(Debug)]
 pub struct PolicyTable {
-    by_tool: RwLock<HashMap<String, Arc<ToolPolicy>>>,
+    by_tool: RwLock<HashMap<Arc<str>, Arc<ToolPolicy>>>,
     /// For names nobody registered: the call ends before anything runs, but it is still counted.
     unknown: Arc<ToolPolicy>,
 }

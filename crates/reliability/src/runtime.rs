@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
 
-use crate::canonical::hex;
+use crate::canonical::{Digest, hex_chunk};
 use crate::observe::{Event, Observer, Observers};
 use crate::policy::Switches;
 
@@ -49,10 +49,10 @@ impl Runtime {
     }
 
     /// A token nobody else has, safe as a file name.
-    pub fn token(&self) -> String {
+    pub fn token(&self) -> Arc<str> {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.entropy.next_u64().to_be_bytes());
         bytes[8..].copy_from_slice(&self.entropy.next_u64().to_be_bytes());
-        hex(&bytes)
+        hex_chunk(&bytes, &mut [0; 2 * Digest::BYTES]).into()
     }
 }

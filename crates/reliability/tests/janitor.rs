@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::{Clock, SystemEntropy};
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
@@ -30,7 +31,7 @@ fn wish() -> ClaimRequest {
             actor_id: "a".into(),
             request_id: "r".into(),
             tool_call_id: None,
-            params_digest: "d".into(),
+            params_digest: Digest::of(b"d"),
         }),
         owner: "o".into(),
         lifetimes: Lifetimes::default(),

@@ -6,10 +6,14 @@
 
 #![doc = include_str!("../../../docs/library.md")]
 
+pub mod approval;
+pub mod audit;
+pub mod declare;
 pub mod limits;
 pub mod permit;
 pub mod registry;
 pub mod resolve;
+pub mod session;
 pub mod stack;
 pub mod tools;
 pub mod validate;

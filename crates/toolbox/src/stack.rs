@@ -13,7 +13,7 @@ use holdfast_contract::{
     ToolResultEnvelope,
 };
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
-use holdfast_reliability::call::Call;
+use holdfast_reliability::call::{Call, Entry};
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::deadline::{self, Deadline};
 use holdfast_reliability::execute::Execute;
@@ -31,6 +31,7 @@ use holdfast_reliability::store::memory::{
 };
 use holdfast_reliability::timeout::AttemptTimeout;
 
+use crate::approval::{ApprovalRequest, Approvals, Approve};
 use crate::permit::{PermissionConfig, Permit};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
@@ -84,6 +85,8 @@ pub struct Parts {
     pub attribution: Option<Arc<AttributionLog>>,
     /// Rights by session.
     pub sessions: Sessions,
+    /// Asks people; without it what needs their answer is denied.
+    pub approvals: Option<Arc<Approvals>>,
 }
 
 impl Parts {
@@ -99,6 +102,7 @@ impl Parts {
             hooks: Hooks::default(),
             attribution: None,
             sessions,
+            approvals: None,
         }
     }
 
@@ -133,11 +137,12 @@ pub struct ToolStack {
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
 /// its caller's and costs no allocation of its own.
 type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Permit<Validate<Inside>>>>>>>;
-type Inside = Idempotency<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>;
+type Inside = Idempotency<Approve<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
 fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) -> Layers {
     let runtime = || parts.runtime.clone();
+    let permissions = Arc::new(parts.permissions.clone());
     Stack::new(Execute::new(runtime()))
         // Each attempt has its own time; a tool that hangs must not use up the whole call's.
         .push(AttemptTimeout::new)
@@ -147,12 +152,18 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
         .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
         // One key covers all attempts, so retry sits inside idempotency.
         .push(|inner| Retry::new(inner, retry_budget, runtime()))
+        // A person is asked about a call that is valid and not done already, so inside the claim;
+        // once for all its attempts, so outside retry.
+        .push(|inner| {
+            let approvals = parts.approvals.clone();
+            Approve::new(inner, approvals, permissions.clone(), runtime())
+        })
         // Only a valid and permitted call is worth a record.
         .push(|inner| Idempotency::new(inner, parts.stores.dedupe.clone(), runtime()))
         // Bad arguments are told to the model before anything is keyed.
         .push(|inner| Validate::new(inner, registry.clone()))
         // What is forbidden is not even looked at.
-        .push(|inner| Permit::new(inner, Arc::new(parts.permissions.clone()), runtime()))
+        .push(|inner| Permit::new(inner, permissions.clone(), runtime()))
         // From here inwards the tool is known.
         .push(|inner| Resolve::new(inner, registry.clone()))
         // Cut off in here, so that the guard learns of it.
@@ -270,21 +281,34 @@ impl ToolStack {
         }
     }
 
+    /// Answers a call that was captured when it asked for approval and whose process is gone. It is
+    /// not admitted a second time: what was approved is what the hooks made of it then.
+    pub async fn call_resumed(&self, captured: &ApprovalRequest) -> ToolResultEnvelope {
+        let mut envelope = captured.envelope.clone();
+        envelope.control.deadline_at_ms = None;
+        let mut call = self.admitted(envelope);
+        call.entry = Entry::Resumed;
+        call.hook_key.clone_from(&captured.hook_key);
+        self.go(call, pending()).await
+    }
+
     async fn call_checked(
         &self,
         envelope: ToolCallEnvelope,
         cancelled: impl Future<Output = ()>,
     ) -> ToolResultEnvelope {
+        self.go(self.admitted(envelope), cancelled).await
+    }
+
+    fn admitted(&self, envelope: ToolCallEnvelope) -> Call {
         let policy = self.policies.get(&envelope.tool_name);
         let modes = self.runtime.switches.modes_for(&policy);
         let session = (self.sessions)(&envelope);
-        let mut call = Call::new(
-            envelope,
-            policy,
-            modes,
-            session,
-            self.runtime.clock.now_ms(),
-        );
+        let now_ms = self.runtime.clock.now_ms();
+        Call::new(envelope, policy, modes, session, now_ms)
+    }
+
+    async fn go(&self, mut call: Call, cancelled: impl Future<Output = ()>) -> ToolResultEnvelope {
         self.runtime.tell(&Event::Start { call: &call });
         let cancelled = pin!(cancelled);
         let answered = match select(pin!(self.service.call(&mut call)), cancelled).await {

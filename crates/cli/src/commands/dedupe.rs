@@ -111,7 +111,7 @@ async fn list(app: &App, store: &SqliteState, filter: RecordFilter, json: bool) 
             } else {
                 record.state.as_str().to_owned()
             },
-            record.tool.clone(),
+            record.tool.to_string(),
             redactor
                 .redact_text(&record.request.session_key)
                 .into_owned(),

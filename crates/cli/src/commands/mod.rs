@@ -1,5 +1,7 @@
 //! One file a command.
 
+mod approvals;
+mod audit_log;
 mod breaker;
 mod call;
 mod config;
@@ -27,6 +29,8 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Tools(args) => tools::run(&App::new(&cli.global)?, &args, json),
         Command::Dedupe(command) => dedupe::run(&App::new(&cli.global)?, command, json),
         Command::Breaker(command) => breaker::run(&App::new(&cli.global)?, command, json),
+        Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),
+        Command::AuditLog(command) => audit_log::run(&App::new(&cli.global)?, &command, json),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),
         Command::Parse(args) => parse::run(&args),

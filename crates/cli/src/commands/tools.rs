@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use holdfast_reliability::policy::ToolPolicy;
+use holdfast_toolbox::declare;
 use holdfast_toolbox::registry::Registry;
 use holdfast_toolbox::tools::base_tools;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::args::ToolsArgs;
+use crate::args::{SchemaFormat, ToolsArgs};
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
@@ -18,6 +19,9 @@ pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> 
         registry
             .register(tool)
             .map_err(|error| Failure::failed(error.to_string()))?;
+    }
+    if let Some(format) = args.format {
+        return declare(&registry, format, args.tool.as_deref());
     }
     if let Some(name) = &args.tool {
         return show(app, &registry, name, json);
@@ -44,16 +48,40 @@ pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(app: &App, registry: &Registry, name: &str, json: bool) -> Outcome<ExitCode> {
-    let found = registry.get(name).ok_or_else(|| {
-        let alike = registry.suggest(name);
-        let failure = Failure::usage(format!("there is no tool named {name:?}"));
-        if alike.is_empty() {
-            failure.hint("`holdfast tools` lists them.")
-        } else {
-            failure.hint(format!("Did you mean {}?", alike.join(" or ")))
+/// Always JSON, except for a prompt: it goes into a request as it is.
+fn declare(registry: &Registry, format: SchemaFormat, only: Option<&str>) -> Outcome<ExitCode> {
+    let mut chosen = Registry::new();
+    for found in registry.iter() {
+        if only.is_none_or(|name| name == found.tool.name()) {
+            chosen
+                .register(found.tool.clone())
+                .map_err(|error| Failure::failed(error.to_string()))?;
         }
-    })?;
+    }
+    if let Some(name) = only.filter(|_| chosen.iter().next().is_none()) {
+        return Err(unknown(registry, name));
+    }
+    match format {
+        SchemaFormat::OpenAi => output::json(&declare::openai(&chosen)),
+        SchemaFormat::Anthropic => output::json(&declare::anthropic(&chosen)),
+        SchemaFormat::Mcp => output::json(&declare::mcp(&chosen)),
+        SchemaFormat::Prompt => output::line(&declare::prompt(&chosen)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(registry: &Registry, name: &str) -> Failure {
+    let alike = registry.suggest(name);
+    let failure = Failure::usage(format!("there is no tool named {name:?}"));
+    if alike.is_empty() {
+        failure.hint("`holdfast tools` lists them.")
+    } else {
+        failure.hint(format!("Did you mean {}?", alike.join(" or ")))
+    }
+}
+
+fn show(app: &App, registry: &Registry, name: &str, json: bool) -> Outcome<ExitCode> {
+    let found = registry.get(name).ok_or_else(|| unknown(registry, name))?;
     let policy = app
         .config
         .reliability

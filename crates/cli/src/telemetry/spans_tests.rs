@@ -68,23 +68,16 @@ fn stack(tool: ScriptedTool) -> (ToolStack, Kept) {
         Arc::new(SeededEntropy::new(7)),
         Observers::new().with(Arc::new(observer)),
     ));
-    let stack = ToolStack::new(Parts {
-        stores: Stores::memory(
-            &runtime,
-            MemoryLimits {
-                keys_max: 64,
-                bytes_max: 1 << 20,
-            },
-        ),
-        runtime,
-        tools: vec![Arc::new(tool) as Arc<dyn Tool>],
-        reliability: holdfast_reliability::config::ReliabilityConfig::default(),
-        guard: holdfast_reliability::guard::GuardConfig::default(),
-        permissions: holdfast_toolbox::permit::PermissionConfig::default(),
-        hooks: holdfast_reliability::hooks::Hooks::default(),
-        attribution: None,
-        sessions: Arc::new(|_| Arc::new(SessionContext::main("s", "a", std::env::temp_dir()))),
+    let limits = MemoryLimits {
+        keys_max: 64,
+        bytes_max: 1 << 20,
+    };
+    let stores = Stores::memory(&runtime, limits);
+    let sessions = Arc::new(|_: &ToolCallEnvelope| {
+        Arc::new(SessionContext::main("s", "a", std::env::temp_dir()))
     });
+    let tools = [Arc::new(tool) as Arc<dyn Tool>];
+    let stack = ToolStack::new(Parts::new(runtime, stores, sessions).with_tools(tools));
     (stack.unwrap(), kept)
 }
 

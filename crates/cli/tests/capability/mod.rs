@@ -1,5 +1,7 @@
 //! One file a capability.
 
+mod approvals;
+mod approvals_after_death;
 mod breaker;
 mod cancel;
 mod dedupe;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use memchr::memmem;
 
 use super::lead::strip_word;
 use super::table::starts_with_verb;
@@ -31,20 +31,20 @@ const LINKS: &[&str] = &[
 /// Where a sentence turns: what is denied before it is not denied behind it.
 const TURNS: &[&str] = &[", but ", " but ", ", instead ", " instead, ", ", rather "];
 
-/// What stands behind each turn of a text in any case.
-pub(super) fn behind_turns(text: &str) -> impl Iterator<Item = &str> {
-    static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(TURNS)
-            .ok()
+/// What stands behind each turn of a text in lower case.
+pub(super) fn behind_turns(lower: &str) -> impl Iterator<Item = &str> {
+    static FINDERS: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
+        TURNS
+            .iter()
+            .map(|turn| memmem::Finder::new(*turn))
+            .collect()
     });
-    FINDER
-        .as_ref()
-        .into_iter()
-        .flat_map(move |finder| finder.find_iter(text))
-        .map(move |hit| &text[hit.end()..])
+    FINDERS.iter().flat_map(move |finder| {
+        let len = finder.needle().len();
+        finder
+            .find_iter(lower.as_bytes())
+            .map(move |at| &lower[at + len..])
+    })
 }
 
 /// The parts of a sentence that are meant or denied on their own.
@@ -71,7 +71,7 @@ pub(super) fn segments(lower: &str) -> Vec<[usize; 2]> {
 
 /// The first place of these words that no quotation marks hide.
 fn outside_marks(text: &str, words: &str) -> Option<usize> {
-    memchr::memmem::find_iter(text.as_bytes(), words.as_bytes())
+    memmem::find_iter(text.as_bytes(), words.as_bytes())
         .find(|at| text[..*at].matches(['"', '`']).count().is_multiple_of(2))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use memchr::memmem;
 
 use super::phrases::Phrases;
 use crate::cues::has_words;
@@ -193,28 +193,26 @@ static PLANNED: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(PLANS.iter().c
 static BESIDE: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(ADVERBS.iter().copied()));
 static SELF: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(FIRST_PERSON.iter().copied()));
 static DOING: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(UNDER_WAY_LEADS.iter().copied()));
-static OPENING: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .match_kind(MatchKind::LeftmostLongest)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(OPENINGS)
-        .ok()
+static OPENING: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
+    OPENINGS
+        .iter()
+        .map(|opening| memmem::Finder::new(*opening))
+        .collect()
 });
 
-/// Whether a sentence in any case can have a lead at all, in itself or behind a turn: a cheap look
+/// Whether a sentence in lower case can have a lead at all, in itself or behind a turn: a cheap look
 /// before the real one, which most sentences of most texts do not pass.
-pub(super) fn is_possible(text: &str) -> bool {
-    can_begin(text) || super::clause::behind_turns(text).any(can_begin)
+pub(super) fn is_possible(lower: &str) -> bool {
+    can_begin(lower) || super::clause::behind_turns(lower).any(can_begin)
 }
 
-fn can_begin(text: &str) -> bool {
-    let rest = without_number(text);
+fn can_begin(lower: &str) -> bool {
+    let rest = without_number(lower);
     FILLER.begin(rest)
         || PLANNED.begin(rest)
         || DOING.begin(rest)
         || super::table::may_start_with_verb(rest)
-        || opening(text).is_some_and(|[_, end]| SELF.begin(without_now(&text[end..])))
+        || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])))
 }
 
 fn without_number(text: &str) -> &str {
@@ -225,10 +223,22 @@ fn without_number(text: &str) -> &str {
     })
 }
 
-/// Where the first opening clause ends: its link, start and end.
-fn opening(text: &str) -> Option<[usize; 2]> {
-    let hit = OPENING.as_ref()?.find(text)?;
-    Some([hit.start(), hit.end()])
+/// Where the first opening clause ends: its link, start and end; the longest of those that start
+/// at the same place.
+fn opening(lower: &str) -> Option<[usize; 2]> {
+    let mut found: Option<[usize; 2]> = None;
+    for finder in OPENING.iter() {
+        let len = finder.needle().len();
+        // Nothing behind the one that is known can be the first.
+        let within = found.map_or(lower.len(), |[start, _]| (start + len).min(lower.len()));
+        if let Some(start) = finder.find(&lower.as_bytes()[..within]) {
+            let better = |[known, end]: &[usize; 2]| start < *known || start + len > *end;
+            if found.as_ref().is_none_or(better) {
+                found = Some([start, start + len]);
+            }
+        }
+    }
+    found
 }
 
 /// "…, so now I'll open it": the text behind the small word.

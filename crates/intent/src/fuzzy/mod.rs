@@ -60,16 +60,20 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
     let mut calls: Vec<RawCall> = Vec::new();
     let sentences = sentence::sentences(doc);
     let mut advice = Advice::default();
+    let mut lower = String::new();
     for (number, sentence) in sentences.iter().enumerate() {
         if calls.len() >= INTENTS_MAX {
             break;
         }
         let text = sentence.text(doc);
-        if sentence.question || text.len() > SENTENCE_BYTES_MAX || !lead::is_possible(text) {
+        if sentence.question || text.len() > SENTENCE_BYTES_MAX {
             continue;
         }
-        let lower = text.to_ascii_lowercase();
-        if words::asks_reader(&lower) {
+        // Same length, so offsets fit both.
+        lower.clear();
+        lower.push_str(text);
+        lower.make_ascii_lowercase();
+        if !lead::is_possible(&lower) || words::asks_reader(&lower) {
             continue;
         }
         let spoken = Spoken {

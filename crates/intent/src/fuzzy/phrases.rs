@@ -31,17 +31,13 @@ impl Phrases {
             .find_map(|(phrase, number)| Some((*number, strip_word(lower, phrase)?)))
     }
 
-    /// Whether a text in any case begins with one of them.
-    pub(super) fn begin(&self, text: &str) -> bool {
-        let Some(first) = text.bytes().next() else {
+    /// Whether this text in lower case begins with one of them, be it as a word or not.
+    pub(super) fn begin(&self, lower: &str) -> bool {
+        let Some(first) = lower.bytes().next() else {
             return false;
         };
-        self.by_first[usize::from(first.to_ascii_lowercase())]
+        self.by_first[usize::from(first)]
             .iter()
-            .any(|(phrase, _)| {
-                text.as_bytes()
-                    .get(..phrase.len())
-                    .is_some_and(|head| head.eq_ignore_ascii_case(phrase.as_bytes()))
-            })
+            .any(|(phrase, _)| lower.starts_with(phrase))
     }
 }

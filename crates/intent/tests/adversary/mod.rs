@@ -108,6 +108,7 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("tildes", "~~~\n"),
     ("thoughts", "<think>"),
     ("thought ends", "</think>"),
+    ("thought ends and blanks", "</think>                                        "),
     ("quoted lines", "> read\n"),
     ("line breaks", "\n"),
     ("blanks", " "),

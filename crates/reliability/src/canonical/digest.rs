@@ -60,17 +60,8 @@ pub(crate) fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result
     Ok(())
 }
 
-/// Bytes in lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for chunk in bytes.chunks(Digest::BYTES) {
-        text.push_str(hex_chunk(chunk, &mut [0; 2 * Digest::BYTES]));
-    }
-    text
-}
-
 /// At most a digest's bytes in hexadecimal, on the stack.
-fn hex_chunk<'d>(bytes: &[u8], digits: &'d mut [u8; 2 * Digest::BYTES]) -> &'d str {
+pub(crate) fn hex_chunk<'d>(bytes: &[u8], digits: &'d mut [u8; 2 * Digest::BYTES]) -> &'d str {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
         *pair = [
@@ -117,7 +108,7 @@ const fn nibble(digit: u8) -> Result<u8, ParseDigestError> {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
-        hex(&digest.0)
+        hex_chunk(&digest.0, &mut [0; 2 * Digest::BYTES]).to_owned()
     }
 }
 

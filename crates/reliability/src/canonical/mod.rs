@@ -26,7 +26,7 @@ use std::slice;
 use serde_json::Value;
 
 pub use self::digest::{Digest, ParseDigestError};
-pub(crate) use self::digest::{hex, write_hex};
+pub(crate) use self::digest::{hex_chunk, write_hex};
 use self::members::{Member, Members};
 pub use self::options::{CanonicalOptions, Empty, FieldNames, Whitespace};
 

@@ -175,7 +175,7 @@ impl ReliabilityConfig {
         let dependency = nearest(&sources, |s| s.dependency.clone())
             .or_else(|| nature.dependency.map(str::to_owned));
         Ok(ToolPolicy {
-            tool: nature.name.to_owned(),
+            tool: nature.name.into(),
             mode: nearest(&sources, |s| s.mode).unwrap_or(self.mode),
             mutating,
             repeats: if !mutating || nature.idempotent {

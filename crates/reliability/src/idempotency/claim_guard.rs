@@ -27,7 +27,7 @@ use crate::store::{DedupeStore, StoreResult};
 pub(super) struct ClaimGuard {
     store: Arc<dyn DedupeStore>,
     key: StoredKey,
-    owner: String,
+    owner: Arc<str>,
     lifetimes: Lifetimes,
     repeat: RepeatSafety,
     payload_bytes_max: usize,
@@ -40,7 +40,7 @@ enum LastWord {
     /// Decided by how far the call got.
     ByProgress,
     /// The call ended this way, and only the store has not confirmed it yet.
-    Known(Box<(Ending, Execution)>),
+    Known(Ending, Execution),
 }
 
 impl ClaimGuard {
@@ -83,10 +83,7 @@ impl ClaimGuard {
 
     /// Takes the claim back: nothing ran.
     pub(super) async fn release(&mut self, runtime: &Runtime) {
-        self.open = Some(LastWord::Known(Box::new((
-            Ending::Cancelled,
-            Execution::default(),
-        ))));
+        self.open = Some(LastWord::Known(Ending::Cancelled, Execution::default()));
         let released = self.store.release(&self.key, &self.owner).await;
         self.settled("release", released, runtime);
     }
@@ -98,10 +95,7 @@ impl ClaimGuard {
         execution: Execution,
         runtime: &Runtime,
     ) {
-        self.open = Some(LastWord::Known(Box::new((
-            ending.clone(),
-            execution.clone(),
-        ))));
+        self.open = Some(LastWord::Known(ending.clone(), execution.clone()));
         let recorded = self.store.finalise(self.last_word(ending, execution)).await;
         self.settled("finalise", recorded, runtime);
     }
@@ -161,7 +155,7 @@ impl Drop for ClaimGuard {
         let (ending, execution) = match self.open.take() {
             None => return,
             Some(LastWord::ByProgress) => (self.ending_by_progress(), Execution::default()),
-            Some(LastWord::Known(known)) => *known,
+            Some(LastWord::Known(ending, execution)) => (ending, execution),
         };
         self.store
             .finalise_detached(self.last_word(ending, execution));

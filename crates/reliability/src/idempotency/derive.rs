@@ -67,7 +67,7 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
     let wish = ClaimRequest {
         key: stored_key(&parts, &source),
         content,
-        tool: envelope.tool_name.clone(),
+        tool: call.policy.tool.clone(),
         idempotency_key: match given.or(hook) {
             Some(key) => Cow::Owned(key.to_owned()),
             None => Cow::Borrowed("computed"),
@@ -77,7 +77,7 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
             actor_id: envelope.target.actor_id.clone(),
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),
-            params_digest: exact.to_string(),
+            params_digest: exact,
         }),
         owner: runtime.token(),
         lifetimes: policy.lifetimes,

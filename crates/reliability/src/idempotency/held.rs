@@ -11,7 +11,7 @@ use crate::store::{DedupeStore, StoreResult};
 pub struct HeldClaim {
     store: Arc<dyn DedupeStore>,
     key: StoredKey,
-    owner: String,
+    owner: Arc<str>,
     lease_ms: u64,
 }
 

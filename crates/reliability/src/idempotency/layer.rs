@@ -14,6 +14,7 @@ use super::key::{KeySource, stored_key};
 use super::reconcile::Asked;
 use super::record::{DedupeRecord, RecordState};
 use crate::call::{Call, Failure, Judged, Reply};
+use crate::canonical::Digest;
 use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::{Keep, Mode, OnKeyConflict};
@@ -111,7 +112,7 @@ impl<S: Service> Idempotency<S> {
                 }
                 Ok(Claim::Conflict { recorded_digest }) => {
                     guard.stand_down();
-                    match self.on_conflict(call, &mut derived, &recorded_digest) {
+                    match self.on_conflict(call, &mut derived, recorded_digest) {
                         Some(reply) => return reply,
                         None => call.stored_key = Some(derived.wish.key),
                     }
@@ -250,14 +251,19 @@ impl<S: Service> Idempotency<S> {
     }
 
     /// `None` when the call goes on under a key of its own.
-    fn on_conflict(&self, call: &mut Call, derived: &mut Derived, recorded: &str) -> Option<Reply> {
+    fn on_conflict(
+        &self,
+        call: &mut Call,
+        derived: &mut Derived,
+        recorded: Digest,
+    ) -> Option<Reply> {
         let given = match &derived.key {
             DerivedKey::Given(key) => key,
             // A computed key holds the arguments. What differs does not matter to this tool (the
             // whitespace of a query), so the record is this call's, and the next claim finds it.
             DerivedKey::Computed => {
                 let request = Arc::make_mut(&mut derived.wish.request);
-                recorded.clone_into(&mut request.params_digest);
+                request.params_digest = recorded;
                 return None;
             }
         };
@@ -271,8 +277,8 @@ impl<S: Service> Idempotency<S> {
         let why = format!(
             "the idempotency key was used before for a call with other arguments \
              (digest {} on record, {} now)",
-            short(recorded),
-            short(&derived.wish.request.params_digest)
+            short(&recorded.to_string()),
+            short(&derived.wish.request.params_digest.to_string())
         );
         Some(self.block(call, ErrorCode::IdempotencyKeyConflict, &why))
     }
@@ -315,7 +321,7 @@ impl<S: Service> Idempotency<S> {
                 Ok(Claim::Ended(record)) => self.shadow_hit(call, record.state).await,
                 Ok(Claim::Conflict { recorded_digest }) => {
                     if self
-                        .on_conflict(call, &mut derived, &recorded_digest)
+                        .on_conflict(call, &mut derived, recorded_digest)
                         .is_none()
                     {
                         continue;

@@ -7,7 +7,10 @@ use holdfast_contract::{ResultOutput, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use smallvec::SmallVec;
+
 use super::key::StoredKey;
+use crate::canonical::Digest;
 
 /// Where an intent stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +55,8 @@ pub struct RecordRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// SHA-256 over the exact arguments; another digest under the same key is a conflict.
-    pub params_digest: String,
+    #[schemars(with = "String")]
+    pub params_digest: Digest,
 }
 
 /// Whether an attempt worked.
@@ -89,8 +93,12 @@ pub struct Execution {
     /// How many there were.
     pub attempt_count: u32,
     /// What became of each.
-    pub attempts: Vec<AttemptNote>,
+    #[schemars(with = "Vec<AttemptNote>")]
+    pub attempts: Attempts,
 }
+
+/// What became of each attempt. Nearly every call has one, which needs no allocation of its own.
+pub type Attempts = SmallVec<[AttemptNote; 1]>;
 
 /// The error a duplicate gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -117,7 +125,7 @@ pub struct DedupeRecord {
     #[schemars(with = "String")]
     pub key: StoredKey,
     /// The tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The key as given by the caller or a hook, or `computed`.
     pub idempotency_key: Cow<'static, str>,
     /// Where it stands.
@@ -148,7 +156,7 @@ pub struct DedupeRecord {
     /// Goes up with every change.
     pub version: u64,
     /// Names the claim, so that only its holder can finish it.
-    pub owner: String,
+    pub owner: Arc<str>,
     /// The content's own key, for tools whose repeated content within a window is an echo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -190,7 +198,6 @@ impl DedupeRecord {
             + self.request.session_key.len()
             + self.request.actor_id.len()
             + self.request.request_id.len()
-            + self.request.params_digest.len()
             + self
                 .error
                 .as_ref()

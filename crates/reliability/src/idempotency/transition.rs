@@ -10,7 +10,10 @@ use std::sync::Arc;
 use holdfast_contract::{ErrorCode, ResultOutput, Status};
 
 use super::key::StoredKey;
-use super::record::{DedupeRecord, Execution, RecordError, RecordRequest, RecordState};
+use super::record::{
+    DedupeRecord, Execution, RecordError, RecordRequest, RecordState, SharedRecord,
+};
+use crate::canonical::Digest;
 use crate::retry::RepeatSafety;
 
 /// How long each kind of record is kept, and how long a holder may be silent.
@@ -78,13 +81,13 @@ pub struct ClaimRequest {
     /// The second look-up.
     pub content: Option<ContentLookup>,
     /// The tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The key as given, or `computed`.
     pub idempotency_key: Cow<'static, str>,
     /// Who asks.
     pub request: Arc<RecordRequest>,
     /// A token nobody else has.
-    pub owner: String,
+    pub owner: Arc<str>,
     /// How long things are kept.
     pub lifetimes: Lifetimes,
     /// Whether a lost holder's call may simply run again.
@@ -110,7 +113,7 @@ pub enum ClaimDecision {
     /// Execute it: `record` has to be stored first.
     Grant {
         /// The record to store, replacing what was there.
-        record: Box<DedupeRecord>,
+        record: SharedRecord,
     },
     /// Somebody executes it.
     InFlight {
@@ -124,14 +127,14 @@ pub enum ClaimDecision {
     /// It ended; this is how.
     Ended {
         /// The record that answers.
-        record: Box<DedupeRecord>,
+        record: SharedRecord,
         /// Whether the record was changed by this step and has to be stored.
         store: bool,
     },
     /// The key belongs to another call.
     Conflict {
         /// The digest on record.
-        recorded_digest: String,
+        recorded_digest: Digest,
     },
 }
 
@@ -152,7 +155,7 @@ pub fn claim(
             && !is_lost_before_start(record, holder, now_ms)
         {
             return ClaimDecision::Conflict {
-                recorded_digest: record.request.params_digest.clone(),
+                recorded_digest: record.request.params_digest,
             };
         }
         if let Some(answer) = answer_from_record(record, holder, wish, now_ms) {
@@ -179,7 +182,7 @@ fn answer_from_record(
         RecordState::Inflight if is_lost(record, holder, now_ms) => {
             let may_run_again = record.repeat_safe && wish.repeat == RepeatSafety::Safe;
             (!may_run_again).then(|| ClaimDecision::Ended {
-                record: Box::new(turned_unknown(record, wish, now_ms)),
+                record: Arc::new(turned_unknown(record, wish, now_ms)),
                 store: true,
             })
         }
@@ -221,7 +224,7 @@ fn answer_from_content(
         RecordState::Inflight if is_lost_before_start(record, holder, now_ms) => None,
         // A running call is joined while it is renewed, whatever its age; a lost one is unknown.
         RecordState::Inflight if is_lost(record, holder, now_ms) => Some(ClaimDecision::Ended {
-            record: Box::new(turned_unknown(record, wish, now_ms)),
+            record: Arc::new(turned_unknown(record, wish, now_ms)),
             store: true,
         }),
         RecordState::Inflight => Some(in_flight(record)),
@@ -251,7 +254,7 @@ fn in_flight(record: &DedupeRecord) -> ClaimDecision {
 
 fn ended(record: &DedupeRecord) -> ClaimDecision {
     ClaimDecision::Ended {
-        record: Box::new(record.clone()),
+        record: Arc::new(record.clone()),
         store: false,
     }
 }
@@ -259,7 +262,7 @@ fn ended(record: &DedupeRecord) -> ClaimDecision {
 fn grant(wish: &ClaimRequest, before: Option<&DedupeRecord>, now_ms: u64) -> ClaimDecision {
     let ttl_ms = wish.lifetimes.unknown_ms.max(wish.lifetimes.done_ms);
     ClaimDecision::Grant {
-        record: Box::new(DedupeRecord {
+        record: Arc::new(DedupeRecord {
             key: wish.key,
             tool: wish.tool.clone(),
             idempotency_key: wish.idempotency_key.clone(),
@@ -329,7 +332,7 @@ pub struct Finalisation {
     /// The intent.
     pub key: StoredKey,
     /// The claim's token.
-    pub owner: String,
+    pub owner: Arc<str>,
     /// How it ended.
     pub ending: Ending,
     /// The attempts.
@@ -419,7 +422,7 @@ pub fn renew(
     now_ms: u64,
 ) -> Result<DedupeRecord, Refused> {
     let record = existing.ok_or(Refused::Gone)?;
-    if record.owner != owner || record.state != RecordState::Inflight {
+    if *record.owner != *owner || record.state != RecordState::Inflight {
         return Err(Refused::NotTheHolder);
     }
     Ok(DedupeRecord {
@@ -456,7 +459,7 @@ pub fn begin(
 pub fn release(existing: Option<&DedupeRecord>, owner: &str) -> Result<(), Refused> {
     let record = existing.ok_or(Refused::Gone)?;
     let open = matches!(record.state, RecordState::Inflight | RecordState::Unknown);
-    if record.owner == owner && open {
+    if *record.owner == *owner && open {
         Ok(())
     } else {
         Err(Refused::NotTheHolder)

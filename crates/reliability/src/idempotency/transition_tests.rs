@@ -23,16 +23,16 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
     ClaimRequest {
         key: StoredKey::from_bytes([key; 32]),
         content: None,
-        tool: "message".to_owned(),
+        tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".to_owned(),
             actor_id: "actor".to_owned(),
             request_id: "request".to_owned(),
             tool_call_id: None,
-            params_digest: "digest".to_owned(),
+            params_digest: Digest::of(b"digest"),
         }),
-        owner: owner.to_owned(),
+        owner: owner.into(),
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
@@ -42,7 +42,7 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
 
 fn granted(wish: &ClaimRequest) -> DedupeRecord {
     match claim(None, None, wish, NOW_MS) {
-        ClaimDecision::Grant { record } => *record,
+        ClaimDecision::Grant { record } => Arc::unwrap_or_clone(record),
         other => panic!("not granted: {other:?}"),
     }
 }
@@ -178,7 +178,7 @@ fn a_call_lost_while_it_waited_ran_nothing() {
     let waiting = granted(&first);
     let begun = begin(Some(&waiting), "first", LEASE_MS, NOW_MS).unwrap();
     let mut other_arguments = wish(1, "second");
-    Arc::make_mut(&mut other_arguments.request).params_digest = "other".to_owned();
+    Arc::make_mut(&mut other_arguments.request).params_digest = Digest::of(b"other");
     let table = [
         (&waiting, Holder::MayLive, 0, "in flight", "conflict"),
         (&waiting, Holder::Dead, 0, "grant", "grant"),
@@ -246,12 +246,12 @@ fn other_arguments_conflict_unless_nothing_ran() {
     ] {
         let record = in_state(state);
         let mut other = wish(1, "second");
-        Arc::make_mut(&mut other.request).params_digest = "other".to_owned();
+        Arc::make_mut(&mut other.request).params_digest = Digest::of(b"other");
         let decision = claim(Some((&record, Holder::MayLive)), None, &other, NOW_MS);
         assert_eq!(
             decision,
             ClaimDecision::Conflict {
-                recorded_digest: "digest".to_owned()
+                recorded_digest: Digest::of(b"digest")
             }
         );
     }
@@ -458,12 +458,12 @@ impl World {
                 if held {
                     self.waiting.insert(wish.owner.clone());
                 }
-                self.put(*record, false);
+                self.put(Arc::unwrap_or_clone(record), false);
             }
             ClaimDecision::Ended {
                 record,
                 store: true,
-            } => self.put(*record, false),
+            } => self.put(Arc::unwrap_or_clone(record), false),
             ClaimDecision::InFlight { .. } | ClaimDecision::Ended { .. } => {}
             ClaimDecision::Conflict { .. } => panic!("all arguments are equal here"),
         }
@@ -485,7 +485,7 @@ impl World {
         };
         let word = Finalisation {
             key: StoredKey::from_bytes([1; 32]),
-            owner: owner.to_owned(),
+            owner: owner.into(),
             ending,
             execution: Execution::default(),
             lifetimes: lifetimes(),

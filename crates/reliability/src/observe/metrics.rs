@@ -277,10 +277,10 @@ impl Metrics {
     /// Makes a tool's name a label of its own, and reports its times to live.
     pub fn know(&self, policy: &crate::policy::ToolPolicy) {
         let mut tools = self.tools.write();
-        if tools.len() >= METRIC_TOOLS_MAX && !tools.contains(&policy.tool) {
+        if tools.len() >= METRIC_TOOLS_MAX && !tools.contains(&*policy.tool) {
             return;
         }
-        tools.insert(policy.tool.clone());
+        tools.insert(policy.tool.to_string());
         drop(tools);
         let lifetimes = &policy.lifetimes;
         for (state, ttl_ms) in [
@@ -297,7 +297,7 @@ impl Metrics {
             let seconds = ttl_ms as f64 / 1000.0;
             self.ttl_seconds
                 .get_or_create(&StateLabels {
-                    tool: policy.tool.clone(),
+                    tool: policy.tool.to_string(),
                     state,
                 })
                 .set(seconds);

@@ -10,6 +10,7 @@ use holdfast_contract::Lifeline;
 
 pub use future::StoreFuture;
 
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::SharedRecord;
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
@@ -54,7 +55,7 @@ pub enum Claim {
     /// The key belongs to a call with other arguments.
     Conflict {
         /// The digest on record.
-        recorded_digest: String,
+        recorded_digest: Digest,
     },
 }
 

@@ -5,21 +5,34 @@
 //! one and gives a clear answer early; the defence does not rest on it.
 
 use std::ffi::OsString;
+use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
-use holdfast_contract::ToolError;
+use holdfast_contract::{PathGrant, PermissionTier, ToolError};
 use rustix::fs::OFlags;
 
 use super::fault;
+use super::place::{self, Place};
 
 /// Length of a path argument, as the kernel has it.
 pub(super) const PATH_BYTES_MAX: usize = 4096;
 
+/// How far symbolic links are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    /// As long as they stay beneath the root.
+    Beneath,
+    /// Not at all: a person has approved this very path.
+    None,
+}
+
 /// A path argument, opened as far as its root.
 pub(super) struct Beneath {
     root: Dir,
+    links: Links,
+    reserved: Vec<PathBuf>,
     /// What was asked for, for messages.
     asked: String,
     /// Relative to the root; never empty.
@@ -34,10 +47,13 @@ pub(super) struct Slot {
 
 impl Beneath {
     /// Checks the argument `field` and opens the root. Nothing of the path is touched yet.
-    pub(super) fn new(root: &Path, field: &str, asked: &str) -> Result<Self, ToolError> {
+    pub(super) fn new(place: &Place, field: &str, asked: &str) -> Result<Self, ToolError> {
         check_text(field, asked)?;
-        let relative = relative_to(root, asked)?;
-        let root = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
+        if let Some(grant) = place.granted.iter().find(|grant| grant.asked == asked) {
+            return Self::granted(place, grant);
+        }
+        let relative = relative_to(&place.root, asked)?;
+        let root = Dir::open_ambient_dir(&place.root, ambient_authority()).map_err(|error| {
             ToolError::coded(
                 "io_error",
                 format!("the workspace root can not be opened: {error}"),
@@ -45,9 +61,61 @@ impl Beneath {
         })?;
         Ok(Self {
             root,
+            links: Links::Beneath,
+            reserved: place.reserved.clone(),
             asked: asked.to_owned(),
             relative,
         })
+    }
+
+    /// An approved path: its directory by the real name that was approved, without links.
+    fn granted(place: &Place, grant: &PathGrant) -> Result<Self, ToolError> {
+        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+        let open = rustix::fs::openat2(
+            rustix::fs::CWD,
+            &grant.root,
+            flags,
+            rustix::fs::Mode::empty(),
+            rustix::fs::ResolveFlags::NO_SYMLINKS,
+        );
+        let root = open.map_err(|error| fault::from_io(&grant.asked, "open", &error.into()))?;
+        Ok(Self {
+            root: Dir::from_std_file(root.into()),
+            links: Links::None,
+            reserved: place.reserved.clone(),
+            asked: grant.asked.clone(),
+            relative: grant.relative.clone(),
+        })
+    }
+
+    /// Refuses what really lies where no tool may go, however the path got there.
+    fn out_of_bounds(&self, opened: &impl AsRawFd) -> Result<(), ToolError> {
+        if self.reserved.is_empty() {
+            return Ok(());
+        }
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let real = real.map_err(|error| self.fault("look at", &error))?;
+        match self.reserved.iter().find(|dir| real.starts_with(dir)) {
+            Some(dir) => Err(ToolError::PermissionDenied {
+                tier: PermissionTier::Elevated,
+                reason: place::reserved(dir).text,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// A link in the place of an approved file is not that file.
+    fn linkless(&self) -> Result<(), ToolError> {
+        let is_link = self.links == Links::None
+            && self
+                .root
+                .symlink_metadata(&self.relative)
+                .is_ok_and(|seen| seen.is_symlink());
+        if is_link {
+            Err(fault::outside(&self.asked))
+        } else {
+            Ok(())
+        }
     }
 
     /// What was asked for.
@@ -67,9 +135,13 @@ impl Beneath {
     /// that took its place return instead of waiting for a writer; on a regular file it has no
     /// meaning.
     pub(super) fn open_file(&self) -> Result<(File, Metadata), ToolError> {
+        self.linkless()?;
         let seen = self.root.metadata(&self.relative);
         self.regular(&seen.map_err(|error| self.fault("read", &error))?)?;
-        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        if self.links == Links::None {
+            flags |= OFlags::NOFOLLOW;
+        }
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags.bits().cast_signed());
         let file = self
@@ -80,14 +152,18 @@ impl Beneath {
             .metadata()
             .map_err(|error| self.fault("read", &error))?;
         self.regular(&opened)?;
+        self.out_of_bounds(&file)?;
         Ok((file, opened))
     }
 
     /// Opens the directory, to be made a working directory.
     pub(super) fn open_dir(&self) -> Result<Dir, ToolError> {
-        self.root
+        let dir = self
+            .root
             .open_dir(&self.relative)
-            .map_err(|error| self.fault("enter", &error))
+            .map_err(|error| self.fault("enter", &error))?;
+        self.out_of_bounds(&dir)?;
+        Ok(dir)
     }
 
     /// Finds where the file is to be replaced and creates missing directories.
@@ -97,6 +173,7 @@ impl Beneath {
     /// did not name is rarely meant.
     pub(super) fn slot(&self) -> Result<Slot, ToolError> {
         let failed = |error: std::io::Error| self.fault("write", &error);
+        self.linkless()?;
         let real = match self.root.metadata(&self.relative) {
             Ok(seen) => {
                 self.regular(&seen)?;
@@ -128,8 +205,10 @@ impl Beneath {
             _ => Path::new("."),
         };
         self.root.create_dir_all(parent).map_err(failed)?;
+        let parent = self.root.open_dir(parent).map_err(failed)?;
+        self.out_of_bounds(&parent)?;
         Ok(Slot {
-            parent: self.root.open_dir(parent).map_err(failed)?,
+            parent,
             name: name.to_owned(),
         })
     }
@@ -160,7 +239,7 @@ impl Beneath {
     }
 }
 
-fn check_text(field: &str, asked: &str) -> Result<(), ToolError> {
+pub(super) fn check_text(field: &str, asked: &str) -> Result<(), ToolError> {
     let reason = if asked.is_empty() {
         "must not be empty"
     } else if asked.contains('\0') {
@@ -177,7 +256,7 @@ fn check_text(field: &str, asked: &str) -> Result<(), ToolError> {
 }
 
 /// `asked` relative to `root`, refused when its `..` outnumber its names.
-fn relative_to(root: &Path, asked: &str) -> Result<PathBuf, ToolError> {
+pub(super) fn relative_to(root: &Path, asked: &str) -> Result<PathBuf, ToolError> {
     let path = Path::new(asked);
     let relative = if path.is_absolute() {
         // The root may have been given through a symbolic link; its real name is as good.

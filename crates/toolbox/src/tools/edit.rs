@@ -7,13 +7,15 @@ use std::io::Read;
 use async_trait::async_trait;
 use cap_std::fs::{Metadata, MetadataExt};
 use holdfast_contract::{
-    Artifact, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+    Artifact, Effect, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
 use super::beneath::Beneath;
 use super::blocking::{self, Abandoned};
 use super::nearest::nearest;
+use super::place::{Place, tier_of_path};
 use super::text::{binary_file, binary_kind, counted, not_utf8};
 use super::write::{check_writable, replace};
 use super::{args, atomic};
@@ -97,6 +99,10 @@ impl Tool for EditTool {
         PermissionTier::Workspace
     }
 
+    fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
+        tier_of_path(self.permission_tier(), params, session)
+    }
+
     fn effect(&self) -> Effect {
         Effect::Workspace
     }
@@ -108,7 +114,7 @@ impl Tool for EditTool {
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         // The answer to a failed edit shows lines of the file, so the right to read is needed too.
         ctx.read_handle()?;
-        let root = ctx.write_handle()?.root.clone();
+        let place = Place::to_write(ctx)?;
         let path = args::text(params, "path")?.to_owned();
         let change = Change::new(
             args::text(params, "old_string")?,
@@ -116,7 +122,7 @@ impl Tool for EditTool {
             args::optional_flag(params, "replace_all")?,
         )?;
         blocking::run(move |abandoned| {
-            edit(&Beneath::new(&root, "path", &path)?, &change, abandoned)
+            edit(&Beneath::new(&place, "path", &path)?, &change, abandoned)
         })
         .await
     }

@@ -31,6 +31,7 @@ pub mod edit;
 pub mod exec;
 mod fault;
 mod nearest;
+mod place;
 pub mod read;
 mod text;
 pub mod write;

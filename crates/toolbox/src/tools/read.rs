@@ -4,12 +4,15 @@ use std::io::{BufRead, BufReader};
 
 use async_trait::async_trait;
 use cap_std::fs::MetadataExt;
-use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use holdfast_contract::{
+    Effect, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError, ToolResult,
+};
 use serde_json::{Value, json};
 
 use super::args;
 use super::beneath::Beneath;
 use super::blocking;
+use super::place::{Place, tier_of_path};
 use super::text::{binary_file, binary_kind, counted, not_utf8};
 
 /// Content in one answer.
@@ -84,18 +87,22 @@ impl Tool for ReadTool {
         PermissionTier::ReadOnly
     }
 
+    fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
+        tier_of_path(self.permission_tier(), params, session)
+    }
+
     fn effect(&self) -> Effect {
         Effect::None
     }
 
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
-        let root = ctx.read_handle()?.root.clone();
+        let place = Place::to_read(ctx)?;
         let path = args::text(params, "path")?.to_owned();
         let wanted = Wanted {
             first_line: args::optional_count(params, "offset")?.unwrap_or(1),
             lines_max: args::optional_count(params, "limit")?.unwrap_or(u64::MAX),
         };
-        blocking::run(move |_| read(&Beneath::new(&root, "path", &path)?, wanted)).await
+        blocking::run(move |_| read(&Beneath::new(&place, "path", &path)?, wanted)).await
     }
 }
 

@@ -2,12 +2,14 @@
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Artifact, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+    Artifact, Effect, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
 use super::beneath::Beneath;
 use super::blocking::{self, Abandoned};
+use super::place::{Place, tier_of_path};
 use super::text::counted;
 use super::{args, atomic};
 
@@ -71,6 +73,10 @@ impl Tool for WriteTool {
         PermissionTier::Workspace
     }
 
+    fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
+        tier_of_path(self.permission_tier(), params, session)
+    }
+
     fn effect(&self) -> Effect {
         Effect::Workspace
     }
@@ -80,7 +86,7 @@ impl Tool for WriteTool {
     }
 
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
-        let root = ctx.write_handle()?.root.clone();
+        let place = Place::to_write(ctx)?;
         let path = args::text(params, "path")?.to_owned();
         let content = args::text(params, "content")?.to_owned();
         if content.len() > WRITE_BYTES_MAX {
@@ -90,7 +96,7 @@ impl Tool for WriteTool {
             ));
         }
         blocking::run(move |abandoned| {
-            let target = Beneath::new(&root, "path", &path)?;
+            let target = Beneath::new(&place, "path", &path)?;
             write(&target, content.as_bytes(), abandoned)
         })
         .await

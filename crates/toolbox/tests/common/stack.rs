@@ -137,6 +137,7 @@ impl Build {
             hooks: self.hooks,
             attribution: self.attribution,
             sessions: Arc::new(move |_| session.clone()),
+            approvals: None,
         })
         .expect("the stack can be built");
         for name in names {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::DedupeMode;
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::RecordRequest;
 use holdfast_reliability::idempotency::transition::{
@@ -267,16 +268,16 @@ async fn a_holder_that_was_given_up_on_can_still_say_that_nothing_ran() {
     let wish = |owner: &str| ClaimRequest {
         key: StoredKey::from_bytes([1; 32]),
         content: None,
-        tool: "pay".to_owned(),
+        tool: "pay".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".to_owned(),
             actor_id: "actor".to_owned(),
             request_id: owner.to_owned(),
             tool_call_id: None,
-            params_digest: String::new(),
+            params_digest: Digest::of(b""),
         }),
-        owner: owner.to_owned(),
+        owner: owner.into(),
         lifetimes: Lifetimes::default(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,

@@ -60,7 +60,7 @@ impl Ledger {
     pub(crate) fn asked(&self, wish: &ClaimRequest) -> u64 {
         let delivery = delivery_of(&wish.request.request_id);
         let mut facts = self.facts.lock();
-        facts.owners.insert(wish.owner.clone(), delivery);
+        facts.owners.insert(wish.owner.to_string(), delivery);
         facts.keys.insert(delivery, wish.key);
         delivery
     }

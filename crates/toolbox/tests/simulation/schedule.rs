@@ -281,6 +281,7 @@ impl Stage {
             hooks: Hooks::default(),
             attribution: None,
             sessions: Arc::new(move |_| session.clone()),
+            approvals: None,
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }

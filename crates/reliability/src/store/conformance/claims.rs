@@ -7,6 +7,7 @@ use super::{
     StoreFactory, WaitTicket, best_effort, done, error, execution, failed, fresh_record, key,
     lifetimes, ok, safe, unknown, wish, with_content,
 };
+use crate::canonical::Digest;
 
 /// Nobody has asked before.
 pub async fn a_fresh_key_is_granted_and_recorded(factory: &dyn StoreFactory) {
@@ -48,7 +49,7 @@ pub async fn other_arguments_are_a_conflict(factory: &dyn StoreFactory) {
         }
         let before = bench.get(&first).await;
         let mut other = best_effort(safe(wish(number, "other")));
-        "something else".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
+        Arc::make_mut(&mut other.request).params_digest = Digest::of(b"something else");
         match bench.claim(other).await {
             Claim::Conflict { recorded_digest } => {
                 assert_eq!(recorded_digest, first.request.params_digest);
@@ -68,7 +69,7 @@ pub async fn a_cancelled_record_never_conflicts(factory: &dyn StoreFactory) {
     let bench = Bench::new(factory);
     bench.run(&wish(1, "a"), Ending::Cancelled).await;
     let mut other = wish(1, "b");
-    "something else".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
+    Arc::make_mut(&mut other.request).params_digest = Digest::of(b"something else");
     bench.granted(other).await;
 }
 
@@ -88,7 +89,7 @@ pub async fn a_finished_call_answers_its_duplicates(factory: &dyn StoreFactory) 
             .map(|payload| payload.content.to_string());
         assert_eq!(content.as_deref(), Some(r#"{"id":7}"#));
         assert_eq!(record.execution, Some(execution()));
-        assert_eq!(record.owner, "a");
+        assert_eq!(&*record.owner, "a");
         assert_eq!(record.created_at_ms, START_MS);
         assert_eq!(record.updated_at_ms, START_MS + 10);
         assert_eq!(record.expires_at_ms, START_MS + 10 + lifetimes().done_ms);
@@ -111,7 +112,7 @@ pub async fn a_failure_is_replayed_or_run_again(factory: &dyn StoreFactory) {
     bench.ended(wish(2, "d"), RecordState::Failed).await;
     bench.granted(best_effort(wish(2, "e"))).await;
     let record = bench.get(&wish(2, "e")).await.expect("it was granted");
-    assert_eq!((record.owner.as_str(), record.version), ("e", 3));
+    assert_eq!((&*record.owner, record.version), ("e", 3));
     assert_eq!(record.error, None);
 }
 
@@ -153,7 +154,7 @@ pub async fn an_expired_record_is_as_if_it_had_never_been(factory: &dyn StoreFac
     bench.ended(wish(1, "b"), RecordState::Done).await;
     bench.clock.advance(1);
     let mut other = wish(1, "c");
-    "something else".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
+    Arc::make_mut(&mut other.request).params_digest = Digest::of(b"something else");
     bench.granted(other.clone()).await;
     let record = bench.get(&other).await.expect("it was granted");
     assert!(
@@ -172,7 +173,7 @@ pub async fn a_lost_call_turns_unknown(factory: &dyn StoreFactory) {
         record.error.as_ref().map(|error| error.code.as_str()),
         Some("outcome_unknown")
     );
-    assert_eq!((record.owner.as_str(), record.version), ("a", 2));
+    assert_eq!((&*record.owner, record.version), ("a", 2));
     assert_eq!(record.lock_until_ms, None);
     assert_eq!(
         bench.get(&wish(1, "a")).await,

@@ -139,7 +139,7 @@ pub async fn release_is_for_the_holder_only(factory: &dyn StoreFactory) {
 pub async fn records_come_back_as_they_were_written(factory: &dyn StoreFactory) {
     let bench = Bench::new(factory);
     let mut full = with_content(safe(wish(1, "a")));
-    "œuvre \"quoted\" \\ \u{0}\u{7f}\u{1F980}".clone_into(&mut full.tool);
+    full.tool = "œuvre \"quoted\" \\ \u{0}\u{7f}\u{1F980}".into();
     full.idempotency_key = "it's; DROP TABLE records --".into();
     Arc::make_mut(&mut full.request).tool_call_id = Some(String::new());
     // For ever.
@@ -179,7 +179,7 @@ pub async fn records_come_back_as_they_were_written(factory: &dyn StoreFactory) 
     let record = bench
         .ended(
             ClaimRequest {
-                owner: "b".to_owned(),
+                owner: "b".into(),
                 ..full
             },
             RecordState::Done,

@@ -24,6 +24,9 @@ use holdfast_contract::{Clock, ResultOutput, Status};
 use serde_json::json;
 
 use super::{Claim, DedupeStore, StoreResult, WaitTicket};
+use smallvec::smallvec;
+
+use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{
     AttemptNote, AttemptStatus, DedupeRecord, Execution, RecordError, RecordRequest, RecordState,
@@ -254,16 +257,16 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
     ClaimRequest {
         key: key(number),
         content: None,
-        tool: "message".to_owned(),
+        tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session-1".to_owned(),
             actor_id: "actor-1".to_owned(),
             request_id: format!("request-{owner}"),
             tool_call_id: None,
-            params_digest: format!("digest-{number}"),
+            params_digest: Digest::of(&number.to_le_bytes()),
         }),
-        owner: owner.to_owned(),
+        owner: owner.into(),
         lifetimes: lifetimes(),
         repeat: RepeatSafety::Unsafe,
         on_retriable_failure: OnRetriableFailure::Replay,
@@ -326,7 +329,7 @@ fn error(should_retriable: bool) -> RecordError {
 fn execution() -> Execution {
     Execution {
         attempt_count: 1,
-        attempts: vec![AttemptNote {
+        attempts: smallvec![AttemptNote {
             started_at_ms: START_MS,
             finished_at_ms: START_MS + 3,
             status: AttemptStatus::Success,

@@ -17,7 +17,7 @@ async fn listed(bench: &Bench, filter: &RecordFilter) -> Vec<StoredKey> {
 fn of(wish: ClaimRequest, session: &str, tool: &str) -> ClaimRequest {
     let mut wish = wish;
     session.clone_into(&mut Arc::make_mut(&mut wish.request).session_key);
-    tool.clone_into(&mut wish.tool);
+    wish.tool = tool.into();
     wish
 }
 

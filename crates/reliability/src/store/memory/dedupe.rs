@@ -1,6 +1,7 @@
 //! Records in memory: bounded in keys and bytes.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_contract::Clock;
-use lru::LruCache;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -44,17 +44,25 @@ impl Default for MemoryLimits {
     }
 }
 
-/// A record and the bytes it counts for, so that forgetting it does not have to read it again.
+/// A record, and what the store has to know of it beside.
 struct Kept {
     record: SharedRecord,
+    /// What it counts for, so that forgetting it does not have to read it again.
     bytes: usize,
-}
-
-/// A record that must not be evicted: running, or of unknown outcome.
-struct Pinned {
-    kept: Kept,
+    /// The number of its last use if it may be evicted; [`PINNED`] while it runs or is in doubt.
+    used: u64,
     /// Made by the first waiter; most calls have none.
     waiters: Option<Arc<Notify>>,
+}
+
+/// Comes before every use that is counted.
+const PINNED: u64 = 0;
+
+impl Kept {
+    /// Whether the record is still as the one who waits for a change has seen it.
+    fn is_awaited(&self, ticket: &WaitTicket) -> bool {
+        self.used == PINNED && self.record.version == ticket.version
+    }
 }
 
 /// Stored keys are SHA-256 digests: eight of their bytes are a hash already.
@@ -77,9 +85,11 @@ type ByKey = BuildHasherDefault<KeyHasher>;
 
 #[derive(Default)]
 struct Held {
-    pinned: HashMap<StoredKey, Pinned, ByKey>,
-    /// Only as many as may be evicted: `None` until the first record ends.
-    ended: Option<LruCache<StoredKey, Kept, ByKey>>,
+    records: HashMap<StoredKey, Kept, ByKey>,
+    /// The records that may be evicted, by their last use. An entry that is not a record's last
+    /// use is passed over, so that a use costs one entry at the end and no search.
+    by_use: VecDeque<(StoredKey, u64)>,
+    uses: u64,
     newest_by_content: HashMap<StoredKey, StoredKey, ByKey>,
     bytes: usize,
 }
@@ -92,100 +102,122 @@ pub struct MemoryDedupeStore {
 }
 
 impl Held {
-    fn ended(&mut self) -> &mut LruCache<StoredKey, Kept, ByKey> {
-        // Bounded by `make_room`, which knows what may be evicted.
-        self.ended
-            .get_or_insert_with(|| LruCache::unbounded_with_hasher(ByKey::default()))
+    /// Looks a record up, which counts as a use of it.
+    fn find(&mut self, key: &StoredKey) -> Option<SharedRecord> {
+        let kept = self.records.get_mut(key)?;
+        let record = kept.record.clone();
+        if kept.used != PINNED {
+            self.uses += 1;
+            kept.used = self.uses;
+            self.by_use.push_back((*key, self.uses));
+            self.forget_outdated_uses();
+        }
+        Some(record)
     }
 
-    fn find(&mut self, key: &StoredKey) -> Option<SharedRecord> {
-        match self.pinned.get(key) {
-            Some(pinned) => Some(pinned.kept.record.clone()),
-            None => Some(self.ended.as_mut()?.get(key)?.record.clone()),
+    /// Keeps the uses of a record that is asked for again and again from piling up.
+    fn forget_outdated_uses(&mut self) {
+        if self.by_use.len() > 2 * self.records.len() + 64 {
+            let records = &self.records;
+            self.by_use
+                .retain(|(key, used)| records.get(key).is_some_and(|kept| kept.used == *used));
         }
     }
 
-    fn records(&self) -> impl Iterator<Item = &SharedRecord> {
-        let ended = self
-            .ended
-            .iter()
-            .flat_map(|ended| ended.iter().map(|(_, kept)| &kept.record));
-        self.pinned
-            .values()
-            .map(|pinned| &pinned.kept.record)
-            .chain(ended)
-    }
-
-    fn count(&self) -> usize {
-        self.pinned.len() + self.ended.as_ref().map_or(0, LruCache::len)
-    }
-
     fn remove(&mut self, key: &StoredKey) -> Option<SharedRecord> {
-        let (kept, waiters) = match self.pinned.remove(key) {
-            Some(pinned) => (pinned.kept, pinned.waiters),
-            None => (self.ended.as_mut()?.pop(key)?, None),
-        };
+        let kept = self.records.remove(key)?;
         self.forget(&kept);
-        if let Some(waiters) = waiters {
+        if let Some(waiters) = kept.waiters {
             waiters.notify_waiters();
         }
         Some(kept.record)
     }
 
-    fn forget(&mut self, Kept { record, bytes }: &Kept) {
-        self.bytes = self.bytes.saturating_sub(*bytes);
-        if let Some(content) = &record.content_key
-            && self.newest_by_content.get(content) == Some(&record.key)
+    fn forget(&mut self, kept: &Kept) {
+        self.bytes = self.bytes.saturating_sub(kept.bytes);
+        if let Some(content) = kept.record.content_key
+            && let Entry::Occupied(newest) = self.newest_by_content.entry(content)
+            && *newest.get() == kept.record.key
         {
-            self.newest_by_content.remove(content);
+            newest.remove();
         }
     }
 
     /// Stores a record in the place of what was there, and wakes those who waited for a change.
     fn put(&mut self, record: SharedRecord) {
-        self.remove(&record.key);
-        let bytes = record.approximate_bytes();
-        self.bytes += bytes;
-        if let Some(content) = &record.content_key {
-            // The newest is the one claimed last: an older call that ends late must not hide it.
-            let newest = self.newest_by_content.entry(*content).or_insert(record.key);
-            if record.state == RecordState::Inflight {
-                *newest = record.key;
-            }
+        if self.records.contains_key(&record.key) {
+            self.remove(&record.key);
         }
         let key = record.key;
-        let is_pinned = matches!(record.state, RecordState::Inflight | RecordState::Unknown);
-        let kept = Kept { record, bytes };
-        if is_pinned {
-            self.pinned.insert(
-                key,
-                Pinned {
-                    kept,
-                    waiters: None,
-                },
-            );
-        } else {
-            self.ended().put(key, kept);
+        let kept = Kept {
+            record,
+            bytes: 0,
+            used: PINNED,
+            waiters: None,
+        };
+        self.records.insert(key, kept);
+        self.settle(&key);
+    }
+
+    /// Works out anew what follows from a record that was put or changed in place.
+    fn settle(&mut self, key: &StoredKey) {
+        let Some(kept) = self.records.get_mut(key) else {
+            return;
+        };
+        let record = &kept.record;
+        let bytes = record.approximate_bytes();
+        self.bytes = self.bytes.saturating_sub(kept.bytes) + bytes;
+        kept.bytes = bytes;
+        if let Some(content) = record.content_key {
+            // The newest is the one claimed last: an older call that ends late must not hide it.
+            let newest = self.newest_by_content.entry(content).or_insert(*key);
+            if record.state == RecordState::Inflight {
+                *newest = *key;
+            }
         }
+        kept.used = match record.state {
+            RecordState::Inflight | RecordState::Unknown => PINNED,
+            RecordState::Done | RecordState::Failed | RecordState::Cancelled => {
+                self.uses += 1;
+                self.by_use.push_back((*key, self.uses));
+                self.uses
+            }
+        };
+        if let Some(waiters) = kept.waiters.take() {
+            waiters.notify_waiters();
+        }
+    }
+
+    /// Takes out the record that was used longest ago, of those that may go.
+    fn evict(&mut self) -> bool {
+        while let Some((key, used)) = self.by_use.pop_front() {
+            if let Entry::Occupied(kept) = self.records.entry(key)
+                && kept.get().used == used
+            {
+                let evicted = kept.remove();
+                self.forget(&evicted);
+                return true;
+            }
+        }
+        false
     }
 
     /// Makes room for one more record, oldest use first. Pinned records stay until they expire.
     fn make_room(&mut self, limits: &MemoryLimits, now_ms: u64) -> StoreResult<()> {
         let mut swept = false;
-        while self.count() >= limits.keys_max || self.bytes >= limits.bytes_max {
-            let Some((_, evicted)) = self.ended.as_mut().and_then(LruCache::pop_lru) else {
-                if !swept {
-                    swept = true;
-                    self.sweep(now_ms);
-                    continue;
-                }
+        while self.records.len() >= limits.keys_max || self.bytes >= limits.bytes_max {
+            if self.evict() {
+                continue;
+            }
+            if swept {
                 return Err(StoreError::Full(format!(
                     "{} records ({} bytes) are in flight or of unknown outcome and none of them may be evicted",
-                    self.count(),
+                    self.records.len(),
                     self.bytes
                 )));
-            };
-            self.forget(&evicted);
+            }
+            swept = true;
+            self.sweep(now_ms);
         }
         Ok(())
     }
@@ -193,9 +225,10 @@ impl Held {
     /// Forgets what has expired; says how many.
     fn sweep(&mut self, now_ms: u64) -> u64 {
         let doomed: Vec<StoredKey> = self
-            .records()
-            .filter(|record| record.is_forgettable(now_ms))
-            .map(|record| record.key)
+            .records
+            .values()
+            .filter(|kept| kept.record.is_forgettable(now_ms))
+            .map(|kept| kept.record.key)
             .collect();
         for key in &doomed {
             self.remove(key);
@@ -237,7 +270,7 @@ impl MemoryDedupeStore {
                 if existing.is_none() {
                     held.make_room(&self.limits, now_ms)?;
                 }
-                held.put(Arc::new(*record));
+                held.put(record);
                 Claim::Granted { lifeline: None }
             }
             ClaimDecision::InFlight {
@@ -252,7 +285,6 @@ impl MemoryDedupeStore {
                 },
             },
             ClaimDecision::Ended { record, store } => {
-                let record = Arc::new(*record);
                 if store {
                     held.put(record.clone());
                 }
@@ -265,11 +297,12 @@ impl MemoryDedupeStore {
     fn finalise_now(&self, last_word: Finalisation) -> Result<(), Refused> {
         let now_ms = self.clock.now_ms();
         let mut held = self.held.lock();
-        transition::may_finalise(held.find(&last_word.key).as_deref(), &last_word)?;
-        // Taken out first: a record that nobody else holds is changed in place, not copied.
-        let mut record = held.remove(&last_word.key).ok_or(Refused::Gone)?;
-        transition::take_last_word(Arc::make_mut(&mut record), last_word, now_ms);
-        held.put(record);
+        let kept = held.records.get_mut(&last_word.key).ok_or(Refused::Gone)?;
+        transition::may_finalise(Some(&kept.record), &last_word)?;
+        let key = last_word.key;
+        // A record that nobody else holds is changed in place, not copied.
+        transition::take_last_word(Arc::make_mut(&mut kept.record), last_word, now_ms);
+        held.settle(&key);
         Ok(())
     }
 
@@ -281,12 +314,9 @@ impl MemoryDedupeStore {
     ) -> Result<(), Refused> {
         let now_ms = self.clock.now_ms();
         let mut held = self.held.lock();
-        let existing = held.find(key);
-        let record = rule(existing.as_deref(), now_ms)?;
-        // In place: a renewal is not a change that waiters care about.
-        if let Some(pinned) = held.pinned.get_mut(key) {
-            pinned.kept.record = Arc::new(record);
-        }
+        let kept = held.records.get_mut(key).ok_or(Refused::Gone)?;
+        // No settling: going on is not a change that waiters care about.
+        kept.record = Arc::new(rule(Some(&kept.record), now_ms)?);
         Ok(())
     }
 
@@ -294,9 +324,9 @@ impl MemoryDedupeStore {
     async fn changed_later(&self, ticket: WaitTicket) {
         let notify = {
             let mut held = self.held.lock();
-            match held.pinned.get_mut(&ticket.key) {
-                Some(pinned) if pinned.kept.record.version == ticket.version => {
-                    pinned.waiters.get_or_insert_default().clone()
+            match held.records.get_mut(&ticket.key) {
+                Some(kept) if kept.is_awaited(&ticket) => {
+                    kept.waiters.get_or_insert_default().clone()
                 }
                 _ => return,
             }
@@ -307,9 +337,9 @@ impl MemoryDedupeStore {
         // The record may have changed between the lock above and the line before this one.
         let unchanged = {
             let held = self.held.lock();
-            held.pinned
+            held.records
                 .get(&ticket.key)
-                .is_some_and(|pinned| pinned.kept.record.version == ticket.version)
+                .is_some_and(|kept| kept.is_awaited(&ticket))
         };
         if !unchanged {
             return;
@@ -328,7 +358,10 @@ fn fits(record: &DedupeRecord, filter: &RecordFilter) -> bool {
         .session
         .as_ref()
         .is_none_or(|session| *session == record.request.session_key)
-        && filter.tool.as_ref().is_none_or(|tool| *tool == record.tool)
+        && filter
+            .tool
+            .as_ref()
+            .is_none_or(|tool| **tool == *record.tool)
         && filter.state.is_none_or(|state| state == record.state)
         && filter.key_prefix.as_ref().is_none_or(|prefix| {
             record
@@ -400,7 +433,9 @@ impl DedupeStore for MemoryDedupeStore {
         let mut found: Vec<SharedRecord> = self
             .held
             .lock()
-            .records()
+            .records
+            .values()
+            .map(|kept| &kept.record)
             .filter(|record| fits(record, filter))
             .cloned()
             .collect();
@@ -420,7 +455,9 @@ impl DedupeStore for MemoryDedupeStore {
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
         let mut held = self.held.lock();
         let doomed: Vec<StoredKey> = held
-            .records()
+            .records
+            .values()
+            .map(|kept| &kept.record)
             .filter(|record| record.state != RecordState::Inflight && fits(record, filter))
             .take(filter.limit.unwrap_or(usize::MAX))
             .map(|record| record.key)
@@ -439,12 +476,13 @@ impl DedupeStore for MemoryDedupeStore {
     fn size(&self) -> StoreFuture<'_, StoreSize> {
         let held = self.held.lock();
         let in_flight = held
-            .pinned
+            .records
             .values()
-            .filter(|pinned| pinned.kept.record.state == RecordState::Inflight)
+            // Asked for the cheap reason first: most records have ended.
+            .filter(|kept| kept.used == PINNED && kept.record.state == RecordState::Inflight)
             .count();
         StoreFuture::ready(Ok(StoreSize {
-            records: held.count() as u64,
+            records: held.records.len() as u64,
             bytes: held.bytes as u64,
             in_flight: in_flight as u64,
         }))

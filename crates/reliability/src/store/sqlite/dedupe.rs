@@ -32,7 +32,7 @@ const SWEEP_STEP_RECORDS: usize = 1_000;
 struct Grant {
     shared: Arc<Shared>,
     key: StoredKey,
-    owner: String,
+    owner: Arc<str>,
     lifeline: Option<Lifeline>,
 }
 
@@ -48,7 +48,7 @@ impl Drop for Grant {
     fn drop(&mut self) {
         let committed = self.shared.locks.holds(&self.key, &self.owner);
         if self.lifeline.is_some() && committed {
-            release_detached(&self.shared, self.key, std::mem::take(&mut self.owner));
+            release_detached(&self.shared, self.key, self.owner.clone());
         }
     }
 }
@@ -60,7 +60,7 @@ struct Uncommitted {
 }
 
 impl Uncommitted {
-    fn keep(mut self, key: StoredKey, owner: String) {
+    fn keep(mut self, key: StoredKey, owner: Arc<str>) {
         if let Some(lock) = self.lock.take() {
             self.shared.locks.keep(key, owner, lock);
         }
@@ -123,7 +123,7 @@ fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> Step
                     .find(|row| row.record.key == record.key);
                 put_and_wake(shared, step, before, &record)?;
             }
-            Answer::Other(Claim::Ended(Arc::new(*record)))
+            Answer::Other(Claim::Ended(record))
         }
         ClaimDecision::Conflict { recorded_digest } => {
             Answer::Other(Claim::Conflict { recorded_digest })
@@ -189,8 +189,8 @@ fn wake_later(shared: &Arc<Shared>, step: &mut Step<'_>, key: StoredKey) {
 }
 
 /// The holder has had its last word, taken or not.
-fn let_go_later(shared: &Arc<Shared>, step: &mut Step<'_>, key: StoredKey, owner: &str) {
-    let (shared, owner) = (shared.clone(), owner.to_owned());
+fn let_go_later(shared: &Arc<Shared>, step: &mut Step<'_>, key: StoredKey, owner: &Arc<str>) {
+    let (shared, owner) = (shared.clone(), owner.clone());
     step.after_commit(move || shared.locks.let_go(key, owner));
 }
 
@@ -252,7 +252,7 @@ fn release(
     shared: &Arc<Shared>,
     step: &mut Step<'_>,
     key: StoredKey,
-    owner: &str,
+    owner: &Arc<str>,
 ) -> StepResult<Result<(), Refused>> {
     let existing = rows::find_row(step.conn, &key)?;
     let decision = transition::release(existing.as_ref().map(|row| &row.record), owner);
@@ -264,7 +264,7 @@ fn release(
     Ok(decision)
 }
 
-fn release_detached(shared: &Arc<Shared>, key: StoredKey, owner: String) {
+fn release_detached(shared: &Arc<Shared>, key: StoredKey, owner: Arc<str>) {
     let for_step = shared.clone();
     let op = ClosureOp::new(
         Durability::Synced,
@@ -381,7 +381,7 @@ impl DedupeStore for SqliteState {
         key: &'a StoredKey,
         owner: &'a str,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        let (shared, key, owner) = (self.shared.clone(), *key, owner.to_owned());
+        let (shared, key, owner) = (self.shared.clone(), *key, Arc::from(owner));
         self.write(Durability::Synced, move |step| {
             release(&shared, step, key, &owner)
         })

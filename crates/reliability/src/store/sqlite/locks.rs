@@ -18,6 +18,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::Lifeline;
@@ -52,7 +53,7 @@ pub(super) struct Locks {
     dir: PathBuf,
     made: AtomicU64,
     /// By claim. Kept here because a caller may drop its own copy while the call still runs.
-    held: Mutex<HashMap<(StoredKey, String), Lock>>,
+    held: Mutex<HashMap<(StoredKey, Arc<str>), Lock>>,
     /// Of claims that have ended; given up when the answers are out.
     let_go: Mutex<Vec<Lock>>,
     /// Names of files that are there for the next claims. Nobody has them locked, so a sweep of
@@ -123,17 +124,17 @@ impl Locks {
     }
 
     /// Takes care of a lock until its claim ends.
-    pub(super) fn keep(&self, key: StoredKey, owner: String, lock: Lock) {
+    pub(super) fn keep(&self, key: StoredKey, owner: Arc<str>, lock: Lock) {
         self.held.lock().insert((key, owner), lock);
     }
 
     /// Whether the claim is one that this process has been granted and has not ended.
     pub(super) fn holds(&self, key: &StoredKey, owner: &str) -> bool {
-        self.held.lock().contains_key(&(*key, owner.to_owned()))
+        self.held.lock().contains_key(&(*key, Arc::from(owner)))
     }
 
     /// The claim has ended: its lock is no longer needed.
-    pub(super) fn let_go(&self, key: StoredKey, owner: String) {
+    pub(super) fn let_go(&self, key: StoredKey, owner: Arc<str>) {
         let ended = self.held.lock().remove(&(key, owner));
         if let Some(lock) = ended {
             self.give_back(lock);

@@ -149,7 +149,7 @@ pub(super) fn put(
     statement.raw_bind_parameter(3, sql_int(record.expires_at_ms))?;
     statement.raw_bind_parameter(4, record.lock_until_ms.map(sql_int))?;
     statement.raw_bind_parameter(5, sql_int(record.version))?;
-    statement.raw_bind_parameter(6, record.owner.as_str())?;
+    statement.raw_bind_parameter(6, &*record.owner)?;
     statement.raw_bind_parameter(7, weight.bytes)?;
     statement.raw_bind_parameter(8, body.as_str())?;
     statement.raw_bind_parameter(9, lock_file)?;
@@ -160,7 +160,7 @@ pub(super) fn put(
     if !same_place {
         let content = record.content_key.as_ref().map(StoredKey::as_bytes);
         statement.raw_bind_parameter(11, record.request.session_key.as_str())?;
-        statement.raw_bind_parameter(12, record.tool.as_str())?;
+        statement.raw_bind_parameter(12, &*record.tool)?;
         statement.raw_bind_parameter(13, content)?;
     }
     statement.raw_execute()?;

@@ -56,6 +56,38 @@ impl Tag {
     }
 }
 
+/// Ancestors that are looked at.
+const ANCESTORS_MAX: usize = 64;
+
+/// Whether this process or one above it carries any command's mark.
+pub(super) fn is_marked() -> bool {
+    if std::env::var_os(VARIABLE).is_some() {
+        return true;
+    }
+    let mut pid = std::os::unix::process::parent_id();
+    for _ in 0..ANCESTORS_MAX {
+        if pid <= 1 {
+            return false;
+        }
+        let prefix = format!("{VARIABLE}=");
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        if environ
+            .split(|byte| *byte == 0)
+            .any(|entry| entry.starts_with(prefix.as_bytes()))
+        {
+            return true;
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // After the name, which may hold anything: the state, then the parent.
+        let parent = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        let Some(parent) = parent else { return false };
+        pid = parent;
+    }
+    false
+}
+
 /// A process that can be signalled without mistaking another one for it.
 struct Member {
     group: i32,

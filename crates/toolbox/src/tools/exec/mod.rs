@@ -8,6 +8,7 @@
 //! | `guardian` | ends a command when this process is gone |
 //! | `supervise` | watches one command: output, end, time limit, caller gone |
 //! | `family` | finds and kills everything a command started |
+//! | `shell`, `danger` | reads a command, and says whether a person has to see it first |
 //! | `capture` | keeps the beginning and the end of an output |
 //!
 //! Each command is watched by a thread of its own that waits in one `poll` for its output, its
@@ -21,28 +22,31 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Effect, Lifeline, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+    Effect, Lifeline, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext,
+    ToolError, ToolResult,
 };
 use rustix::fs::MemfdFlags;
 use serde_json::{Value, json};
 
 use super::args;
 use super::beneath::Beneath;
+use super::place::{self, Place};
 use super::text::one_line;
 use family::Tag;
 use supervise::{Ended, Finished};
 
 mod capture;
 mod child;
+mod danger;
 mod environment;
 mod family;
 mod guardian;
+mod shell;
 mod spawner;
 mod supervise;
 
@@ -190,6 +194,30 @@ impl Tool for ExecTool {
         PermissionTier::System
     }
 
+    fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
+        let mut verdict = TierVerdict::declared(self.permission_tier());
+        let Ok(command) = args::text(params, "command") else {
+            return verdict;
+        };
+        if danger::answers_for_people(command) {
+            verdict.forbidden = Some(Reason::new(
+                "answers_for_people",
+                "holdfast approvals",
+                "approvals are answered by people, never by a tool",
+            ));
+        }
+        for dir in &session.reserved {
+            if command.contains(&*dir.to_string_lossy()) {
+                verdict.forbidden = Some(place::reserved(dir));
+            }
+        }
+        let working_dir = args::optional_text(params, "working_dir").unwrap_or_default();
+        for reason in danger::reasons(command, &session.workspace_root, working_dir) {
+            verdict.raise(reason);
+        }
+        verdict
+    }
+
     // A shell can reach anything, so the most far-reaching effect is the only honest one.
     fn effect(&self) -> Effect {
         Effect::External
@@ -204,7 +232,7 @@ impl Tool for ExecTool {
     }
 
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
-        let root = ctx.exec_handle()?.working_dir.clone();
+        let place = Place::to_run(ctx)?;
         let order = Order::new(params)?;
         let asked_ms = args::optional_count(params, "timeout_ms")?.unwrap_or(u64::MAX);
         // The stack's limit is the configured one; the tool's own only stands in where there is none.
@@ -216,7 +244,7 @@ impl Tool for ExecTool {
         let lifeline = ctx.call.lifeline.clone();
         let tag = Tag::new();
         let mark = tag.variable();
-        let prepare = move || order.into_command(&root, environment, mark, lifeline);
+        let prepare = move || order.into_command(&place, environment, mark, lifeline);
         match supervise::run(prepare, tag, limit).await? {
             Ended::Exited(finished) => Ok(result(&display, finished)),
             Ended::TimedOut { elapsed } => Err(ToolError::Timeout { elapsed }),
@@ -236,6 +264,14 @@ impl Tool for ExecTool {
 /// ```
 pub fn wait_until_idle(limit: Duration) -> bool {
     supervise::wait_until_idle(limit)
+}
+
+/// Whether this process was started, directly or through others, by a tool.
+///
+/// Answers that only people may give are refused there. The mark can be removed by a process that
+/// wants to, so this is a second line: the first is that tools can not reach the approver's token.
+pub fn is_inside_a_tool() -> bool {
+    family::is_marked()
 }
 
 /// The arguments of one call, checked.
@@ -282,13 +318,13 @@ impl Order {
     /// Touches files, so it is called on the command's own thread.
     fn into_command(
         self,
-        root: &Path,
+        place: &Place,
         environment: Vec<(OsString, OsString)>,
         mark: (&'static str, String),
         lifeline: Option<Lifeline>,
     ) -> Result<spawner::Order, ToolError> {
         let asked = self.working_dir.as_deref().unwrap_or(".");
-        let directory = Beneath::new(root, "working_dir", asked)?.open_dir()?;
+        let directory = Beneath::new(place, "working_dir", asked)?.open_dir()?;
         let stdin = match &self.stdin {
             None => Stdio::null(),
             Some(text) => stdin_from(text).map_err(|error| not_startable(&error))?,

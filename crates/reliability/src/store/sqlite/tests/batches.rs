@@ -23,7 +23,7 @@ async fn queued(
     let mut tasks = JoinSet::new();
     for wish in wishes {
         let store = store.clone();
-        tasks.spawn(async move { (wish.owner.clone(), store.claim(&wish).await) });
+        tasks.spawn(async move { (wish.owner.to_string(), store.claim(&wish).await) });
     }
     until(async || store.shared.queue.len() == waiting).await;
     tasks

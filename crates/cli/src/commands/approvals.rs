@@ -1,0 +1,331 @@
+//! `holdfast approvals`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use holdfast_contract::{Answer, SystemEntropy};
+use holdfast_reliability::observe::Observers;
+use holdfast_reliability::observe::time::rfc3339;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_toolbox::approval::token::ApproverToken;
+use holdfast_toolbox::approval::{
+    AnswerError, Approval, ApprovalState, Approvals, ResumeWhich, Resumed, resume_open,
+};
+use holdfast_toolbox::tools::exec;
+use serde_json::{Value, json};
+
+use crate::app::{App, runtime};
+use crate::approval_args::ApprovalsCommand;
+use crate::fail::{Failure, Outcome};
+use crate::output::{self, harmless};
+
+/// Characters of an id that are enough to name a request.
+const ID_PREFIX_MIN: usize = 3;
+
+pub(super) fn run(app: &App, command: ApprovalsCommand, json: bool) -> Outcome<ExitCode> {
+    if let ApprovalsCommand::Resume = command {
+        return resume(app, json);
+    }
+    let approvals = approvals(app)?;
+    runtime()?.block_on(async {
+        match command {
+            ApprovalsCommand::List { all } => list(app, &approvals, all, json).await,
+            ApprovalsCommand::Show { id } => show(app, &approvals, &id, json).await,
+            ApprovalsCommand::Approve { id, covers, by } => {
+                let scope = covers.into();
+                answer(
+                    app,
+                    &approvals,
+                    &id,
+                    &Answer::Approve { scope },
+                    &by.by,
+                    json,
+                )
+                .await
+            }
+            ApprovalsCommand::Deny { id, reason, by } => {
+                answer(app, &approvals, &id, &Answer::Deny { reason }, &by.by, json).await
+            }
+            ApprovalsCommand::Rules => rules(app, &approvals, json).await,
+            ApprovalsCommand::Revoke { rule, by } => {
+                person_only(app)?;
+                revoke(&approvals, &rule, &by.by, json).await
+            }
+            ApprovalsCommand::Resume => Ok(ExitCode::SUCCESS),
+        }
+    })
+}
+
+fn approvals(app: &App) -> Outcome<Approvals> {
+    let mut runtime = Runtime::new(app.clock.clone(), Arc::new(SystemEntropy), Observers::new());
+    runtime.redactor = app.config.redactor();
+    Ok(app.approvals(app.open_state()?, Arc::new(runtime)))
+}
+
+/// Answers are for people: the token is in reach of the state's owner alone, and what a tool has
+/// started is not its owner even if it runs under the same name.
+fn person_only(app: &App) -> Outcome<()> {
+    if exec::is_inside_a_tool() {
+        return Err(Failure::failed(
+            "approvals are answered by people, and this was started by a tool",
+        ));
+    }
+    ApproverToken::load_or_create(&app.state_dir)
+        .map(|_| ())
+        .map_err(|error| Failure::failed(error.to_string()))
+}
+
+async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcome<ExitCode> {
+    let now_ms = app.clock.now_ms();
+    let mut found = approvals.list().await?;
+    if !all {
+        found.retain(|approval| approval.is_open(now_ms));
+    }
+    if json {
+        let shown: Vec<Value> = found.iter().map(|it| view(app, it)).collect();
+        output::json(&shown);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.is_empty() {
+        output::line("Nothing waits for an answer.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let redactor = app.config.redactor();
+    let rows = found.iter().map(|approval| {
+        let prompt = approval.prompt(&redactor);
+        let reason = prompt.reasons.first().map(|reason| reason.text.clone());
+        let state = approval.state_at(now_ms);
+        let left = match state {
+            ApprovalState::Pending => output::duration(prompt.expires_at_ms.saturating_sub(now_ms)),
+            _ => String::new(),
+        };
+        vec![
+            approval.id.clone(),
+            state.as_str().to_owned(),
+            left,
+            prompt.tool,
+            harmless(&reason.unwrap_or_default()),
+            harmless(&prompt.origin_session),
+        ]
+    });
+    let header = [
+        "approval",
+        "state",
+        "time left",
+        "tool",
+        "because",
+        "session",
+    ];
+    output::line(&output::table(&header, rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A request as programs see it, without secrets.
+fn view(app: &App, approval: &Approval) -> Value {
+    let now_ms = app.clock.now_ms();
+    let mut value = json!(approval.prompt(&app.config.redactor()));
+    let request = &approval.request;
+    value["state"] = json!(approval.state_at(now_ms).as_str());
+    value["detail"] = json!(approval.state_at(now_ms));
+    value["digest"] = json!(request.digest);
+    value["requestId"] = json!(request.envelope.request_id);
+    value["askedSession"] = json!(request.asked_session);
+    value["channel"] = json!(request.channel);
+    value["requestedAtMs"] = json!(request.requested_at_ms);
+    value
+}
+
+async fn show(app: &App, approvals: &Approvals, id: &str, json: bool) -> Outcome<ExitCode> {
+    let found = find(approvals, id).await?;
+    let value = view(app, &found);
+    if json {
+        output::json(&value);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let prompt = found.prompt(&app.config.redactor());
+    let state = found.state_at(app.clock.now_ms());
+    let mut lines = vec![
+        format!("approval   {} ({})", prompt.id, state.as_str()),
+        format!(
+            "tool       {} ({:?}, gate {:?})",
+            prompt.tool, prompt.tier, prompt.gate
+        ),
+        format!("arguments  {}", prompt.arguments),
+        format!("digest     {}", found.request.digest),
+    ];
+    for reason in &prompt.reasons {
+        lines.push(format!("because    {}", reason.text));
+    }
+    lines.push(format!("workspace  {}", prompt.workspace));
+    lines.push(format!(
+        "asked by   {} in session {}, on {}",
+        prompt.actor, prompt.origin_session, found.request.channel
+    ));
+    lines.push(format!(
+        "asked at   {}",
+        rfc3339(found.request.requested_at_ms)
+    ));
+    lines.push(format!("expires    {}", rfc3339(prompt.expires_at_ms)));
+    output::line(&harmless(&lines.join("\n")));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The request with this id, or the only one that begins like it.
+async fn find(approvals: &Approvals, id: &str) -> Outcome<Approval> {
+    let id = id.to_ascii_lowercase();
+    if let Some(found) = approvals.get(&id).await? {
+        return Ok(found);
+    }
+    let mut alike = approvals.list().await?;
+    alike.retain(|approval| id.len() >= ID_PREFIX_MIN && approval.id.starts_with(&id));
+    match alike.len() {
+        1 => Ok(alike.remove(0)),
+        0 => Err(
+            Failure::failed(format!("there is no approval request {id:?}"))
+                .hint("`holdfast approvals list --all` shows them."),
+        ),
+        count => Err(Failure::usage(format!(
+            "{count} approval requests begin with {id:?}"
+        ))),
+    }
+}
+
+async fn answer(
+    app: &App,
+    approvals: &Approvals,
+    id: &str,
+    answer: &Answer,
+    by: &str,
+    json: bool,
+) -> Outcome<ExitCode> {
+    person_only(app)?;
+    let found = find(approvals, id).await?;
+    let answered = approvals
+        .answer(&found.id, answer, by)
+        .await
+        .map_err(|error| {
+            let failure = Failure::failed(error.to_string());
+            match error {
+                AnswerError::Refused { .. } => {
+                    failure.hint("`holdfast approvals show ID` says how it stands.")
+                }
+                _ => failure,
+            }
+        })?;
+    if json {
+        output::json(&view(app, &answered));
+    } else {
+        output::line(&format!("{} is {}.", answered.id, answered.state.as_str()));
+        if matches!(answer, Answer::Approve { .. }) {
+            output::line(
+                "The call goes on where it waits. If its process is gone, `holdfast approvals \
+                 resume` runs it.",
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rules(app: &App, approvals: &Approvals, json: bool) -> Outcome<ExitCode> {
+    let rules = approvals.rules().await?;
+    if json {
+        let redactor = app.config.redactor();
+        output::json(&redactor.redact_value(&json!(rules)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rules.is_empty() {
+        output::line("No answer has made a rule yet.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now_ms = app.clock.now_ms();
+    let redactor = app.config.redactor();
+    let rows = rules.iter().map(|rule| {
+        let reasons: Vec<&str> = rule.reasons.iter().map(|it| it.subject.as_str()).collect();
+        vec![
+            rule.id.clone(),
+            rule.tool.clone(),
+            harmless(&redactor.redact_text(&reasons.join("; "))),
+            match &rule.session {
+                Some(session) => format!("session {}", harmless(session)),
+                None => format!("agent {}", harmless(&rule.agent)),
+            },
+            harmless(&rule.by),
+            output::ago(rule.at_ms, now_ms),
+        ]
+    });
+    let header = ["rule", "tool", "covers", "for", "by", "since"];
+    output::line(&output::table(&header, rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn revoke(approvals: &Approvals, rule: &str, by: &str, json: bool) -> Outcome<ExitCode> {
+    let revoked = approvals
+        .revoke(rule, by)
+        .await
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    if !revoked {
+        return Err(Failure::failed(format!("there is no rule {rule:?}"))
+            .hint("`holdfast approvals rules` lists them."));
+    }
+    if json {
+        output::json(&json!({"revoked": rule}));
+    } else {
+        output::line(&format!("{rule} is revoked."));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Enters what was approved again, each where it was to work.
+fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
+    person_only(app)?;
+    let runtime = runtime()?;
+    let now_ms = app.clock.now_ms();
+    let open = runtime.block_on(approvals(app)?.open_requests())?;
+    let mut by_workspace: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
+    for approval in open {
+        if matches!(approval.state_at(now_ms), ApprovalState::Approved { .. }) {
+            let root = approval.request.workspace_root.clone();
+            by_workspace.entry(root).or_default().insert(approval.id);
+        }
+    }
+    let mut resumed: Vec<Resumed> = Vec::new();
+    for (workspace, ids) in by_workspace {
+        let running = app.stack(&workspace)?;
+        let which = ResumeWhich::These(ids);
+        let done = runtime.block_on(resume_open(&running.stack, &running.approvals, &which))?;
+        resumed.extend(done);
+        running.finish();
+        runtime.block_on(running.tidy());
+    }
+    tell_resumed(&resumed, json);
+    let worked = resumed.iter().all(|it| it.result.is_success());
+    Ok(if worked {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+fn tell_resumed(resumed: &[Resumed], json: bool) {
+    if json {
+        let list: Vec<Value> = resumed
+            .iter()
+            .map(|it| json!({"approval": it.approval.id, "result": it.result}))
+            .collect();
+        output::json(&list);
+        return;
+    }
+    if resumed.is_empty() {
+        output::line("Nothing approved waits to be run.");
+    }
+    for it in resumed {
+        let how = match &it.result.error {
+            None => "done".to_owned(),
+            Some(error) => format!("{}: {}", error.code, error.message),
+        };
+        let text = format!("{} {}: {how}", it.approval.id, it.approval.request.tool);
+        output::line(&harmless(&text));
+    }
+}

@@ -1,0 +1,117 @@
+//! `holdfast audit-log`
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::process::ExitCode;
+
+use holdfast_reliability::observe::time::rfc3339;
+use holdfast_toolbox::audit::{AuditLine, AuditLog, verify};
+use serde_json::json;
+
+use crate::app::{App, runtime};
+use crate::approval_args::AuditLogCommand;
+use crate::fail::{Failure, Outcome};
+use crate::output;
+
+pub(super) fn run(app: &App, command: &AuditLogCommand, json: bool) -> Outcome<ExitCode> {
+    let log = app.audit_log(app.open_state()?);
+    match command {
+        AuditLogCommand::Show { limit } => show(&log, *limit, json),
+        AuditLogCommand::Verify => check(&log, json),
+    }
+}
+
+/// The log; an empty one where none has been written yet.
+fn open(log: &AuditLog) -> Outcome<Box<dyn BufRead>> {
+    match File::open(log.path()) {
+        Ok(file) => Ok(Box::new(BufReader::new(file))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Box::new(std::io::empty())),
+        Err(error) => Err(unreadable(log, &error)),
+    }
+}
+
+fn unreadable(log: &AuditLog, error: &std::io::Error) -> Failure {
+    let path = log.path().display();
+    Failure::failed(format!("the audit log {path} can not be read: {error}"))
+}
+
+fn show(log: &AuditLog, limit: usize, json: bool) -> Outcome<ExitCode> {
+    let mut last = std::collections::VecDeque::new();
+    for line in open(log)?.lines() {
+        let line = line.map_err(|error| unreadable(log, &error))?;
+        if last.len() == limit {
+            last.pop_front();
+        }
+        last.push_back(line);
+    }
+    if json {
+        for line in last.iter().take(limit) {
+            output::line(line);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if last.is_empty() {
+        output::line("Nothing has been recorded yet.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows = last.iter().take(limit).map(|text| {
+        let Ok(line) = serde_json::from_str::<AuditLine>(text) else {
+            return vec![
+                String::new(),
+                String::new(),
+                "not an entry".to_owned(),
+                String::new(),
+            ];
+        };
+        let fields: Vec<String> = ["approval", "rule", "tool", "answer", "by", "session"]
+            .iter()
+            .filter_map(|name| {
+                let value = line.fields.get(*name)?;
+                let text = match value {
+                    serde_json::Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                Some(format!("{name}={text}"))
+            })
+            .collect();
+        vec![
+            line.seq.to_string(),
+            rfc3339(line.at_ms),
+            line.event,
+            output::harmless(&fields.join(" ")),
+        ]
+    });
+    output::line(&output::table(&["entry", "when", "what", ""], rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(log: &AuditLog, json: bool) -> Outcome<ExitCode> {
+    let head = runtime()?
+        .block_on(log.head())
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let report = verify(open(log)?, &head).map_err(|error| unreadable(log, &error))?;
+    let intact = report.problems.is_empty();
+    if json {
+        output::json(
+            &json!({"intact": intact, "lines": report.lines, "problems": report.problems}),
+        );
+    } else {
+        for problem in &report.problems {
+            output::line(&format!("line {}: {}", problem.line, problem.what));
+        }
+        output::line(&if intact {
+            format!("{} entries, all as they were written.", report.lines)
+        } else {
+            format!(
+                "{} lines, {} problems.",
+                report.lines,
+                report.problems.len()
+            )
+        });
+    }
+    Ok(if intact {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}

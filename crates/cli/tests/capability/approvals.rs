@@ -1,0 +1,331 @@
+//! Calls that wait for a person, as people meet them.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::approvals_after_death::{id_of, pending, resume};
+use crate::common::{House, eventually};
+
+fn approve(house: &House, id: &str, more: &[&str]) {
+    let ran = house.run(&[&["approvals", "approve", id], more].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+fn message(answer: &Value) -> String {
+    answer["error"]["message"]
+        .as_str()
+        .expect("a message")
+        .to_owned()
+}
+
+#[test]
+fn an_approved_path_outside_the_workspace_is_the_only_one() {
+    let house = House::new();
+    let outside = house.workspace().join("../outside");
+    std::fs::create_dir(&outside).expect("made");
+    let write = |path: &str| {
+        let args = json!({"path": path, "content": "x\n"}).to_string();
+        house.start(&["call", "write", "--json", "--args", &args])
+    };
+    let call = write("../outside/a.txt");
+    let request = pending(&house);
+    assert_eq!(request["reasons"][0]["code"], "outside_workspace");
+    approve(&house, &id_of(&request), &[]);
+    call.ended().success();
+    assert_eq!(
+        std::fs::read_to_string(outside.join("a.txt")).expect("written"),
+        "x\n"
+    );
+    // Its neighbour needs an answer of its own, and so does the same path once more.
+    for path in ["../outside/b.txt", "../outside/a.txt"] {
+        let call = write(path);
+        let id = id_of(&pending(&house));
+        assert_eq!(house.run(&["approvals", "deny", &id]).code, Some(0));
+        call.ended().error("permission_denied");
+    }
+    assert!(!outside.join("b.txt").exists());
+    // A link that leaves the workspace is not a path outside it: it is refused, not asked about.
+    std::os::unix::fs::symlink(&outside, house.path("link")).expect("linked");
+    let answer = write("link/c.txt").ended().error("permission_denied");
+    assert!(
+        message(&answer).contains("outside the workspace"),
+        "{answer}"
+    );
+    assert!(!outside.join("c.txt").exists());
+}
+
+#[test]
+fn a_link_swapped_in_after_the_answer_is_not_followed() {
+    let house = House::new();
+    let base = house.workspace().join("..").canonicalize().expect("a path");
+    std::fs::write(base.join("target"), "old").expect("writes");
+    std::fs::write(base.join("precious"), "precious").expect("writes");
+    let args = json!({"path": "../target", "content": "new"}).to_string();
+    let call = house.start(&["call", "write", "--json", "--key", "k", "--args", &args]);
+    let id = id_of(&pending(&house));
+    call.kill_9();
+    approve(&house, &id, &[]);
+    std::fs::remove_file(base.join("target")).expect("removes");
+    std::os::unix::fs::symlink(base.join("precious"), base.join("target")).expect("linked");
+    // What it would touch is not what was approved.
+    let call = house.start(&["call", "write", "--json", "--key", "k", "--args", &args]);
+    let fresh = eventually("it is asked about anew", || {
+        let listed = house.run(&["approvals", "list", "--json"]).json();
+        let open = listed.as_array()?.clone();
+        open.into_iter()
+            .find(|it| it["state"] == "pending" && it["id"] != id)
+    });
+    assert!(
+        fresh["reasons"][0]["subject"]
+            .as_str()
+            .expect("text")
+            .ends_with("/precious")
+    );
+    drop(call);
+    assert_eq!(
+        std::fs::read_to_string(base.join("precious")).expect("there"),
+        "precious"
+    );
+}
+
+#[test]
+fn a_rule_covers_later_calls_until_it_is_revoked() {
+    let house = House::new();
+    let command = |note: &str| format!("rm -f ../victim; echo {note} >> effect");
+    let ask = |key: &str, session: &str, note: &str| {
+        house.start_exec(key, &command(note), &["--session", session])
+    };
+    let first = ask("1", "one", "first");
+    approve(&house, &id_of(&pending(&house)), &["--for", "session"]);
+    first.ended().success();
+    // The same reason in the same session: nobody is asked.
+    ask("2", "one", "second").ended().success();
+    assert_eq!(house.lines("effect"), 2);
+    // Another session has to ask.
+    let other = ask("3", "two", "third");
+    let id = id_of(&pending(&house));
+    approve(&house, &id, &["--for", "policy"]);
+    other.ended().success();
+    ask("4", "three", "fourth").ended().success();
+    let rules = house.run(&["approvals", "rules", "--json"]).json();
+    let rules = rules.as_array().expect("a list");
+    assert_eq!(rules.len(), 2);
+    for rule in rules {
+        let id = rule["id"].as_str().expect("an id");
+        assert_eq!(house.run(&["approvals", "revoke", id]).code, Some(0));
+    }
+    let again = ask("5", "one", "fifth");
+    let id = id_of(&pending(&house));
+    assert_eq!(house.run(&["approvals", "deny", &id]).code, Some(0));
+    again.ended().error("permission_denied");
+    assert_eq!(house.lines("effect"), 4);
+}
+
+#[test]
+fn a_strict_gate_takes_one_answer_for_one_call() {
+    let house = House::new();
+    let config = house.file(
+        "strict.yaml",
+        "permissions:\n  tools:\n    exec:\n      gate: strict\n",
+    );
+    let call = house.start_exec("k", "echo ran >> effect", &["--config", &config]);
+    let request = pending(&house);
+    assert_eq!(
+        (&request["gate"], &request["tier"]),
+        (&json!("strict"), &json!("System"))
+    );
+    let id = id_of(&request);
+    let wide = house.run(&["approvals", "approve", &id, "--for", "policy"]);
+    assert_eq!(wide.code, Some(1));
+    assert!(wide.stderr.contains("strict"), "{wide:?}");
+    let own = house.run(&["approvals", "approve", &id, "--by", "local"]);
+    assert_eq!(own.code, Some(1));
+    assert!(own.stderr.contains("their own request"), "{own:?}");
+    approve(&house, &id, &[]);
+    call.ended().success();
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
+fn an_advisory_gate_tells_and_runs() {
+    let house = House::new();
+    let config = house.file("advisory.yaml", "permissions:\n  gate: advisory\n");
+    let ran = house.exec(
+        "k",
+        "rm -f ../x; echo ran >> effect",
+        &["--config", &config],
+    );
+    ran.success();
+    assert!(
+        ran.stderr.contains("reaches outside the workspace"),
+        "{ran:?}"
+    );
+    assert_eq!(house.lines("effect"), 1);
+    let log = house.run(&["audit-log", "show", "--json"]).stdout;
+    assert!(log.contains("approval.advised"), "{log}");
+}
+
+#[test]
+fn a_tool_can_not_answer() {
+    let house = House::new();
+    let call = house.start_exec("k", "rm -f ../victim", &[]);
+    let id = id_of(&pending(&house));
+    let binary = env!("CARGO_BIN_EXE_holdfast");
+    // In plain words it is refused before it runs; in other words by the one it calls.
+    let plain = format!("{binary} approvals approve {id}");
+    let answer = house.exec("p", &plain, &[]).error("permission_denied");
+    assert!(message(&answer).contains("never by a tool"), "{answer}");
+    let hidden = format!("w=rovals; {binary} --state ../st*e app$w approve {id} 2>&1");
+    let answer = house.exec("h", &hidden, &[]).success();
+    let said = answer["output"]["content"]["stdout"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    assert!(said.contains("started by a tool"), "{said}");
+    for (tool, args) in [
+        (
+            "read",
+            json!({"path": house.state().join("approver-token")}),
+        ),
+        (
+            "write",
+            json!({"path": house.state().join("audit.log"), "content": ""}),
+        ),
+        ("read", json!({"path": "../state/holdfast.db"})),
+    ] {
+        let ran = house.run(&["call", tool, "--json", "--args", &args.to_string()]);
+        let answer = ran.error("permission_denied");
+        assert!(message(&answer).contains("state directory"), "{answer}");
+    }
+    assert_eq!(house.run(&["approvals", "deny", &id]).code, Some(0));
+    call.ended().error("permission_denied");
+}
+
+#[test]
+fn the_state_is_out_of_reach_also_within_the_workspace() {
+    let house = House::new();
+    let state = house.path("state");
+    let state_text = state.to_str().expect("text");
+    house.run(&[
+        "--state",
+        state_text,
+        "call",
+        "read",
+        "--args",
+        r#"{"path": "x"}"#,
+    ]);
+    std::os::unix::fs::symlink(&state, house.path("innocent")).expect("linked");
+    for path in [
+        "state/holdfast.db",
+        "innocent/holdfast.db",
+        "./innocent/../state/holdfast.db",
+    ] {
+        for (tool, args) in [
+            ("read", json!({"path": path})),
+            ("write", json!({"path": path, "content": "gone"})),
+            (
+                "edit",
+                json!({"path": path, "old_string": "a", "new_string": "b"}),
+            ),
+        ] {
+            let args = args.to_string();
+            // Each in a turn of its own: the loop guard has a say as well.
+            let turn = format!("{tool} {path}");
+            let call = [
+                "--state", state_text, "call", tool, "--json", "--turn", &turn, "--args", &args,
+            ];
+            let answer = house.run(&call).error("permission_denied");
+            assert!(
+                message(&answer).contains("state directory"),
+                "{tool} {path}: {answer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_goes_away_withdraws_and_who_runs_out_of_time_does_not() {
+    let house = House::new();
+    let mut call = house.start_exec("k", "rm -f ../a", &[]);
+    let id = id_of(&pending(&house));
+    call.signal(Signal::TERM);
+    call.ended().error("cancelled");
+    let state = house.run(&["approvals", "show", &id, "--json"]).json();
+    assert_eq!(state["state"], "withdrawn");
+
+    let command = "rm -f ../b; echo ran >> effect";
+    let late = house.exec("t", command, &["--deadline-ms", "1500"]);
+    late.error("timeout");
+    let id = id_of(&pending(&house));
+    approve(&house, &id, &[]);
+    // Delivered again, it finds its answer.
+    house.exec("t", command, &[]).success();
+    assert_eq!(house.lines("effect"), 1);
+    assert_eq!(resume(&house).1, Vec::<Value>::new());
+}
+
+#[test]
+fn the_audit_log_names_what_was_done_to_it() {
+    let house = House::new();
+    for number in 0..2 {
+        let call = house.start_exec(&number.to_string(), &format!("rm -f ../v{number}"), &[]);
+        approve(&house, &id_of(&pending(&house)), &[]);
+        call.ended().success();
+    }
+    let path = house.state().join("audit.log");
+    let whole = std::fs::read_to_string(&path).expect("a log");
+    let lines: Vec<&str> = whole.lines().collect();
+    assert_eq!(lines.len(), 6);
+    let verify = |content: String| {
+        std::fs::write(&path, content).expect("writes");
+        let ran = house.run(&["audit-log", "verify"]);
+        (ran.code, ran.stdout)
+    };
+    let joined = |list: &[&str]| list.join("\n") + "\n";
+    let table = [
+        (
+            whole.replacen("\"by\":\"owner\"", "\"by\":\"nobody\"", 1),
+            "entry 2 was changed",
+        ),
+        (
+            joined(&[&lines[..2], &lines[3..]].concat()),
+            "entry 3 was removed before entry 4",
+        ),
+        (
+            joined(&[lines[1], lines[0], lines[2], lines[3], lines[4], lines[5]]),
+            "moved or repeated",
+        ),
+        (
+            joined(&lines[..4]),
+            "the end was cut off: entries 5 to 6 are missing",
+        ),
+    ];
+    for (content, says) in table {
+        let (code, said) = verify(content);
+        assert_eq!(code, Some(1), "{says}: {said}");
+        assert!(said.contains(says), "not {says:?}: {said}");
+    }
+    assert_eq!(verify(whole.clone()).0, Some(0));
+    let shown = house.run(&["audit-log", "show", "--limit", "3"]);
+    assert_eq!(shown.stdout.lines().count(), 4, "{shown:?}");
+}
+
+#[test]
+fn permissions_are_checked_with_the_place_of_the_mistake() {
+    let house = House::new();
+    let yaml = "permissions:\n  deniedTools: [exce]\n  tools:\n    wirte:\n      gate: strict\n    \
+                exec:\n      tier: Elevated\n      maxTier: System\n      waitMs: 0\n  agents:\n    a:\n      \
+                allowedTools: [red]\n  channels:\n    c:\n      deniedTools: [x]\n";
+    let config = house.file("wrong.yaml", yaml);
+    let ran = house.run(&["config", "check", "--config", &config]);
+    for says in [
+        "permissions.deniedTools: there is no tool named \"exce\"",
+        "permissions.tools: there is no tool named \"wirte\"",
+        "permissions.agents.a.allowedTools: there is no tool named \"red\"",
+        "permissions.channels.c.deniedTools: there is no tool named \"x\"",
+        "permissions.tools.exec.waitMs: has to be from 1 to",
+        "permissions.tools.exec.tier: Elevated is above its own maxTier System",
+    ] {
+        ran.bad_usage(says);
+    }
+}

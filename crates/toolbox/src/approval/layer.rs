@@ -1,0 +1,401 @@
+//! The layer that holds a call up until a person has answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted};
+use holdfast_reliability::call::{Call, Failure, Judged, Reply};
+use holdfast_reliability::observe::Event;
+use holdfast_reliability::policy::Mode;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::service::Service;
+use holdfast_reliability::store::StoreError;
+use serde_json::json;
+
+use super::model::{ApprovalState, Subject, digest_of};
+use super::service::{AnswerError, Approvals, Lost, Seen};
+use super::step::{Action, Refused};
+use crate::audit::AuditError;
+use crate::permit::{Decision, PermissionConfig, decision, deny};
+
+/// How often a waiting call looks for an answer that another process has taken.
+pub const APPROVAL_POLL_MS: u64 = 100;
+
+/// Holds up what a person has to approve first.
+pub struct Approve<S> {
+    inner: S,
+    approvals: Option<Arc<Approvals>>,
+    config: Arc<PermissionConfig>,
+    runtime: Arc<Runtime>,
+}
+
+/// Why a call does not run, besides "no".
+enum Stop {
+    /// No, and why.
+    Denied(String),
+    /// Something that has to be kept can not be.
+    Trouble(StoreError),
+    /// The claim went to somebody else while this call waited.
+    ClaimLost,
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Trouble(error)
+    }
+}
+
+impl From<AuditError> for Stop {
+    fn from(error: AuditError) -> Self {
+        Self::Trouble(match error {
+            AuditError::Store(error) => error,
+            file @ AuditError::File { .. } => StoreError::Unavailable(file.to_string()),
+        })
+    }
+}
+
+impl From<AnswerError> for Stop {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Store(error) => error.into(),
+            AnswerError::Audit(error) => error.into(),
+            other => Self::Denied(other.to_string()),
+        }
+    }
+}
+
+/// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
+/// open: whoever delivers the call again finds the answer.
+struct Withdraw {
+    approvals: Arc<Approvals>,
+    seen: Option<Seen>,
+    deadline_at_ms: Option<u64>,
+}
+
+impl Drop for Withdraw {
+    fn drop(&mut self) {
+        let now_ms = self.approvals.runtime.clock.now_ms();
+        let ran_out = self.deadline_at_ms.is_some_and(|end_ms| end_ms <= now_ms);
+        if let Some(seen) = self.seen.take().filter(|_| !ran_out) {
+            self.approvals.withdraw_detached(&seen);
+        }
+    }
+}
+
+impl<S: Service> Approve<S> {
+    /// Wraps the attempts. Without approvals nobody can be asked.
+    pub fn new(
+        inner: S,
+        approvals: Option<Arc<Approvals>>,
+        config: Arc<PermissionConfig>,
+        runtime: Arc<Runtime>,
+    ) -> Self {
+        Self {
+            inner,
+            approvals,
+            config,
+            runtime,
+        }
+    }
+
+    async fn run_when_met(&self, call: &mut Call, need: Need) -> Reply {
+        let route = call.session.approval.clone();
+        let tool = call.envelope.tool_name.clone();
+        let (Some(approvals), Some(route)) = (&self.approvals, route) else {
+            if need.gate == Gate::Advisory {
+                return self.inner.call(call).await;
+            }
+            let why = format!("{}, and there is nobody to approve it", reasons(&need));
+            return deny(call, &self.runtime, format!("{tool} needs approval: {why}"));
+        };
+        let met = if need.gate == Gate::Advisory {
+            self.advise(approvals, call, &need, &route).await
+        } else {
+            self.wait(approvals, call, &need, &route).await
+        };
+        match met {
+            Ok(()) => {}
+            Err(stop) => return self.stopped(call, stop),
+        }
+        let session = call.session.clone();
+        if !need.grants.is_empty() {
+            call.session = Arc::new((*session).clone().with_grants(&need.grants));
+        }
+        let reply = self.inner.call(call).await;
+        // The grant was for this call's attempts and nothing else.
+        call.session = session;
+        reply
+    }
+
+    /// Somebody is told, and the call goes on.
+    async fn advise(
+        &self,
+        approvals: &Approvals,
+        call: &mut Call,
+        need: &Need,
+        route: &ApprovalRoute,
+    ) -> Result<(), Stop> {
+        approvals
+            .record(
+                "approval.advised",
+                json!({"tool": call.envelope.tool_name, "reasons": need.reasons,
+                       "request": call.envelope.request_id, "arguments": call.envelope.payload.params,
+                       "session": call.session.session_id, "channel": route.channel}),
+            )
+            .await?;
+        call.explain(format!(
+            "ran with a note to {}: {}",
+            route.channel,
+            reasons(need)
+        ));
+        let draft = approvals.draft(call, need, route);
+        // The call runs whether or not the note arrives.
+        if let Err(error) = route
+            .prompter
+            .tell(&draft.prompt(&self.runtime.redactor))
+            .await
+        {
+            call.explain(format!("the note could not be shown: {error}"));
+        }
+        Ok(())
+    }
+
+    async fn wait(
+        &self,
+        approvals: &Arc<Approvals>,
+        call: &mut Call,
+        need: &Need,
+        route: &ApprovalRoute,
+    ) -> Result<(), Stop> {
+        let digest = digest_of(&call.envelope);
+        let session = call.session.clone();
+        let subject = Subject {
+            tool: &call.envelope.tool_name,
+            session: &session.session_id,
+            actor: &call.envelope.target.actor_id,
+            agent: &session.agent_id,
+            workspace_root: &session.workspace_root,
+            digest: &digest,
+        };
+        if let Some(id) = approvals.fresh_denial(&subject).await? {
+            let why = format!(
+                "the same call was denied a moment ago (approval {id}); nobody was asked again"
+            );
+            return Err(Stop::Denied(why));
+        }
+        if let Some(rule) = approvals.covering_rule(&subject, need).await? {
+            approvals
+                .record(
+                    "approval.used",
+                    json!({"rule": rule.id, "tool": rule.tool, "digest": digest,
+                           "request": call.envelope.request_id, "session": session.session_id}),
+                )
+                .await?;
+            call.explain(format!("approved by the rule {} of {}", rule.id, rule.by));
+            return begin(call).await;
+        }
+        let seen = approvals.open(call, need, route).await?;
+        call.explain(format!(
+            "waited for the approval {}: {}",
+            seen.approval.id,
+            reasons(need)
+        ));
+        let mut guard = Withdraw {
+            approvals: approvals.clone(),
+            seen: Some(seen.clone()),
+            deadline_at_ms: call.envelope.control.deadline_at_ms,
+        };
+        let outcome = self.answered(approvals, seen, route, &mut guard).await;
+        if !matches!(outcome, Err(Stop::Trouble(_))) {
+            // Answered or over: there is nothing left to withdraw.
+            guard.seen = None;
+        }
+        let approved = outcome?;
+        self.unchanged(call, need)?;
+        self.take(approvals, &approved, &digest, call).await?;
+        guard.seen = None;
+        begin(call).await
+    }
+
+    /// Waits for a yes, wherever it comes from.
+    async fn answered(
+        &self,
+        approvals: &Approvals,
+        mut seen: Seen,
+        route: &ApprovalRoute,
+        guard: &mut Withdraw,
+    ) -> Result<Seen, Stop> {
+        let id = seen.approval.id.clone();
+        let prompt = seen.approval.prompt(&self.runtime.redactor);
+        let mut asking = Some(route.prompter.prompt(&prompt));
+        loop {
+            let now_ms = self.runtime.clock.now_ms();
+            match seen.approval.state_at(now_ms) {
+                ApprovalState::Pending => {}
+                ApprovalState::Approved { .. } => return Ok(seen),
+                other => {
+                    self.write_down(approvals, &seen).await?;
+                    return Err(Stop::Denied(refusal(&id, &other)));
+                }
+            }
+            let left_ms = seen.approval.request.expires_at_ms.saturating_sub(now_ms);
+            let pause = Duration::from_millis(left_ms.clamp(1, APPROVAL_POLL_MS));
+            let changed = approvals.changed().notified();
+            let asked = async {
+                match &mut asking {
+                    Some(asking) => asking.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = tokio::time::timeout(pause, changed) => {}
+                prompted = asked => {
+                    asking = None;
+                    if let Ok(Prompted::Answered { by, answer }) = prompted {
+                        // One that is not taken leaves the request open for a better one.
+                        match approvals.answer(&id, &answer, &by).await {
+                            Ok(_) | Err(AnswerError::Refused { .. } | AnswerError::NotFound(_)) => {}
+                            Err(trouble) => return Err(trouble.into()),
+                        }
+                    }
+                }
+            }
+            let newer = approvals.seen(&id).await?;
+            seen = newer.ok_or_else(|| Stop::Denied(format!("the approval {id} is gone")))?;
+            guard.seen = Some(seen.clone());
+        }
+    }
+
+    /// What expired is put on record as expired, by whoever notices first.
+    async fn write_down(&self, approvals: &Approvals, seen: &Seen) -> Result<(), Stop> {
+        if let Ok(Ok(expired)) = approvals.advance(seen, Action::Expire).await {
+            approvals
+                .record(
+                    "approval.expired",
+                    json!({"approval": expired.id, "tool": expired.request.tool}),
+                )
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The world may have changed while the person thought: a link that points elsewhere now, a
+    /// policy that forbids it. What was approved is what runs, or nothing does.
+    fn unchanged(&self, call: &Call, need: &Need) -> Result<(), Stop> {
+        match decision(&self.config, call) {
+            Decision::Ask(now) if now.reasons == need.reasons && now.grants == need.grants => {
+                Ok(())
+            }
+            Decision::Deny(rule) => Err(Stop::Denied(rule)),
+            Decision::Ask(_) | Decision::Allow => Err(Stop::Denied(
+                "what the call would touch has changed since it was approved".to_owned(),
+            )),
+        }
+    }
+
+    /// Makes the approval this call's own. Of several calls that want it one gets it.
+    async fn take(
+        &self,
+        approvals: &Approvals,
+        approved: &Seen,
+        digest: &str,
+        call: &mut Call,
+    ) -> Result<(), Stop> {
+        let id = &approved.approval.id;
+        let mut seen = approved.clone();
+        loop {
+            match approvals.advance(&seen, Action::Use { digest }).await? {
+                Ok(_) => break,
+                Err(Lost::Changed(newer)) => seen = *newer,
+                Err(Lost::Gone) => return Err(Stop::Denied(format!("the approval {id} is gone"))),
+                Err(Lost::Refused(why)) => {
+                    let why = match why {
+                        Refused::Over("used") => "another run has used it".to_owned(),
+                        other => other.to_string(),
+                    };
+                    return Err(Stop::Denied(format!(
+                        "the approval {id} can not be used: {why}"
+                    )));
+                }
+            }
+        }
+        approvals
+            .record(
+                "approval.used",
+                json!({"approval": id, "tool": call.envelope.tool_name, "digest": digest,
+                       "request": call.envelope.request_id}),
+            )
+            .await?;
+        call.explain(format!("approved ({id})"));
+        Ok(())
+    }
+
+    fn stopped(&self, call: &mut Call, stop: Stop) -> Reply {
+        let (code, why) = match stop {
+            Stop::Denied(why) => return deny(call, &self.runtime, why),
+            Stop::ClaimLost => (
+                ErrorCode::Cancelled,
+                "while this call waited, its key was cleared or claimed by another".to_owned(),
+            ),
+            Stop::Trouble(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "approve",
+                    error: &error,
+                });
+                let code = match error {
+                    StoreError::Full(_) => ErrorCode::StoreFull,
+                    StoreError::Unavailable(_) => ErrorCode::StoreUnavailable,
+                };
+                (code, error.to_string())
+            }
+        };
+        self.runtime.tell(&Event::Blocked {
+            call,
+            code: code.as_str(),
+            why: &why,
+            mode: Mode::Enforce,
+        });
+        call.explain(why.clone());
+        Failure::before_start(code, why, Judged::Neutral).into()
+    }
+}
+
+/// Puts on record that the call starts: from here on its effect may happen.
+async fn begin(call: &Call) -> Result<(), Stop> {
+    match &call.held_claim {
+        None => Ok(()),
+        Some(claim) => claim.begin().await?.map_err(|_| Stop::ClaimLost),
+    }
+}
+
+fn reasons(need: &Need) -> String {
+    let texts: Vec<&str> = need
+        .reasons
+        .iter()
+        .map(|reason| reason.text.as_str())
+        .collect();
+    texts.join("; ")
+}
+
+fn refusal(id: &str, state: &ApprovalState) -> String {
+    match state {
+        ApprovalState::Denied { by, reason, .. } => match reason {
+            Some(reason) => format!("{by} denied it (approval {id}): {reason}"),
+            None => format!("{by} denied it (approval {id})"),
+        },
+        ApprovalState::Expired { .. } => {
+            format!("nobody approved it in time (approval {id}), and silence means no")
+        }
+        ApprovalState::Used { .. } => format!("another run has used the approval {id}"),
+        other => format!("the approval {id} is {}", other.as_str()),
+    }
+}
+
+impl<S: Service> Service for Approve<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        match call.need.take() {
+            None => self.inner.call(call).await,
+            Some(need) => self.run_when_met(call, *need).await,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Calls that wait for a person.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`model`] | a request, its state, and rules made of answers |
+//! | [`step`] | the life of a request as pure functions |
+//! | [`service`] | keeps requests, takes answers, knows the rules |
+//! | [`layer`] | holds one call up until it may run |
+//! | [`resume`] | runs what was approved after its process had died |
+//! | [`reply`] | answers written as messages |
+//! | [`token`] | who may answer over a network |
+//!
+//! A request captures the call whole. What is run is what was shown: the digest of the arguments is
+//! checked again right before the tool starts, and the step from approved to used is a
+//! compare-and-set, so that one answer runs one call once, whoever comes first.
+
+pub mod layer;
+pub mod model;
+pub mod reply;
+pub mod resume;
+pub mod service;
+pub mod step;
+pub mod token;
+
+pub use layer::Approve;
+pub use model::{Approval, ApprovalRequest, ApprovalState, Rule};
+pub use resume::{ResumeWhich, Resumed, resume_open};
+pub use service::{AnswerError, Approvals};
+pub use step::{Action, Refused};

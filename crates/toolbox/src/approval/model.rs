@@ -1,0 +1,273 @@
+//! A request for a person's answer, and the rules that answers make.
+
+use std::path::PathBuf;
+
+use holdfast_contract::redact::Redactor;
+use holdfast_contract::{
+    ApprovalPrompt, Gate, Need, PathGrant, PermissionTier, Reason, Scope, ToolCallEnvelope,
+};
+use holdfast_reliability::canonical::{CanonicalOptions, Digest, write_canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Where a request stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "state",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub enum ApprovalState {
+    /// Nobody has answered.
+    Pending,
+    /// A person said yes, and the call has not started.
+    Approved {
+        /// How far the answer reaches.
+        scope: Scope,
+        /// Who.
+        by: String,
+        /// When.
+        at_ms: u64,
+        /// From then on it counts for nothing.
+        use_by_ms: u64,
+    },
+    /// The call was started on it. Nothing else ever is.
+    Used {
+        /// Who approved.
+        by: String,
+        /// When it was started.
+        at_ms: u64,
+    },
+    /// A person said no.
+    Denied {
+        /// Who.
+        by: String,
+        /// When.
+        at_ms: u64,
+        /// Why, when the person said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Nobody answered in time, which means no.
+    Expired {
+        /// When.
+        at_ms: u64,
+    },
+    /// The caller went away.
+    Withdrawn {
+        /// When.
+        at_ms: u64,
+    },
+}
+
+impl ApprovalState {
+    /// The word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved { .. } => "approved",
+            Self::Used { .. } => "used",
+            Self::Denied { .. } => "denied",
+            Self::Expired { .. } => "expired",
+            Self::Withdrawn { .. } => "withdrawn",
+        }
+    }
+}
+
+/// What a person is asked, captured when the call asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalRequest {
+    /// The tool.
+    pub tool: String,
+    /// The tier the call needs.
+    pub tier: PermissionTier,
+    /// How strictly it is asked for.
+    pub gate: Gate,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// Paths that come with the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<PathGrant>,
+    /// Over the tool and its exact arguments; checked again when the call starts.
+    pub digest: String,
+    /// The whole call, as it passed the hooks.
+    pub envelope: ToolCallEnvelope,
+    /// The key a hook gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook_key: Option<String>,
+    /// The agent.
+    pub agent: String,
+    /// The session the call comes from.
+    pub origin_session: String,
+    /// The session whose people are asked.
+    pub asked_session: String,
+    /// The channel they are asked on.
+    pub channel: String,
+    /// Where the call works.
+    pub workspace_root: PathBuf,
+    /// When it asked.
+    pub requested_at_ms: u64,
+    /// When silence becomes "no".
+    pub expires_at_ms: u64,
+}
+
+/// A request and where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// What to name in an answer.
+    pub id: String,
+    /// What is asked.
+    pub request: ApprovalRequest,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub state: ApprovalState,
+}
+
+impl Approval {
+    /// Where it stands now: a request nobody answered in time has expired, whether or not
+    /// anybody has written that down.
+    pub fn state_at(&self, now_ms: u64) -> ApprovalState {
+        match &self.state {
+            ApprovalState::Pending if self.request.expires_at_ms <= now_ms => {
+                ApprovalState::Expired {
+                    at_ms: self.request.expires_at_ms,
+                }
+            }
+            ApprovalState::Approved { use_by_ms, .. } if *use_by_ms <= now_ms => {
+                ApprovalState::Expired { at_ms: *use_by_ms }
+            }
+            state => state.clone(),
+        }
+    }
+
+    /// Whether a call can still come to run on it.
+    pub fn is_open(&self, now_ms: u64) -> bool {
+        matches!(
+            self.state_at(now_ms),
+            ApprovalState::Pending | ApprovalState::Approved { .. }
+        )
+    }
+
+    /// What a person sees, without secrets.
+    pub fn prompt(&self, redactor: &Redactor) -> ApprovalPrompt {
+        let request = &self.request;
+        ApprovalPrompt {
+            id: self.id.clone(),
+            tool: request.tool.clone(),
+            tier: request.tier,
+            gate: request.gate,
+            arguments: redactor
+                .redact_value(&request.envelope.payload.params)
+                .to_string(),
+            reasons: request
+                .reasons
+                .iter()
+                .map(|reason| redacted(reason, redactor))
+                .collect(),
+            origin_session: request.origin_session.clone(),
+            actor: request.envelope.target.actor_id.clone(),
+            workspace: request.workspace_root.display().to_string(),
+            expires_at_ms: request.expires_at_ms,
+        }
+    }
+}
+
+fn redacted(reason: &Reason, redactor: &Redactor) -> Reason {
+    Reason {
+        code: reason.code.clone(),
+        subject: redactor.redact_text(&reason.subject).into_owned(),
+        text: redactor.redact_text(&reason.text).into_owned(),
+    }
+}
+
+/// Later calls that an answer covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// What to name to revoke it.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The reasons it covers: a call with any other reason is asked about.
+    pub reasons: Vec<Reason>,
+    /// Only this session, for an answer that was for the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Only this actor.
+    pub actor: String,
+    /// Only this agent.
+    pub agent: String,
+    /// Only in this workspace.
+    pub workspace_root: PathBuf,
+    /// The request whose answer made it.
+    pub from_approval: String,
+    /// Who answered.
+    pub by: String,
+    /// When.
+    pub at_ms: u64,
+}
+
+impl Rule {
+    /// Whether it covers a call. Never one behind a strict gate.
+    pub fn covers(&self, asked: &Subject<'_>, need: &Need) -> bool {
+        need.gate != Gate::Strict
+            && self.tool == asked.tool
+            && self.actor == asked.actor
+            && self.agent == asked.agent
+            && self.workspace_root == asked.workspace_root
+            && self
+                .session
+                .as_ref()
+                .is_none_or(|session| session == asked.session)
+            && need
+                .reasons
+                .iter()
+                .all(|reason| self.reasons.iter().any(|known| known.covers(reason)))
+    }
+}
+
+/// Who asks for what, as far as rules and denials care.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The session.
+    pub session: &'a str,
+    /// The actor.
+    pub actor: &'a str,
+    /// The agent.
+    pub agent: &'a str,
+    /// Where it works.
+    pub workspace_root: &'a std::path::Path,
+    /// Over the tool and its exact arguments.
+    pub digest: &'a str,
+}
+
+impl Subject<'_> {
+    /// Names the identical call: whoever repeats it after a "no" gets the same "no".
+    pub fn fingerprint(&self) -> String {
+        let whole = json!([
+            self.tool,
+            self.session,
+            self.actor,
+            self.agent,
+            self.workspace_root,
+            self.digest
+        ]);
+        Digest::of(whole.to_string().as_bytes()).to_string()
+    }
+}
+
+/// The digest of a tool and its exact arguments.
+pub fn digest_of(envelope: &ToolCallEnvelope) -> String {
+    let whole = json!([
+        envelope.tool_namespace,
+        envelope.tool_name,
+        envelope.payload.params
+    ]);
+    let mut canonical = Vec::new();
+    write_canonical(&whole, &CanonicalOptions::EXACT, &mut canonical);
+    Digest::of(&canonical).to_string()
+}

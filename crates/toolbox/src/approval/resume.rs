@@ -1,0 +1,62 @@
+//! Runs what was approved after its process had died.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use holdfast_contract::ToolResultEnvelope;
+use holdfast_reliability::store::StoreResult;
+
+use super::model::{Approval, ApprovalState};
+use super::service::Approvals;
+use crate::stack::ToolStack;
+
+/// Which requests to enter again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResumeWhich {
+    /// Those that were approved: each runs now.
+    Approved,
+    /// Those that still wait for an answer as well: a server waits on for them.
+    All,
+    /// These, whatever they wait for.
+    These(BTreeSet<String>),
+}
+
+impl ResumeWhich {
+    /// Whether it takes this one.
+    pub fn takes(&self, approval: &Approval) -> bool {
+        match self {
+            Self::Approved => matches!(approval.state, ApprovalState::Approved { .. }),
+            Self::All => true,
+            Self::These(ids) => ids.contains(&approval.id),
+        }
+    }
+}
+
+/// A call that was entered again, and its answer.
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    /// The request.
+    pub approval: Approval,
+    /// What came of it.
+    pub result: ToolResultEnvelope,
+}
+
+/// Enters the captured calls of open requests into the stack again, all at once. A call whose
+/// first process still lives is joined, not run beside it.
+///
+/// The caller's deadline is left behind: its caller is gone.
+pub async fn resume_open(
+    stack: &ToolStack,
+    approvals: &Approvals,
+    which: &ResumeWhich,
+) -> StoreResult<Vec<Resumed>> {
+    let open = approvals.open_requests().await?;
+    let calls = open
+        .into_iter()
+        .filter(|approval| which.takes(approval))
+        .map(|approval| async move {
+            let result = stack.call_resumed(&approval.request).await;
+            Resumed { approval, result }
+        });
+    Ok(join_all(calls).await)
+}

@@ -1,0 +1,464 @@
+//! Keeps requests, takes answers, knows the rules.
+
+use std::sync::Arc;
+
+use holdfast_contract::{Answer, ApprovalRoute, Need, Scope};
+use holdfast_reliability::call::Call;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+    all_documents,
+};
+use holdfast_reliability::store::{StoreError, StoreResult};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
+use super::step::{Action, Refused, step};
+use crate::audit::{AuditError, AuditLog};
+use crate::permit::PermissionConfig;
+
+pub(super) const KIND: &str = "approval";
+const RULE_KIND: &str = "approval-rule";
+const DENIAL_KIND: &str = "approval-denial";
+/// How long an ended request can still be looked at.
+pub const APPROVAL_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// How long an answer "for this session" counts.
+pub const SESSION_RULE_MS: u64 = 24 * 60 * 60 * 1000;
+/// Requests of one store that wait for an answer; one more is denied.
+pub const APPROVALS_OPEN_MAX: usize = 1_000;
+/// Characters of an id.
+const ID_CHARS: u32 = 8;
+/// Letters and digits that are not taken for each other.
+const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Why an answer was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// There is no such request.
+    #[error("there is no approval request {0:?}")]
+    NotFound(String),
+    /// The request does not take it.
+    #[error("the request {id} can not be answered like that: {why}")]
+    Refused {
+        /// Which.
+        id: String,
+        /// Why.
+        why: Refused,
+    },
+    /// The store can not be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The audit log can not be written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+}
+
+/// A request, and the version it was seen at.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) approval: Approval,
+    pub(super) document: Document,
+}
+
+/// The approvals of one state.
+pub struct Approvals {
+    store: Arc<dyn DocumentStore>,
+    audit: Option<Arc<AuditLog>>,
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) config: Arc<PermissionConfig>,
+    /// Wakes those of this process who wait; other processes look at the store.
+    changed: Notify,
+}
+
+impl Approvals {
+    /// The approvals in this store. Without an audit log nothing is recorded of them.
+    pub fn new(
+        store: Arc<dyn DocumentStore>,
+        audit: Option<Arc<AuditLog>>,
+        runtime: Arc<Runtime>,
+        config: Arc<PermissionConfig>,
+    ) -> Self {
+        Self {
+            store,
+            audit,
+            runtime,
+            config,
+            changed: Notify::new(),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.runtime.clock.now_ms()
+    }
+
+    pub(super) fn changed(&self) -> &Notify {
+        &self.changed
+    }
+
+    /// Records what happened. Whatever must not happen unrecorded is done after this succeeded.
+    pub(super) async fn record(&self, event: &str, fields: Value) -> Result<(), AuditError> {
+        let Some(audit) = &self.audit else {
+            return Ok(());
+        };
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        audit.append(event, fields).await.map(|_| ())
+    }
+
+    /// One request.
+    pub async fn get(&self, id: &str) -> StoreResult<Option<Approval>> {
+        Ok(self.seen(id).await?.map(|seen| seen.approval))
+    }
+
+    pub(super) async fn seen(&self, id: &str) -> StoreResult<Option<Seen>> {
+        match self.store.document(KIND, id).await? {
+            Some(document) => read(document).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// All requests that are kept, the newest first.
+    pub async fn list(&self) -> StoreResult<Vec<Approval>> {
+        let found = all_documents(&*self.store, DocumentFilter::of(KIND)).await?;
+        let mut approvals = found
+            .into_iter()
+            .map(|document| Ok(read(document)?.approval))
+            .collect::<StoreResult<Vec<Approval>>>()?;
+        approvals.sort_by_key(|it| std::cmp::Reverse(it.request.requested_at_ms));
+        Ok(approvals)
+    }
+
+    /// Requests on which a call can still come to run: those that wait for an answer, and those
+    /// that were approved and not used.
+    pub async fn open_requests(&self) -> StoreResult<Vec<Approval>> {
+        let now_ms = self.now_ms();
+        let mut found = self.list().await?;
+        found.retain(|approval| approval.is_open(now_ms));
+        Ok(found)
+    }
+
+    /// The rules that answers have made.
+    pub async fn rules(&self) -> StoreResult<Vec<Rule>> {
+        let found = all_documents(&*self.store, DocumentFilter::of(RULE_KIND)).await?;
+        found
+            .into_iter()
+            .map(|document| parse(document.body))
+            .collect()
+    }
+
+    /// Takes a rule back; says whether it was there.
+    pub async fn revoke(&self, id: &str, by: &str) -> Result<bool, AnswerError> {
+        let removed = self.store.remove(RULE_KIND, id).await?;
+        if removed {
+            self.record("approval.rule_revoked", json!({"rule": id, "by": by}))
+                .await?;
+        }
+        Ok(removed)
+    }
+
+    /// Takes a person's answer. Of several at once the first one counts.
+    pub async fn answer(
+        &self,
+        id: &str,
+        answer: &Answer,
+        by: &str,
+    ) -> Result<Approval, AnswerError> {
+        let mut seen = self
+            .seen(id)
+            .await?
+            .ok_or_else(|| AnswerError::NotFound(id.to_owned()))?;
+        let action = Action::Answer {
+            answer,
+            by,
+            use_within_ms: self.config.approvals.use_within_ms,
+        };
+        let next = loop {
+            match self.advance(&seen, action).await? {
+                Ok(next) => break next,
+                Err(Lost::Refused(why)) => {
+                    let id = id.to_owned();
+                    return Err(AnswerError::Refused { id, why });
+                }
+                Err(Lost::Changed(newer)) => seen = *newer,
+                Err(Lost::Gone) => return Err(AnswerError::NotFound(id.to_owned())),
+            }
+        };
+        self.record(
+            "approval.answered",
+            json!({"approval": id, "answer": answer, "by": by, "tool": next.request.tool,
+                   "digest": next.request.digest, "session": next.request.origin_session}),
+        )
+        .await?;
+        self.keep_consequences(&next, answer, by).await?;
+        Ok(next)
+    }
+
+    /// What an answer means for later calls.
+    async fn keep_consequences(
+        &self,
+        approval: &Approval,
+        answer: &Answer,
+        by: &str,
+    ) -> Result<(), AnswerError> {
+        match answer {
+            Answer::Approve { scope: Scope::Once } => {}
+            Answer::Approve { scope } => {
+                let rule = self.rule_of(approval, *scope, by);
+                let session = rule.session.is_some();
+                self.record("approval.rule_added", json!({"rule": rule}))
+                    .await?;
+                let new = NewDocument {
+                    kind: RULE_KIND.to_owned(),
+                    id: rule.id.clone(),
+                    group: rule.tool.clone(),
+                    body: json!(rule),
+                    expires_at_ms: session.then(|| self.now_ms().saturating_add(SESSION_RULE_MS)),
+                };
+                self.store.create(new).await?;
+            }
+            Answer::Deny { .. } => self.remember_denial(approval).await?,
+        }
+        Ok(())
+    }
+
+    fn rule_of(&self, approval: &Approval, scope: Scope, by: &str) -> Rule {
+        let request = &approval.request;
+        Rule {
+            id: self.new_id(),
+            tool: request.tool.clone(),
+            reasons: request.reasons.clone(),
+            session: (scope == Scope::Session).then(|| request.origin_session.clone()),
+            actor: request.envelope.target.actor_id.clone(),
+            agent: request.agent.clone(),
+            workspace_root: request.workspace_root.clone(),
+            from_approval: approval.id.clone(),
+            by: by.to_owned(),
+            at_ms: self.now_ms(),
+        }
+    }
+
+    async fn remember_denial(&self, approval: &Approval) -> StoreResult<()> {
+        let request = &approval.request;
+        let subject = Subject {
+            tool: &request.tool,
+            session: &request.origin_session,
+            actor: &request.envelope.target.actor_id,
+            agent: &request.agent,
+            workspace_root: &request.workspace_root,
+            digest: &request.digest,
+        };
+        let new = NewDocument {
+            kind: DENIAL_KIND.to_owned(),
+            id: subject.fingerprint(),
+            group: request.origin_session.clone(),
+            body: json!({"approval": approval.id}),
+            expires_at_ms: Some(
+                self.now_ms()
+                    .saturating_add(self.config.approvals.denial_ms),
+            ),
+        };
+        self.store.create(new).await.map(|_| ())
+    }
+
+    /// The request that was denied a moment ago for the identical call.
+    pub(super) async fn fresh_denial(&self, subject: &Subject<'_>) -> StoreResult<Option<String>> {
+        let found = self
+            .store
+            .document(DENIAL_KIND, &subject.fingerprint())
+            .await?;
+        Ok(found.and_then(|document| Some(document.body["approval"].as_str()?.to_owned())))
+    }
+
+    /// The rule that covers a call.
+    pub(super) async fn covering_rule(
+        &self,
+        subject: &Subject<'_>,
+        need: &Need,
+    ) -> StoreResult<Option<Rule>> {
+        let filter = DocumentFilter::of(RULE_KIND).group(subject.tool);
+        for document in all_documents(&*self.store, filter).await? {
+            let rule: Rule = parse(document.body)?;
+            if rule.covers(subject, need) {
+                return Ok(Some(rule));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The open request of this very call, from before its process died; or a new one.
+    pub(super) async fn open(
+        &self,
+        call: &Call,
+        need: &Need,
+        route: &ApprovalRoute,
+    ) -> Result<Seen, AnswerError> {
+        let now_ms = self.now_ms();
+        let group = intent_of(call);
+        let filter = DocumentFilter::of(KIND).group(&group);
+        let digest = digest_of(&call.envelope);
+        for document in all_documents(&*self.store, filter).await? {
+            let seen = read(document)?;
+            let request = &seen.approval.request;
+            if seen.approval.is_open(now_ms)
+                && request.digest == digest
+                && request.reasons == need.reasons
+                && request.grants == need.grants
+            {
+                return Ok(seen);
+            }
+        }
+        let open = self.open_requests().await?.len();
+        if open >= APPROVALS_OPEN_MAX {
+            let why = format!("{open} approval requests wait for answers");
+            return Err(StoreError::Full(why).into());
+        }
+        self.create(call, need, route, group).await
+    }
+
+    /// A request as it would be asked now.
+    pub(super) fn draft(&self, call: &Call, need: &Need, route: &ApprovalRoute) -> Approval {
+        let now_ms = self.now_ms();
+        let tool = call.envelope.tool_name.clone();
+        Approval {
+            id: self.new_id(),
+            request: ApprovalRequest {
+                tier: need.tier,
+                gate: need.gate,
+                reasons: need.reasons.clone(),
+                grants: need.grants.clone(),
+                digest: digest_of(&call.envelope),
+                envelope: call.envelope.clone(),
+                hook_key: call.hook_key.clone(),
+                agent: call.session.agent_id.clone(),
+                origin_session: call.session.session_id.clone(),
+                asked_session: route.asked_session.clone(),
+                channel: route.channel.clone(),
+                workspace_root: call.session.workspace_root.clone(),
+                requested_at_ms: now_ms,
+                expires_at_ms: now_ms.saturating_add(self.config.wait_ms(&tool)),
+                tool,
+            },
+            state: ApprovalState::Pending,
+        }
+    }
+
+    async fn create(
+        &self,
+        call: &Call,
+        need: &Need,
+        route: &ApprovalRoute,
+        group: String,
+    ) -> Result<Seen, AnswerError> {
+        let mut approval = self.draft(call, need, route);
+        let kept_until_ms = approval
+            .request
+            .expires_at_ms
+            .saturating_add(APPROVAL_KEPT_MS);
+        loop {
+            let new = NewDocument {
+                kind: KIND.to_owned(),
+                id: approval.id.clone(),
+                group: group.clone(),
+                body: json!(approval),
+                expires_at_ms: Some(kept_until_ms),
+            };
+            let Created::New(document) = self.store.create(new).await? else {
+                // Somebody has this id already.
+                approval.id = self.new_id();
+                continue;
+            };
+            let request = &approval.request;
+            self.record(
+                "approval.requested",
+                json!({"approval": approval.id, "tool": request.tool, "tier": request.tier,
+                       "gate": request.gate, "reasons": request.reasons, "digest": request.digest,
+                       "arguments": request.envelope.payload.params,
+                       "request": request.envelope.request_id,
+                       "actor": request.envelope.target.actor_id,
+                       "session": request.origin_session, "asked": request.asked_session,
+                       "channel": request.channel, "workspace": request.workspace_root,
+                       "expiresAtMs": request.expires_at_ms}),
+            )
+            .await?;
+            return Ok(Seen { approval, document });
+        }
+    }
+
+    /// Takes one step, if the request still stands as it was seen.
+    pub(super) async fn advance(
+        &self,
+        seen: &Seen,
+        action: Action<'_>,
+    ) -> StoreResult<Result<Approval, Lost>> {
+        let next = match step(&seen.approval, action, self.now_ms()) {
+            Ok(state) => Approval {
+                state,
+                ..seen.approval.clone()
+            },
+            Err(why) => return Ok(Err(Lost::Refused(why))),
+        };
+        let change = Replacement::of(&seen.document, json!(next));
+        let replaced = self.store.replace(change).await?;
+        self.changed.notify_waiters();
+        Ok(match replaced {
+            Replaced::Done(_) => Ok(next),
+            Replaced::Changed(document) => Err(Lost::Changed(Box::new(read(document)?))),
+            Replaced::Gone => Err(Lost::Gone),
+        })
+    }
+
+    /// Withdraws a request from a place that can not wait.
+    pub(super) fn withdraw_detached(&self, seen: &Seen) {
+        if let Ok(state) = step(&seen.approval, Action::Withdraw, self.now_ms()) {
+            let next = Approval {
+                state,
+                ..seen.approval.clone()
+            };
+            self.store
+                .replace_detached(Replacement::of(&seen.document, json!(next)));
+        }
+    }
+
+    /// Short enough to be typed. Not a secret: an answer needs more than the id.
+    fn new_id(&self) -> String {
+        let random = self.runtime.entropy.next_u64();
+        (0..ID_CHARS)
+            .map(|place| {
+                let at = (random >> (5 * place)) & 31;
+                char::from(*ID_ALPHABET.get(at as usize).unwrap_or(&b'0'))
+            })
+            .collect()
+    }
+}
+
+/// Why a step was not taken.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// The rules say no.
+    Refused(Refused),
+    /// It has changed meanwhile.
+    Changed(Box<Seen>),
+    /// It is not there any more.
+    Gone,
+}
+
+/// What a call's requests are found by when it comes again.
+fn intent_of(call: &Call) -> String {
+    match call.stored_key {
+        Some(key) => key.to_string(),
+        None => format!("request:{}", call.envelope.request_id),
+    }
+}
+
+fn read(document: Document) -> StoreResult<Seen> {
+    let approval = parse(document.body.clone())?;
+    Ok(Seen { approval, document })
+}
+
+fn parse<T: serde::de::DeserializeOwned>(body: Value) -> StoreResult<T> {
+    serde_json::from_value(body)
+        .map_err(|error| StoreError::Unavailable(format!("an approval can not be read: {error}")))
+}

@@ -1,0 +1,251 @@
+//! The file, and the newest hash beside it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::Clock;
+use holdfast_contract::redact::Redactor;
+use holdfast_reliability::store::StoreError;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentStore, NewDocument, Replaced, Replacement,
+};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::line::{AUDIT_LINE_BYTES_MAX, AuditLine, NO_HASH};
+
+/// Its name in the state directory.
+pub const AUDIT_FILE: &str = "audit.log";
+const KIND: &str = "audit";
+const HEAD: &str = "head";
+
+/// Why a line could not be written. What it was to record must not happen then.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// The file.
+    #[error("the audit log {path} can not be written: {error}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The database.
+    #[error("the audit log's head can not be kept: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// The newest line, as the database knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Its number; 0 before the first.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: String,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self {
+            seq: 0,
+            hash: NO_HASH.to_owned(),
+        }
+    }
+}
+
+/// Writes the log. Any number of processes may write at the same time.
+pub struct AuditLog {
+    path: PathBuf,
+    store: Arc<dyn DocumentStore>,
+    clock: Arc<dyn Clock>,
+    redactor: Redactor,
+    /// One writer of this process at a time waits for the file's lock.
+    turn: Mutex<()>,
+}
+
+/// The file, locked, and how it ends.
+struct Locked {
+    file: File,
+    last: Option<AuditLine>,
+}
+
+impl AuditLog {
+    /// The log in this state directory.
+    pub fn new(
+        state_dir: &Path,
+        store: Arc<dyn DocumentStore>,
+        clock: Arc<dyn Clock>,
+        redactor: Redactor,
+    ) -> Self {
+        Self {
+            path: state_dir.join(AUDIT_FILE),
+            store,
+            clock,
+            redactor,
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line; it is on disk when this returns. Secrets are taken out here.
+    pub async fn append(
+        &self,
+        event: &str,
+        fields: Map<String, Value>,
+    ) -> Result<AuditLine, AuditError> {
+        let _turn = self.turn.lock().await;
+        let Value::Object(fields) = self.redactor.redact_value(&Value::Object(fields)) else {
+            // An object stays an object.
+            return Err(self.failed(std::io::ErrorKind::InvalidData.into()));
+        };
+        let path = self.path.clone();
+        let locked = self.blocking(move || lock(&path)).await?;
+        let known = self.head_document().await?;
+        let head = known.as_ref().map(head_of).unwrap_or_default();
+        let after = follows(locked.last.as_ref(), &head);
+        let line = AuditLine::new(
+            after.seq + 1,
+            self.clock.now_ms(),
+            event,
+            fields,
+            &after.hash,
+        );
+        let text = line.text() + "\n";
+        let mut file = locked.file;
+        // The lock goes with the file, and is held until the head is written as well.
+        let file = self
+            .blocking(move || {
+                file.write_all(text.as_bytes())?;
+                file.sync_data()?;
+                Ok(file)
+            })
+            .await?;
+        self.set_head(known, &line).await?;
+        drop(file);
+        Ok(line)
+    }
+
+    /// The newest line as the database knows it.
+    pub async fn head(&self) -> Result<Head, AuditError> {
+        let known = self.head_document().await?;
+        Ok(known.as_ref().map(head_of).unwrap_or_default())
+    }
+
+    async fn head_document(&self) -> Result<Option<Document>, AuditError> {
+        Ok(self.store.document(KIND, HEAD).await?)
+    }
+
+    async fn set_head(&self, known: Option<Document>, line: &AuditLine) -> Result<(), AuditError> {
+        let body = json!(Head {
+            seq: line.seq,
+            hash: line.hash.clone(),
+        });
+        let kept = match known {
+            Some(known) => matches!(
+                self.store.replace(Replacement::of(&known, body)).await?,
+                Replaced::Done(_)
+            ),
+            None => {
+                let new = NewDocument {
+                    kind: KIND.to_owned(),
+                    id: HEAD.to_owned(),
+                    group: String::new(),
+                    body,
+                    expires_at_ms: None,
+                };
+                matches!(self.store.create(new).await?, Created::New(_))
+            }
+        };
+        if kept {
+            return Ok(());
+        }
+        // Nobody else writes it while the file is locked.
+        let why = "somebody else has changed the audit log's head".to_owned();
+        Err(StoreError::Unavailable(why).into())
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        act: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, AuditError> {
+        let done = tokio::task::spawn_blocking(act).await;
+        done.unwrap_or_else(|_| Err(std::io::Error::other("it panicked")))
+            .map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: std::io::Error) -> AuditError {
+        AuditError::File {
+            path: self.path.clone(),
+            error,
+        }
+    }
+}
+
+fn head_of(document: &Document) -> Head {
+    // One that can not be read counts as none, and then does not fit the file.
+    serde_json::from_value(document.body.clone()).unwrap_or_default()
+}
+
+/// What the next line follows: the last one in the file, if it is the anchored one or the one a
+/// process wrote right before it died. Else the anchored one, so that the gap stays visible.
+fn follows(last: Option<&AuditLine>, head: &Head) -> Head {
+    match last {
+        Some(last) => {
+            let is_head = last.seq == head.seq && last.hash == head.hash;
+            let is_next = last.seq == head.seq + 1
+                && last.prev == head.hash
+                && last.hash == last.right_hash();
+            if is_head || is_next {
+                Head {
+                    seq: last.seq,
+                    hash: last.hash.clone(),
+                }
+            } else {
+                Head {
+                    seq: head.seq.max(last.seq),
+                    hash: head.hash.clone(),
+                }
+            }
+        }
+        None => head.clone(),
+    }
+}
+
+/// Opens and locks the file, and finds its last line. Half a line at the end is of a write that a
+/// power cut has ended: nobody was told that it is there, and it goes.
+fn lock(path: &Path) -> std::io::Result<Locked> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    let size = file.metadata()?.len();
+    let from = size.saturating_sub(2 * AUDIT_LINE_BYTES_MAX as u64);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    Read::by_ref(&mut file).read_to_end(&mut tail)?;
+    let whole = tail
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    if whole < tail.len() {
+        file.set_len(size - (tail.len() - whole) as u64)?;
+        tail.truncate(whole);
+    }
+    let last = tail
+        .split(|byte| *byte == b'\n')
+        .rfind(|line| !line.is_empty())
+        .and_then(|line| serde_json::from_slice(line).ok());
+    Ok(Locked { file, last })
+}

@@ -1,0 +1,179 @@
+//! What the policy says about one call, as a pure function.
+
+use holdfast_contract::{ChannelLevel, Gate, Need, PermissionTier, Reason, TierVerdict};
+
+use super::config::PermissionConfig;
+
+/// Who calls what.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Its declared tier.
+    pub declared: PermissionTier,
+    /// What it says about the arguments.
+    pub verdict: &'a TierVerdict,
+    /// The agent.
+    pub agent: &'a str,
+    /// The channel of the people behind the session, when there are any.
+    pub channel: Option<(&'a str, ChannelLevel)>,
+}
+
+/// What the policy says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It may run.
+    Allow,
+    /// It may not: the rule.
+    Deny(String),
+    /// It may run when this is met.
+    Ask(Box<Need>),
+}
+
+/// Decides one call.
+pub fn decide(config: &PermissionConfig, asked: &Asked<'_>) -> Decision {
+    let of_tool = config.tools.get(asked.tool);
+    let tier = effective_tier(asked, of_tool.and_then(|tool| tool.tier));
+    if let Some(reason) = &asked.verdict.forbidden {
+        return Decision::Deny(reason.text.clone());
+    }
+    if let Some(rule) =
+        denied_by_list(config, asked).or_else(|| denied_by_tier(config, asked, tier))
+    {
+        return Decision::Deny(rule);
+    }
+    let gate = gate(config, asked, tier);
+    if gate == Gate::None {
+        return Decision::Allow;
+    }
+    let mut reasons = asked.verdict.reasons.clone();
+    if reasons.is_empty() {
+        let (code, text) = if tier == PermissionTier::Elevated {
+            (
+                "elevated_tool",
+                format!("{} is of the Elevated tier", asked.tool),
+            )
+        } else {
+            (
+                "gate",
+                format!("permissions ask about every call of {}", asked.tool),
+            )
+        };
+        reasons.push(Reason::new(code, asked.tool, text));
+    }
+    Decision::Ask(Box::new(Need {
+        tier,
+        gate,
+        reasons,
+        grants: asked.verdict.grants.clone(),
+    }))
+}
+
+/// The declared tier, or the configured one in its place; what the arguments raise stays raised.
+fn effective_tier(asked: &Asked<'_>, configured: Option<PermissionTier>) -> PermissionTier {
+    let base = configured.unwrap_or(asked.declared);
+    if asked.verdict.tier > asked.declared {
+        base.max(asked.verdict.tier)
+    } else {
+        base
+    }
+}
+
+fn denied_by_list(config: &PermissionConfig, asked: &Asked<'_>) -> Option<String> {
+    let none = Vec::new();
+    let agent = config.agents.get(asked.agent);
+    let channel = asked
+        .channel
+        .and_then(|(name, _)| Some((name, config.channels.get(name)?)));
+    let lists = [
+        (
+            "permissions".to_owned(),
+            &config.denied_tools,
+            &config.allowed_tools,
+        ),
+        (
+            format!("permissions.agents.{}", asked.agent),
+            agent.map_or(&none, |of| &of.denied_tools),
+            agent.map_or(&none, |of| &of.allowed_tools),
+        ),
+        (
+            format!(
+                "permissions.channels.{}",
+                channel.map_or("", |(name, _)| name)
+            ),
+            channel.map_or(&none, |(_, of)| &of.denied_tools),
+            channel.map_or(&none, |(_, of)| &of.allowed_tools),
+        ),
+    ];
+    let tool = asked.tool;
+    for (path, denied, allowed) in lists {
+        if denied.iter().any(|name| name == tool) {
+            return Some(format!("the tool {tool} is denied by {path}.deniedTools"));
+        }
+        if !allowed.is_empty() && !allowed.iter().any(|name| name == tool) {
+            return Some(format!("the tool {tool} is not among {path}.allowedTools"));
+        }
+    }
+    None
+}
+
+fn denied_by_tier(
+    config: &PermissionConfig,
+    asked: &Asked<'_>,
+    tier: PermissionTier,
+) -> Option<String> {
+    let mut bounds = vec![("permissions.maxTier".to_owned(), Some(config.max_tier))];
+    let of_tool = config.tools.get(asked.tool);
+    let of_agent = config.agents.get(asked.agent);
+    bounds.push((
+        format!("permissions.tools.{}.maxTier", asked.tool),
+        of_tool.and_then(|of| of.max_tier),
+    ));
+    bounds.push((
+        format!("permissions.agents.{}.maxTier", asked.agent),
+        of_agent.and_then(|of| of.max_tier),
+    ));
+    if let Some((name, level)) = asked.channel {
+        let of_channel = config.channels.get(name);
+        let level = of_channel
+            .and_then(|of| of.level)
+            .map_or(level, |set| set.min(level));
+        let path = format!("the level {level:?} of the channel {name}");
+        bounds.push((path, Some(level.max_tier())));
+        bounds.push((
+            format!("permissions.channels.{name}.maxTier"),
+            of_channel.and_then(|of| of.max_tier),
+        ));
+    }
+    bounds.into_iter().find_map(|(path, bound)| {
+        let bound = bound.filter(|bound| tier > *bound)?;
+        let why = asked
+            .verdict
+            .reasons
+            .first()
+            .map(|reason| format!(" ({})", reason.text))
+            .unwrap_or_default();
+        Some(format!(
+            "this call of {} is of the {tier:?} tier{why}, and {path} allows {bound:?} at most",
+            asked.tool
+        ))
+    })
+}
+
+/// A tool's own gate is for all its calls; agents, channels and the default are for Elevated ones.
+/// Of several that say something the strictest counts.
+fn gate(config: &PermissionConfig, asked: &Asked<'_>, tier: PermissionTier) -> Gate {
+    let own = config.tools.get(asked.tool).and_then(|tool| tool.gate);
+    if tier < PermissionTier::Elevated {
+        return own.unwrap_or(Gate::None);
+    }
+    let of_agent = config.agents.get(asked.agent).and_then(|of| of.gate);
+    let of_channel = asked
+        .channel
+        .and_then(|(name, _)| config.channels.get(name)?.gate);
+    [own, of_agent, of_channel]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(config.gate)
+}

@@ -1,0 +1,86 @@
+//! The layer that says what is allowed.
+
+mod config;
+mod decide;
+
+use std::sync::Arc;
+
+use holdfast_contract::ErrorCode;
+use holdfast_reliability::call::{Call, Failure, Judged, Reply};
+use holdfast_reliability::guard::FailureKind;
+use holdfast_reliability::observe::Event;
+use holdfast_reliability::policy::Mode;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::service::Service;
+
+pub use config::{
+    APPROVAL_DENIAL_MS, APPROVAL_USE_WITHIN_MS, APPROVAL_WAIT_MS, APPROVAL_WAIT_MS_MAX,
+    APPROVAL_WRITE_WAIT_MS, ApprovalConfig, ChannelPermission, PartyPermission, PermissionConfig,
+    ToolPermission,
+};
+pub use decide::{Asked, Decision, decide};
+
+/// Refuses what the policy does not allow, and notes down what a person has to answer first. Never
+/// switched off by the reliability switches.
+pub struct Permit<S> {
+    inner: S,
+    config: Arc<PermissionConfig>,
+    runtime: Arc<Runtime>,
+}
+
+impl<S: Service> Permit<S> {
+    /// Wraps everything that acts.
+    pub fn new(inner: S, config: Arc<PermissionConfig>, runtime: Arc<Runtime>) -> Self {
+        Self {
+            inner,
+            config,
+            runtime,
+        }
+    }
+}
+
+/// What the policy says about a call whose tool is known.
+pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
+    let Some(tool) = &call.tool else {
+        return Decision::Allow;
+    };
+    if let Some(why) = &call.session.halted {
+        return Decision::Deny(why.clone());
+    }
+    let verdict = tool.tier_for(&call.envelope.payload.params, &call.session);
+    let route = call.session.approval.as_ref();
+    decide(
+        config,
+        &Asked {
+            tool: tool.name(),
+            declared: tool.permission_tier(),
+            verdict: &verdict,
+            agent: &call.session.agent_id,
+            channel: route.map(|route| (route.channel.as_str(), route.level)),
+        },
+    )
+}
+
+/// Says no, to the caller and to whoever watches.
+pub(crate) fn deny(call: &mut Call, runtime: &Runtime, reason: String) -> Reply {
+    let code = ErrorCode::PermissionDenied;
+    runtime.tell(&Event::Blocked {
+        call,
+        code: code.as_str(),
+        why: &reason,
+        mode: Mode::Enforce,
+    });
+    call.explain(reason.clone());
+    Failure::before_start(code, reason, Judged::Counts(FailureKind::Permission)).into()
+}
+
+impl<S: Service> Service for Permit<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        match decision(&self.config, call) {
+            Decision::Allow => {}
+            Decision::Deny(rule) => return deny(call, &self.runtime, rule),
+            Decision::Ask(need) => call.need = Some(need),
+        }
+        self.inner.call(call).await
+    }
+}

@@ -1,0 +1,23 @@
+//! The tree of sessions: Main, its Branches, their Workers.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`model`] | a session, its limits and its result |
+//! | [`step`] | the life of a session as pure functions |
+//! | [`tree`] | keeps the tree, and hands each session its context |
+//!
+//! A parent gives a child a summary of what it needs to know and nothing else; a child gives back
+//! one result. Siblings do not know of each other. What a session may do is what its context holds:
+//! a Worker's has nothing to write, run or send with, and no approval that a parent got is a
+//! child's.
+
+pub mod model;
+pub mod step;
+pub mod tree;
+
+pub use model::{
+    BlobError, Session, SessionArtifact, SessionLimits, SessionResult, SessionState, SessionStatus,
+    Suspension,
+};
+pub use step::{Spent, StepRefused};
+pub use tree::{Delivery, SessionTree, Spawn, TreeError};

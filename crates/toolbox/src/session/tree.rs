@@ -1,0 +1,421 @@
+//! Keeps the tree, and hands each session its context.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_contract::clock::new_request_id;
+use holdfast_contract::{Channel, SessionContext, SessionKind, ToolCallEnvelope};
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+    all_documents,
+};
+use holdfast_reliability::store::{StoreError, StoreResult};
+use parking_lot::RwLock;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::model::{Session, SessionLimits, SessionResult, SessionState, Suspension};
+use super::step::{self, NewChild, Spent, StepRefused};
+use crate::stack::Sessions;
+
+const KIND: &str = "session";
+/// How long an ended session can still be looked at.
+pub const SESSION_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Rounds of compare-and-set on one session before giving up.
+const ROUNDS_MAX: usize = 64;
+
+/// A child to be made.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    /// What it is.
+    pub kind: SessionKind,
+    /// What it is told: all that it learns from its parent.
+    pub context_summary: String,
+    /// All it may spend.
+    pub token_budget: Option<u64>,
+}
+
+/// What became of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// The parent can take it.
+    ToParent(String),
+    /// A Main's result is its owner's.
+    ToOwner,
+    /// The parent had ended: it is logged and dropped.
+    Dropped,
+}
+
+/// Why the tree does not change.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// There is no such session.
+    #[error("there is no session {0:?}")]
+    NotFound(String),
+    /// There is one already.
+    #[error("there is a session {0:?} already")]
+    Exists(String),
+    /// The rules say no.
+    #[error(transparent)]
+    Refused(#[from] StepRefused),
+    /// The store can not be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What this process keeps of a session that lives.
+struct Live {
+    context: Arc<SessionContext>,
+    cancelled: watch::Sender<bool>,
+    pause: Option<Suspension>,
+}
+
+/// The tree of sessions of one state.
+pub struct SessionTree {
+    store: Arc<dyn DocumentStore>,
+    runtime: Arc<Runtime>,
+    limits: SessionLimits,
+    reserved: Vec<PathBuf>,
+    live: RwLock<HashMap<String, Live>>,
+}
+
+impl SessionTree {
+    /// The tree in this store. No tool of any of its sessions may enter `reserved`.
+    pub fn new(
+        store: Arc<dyn DocumentStore>,
+        runtime: Arc<Runtime>,
+        limits: SessionLimits,
+        reserved: Vec<PathBuf>,
+    ) -> Self {
+        Self {
+            store,
+            runtime,
+            limits,
+            reserved,
+            live: RwLock::default(),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.runtime.clock.now_ms()
+    }
+
+    /// One session.
+    pub async fn get(&self, id: &str) -> Result<Session, TreeError> {
+        Ok(self.load(id).await?.0)
+    }
+
+    /// The children a session has had, ended ones included.
+    pub async fn children(&self, id: &str) -> Result<Vec<Session>, TreeError> {
+        let filter = DocumentFilter::of(KIND).group(id);
+        let found = all_documents(&*self.store, filter).await?;
+        found.iter().map(|it| Ok(read(it)?)).collect()
+    }
+
+    /// Opens a Main session, or goes on with the one that has this key.
+    pub async fn open_main(
+        &self,
+        id: &str,
+        agent_id: &str,
+        workspace_root: PathBuf,
+        channel: Option<Arc<dyn Channel>>,
+    ) -> Result<Session, TreeError> {
+        let fresh = step::main(id, agent_id, workspace_root, None, self.now_ms());
+        let session = match self.create(&fresh).await? {
+            Created::New(_) => fresh,
+            Created::Exists(document) => read(&document)?,
+        };
+        if session.kind != SessionKind::Main || session.state.has_ended() {
+            return Err(TreeError::Exists(id.to_owned()));
+        }
+        let mut context =
+            SessionContext::main(id, &session.agent_id, session.workspace_root.clone());
+        if let Some(channel) = channel {
+            context = context.with_channel(channel);
+        }
+        self.enliven(context);
+        self.pause(&session);
+        Ok(session)
+    }
+
+    /// Makes a child of a session that lives here.
+    pub async fn spawn(&self, parent: &str, wish: Spawn) -> Result<Session, TreeError> {
+        let above = self
+            .context(parent)
+            .ok_or_else(|| TreeError::NotFound(parent.to_owned()))?;
+        let id = new_request_id(&*self.runtime.clock, &*self.runtime.entropy);
+        let now_ms = self.now_ms();
+        let mut made = None;
+        self.change(parent, |session| {
+            let new = NewChild {
+                id: id.clone(),
+                kind: wish.kind,
+                context_summary: wish.context_summary.clone(),
+                token_budget: wish.token_budget,
+            };
+            let (parent, child) = step::spawn(session, new, &self.limits, now_ms)?;
+            made = Some(child);
+            Ok(parent)
+        })
+        .await?;
+        let child = made.ok_or(StepRefused::NotActive)?;
+        self.create(&child).await?;
+        self.enliven(context_of(&child, &above));
+        Ok(child)
+    }
+
+    /// Notes down spent tokens. A session that is over its budget ends, and its children with it.
+    pub async fn spend(&self, id: &str, tokens: u64) -> Result<Spent, TreeError> {
+        let now_ms = self.now_ms();
+        let mut spent = Spent::Fine;
+        let session = self
+            .change(id, |session| {
+                let (next, how) = step::spend(session, tokens, now_ms)?;
+                spent = how;
+                Ok(next)
+            })
+            .await?;
+        match spent {
+            Spent::Fine => {}
+            Spent::Paused => self.pause(&session),
+            Spent::OverBudget => {
+                self.ended(&session).await?;
+            }
+        }
+        Ok(spent)
+    }
+
+    /// Suspends a session.
+    pub async fn suspend(&self, id: &str) -> Result<Session, TreeError> {
+        let session = self.change(id, step::suspend).await?;
+        self.pause(&session);
+        Ok(session)
+    }
+
+    /// Lets a suspended session go on.
+    pub async fn resume(&self, id: &str) -> Result<Session, TreeError> {
+        let session = self.change(id, step::resume).await?;
+        self.pause(&session);
+        Ok(session)
+    }
+
+    /// Ends a session with its result, and tells its children to end.
+    pub async fn finish(&self, id: &str, result: SessionResult) -> Result<Delivery, TreeError> {
+        let session = self
+            .change(id, |session| step::finish(session, result.clone()))
+            .await?;
+        self.ended(&session).await
+    }
+
+    /// Tells a session to end.
+    pub async fn cancel(&self, id: &str) -> Result<Session, TreeError> {
+        let now_ms = self.now_ms();
+        let session = self
+            .change(id, |session| step::cancel(session, now_ms))
+            .await?;
+        if let Some(live) = self.live.read().get(id) {
+            live.cancelled.send_replace(true);
+        }
+        Ok(session)
+    }
+
+    /// Ready when the session is told to end, or has ended.
+    pub async fn cancelled(&self, id: &str) {
+        let heard = self
+            .live
+            .read()
+            .get(id)
+            .map(|live| live.cancelled.subscribe());
+        if let Some(mut heard) = heard {
+            // The sender goes when the session has ended.
+            let _ = heard.wait_for(|cancelled| *cancelled).await;
+        }
+    }
+
+    /// Ends what is over its time. Called now and then; says what it ended.
+    pub async fn tick(&self) -> Result<Vec<Session>, TreeError> {
+        let now_ms = self.now_ms();
+        self.end_all(|session| step::tick(session, now_ms)).await
+    }
+
+    /// After a restart: what was at work has failed, Main and suspended sessions go on. Their
+    /// contexts come with [`Self::open_main`] and [`Self::revive`].
+    pub async fn restart(&self) -> Result<Vec<Session>, TreeError> {
+        self.end_all(step::restarted).await
+    }
+
+    /// Gives a session that a restart has left alone its context again, once its parent has one.
+    pub async fn revive(&self, id: &str) -> Result<Arc<SessionContext>, TreeError> {
+        let session = self.get(id).await?;
+        let parent = session.parent.as_deref().unwrap_or_default();
+        let above = self.context(parent);
+        match above {
+            Some(above) if !session.state.has_ended() => {
+                Ok(self.enliven(context_of(&session, &above)))
+            }
+            _ => Err(TreeError::NotFound(id.to_owned())),
+        }
+    }
+
+    /// What a session may do, if it lives here.
+    pub fn context(&self, id: &str) -> Option<Arc<SessionContext>> {
+        self.live.read().get(id).map(|live| live.context.clone())
+    }
+
+    /// The contexts for a stack: a session that does not live here has no rights at all.
+    pub fn sessions(self: &Arc<Self>) -> Sessions {
+        let tree = self.clone();
+        Arc::new(move |envelope: &ToolCallEnvelope| {
+            let target = &envelope.target;
+            let (id, agent) = (&target.session_key, target.agent_id.as_deref());
+            let why = match tree.live.read().get(id) {
+                Some(live) => match live.pause {
+                    None => return live.context.clone(),
+                    Some(Suspension::Spending) => {
+                        "the session is suspended: it spent over half of its tokens within five minutes"
+                    }
+                    Some(Suspension::Asked) => "the session is suspended",
+                },
+                None => "there is no such session, or it has ended",
+            };
+            Arc::new(SessionContext::nobody(id, agent.unwrap_or_default(), why))
+        })
+    }
+
+    /// Notes down whether a session may call tools.
+    fn pause(&self, session: &Session) {
+        if let Some(live) = self.live.write().get_mut(&session.id) {
+            live.pause = match session.state {
+                SessionState::Suspended { why } => Some(why),
+                _ => None,
+            };
+        }
+    }
+
+    fn enliven(&self, mut context: SessionContext) -> Arc<SessionContext> {
+        context.reserved.clone_from(&self.reserved);
+        let context = Arc::new(context);
+        let live = Live {
+            context: context.clone(),
+            cancelled: watch::Sender::new(false),
+            pause: None,
+        };
+        self.live.write().insert(context.session_id.clone(), live);
+        context
+    }
+
+    /// What the end of a session means for those around it.
+    async fn ended(&self, session: &Session) -> Result<Delivery, TreeError> {
+        self.live.write().remove(&session.id);
+        for child in &session.children {
+            match self.cancel(child).await {
+                Ok(_) | Err(TreeError::Refused(_) | TreeError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(parent) = &session.parent else {
+            return Ok(Delivery::ToOwner);
+        };
+        match self
+            .change(parent, |above| Ok(step::without_child(above, &session.id)))
+            .await
+        {
+            Ok(above) if above.state.has_ended() => Ok(Delivery::Dropped),
+            Ok(_) => Ok(Delivery::ToParent(parent.clone())),
+            Err(TreeError::NotFound(_)) => Ok(Delivery::Dropped),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn end_all(
+        &self,
+        end: impl Fn(&Session) -> Option<Session>,
+    ) -> Result<Vec<Session>, TreeError> {
+        let mut ended = Vec::new();
+        for document in all_documents(&*self.store, DocumentFilter::of(KIND)).await? {
+            if end(&read(&document)?).is_none() {
+                continue;
+            }
+            let changed = self
+                .change(&document.id, |session| {
+                    end(session).ok_or(StepRefused::Ended)
+                })
+                .await;
+            match changed {
+                Ok(session) => {
+                    self.ended(&session).await?;
+                    ended.push(session);
+                }
+                // It ended by itself meanwhile.
+                Err(TreeError::Refused(_) | TreeError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ended)
+    }
+
+    async fn create(&self, session: &Session) -> StoreResult<Created> {
+        let new = NewDocument {
+            kind: KIND.to_owned(),
+            id: session.id.clone(),
+            group: session.parent.clone().unwrap_or_default(),
+            body: json!(session),
+            expires_at_ms: None,
+        };
+        self.store.create(new).await
+    }
+
+    async fn load(&self, id: &str) -> Result<(Session, Document), TreeError> {
+        let found = self.store.document(KIND, id).await?;
+        let document = found.ok_or_else(|| TreeError::NotFound(id.to_owned()))?;
+        Ok((read(&document)?, document))
+    }
+
+    /// Changes one session by a rule; of several changes at once each is made on the one before.
+    async fn change(
+        &self,
+        id: &str,
+        mut rule: impl FnMut(&Session) -> Result<Session, StepRefused>,
+    ) -> Result<Session, TreeError> {
+        for _ in 0..ROUNDS_MAX {
+            let (session, document) = self.load(id).await?;
+            let next = rule(&session)?;
+            let mut change = Replacement::of(&document, json!(next));
+            if next.state.has_ended() {
+                change.expires_at_ms = Some(self.now_ms().saturating_add(SESSION_KEPT_MS));
+            }
+            match self.store.replace(change).await? {
+                Replaced::Done(_) => return Ok(next),
+                Replaced::Changed(_) => {}
+                Replaced::Gone => return Err(TreeError::NotFound(id.to_owned())),
+            }
+        }
+        let why = format!("too many change the session {id:?} at once");
+        Err(StoreError::Unavailable(why).into())
+    }
+}
+
+/// What a child holds: by its kind, and of its parent's channel what its kind may have. A branch
+/// sends on behalf of its parent; for a worker the way only leads to prompts.
+fn context_of(session: &Session, parent: &SessionContext) -> SessionContext {
+    let mut context = SessionContext::of_kind(
+        session.kind,
+        &session.id,
+        &session.agent_id,
+        session.workspace_root.clone(),
+    );
+    if session.kind == SessionKind::Branch {
+        context.channel.clone_from(&parent.channel);
+    }
+    context.approval.clone_from(&parent.approval);
+    context
+}
+
+fn read(document: &Document) -> StoreResult<Session> {
+    serde_json::from_value(document.body.clone()).map_err(|error| {
+        let id = &document.id;
+        StoreError::Unavailable(format!("the session {id:?} can not be read: {error}"))
+    })
+}

@@ -1,0 +1,444 @@
+//! Which commands a person has to see first.
+//!
+//! A command is read, not run: every simple command in it, also inside `$(…)`, `sh -c`, `eval`,
+//! `xargs` and here-documents, is held against the tables below. This raises the tier of what is
+//! plainly irreversible; it is no confinement, and does not claim to know what a script does.
+
+use std::path::{Path, PathBuf};
+
+use holdfast_contract::Reason;
+
+use self::paths::{is_device, is_within, normal};
+use self::tables::{ACTIONS, DESTROYERS, DOWNLOADERS, INTERPRETERS, RIGHTS, SHELLS, WRAPPERS};
+use super::shell::{self, Simple, Word};
+use crate::tools::text::one_line;
+
+mod paths;
+mod tables;
+
+/// Characters of a command in a reason.
+const SUBJECT_CHARS_MAX: usize = 200;
+/// Scripts inside scripts (`sh -c`, `eval`, here-documents) that are followed.
+const SCRIPT_DEPTH_MAX: usize = 8;
+
+/// Everything in the command that a person has to see.
+pub(super) fn reasons(command: &str, workspace: &Path, working_dir: Option<&str>) -> Vec<Reason> {
+    let start = match working_dir {
+        Some(dir) => workspace.join(dir),
+        None => workspace.to_owned(),
+    };
+    let mut judge = Judge {
+        workspace,
+        places: vec![Some(start)],
+        found: Vec::new(),
+    };
+    judge.script(command, 0);
+    judge.found
+}
+
+/// Whether the command calls the part of Holdfast that only people may call.
+pub(super) fn answers_for_people(command: &str) -> bool {
+    let script = shell::read(command);
+    let by_word = script.commands.iter().any(|simple| {
+        let at = simple
+            .words
+            .iter()
+            .position(|word| program(word) == "holdfast");
+        at.is_some_and(|at| {
+            let rest = simple.words.iter().skip(at);
+            rest.clone()
+                .any(|word| word.text == "approvals" || word.text == "audit-log")
+        })
+    });
+    // Also inside strings that another interpreter gets.
+    by_word || (command.contains("holdfast") && command.contains("approvals"))
+}
+
+struct Judge<'a> {
+    workspace: &'a Path,
+    /// Where a command may run: every directory a `cd` before it named, `None` when that is only
+    /// known when it runs. A relative path is judged in all of them, because a subshell ends and
+    /// `&&` may not be reached.
+    places: Vec<Option<PathBuf>>,
+    found: Vec<Reason>,
+}
+
+impl Judge<'_> {
+    fn script(&mut self, text: &str, depth: usize) {
+        if is_fork_bomb(text) {
+            self.raise("fork_bomb", text, "multiplies itself without end");
+        }
+        let script = shell::read(text);
+        if script.is_unreadable || depth >= SCRIPT_DEPTH_MAX {
+            self.raise("unreadable_command", text, "can not be read in full");
+        }
+        for simple in &script.commands {
+            self.simple(simple, &script.commands, depth);
+        }
+    }
+
+    fn raise(&mut self, code: &str, subject: &str, what: &str) {
+        let subject = one_line(subject, SUBJECT_CHARS_MAX);
+        let text = format!("`{subject}` {what}");
+        self.found.push(Reason::new(code, subject, text));
+    }
+
+    fn simple(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
+        let whole = written(&simple.words);
+        for target in &simple.writes {
+            if is_device(&target.text) {
+                self.raise("destructive_command", &whole, "writes to a device");
+            } else if self.leaves(target) {
+                let what = "overwrites a file outside the workspace";
+                self.raise(
+                    "destructive_command",
+                    &format!("{whole} > {}", target.text),
+                    what,
+                );
+            }
+        }
+        let words = self.unwrapped(&simple.words, &whole);
+        let Some(first) = words.first() else { return };
+        let (name, args) = (program(first), words.get(1..).unwrap_or_default());
+        if first.has_substitution {
+            self.raise(
+                "computed_command",
+                &whole,
+                "runs a command that is only known when it runs",
+            );
+        }
+        if INTERPRETERS.contains(&name) || name == "eval" {
+            self.interpreter(name, args, simple, all, depth, &whole);
+        }
+        if let Some((_, what)) = DESTROYERS.iter().find(|(known, _)| *known == name) {
+            self.raise("destructive_command", &whole, what);
+        }
+        if name.starts_with("mkfs") {
+            self.raise("destructive_command", &whole, "erases what was on a device");
+        }
+        for (_, actions, what) in ACTIONS.iter().filter(|(known, ..)| *known == name) {
+            if args
+                .iter()
+                .any(|word| actions.contains(&word.text.as_str()))
+            {
+                self.raise("irreversible_command", &whole, what);
+            }
+        }
+        match name {
+            "rm" | "rmdir" | "unlink" | "truncate" => self.removal(name, args, &whole),
+            "chmod" | "chown" | "chgrp" => {
+                self.removal(name, args.get(1..).unwrap_or_default(), &whole)
+            }
+            "mv" => {
+                let sources = args.len().saturating_sub(1);
+                self.removal(name, args.get(..sources).unwrap_or_default(), &whole);
+            }
+            "cp" | "tee" | "install" if args.iter().any(|word| is_device(&word.text)) => {
+                self.raise("destructive_command", &whole, "writes to a device");
+            }
+            "dd" => self.disk_dump(args, &whole),
+            "find" => self.find(args, &whole, depth),
+            "git" => self.git(args, &whole),
+            "rsync" if args.iter().any(|word| word.text.starts_with("--delete")) => {
+                self.raise(
+                    "irreversible_command",
+                    &whole,
+                    "removes files at its destination",
+                );
+            }
+            "kill" if args.iter().skip(1).any(|word| word.text == "-1") => {
+                self.raise("destructive_command", &whole, "ends every process");
+            }
+            "cd" | "pushd" => self.change_dir(args),
+            // It could be `rm`.
+            _ if first.has_variable => self.removal("rm", args, &whole),
+            _ => {}
+        }
+    }
+
+    /// The command behind its wrappers; the ones that change rights are reported on the way.
+    fn unwrapped<'w>(&mut self, words: &'w [Word], whole: &str) -> &'w [Word] {
+        let mut rest = words;
+        while let Some(first) = rest.first() {
+            let name = program(first);
+            let is_assignment = first.text.split_once('=').is_some_and(|(left, _)| {
+                !left.is_empty()
+                    && left
+                        .chars()
+                        .all(|sign| sign == '_' || sign.is_alphanumeric())
+            });
+            let own_args = match WRAPPERS.iter().find(|(known, _)| *known == name) {
+                _ if is_assignment => {
+                    rest = rest.get(1..).unwrap_or_default();
+                    continue;
+                }
+                Some((_, own_args)) => *own_args,
+                None if RIGHTS.contains(&name) => {
+                    self.raise("other_rights", whole, "runs with other rights");
+                    0
+                }
+                None => return rest,
+            };
+            rest = rest.get(1..).unwrap_or_default();
+            // Options of the wrapper; those with a value of their own take it along when it is a
+            // number, as in `nice -n 5`.
+            let mut own_args = own_args;
+            while let Some(next) = rest.first() {
+                let is_option = next.text.starts_with('-') && next.text.len() > 1;
+                let is_number = next
+                    .text
+                    .chars()
+                    .next()
+                    .is_some_and(|sign| sign.is_ascii_digit());
+                if !is_option && !is_number && own_args == 0 {
+                    break;
+                }
+                if !is_option {
+                    own_args = own_args.saturating_sub(1);
+                }
+                rest = rest.get(1..).unwrap_or_default();
+            }
+        }
+        rest
+    }
+
+    fn interpreter(
+        &mut self,
+        name: &str,
+        args: &[Word],
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+        whole: &str,
+    ) {
+        let downloads = |at: &usize| {
+            let words = all
+                .get(*at)
+                .map(|simple| simple.words.as_slice())
+                .unwrap_or_default();
+            words
+                .iter()
+                .any(|word| DOWNLOADERS.contains(&program(word)))
+        };
+        let mut piped = simple.reads_from;
+        while let Some(at) = piped {
+            if downloads(&at) {
+                self.raise("runs_download", whole, "runs what it downloads");
+            }
+            piped = all.get(at).and_then(|from| from.reads_from);
+        }
+        if simple.inside.iter().any(|at| downloads(at)) {
+            self.raise("runs_download", whole, "runs what it downloads");
+        }
+        let is_shell = SHELLS.contains(&name);
+        if name == "eval" {
+            let script: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+            self.script(&script.join(" "), depth + 1);
+        } else if is_shell {
+            let flagged = args.iter().position(|word| {
+                word.text.starts_with('-')
+                    && !word.text.starts_with("--")
+                    && word.text.contains('c')
+            });
+            if let Some(script) = flagged.and_then(|at| args.get(at + 1)) {
+                self.script(&script.text.clone(), depth + 1);
+            }
+            if let Some(input) = &simple.input {
+                self.script(&input.clone(), depth + 1);
+            }
+            // `echo 'rm -rf /' | sh`: what is printed runs.
+            if let Some(from) = simple.reads_from.and_then(|at| all.get(at))
+                && matches!(from.words.first().map(program), Some("echo" | "printf"))
+            {
+                let printed: Vec<&str> = from
+                    .words
+                    .iter()
+                    .skip(1)
+                    .map(|word| word.text.as_str())
+                    .collect();
+                self.script(&printed.join(" "), depth + 1);
+            }
+        }
+    }
+
+    /// Removing, or changing owners and modes, which locks out as well as removal does.
+    fn removal(&mut self, name: &str, args: &[Word], whole: &str) {
+        let recursive = args.iter().any(|word| {
+            word.text == "--recursive"
+                || (word.text.starts_with('-')
+                    && !word.text.starts_with("--")
+                    && word.text.contains(['r', 'R']))
+        });
+        for target in args.iter().filter(|word| !word.text.starts_with('-')) {
+            if self.leaves(target) {
+                self.raise(
+                    "destructive_command",
+                    whole,
+                    "reaches outside the workspace",
+                );
+            } else if recursive && (target.has_variable || target.has_substitution) {
+                let what = "works through a directory that is only known when it runs";
+                self.raise("destructive_command", whole, what);
+            } else if recursive && name == "rm" && self.is_whole_workspace(target) {
+                self.raise("destructive_command", whole, "removes the whole workspace");
+            } else {
+                continue;
+            }
+            return;
+        }
+    }
+
+    fn disk_dump(&mut self, args: &[Word], whole: &str) {
+        for target in args {
+            if let Some(path) = target.text.strip_prefix("of=") {
+                let target = Word {
+                    text: path.to_owned(),
+                    ..target.clone()
+                };
+                if is_device(path) || self.leaves(&target) {
+                    self.raise(
+                        "destructive_command",
+                        whole,
+                        "overwrites a device or a file outside the workspace",
+                    );
+                }
+            }
+        }
+    }
+
+    fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
+        let starts: Vec<&Word> = args
+            .iter()
+            .take_while(|word| !word.text.starts_with(['-', '(']))
+            .collect();
+        let leaves = starts.iter().any(|word| self.leaves(word));
+        let exec = args
+            .iter()
+            .position(|word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok"));
+        let ran = exec.and_then(|at| args.get(at + 1..)).unwrap_or_default();
+        let removes = args.iter().any(|word| word.text == "-delete")
+            || ran
+                .first()
+                .is_some_and(|word| matches!(program(word), "rm" | "shred" | "unlink"));
+        if removes && leaves {
+            self.raise(
+                "destructive_command",
+                whole,
+                "removes files outside the workspace",
+            );
+        } else if !ran.is_empty() && !removes && depth < SCRIPT_DEPTH_MAX {
+            let simple = Simple {
+                words: ran.to_vec(),
+                ..Simple::default()
+            };
+            self.simple(&simple, &[], depth + 1);
+        }
+    }
+
+    fn git(&mut self, args: &[Word], whole: &str) {
+        let texts: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+        let Some(at) = texts.iter().position(|word| *word == "push") else {
+            return;
+        };
+        let forced = texts.get(at + 1..).unwrap_or_default().iter().any(|word| {
+            word.starts_with("--force")
+                || matches!(*word, "--delete" | "--mirror" | "--prune" | "-d")
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
+                || word.starts_with(['+', ':'])
+        });
+        if forced {
+            self.raise(
+                "irreversible_command",
+                whole,
+                "overwrites or removes what others have",
+            );
+        }
+    }
+
+    fn change_dir(&mut self, args: &[Word]) {
+        let target = args
+            .iter()
+            .find(|word| !word.text.starts_with('-') || word.text == "-");
+        let known = target.filter(|word| {
+            !word.has_variable && !word.has_substitution && !word.is_home && word.text != "-"
+        });
+        let Some(target) = known else {
+            self.places.push(None);
+            return;
+        };
+        let next: Vec<Option<PathBuf>> = self
+            .places
+            .iter()
+            .map(|place| {
+                let path = Path::new(&target.text);
+                if path.is_absolute() {
+                    Some(normal(path))
+                } else {
+                    place.as_ref().map(|place| normal(&place.join(path)))
+                }
+            })
+            .collect();
+        for place in next {
+            if !self.places.contains(&place) {
+                self.places.push(place);
+            }
+        }
+    }
+
+    /// Whether a path leads, or may lead, out of the workspace. Temporary files do not count.
+    fn leaves(&self, word: &Word) -> bool {
+        let text = word.text.as_str();
+        if word.is_home
+            || text.starts_with("$HOME")
+            || text.starts_with("${HOME")
+            || (word.has_variable && text.starts_with("$/"))
+        {
+            return true;
+        }
+        // Whatever it holds comes first.
+        if text.starts_with('$') {
+            return word.has_variable && text.contains("/..");
+        }
+        let path = Path::new(text);
+        if path.is_absolute() {
+            return !is_within(&normal(path), self.workspace);
+        }
+        self.places.iter().any(|place| match place {
+            Some(place) => !is_within(&normal(&place.join(path)), self.workspace),
+            None => true,
+        })
+    }
+
+    fn is_whole_workspace(&self, word: &Word) -> bool {
+        let bare = word.text.trim_end_matches(['*', '/']);
+        self.places.iter().flatten().any(|place| {
+            let path = if bare.is_empty() && !word.text.starts_with('/') {
+                place.clone()
+            } else {
+                normal(&place.join(bare))
+            };
+            path == normal(self.workspace)
+        })
+    }
+}
+
+fn program(word: &Word) -> &str {
+    word.text.rsplit('/').next().unwrap_or_default()
+}
+
+fn written(words: &[Word]) -> String {
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    texts.join(" ")
+}
+
+/// `name() { name | name & }; name`
+fn is_fork_bomb(text: &str) -> bool {
+    let bare: String = text.chars().filter(|sign| !sign.is_whitespace()).collect();
+    bare.split_once("(){").is_some_and(|(before, body)| {
+        let name = before.rsplit([';', '&', '|']).next().unwrap_or_default();
+        !name.is_empty() && body.starts_with(&format!("{name}|{name}&}}"))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,21 @@
+//! Who may do what: the availability table, the tiers, approvals and the tree of sessions.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+#[path = "permission/approval.rs"]
+mod approval;
+#[path = "permission/availability.rs"]
+mod availability;
+#[path = "permission/bench.rs"]
+mod bench;
+#[path = "permission/policy.rs"]
+mod policy;
+#[path = "permission/sessions.rs"]
+mod sessions;
+#[path = "permission/steps.rs"]
+mod steps;

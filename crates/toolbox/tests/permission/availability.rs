@@ -1,0 +1,157 @@
+//! The ADR's table, cell by cell, and a Worker with every tool.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_contract::{Effect, PermissionTier, SessionKind, Tool};
+use holdfast_toolbox::session::Spawn;
+use holdfast_toolbox::tools::base_tools;
+use serde_json::{Value, json};
+
+use crate::bench::{Build, Probe, Recorded, ask, word};
+
+/// Tool, arguments, and whether Main, Branch and Worker may. The memory tools' cells are tested
+/// where their handles live.
+fn table() -> Vec<(&'static str, Value, [bool; 3])> {
+    vec![
+        ("read", json!({"path": "a.txt"}), [true, true, true]),
+        (
+            "write",
+            json!({"path": "new.txt", "content": "x"}),
+            [true, true, false],
+        ),
+        (
+            "edit",
+            json!({"path": "a.txt", "old_string": "one", "new_string": "two"}),
+            [true, true, false],
+        ),
+        (
+            "exec",
+            json!({"command": "echo x > made"}),
+            [true, true, false],
+        ),
+        ("message", json!({"text": "hello"}), [true, true, false]),
+        ("web_search", json!({"query": "x"}), [true, true, true]),
+        (
+            "web_fetch",
+            json!({"url": "https://example.com"}),
+            [true, true, true],
+        ),
+    ]
+}
+
+/// Every tool there is, registered without a look at the session.
+fn tools() -> Vec<Arc<dyn Tool>> {
+    let mut tools = base_tools();
+    tools.push(Probe::message());
+    tools.push(Probe::new(
+        "web_search",
+        PermissionTier::ReadOnly,
+        Effect::None,
+    ));
+    tools.push(Probe::new(
+        "web_fetch",
+        PermissionTier::ReadOnly,
+        Effect::None,
+    ));
+    tools
+}
+
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    std::fs::read_dir(root)
+        .expect("a directory")
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            (
+                path.display().to_string(),
+                std::fs::read(&path).expect("a file"),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_cell_of_the_table_holds() {
+    for (tool, params, may) in table() {
+        for (kind, may) in [SessionKind::Main, SessionKind::Branch, SessionKind::Worker]
+            .into_iter()
+            .zip(may)
+        {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+            let channel = Recorded::silent();
+            let bench = Build::default().bench(tools());
+            bench
+                .main(dir.path().to_owned(), Some(channel.clone()))
+                .await;
+            let session = match kind {
+                SessionKind::Main => "main".to_owned(),
+                kind => {
+                    let wish = Spawn {
+                        kind,
+                        context_summary: "work".into(),
+                        token_budget: None,
+                    };
+                    bench.tree.spawn("main", wish).await.unwrap().id
+                }
+            };
+            let before = files(dir.path());
+            let result = bench.stack.call(ask(tool, &session, params.clone())).await;
+            let expected = if may { "ran" } else { "permission_denied" };
+            assert_eq!(word(&result), expected, "{tool} in a {kind:?}: {result:?}");
+            if !may {
+                assert_eq!(files(dir.path()), before, "{tool} in a {kind:?}");
+            }
+            let sent = channel.sent.lock().len();
+            assert_eq!(
+                sent,
+                usize::from(tool == "message" && may),
+                "{tool} in a {kind:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_with_every_tool_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+    let channel = Recorded::silent();
+    let bench = Build::default().bench(tools());
+    bench
+        .main(dir.path().to_owned(), Some(channel.clone()))
+        .await;
+    let branch = Spawn {
+        kind: SessionKind::Branch,
+        context_summary: String::new(),
+        token_budget: None,
+    };
+    let branch = bench.tree.spawn("main", branch).await.unwrap();
+    let worker = Spawn {
+        kind: SessionKind::Worker,
+        context_summary: String::new(),
+        token_budget: None,
+    };
+    let worker = bench.tree.spawn(&branch.id, worker).await.unwrap();
+    let context = bench.tree.context(&worker.id).expect("it lives");
+    assert!(context.write.is_none() && context.exec.is_none() && context.channel.is_none());
+    let before = files(dir.path());
+    let attempts = [
+        ("write", json!({"path": "a.txt", "content": "gone"})),
+        ("write", json!({"path": "b/c/d.txt", "content": "new"})),
+        (
+            "edit",
+            json!({"path": "a.txt", "old_string": "one", "new_string": "two"}),
+        ),
+        ("exec", json!({"command": "rm a.txt"})),
+        ("exec", json!({"command": "touch b", "working_dir": "."})),
+        ("message", json!({"text": "help"})),
+    ];
+    for (tool, params) in attempts {
+        let result = bench.stack.call(ask(tool, &worker.id, params)).await;
+        assert_eq!(word(&result), "permission_denied", "{tool}: {result:?}");
+    }
+    assert_eq!(files(dir.path()), before);
+    assert!(channel.sent.lock().is_empty() && channel.prompts.lock().is_empty());
+}

@@ -1,0 +1,249 @@
+//! A stack with approvals and sessions, and a channel that answers on command.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use holdfast_contract::{
+    Answer, ApprovalPrompt, Channel, ChannelLevel, Effect, PermissionTier, Prompted, Prompter,
+    Shows, Surface, Tool, ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope,
+};
+use holdfast_reliability::hooks::Hooks;
+use holdfast_reliability::observe::Observers;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
+use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::permit::PermissionConfig;
+use holdfast_toolbox::session::{SessionLimits, SessionTree};
+use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// A channel whose people say what the test says.
+pub(crate) struct Recorded {
+    pub(crate) level: ChannelLevel,
+    pub(crate) says: Option<Answer>,
+    pub(crate) prompts: Mutex<Vec<ApprovalPrompt>>,
+    pub(crate) told: Mutex<Vec<ApprovalPrompt>>,
+    pub(crate) sent: Mutex<Vec<String>>,
+}
+
+impl Recorded {
+    pub(crate) fn new(level: ChannelLevel, says: Option<Answer>) -> Arc<Self> {
+        Arc::new(Self {
+            level,
+            says,
+            prompts: Mutex::default(),
+            told: Mutex::default(),
+            sent: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn silent() -> Arc<Self> {
+        Self::new(ChannelLevel::Elevated, None)
+    }
+}
+
+#[async_trait]
+impl Prompter for Recorded {
+    async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
+        self.prompts.lock().push(prompt.clone());
+        Ok(match &self.says {
+            None => Prompted::Shown,
+            Some(answer) => Prompted::Answered {
+                by: "person".to_owned(),
+                answer: answer.clone(),
+            },
+        })
+    }
+
+    async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError> {
+        self.told.lock().push(prompt.clone());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Channel for Recorded {
+    fn name(&self) -> &str {
+        "recorded"
+    }
+
+    fn level(&self) -> ChannelLevel {
+        self.level
+    }
+
+    fn surface(&self) -> Surface {
+        Surface {
+            tables: Shows::No,
+            headings: Shows::No,
+            message_chars_max: 1000,
+        }
+    }
+
+    async fn send(&self, text: &str, _key: Option<&str>) -> Result<(), ToolError> {
+        self.sent.lock().push(text.to_owned());
+        Ok(())
+    }
+}
+
+/// A tool of any tier that needs no handle, and one that sends.
+pub(crate) struct Probe {
+    pub(crate) name: &'static str,
+    pub(crate) tier: PermissionTier,
+    pub(crate) effect: Effect,
+    pub(crate) sends: bool,
+    pub(crate) runs: AtomicU64,
+    pub(crate) seen: Mutex<Vec<Value>>,
+}
+
+impl Probe {
+    pub(crate) fn new(name: &'static str, tier: PermissionTier, effect: Effect) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            tier,
+            effect,
+            sends: false,
+            runs: AtomicU64::new(0),
+            seen: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn message() -> Arc<Self> {
+        let probe = Self::new("message", PermissionTier::System, Effect::External);
+        let mut probe = Arc::into_inner(probe).expect("the only one");
+        probe.sends = true;
+        Arc::new(probe)
+    }
+
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Tool for Probe {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &str {
+        "Made for a test."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        self.tier
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        if self.sends {
+            let handle = ctx.channel_handle()?;
+            handle.channel.send(&params.to_string(), None).await?;
+        }
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        self.seen.lock().push(params.clone());
+        Ok(ToolResult::new(json!("ran"), ""))
+    }
+}
+
+pub(crate) struct Bench {
+    pub(crate) stack: Arc<ToolStack>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) tree: Arc<SessionTree>,
+    pub(crate) documents: Arc<dyn DocumentStore>,
+}
+
+pub(crate) struct Build {
+    pub(crate) permissions: PermissionConfig,
+    pub(crate) hooks: Hooks,
+    pub(crate) documents: Option<Arc<dyn DocumentStore>>,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self {
+            permissions: PermissionConfig::default(),
+            hooks: Hooks::default(),
+            documents: None,
+        }
+    }
+}
+
+impl Build {
+    pub(crate) fn bench(self, tools: Vec<Arc<dyn Tool>>) -> Bench {
+        let clock = Arc::new(TokioClock::new());
+        let entropy = Arc::new(SeededEntropy::new(3));
+        let runtime = Arc::new(Runtime::new(clock.clone(), entropy, Observers::new()));
+        let documents = self
+            .documents
+            .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
+        let permissions = Arc::new(self.permissions);
+        let approvals = Arc::new(Approvals::new(
+            documents.clone(),
+            None,
+            runtime.clone(),
+            permissions.clone(),
+        ));
+        let tree = Arc::new(SessionTree::new(
+            documents.clone(),
+            runtime.clone(),
+            SessionLimits::default(),
+            vec![],
+        ));
+        let stores = Stores::memory(&runtime, MemoryLimits::default());
+        let mut parts = Parts::new(runtime, stores, tree.sessions()).with_tools(tools);
+        parts.permissions = (*permissions).clone();
+        parts.hooks = self.hooks;
+        parts.approvals = Some(approvals.clone());
+        Bench {
+            stack: Arc::new(ToolStack::new(parts).expect("the stack can be built")),
+            approvals,
+            tree,
+            documents,
+        }
+    }
+}
+
+impl Bench {
+    pub(crate) async fn main(&self, root: PathBuf, channel: Option<Arc<Recorded>>) {
+        let channel = channel.map(|channel| channel as Arc<dyn Channel>);
+        self.tree
+            .open_main("main", "agent", root, channel)
+            .await
+            .expect("opened");
+    }
+}
+
+/// A call with a request and a turn of its own.
+pub(crate) fn ask(tool: &str, session: &str, params: Value) -> ToolCallEnvelope {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let params = params.as_object().expect("an object").clone();
+    let request = format!("request-{number}");
+    let mut envelope = ToolCallEnvelope::new(request, tool, params, session, "actor");
+    envelope.target.turn_id = Some(format!("turn-{number}"));
+    envelope
+}
+
+/// The code of a failed call, or `ran`.
+pub(crate) fn word(result: &ToolResultEnvelope) -> &str {
+    match &result.error {
+        None => "ran",
+        Some(error) => &error.code,
+    }
+}
+
+pub(crate) fn message(result: &ToolResultEnvelope) -> &str {
+    &result.error.as_ref().expect("it failed").message
+}

@@ -1,0 +1,261 @@
+//! The tree, kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::{Channel, ChannelLevel, Effect, PermissionTier, SessionKind, SystemClock};
+use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_toolbox::session::{
+    Delivery, SessionResult, SessionState, SessionStatus, Spawn, Spent, TreeError,
+};
+use serde_json::json;
+
+use crate::bench::{Bench, Build, Probe, Recorded, ask, message, word};
+
+fn wish(kind: SessionKind) -> Spawn {
+    Spawn {
+        kind,
+        context_summary: "look it up".into(),
+        token_budget: Some(100),
+    }
+}
+
+fn done(summary: &str) -> SessionResult {
+    SessionResult::new(SessionStatus::Completed, summary)
+}
+
+async fn state(bench: &Bench, id: &str) -> SessionState {
+    bench.tree.get(id).await.unwrap().state
+}
+
+#[tokio::test(start_paused = true)]
+async fn summary_down_result_up() {
+    let bench = Build::default().bench(vec![]);
+    bench.main("/w".into(), None).await;
+    let branch = bench
+        .tree
+        .spawn("main", wish(SessionKind::Branch))
+        .await
+        .unwrap();
+    assert_eq!(branch.context_summary.as_deref(), Some("look it up"));
+    assert_eq!(
+        bench.tree.get("main").await.unwrap().children,
+        [branch.id.clone()]
+    );
+    let delivery = bench.tree.finish(&branch.id, done("found")).await.unwrap();
+    assert_eq!(delivery, Delivery::ToParent("main".into()));
+    let result = bench.tree.get(&branch.id).await.unwrap().result.unwrap();
+    assert_eq!(result.summary, "found");
+    assert!(bench.tree.get("main").await.unwrap().children.is_empty());
+    assert!(bench.tree.context(&branch.id).is_none());
+    let again = bench.tree.finish(&branch.id, done("once more")).await;
+    assert!(matches!(again, Err(TreeError::Refused(_))), "{again:?}");
+    assert_eq!(bench.tree.children("main").await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_parent_reaches_its_children() {
+    let bench = Build::default().bench(vec![]);
+    bench.main("/w".into(), None).await;
+    let branch = bench
+        .tree
+        .spawn("main", wish(SessionKind::Branch))
+        .await
+        .unwrap()
+        .id;
+    let worker = bench
+        .tree
+        .spawn(&branch, wish(SessionKind::Worker))
+        .await
+        .unwrap()
+        .id;
+    let prompt = bench
+        .tree
+        .spawn(&branch, wish(SessionKind::Worker))
+        .await
+        .unwrap()
+        .id;
+    let tree = bench.tree.clone();
+    let told = {
+        let worker = worker.clone();
+        tokio::spawn(async move { tree.cancelled(&worker).await })
+    };
+    tokio::task::yield_now().await;
+    assert!(!told.is_finished());
+    bench.tree.finish(&branch, done("early")).await.unwrap();
+    told.await.unwrap();
+    // One wraps up; its result comes too late for anybody.
+    let delivery = bench.tree.finish(&prompt, done("late")).await.unwrap();
+    assert_eq!(delivery, Delivery::Dropped);
+    // The other does not, and is ended.
+    tokio::time::advance(Duration::from_secs(29)).await;
+    assert!(bench.tree.tick().await.unwrap().is_empty());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let ended = bench.tree.tick().await.unwrap();
+    assert_eq!(
+        ended.iter().map(|it| it.id.clone()).collect::<Vec<_>>(),
+        [worker.clone()]
+    );
+    assert_eq!(state(&bench, &worker).await, SessionState::Failed);
+    assert_eq!(state(&bench, "main").await, SessionState::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_session_calls_nothing_until_it_is_resumed() {
+    let probe = Probe::new("probe", PermissionTier::ReadOnly, Effect::None);
+    let bench = Build::default().bench(vec![probe.clone()]);
+    bench.main("/w".into(), None).await;
+    let branch = bench
+        .tree
+        .spawn("main", wish(SessionKind::Branch))
+        .await
+        .unwrap()
+        .id;
+    assert_eq!(
+        word(&bench.stack.call(ask("probe", &branch, json!({}))).await),
+        "ran"
+    );
+    assert_eq!(bench.tree.spend(&branch, 51).await.unwrap(), Spent::Paused);
+    let refused = bench.stack.call(ask("probe", &branch, json!({}))).await;
+    assert_eq!(word(&refused), "permission_denied");
+    assert!(
+        message(&refused).contains("over half of its tokens"),
+        "{refused:?}"
+    );
+    bench.tree.resume(&branch).await.unwrap();
+    assert_eq!(
+        word(&bench.stack.call(ask("probe", &branch, json!({}))).await),
+        "ran"
+    );
+    assert_eq!(
+        bench.tree.spend(&branch, 50).await.unwrap(),
+        Spent::OverBudget
+    );
+    let refused = bench.stack.call(ask("probe", &branch, json!({}))).await;
+    assert!(message(&refused).contains("has ended"), "{refused:?}");
+    assert_eq!(probe.runs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_children_at_once_stay_within_the_limit() {
+    let bench = Build::default().bench(vec![]);
+    bench.main("/w".into(), None).await;
+    let spawned = futures_util::future::join_all(
+        (0..20).map(|_| bench.tree.spawn("main", wish(SessionKind::Worker))),
+    )
+    .await;
+    assert_eq!(spawned.iter().filter(|it| it.is_ok()).count(), 8);
+    assert_eq!(bench.tree.get("main").await.unwrap().children.len(), 8);
+}
+
+#[tokio::test]
+async fn a_restart_keeps_what_can_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || -> Arc<SqliteState> {
+        SqliteState::open(dir.path(), Arc::new(SystemClock), SqliteOptions::default()).unwrap()
+    };
+    let channel: Arc<dyn Channel> = Recorded::new(ChannelLevel::Elevated, None);
+    let (branch, suspended, worker);
+    {
+        let bench = Build {
+            documents: Some(open()),
+            ..Build::default()
+        }
+        .bench(vec![]);
+        bench
+            .tree
+            .open_main("main", "agent", "/w".into(), Some(channel.clone()))
+            .await
+            .unwrap();
+        branch = bench
+            .tree
+            .spawn("main", wish(SessionKind::Branch))
+            .await
+            .unwrap()
+            .id;
+        suspended = bench
+            .tree
+            .spawn("main", wish(SessionKind::Branch))
+            .await
+            .unwrap()
+            .id;
+        worker = bench
+            .tree
+            .spawn(&branch, wish(SessionKind::Worker))
+            .await
+            .unwrap()
+            .id;
+        bench.tree.suspend(&suspended).await.unwrap();
+    }
+    let bench = Build {
+        documents: Some(open()),
+        ..Build::default()
+    }
+    .bench(vec![]);
+    let mut lost: Vec<String> = bench
+        .tree
+        .restart()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|it| it.id)
+        .collect();
+    let mut expected = vec![branch.clone(), worker.clone()];
+    lost.sort();
+    expected.sort();
+    assert_eq!(lost, expected);
+    let main = bench
+        .tree
+        .open_main("main", "other", "/elsewhere".into(), Some(channel))
+        .await
+        .unwrap();
+    assert_eq!(
+        (main.agent_id.as_str(), main.children),
+        ("agent", vec![suspended.clone()])
+    );
+    let context = bench.tree.revive(&suspended).await.unwrap();
+    assert_eq!(
+        context.channel.as_ref().map(|it| it.owner_session.as_str()),
+        Some("main")
+    );
+    bench.tree.resume(&suspended).await.unwrap();
+    assert!(bench.tree.revive(&worker).await.is_err());
+    assert_eq!(state(&bench, &suspended).await, SessionState::Active);
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_inherit_the_way_to_people_and_no_rights() {
+    let bench = Build::default().bench(vec![]);
+    let channel = Recorded::silent();
+    bench.main("/w".into(), Some(channel)).await;
+    let branch = bench
+        .tree
+        .spawn("main", wish(SessionKind::Branch))
+        .await
+        .unwrap()
+        .id;
+    let deeper = bench
+        .tree
+        .spawn(&branch, wish(SessionKind::Branch))
+        .await
+        .unwrap()
+        .id;
+    let worker = bench
+        .tree
+        .spawn(&deeper, wish(SessionKind::Worker))
+        .await
+        .unwrap()
+        .id;
+    for id in [&branch, &deeper, &worker] {
+        let context = bench.tree.context(id).unwrap();
+        let route = context.approval.as_ref().expect("somebody can be asked");
+        assert_eq!(route.asked_session, "main");
+        assert_eq!(context.channel.is_some(), *id != worker);
+        assert!(
+            context
+                .read
+                .as_ref()
+                .is_some_and(|read| read.granted.is_empty())
+        );
+    }
+}
