@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
+use holdfast_memory::{
+    Embedder, EmbeddingConfig, Memory, OpenAiEmbedder, SqliteMemory, SqliteMemoryOptions,
+    UnusableEmbedder,
+};
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::hooks::command::ObservingCommand;
@@ -28,6 +32,7 @@ use holdfast_toolbox::tools::base_tools;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir};
+use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
@@ -103,6 +108,19 @@ impl App {
         SqliteState::open(&self.state_dir, self.clock.clone(), options)
     }
 
+    /// What agents remember, in the state directory. Opened when it is first needed.
+    pub(crate) fn memory(&self) -> Arc<Memory> {
+        let options = SqliteMemoryOptions {
+            records_max: self.config.memory.records_max,
+            ..SqliteMemoryOptions::default()
+        };
+        let memory = Memory::new(Arc::new(SqliteMemory::new(&self.state_dir, options)));
+        Arc::new(match &self.config.memory.embeddings {
+            Some(config) => memory.with_embedder(embedder(config)),
+            None => memory,
+        })
+    }
+
     /// A stack with the base tools, working in `workspace`.
     pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
         self.stack_with(workspace, base_tools())
@@ -150,6 +168,7 @@ impl App {
         let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
         let channel: Arc<dyn Channel> = Arc::new(TerminalChannel::new());
         let reserved = self.reserved();
+        let memory = self.memory();
         let stack = ToolStack::new(Parts {
             stores,
             tools,
@@ -162,7 +181,8 @@ impl App {
                 let target = &envelope.target;
                 let agent = target.agent_id.as_deref().unwrap_or("cli");
                 let session = SessionContext::main(&target.session_key, agent, workspace.clone())
-                    .with_channel(channel.clone());
+                    .with_channel(channel.clone())
+                    .with_memory(&memory);
                 Arc::new(SessionContext {
                     reserved: reserved.clone(),
                     ..session
@@ -331,6 +351,23 @@ impl App {
                 )))
             }
         }
+    }
+}
+
+/// The embedding model that is configured. One that can not be used is no reason to do without the
+/// memory: what is stored and searched without it says why.
+fn embedder(config: &EmbeddingConfig) -> Arc<dyn Embedder> {
+    let unusable = |reason: String| Arc::new(UnusableEmbedder::new(config.model.clone(), reason));
+    let key = match &config.api_key_env {
+        None => None,
+        Some(name) => match environment::named(name) {
+            Some(key) => Some(key),
+            None => return unusable(format!("the variable {name} is not set")),
+        },
+    };
+    match OpenAiEmbedder::new(config.clone(), key.as_deref()) {
+        Ok(client) => Arc::new(client),
+        Err(reason) => unusable(reason),
     }
 }
 

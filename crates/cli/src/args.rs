@@ -1,5 +1,7 @@
 //! What can be typed.
 
+pub(crate) mod memory;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -67,6 +69,9 @@ pub(crate) enum Command {
     Call(Box<CallArgs>),
     /// Show the tools, or one tool with its schema.
     Tools(ToolsArgs),
+    /// Store, find and move what agents remember.
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// Look at the records of calls, and clear them.
     #[command(subcommand)]
     Dedupe(DedupeCommand),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::redact::{Redactor, RedactorOptions};
+use holdfast_memory::MemoryConfig;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
@@ -29,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) hooks: HooksConfig,
     /// What is never said aloud.
     pub(crate) redaction: RedactionConfig,
+    /// What agents remember.
+    pub(crate) memory: MemoryConfig,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
 }
@@ -148,6 +151,9 @@ impl Config {
                     problems.push(ConfigProblem::new(format!("hooks.{name}[{index}]"), reason));
                 }
             }
+        }
+        for (field, reason) in self.memory.problems() {
+            problems.push(ConfigProblem::new(format!("memory.{field}"), reason));
         }
         if let Some(otlp) = &self.observability.otlp {
             problems.extend(otlp.problems());

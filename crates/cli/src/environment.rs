@@ -81,6 +81,11 @@ pub(crate) fn get(name: &str) -> Option<String> {
         VARIABLES.iter().any(|row| row.name == name),
         "{name} is not documented"
     );
+    named(name)
+}
+
+/// A variable that the configuration names, for a secret that has no place in a file.
+pub(crate) fn named(name: &str) -> Option<String> {
     std::env::var(name)
         .ok()
         .filter(|value| !value.trim().is_empty())

@@ -3,6 +3,7 @@
 //! A tool gets capabilities, not permission checks: a session that must not write has no
 //! [`WriteHandle`], so a tool that was registered for it by mistake still can not write.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::approval::PathGrant;
 use crate::channel::{ApprovalRoute, ChannelHandle};
 use crate::error::ToolError;
+use crate::memory::{MemoryRead, MemoryWrite};
 use crate::tool::PermissionTier;
+use crate::trust::Trust;
 
 /// What a session is, which decides what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +53,52 @@ pub struct ExecHandle {
     pub working_dir: PathBuf,
 }
 
+/// The right to search and read what the agent remembers.
+#[derive(Clone)]
+pub struct MemoryReadHandle {
+    /// What it is read from.
+    pub store: Arc<dyn MemoryRead>,
+}
+
+/// The right to add to what the agent remembers, and to forget.
+#[derive(Clone)]
+pub struct MemoryWriteHandle {
+    /// What it is written to.
+    pub store: Arc<dyn MemoryWrite>,
+}
+
+/// Two handles are equal when they lead to the same store.
+impl PartialEq for MemoryReadHandle {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
+    }
+}
+
+impl Eq for MemoryReadHandle {}
+
+/// Two handles are equal when they lead to the same store.
+impl PartialEq for MemoryWriteHandle {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
+    }
+}
+
+impl Eq for MemoryWriteHandle {}
+
+// What is remembered has no place in a debug print.
+impl fmt::Debug for MemoryReadHandle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("MemoryReadHandle").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for MemoryWriteHandle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("MemoryWriteHandle")
+            .finish_non_exhaustive()
+    }
+}
+
 /// What all calls of one session share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionContext {
@@ -75,6 +124,10 @@ pub struct SessionContext {
     pub halted: Option<String>,
     /// Directories that no tool may enter, whatever else is granted: the state with its tokens.
     pub reserved: Vec<PathBuf>,
+    /// Present when the session may search what its agent remembers.
+    pub memory_read: Option<MemoryReadHandle>,
+    /// Present when the session may add to what its agent remembers. A worker has none.
+    pub memory_write: Option<MemoryWriteHandle>,
 }
 
 impl SessionContext {
@@ -111,6 +164,8 @@ impl SessionContext {
             approval: None,
             halted: None,
             reserved: Vec::new(),
+            memory_read: None,
+            memory_write: None,
             workspace_root,
         }
     }
@@ -146,6 +201,22 @@ impl SessionContext {
         if let Some(write) = &mut self.write {
             write.granted.extend_from_slice(grants);
         }
+        self
+    }
+
+    /// The same session with its agent's memory: every kind may search it, and all but a worker
+    /// may add to it.
+    #[must_use]
+    pub fn with_memory<S>(mut self, store: &Arc<S>) -> Self
+    where
+        S: MemoryRead + MemoryWrite + 'static,
+    {
+        self.memory_read = Some(MemoryReadHandle {
+            store: store.clone(),
+        });
+        self.memory_write = (self.kind != SessionKind::Worker).then(|| MemoryWriteHandle {
+            store: store.clone(),
+        });
         self
     }
 }
@@ -187,6 +258,9 @@ pub struct CallContext {
     pub time_limit_ms: Option<u64>,
     /// To be handed to child processes.
     pub lifeline: Option<Lifeline>,
+    /// The least trusted text behind the call, as far as it is known. What a tool keeps for later
+    /// keeps this with it.
+    pub input_trust: Trust,
 }
 
 /// Everything a tool may touch.
@@ -229,6 +303,22 @@ impl ToolContext {
             .channel
             .as_ref()
             .ok_or_else(|| missing(PermissionTier::System, "send messages"))
+    }
+
+    /// The right to read memory, or the error a tool returns without it.
+    pub fn memory_read_handle(&self) -> Result<&MemoryReadHandle, ToolError> {
+        self.session
+            .memory_read
+            .as_ref()
+            .ok_or_else(|| missing(PermissionTier::ReadOnly, "read the agent's memory"))
+    }
+
+    /// The right to write memory, or the error a tool returns without it.
+    pub fn memory_write_handle(&self) -> Result<&MemoryWriteHandle, ToolError> {
+        self.session
+            .memory_write
+            .as_ref()
+            .ok_or_else(|| missing(PermissionTier::Workspace, "write to the agent's memory"))
     }
 }
 

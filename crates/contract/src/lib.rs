@@ -10,11 +10,14 @@
 //! | [`result`] | the answer as it leaves ([`ToolResultEnvelope`]) |
 //! | [`tool`] | the [`Tool`] trait, tiers, effects, results |
 //! | [`context`] | what a tool is handed: identity and capabilities, nothing else |
+//! | [`memory`] | what an agent remembers, and the rights to read and write it |
+//! | [`trust`] | where a text came from, and how far it is trusted |
 //! | [`error`] | the four ways a tool fails, with a typed cause |
 //! | [`code`] | every error code with its meaning and what to do next |
 //! | [`approval`] | what a call needs before it may run, and a person's answer |
 //! | [`channel`] | where people are |
 //! | [`clock`] | injected time and randomness |
+//! | [`time`] | wall time as text |
 //! | [`limit`] | how limits are declared so that they document themselves |
 
 pub mod approval;
@@ -25,9 +28,12 @@ pub mod context;
 pub mod envelope;
 pub mod error;
 pub mod limit;
+pub mod memory;
 pub mod redact;
 pub mod result;
+pub mod time;
 pub mod tool;
+pub mod trust;
 
 pub use approval::{Answer, ApprovalPrompt, Gate, Need, PathGrant, Reason, Scope, TierVerdict};
 pub use channel::{
@@ -36,8 +42,8 @@ pub use channel::{
 pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use code::ErrorCode;
 pub use context::{
-    CallContext, ExecHandle, Lifeline, ReadHandle, SessionContext, SessionKind, ToolContext,
-    WriteHandle,
+    CallContext, ExecHandle, Lifeline, MemoryReadHandle, MemoryWriteHandle, ReadHandle,
+    SessionContext, SessionKind, ToolContext, WriteHandle,
 };
 pub use envelope::{
     BreakerHint, CallHints, Control, DedupeMode, EnvelopeError, Payload, RetryBudget, Target,
@@ -45,8 +51,13 @@ pub use envelope::{
 };
 pub use error::{Cause, ToolError};
 pub use limit::Limit;
+pub use memory::{
+    Embedding, MemoryError, MemoryHit, MemoryQuery, MemoryRead, MemoryRecord, MemoryStore,
+    MemoryType, MemoryWrite, NewMemory, Recall, Remembered,
+};
 pub use result::{
     CacheHit, CacheMatch, CircuitBreakerState, ResultError, ResultOutput, RetryNote, Status,
     ToolResultEnvelope,
 };
 pub use tool::{Artifact, Effect, PermissionTier, Reconciled, Tool, ToolResult};
+pub use trust::Trust;

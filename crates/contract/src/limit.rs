@@ -49,4 +49,46 @@ pub const LIMITS: &[Limit] = &[
         meaning: "tags on one call",
         setting: None,
     },
+    Limit {
+        name: "MEMORY_CONTENT_BYTES_MAX",
+        value: crate::memory::MEMORY_CONTENT_BYTES_MAX as u64,
+        meaning: "text of one memory; a longer one is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "MEMORY_METADATA_BYTES_MAX",
+        value: crate::memory::MEMORY_METADATA_BYTES_MAX as u64,
+        meaning: "metadata of one memory as JSON; more is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "MEMORY_QUERY_BYTES_MAX",
+        value: crate::memory::MEMORY_QUERY_BYTES_MAX as u64,
+        meaning: "text of one memory search; a longer one is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "MEMORY_HITS_DEFAULT",
+        value: crate::memory::MEMORY_HITS_DEFAULT as u64,
+        meaning: "hits of a memory search that does not say how many",
+        setting: None,
+    },
+    Limit {
+        name: "MEMORY_HITS_MAX",
+        value: crate::memory::MEMORY_HITS_MAX as u64,
+        meaning: "hits that one memory search may ask for",
+        setting: None,
+    },
+    Limit {
+        name: "MEMORY_NAME_BYTES_MAX",
+        value: crate::memory::MEMORY_NAME_BYTES_MAX as u64,
+        meaning: "length of a memory's id and session, and of an embedding model's name",
+        setting: None,
+    },
+    Limit {
+        name: "MEMORY_DIMENSIONS_MAX",
+        value: crate::memory::MEMORY_DIMENSIONS_MAX as u64,
+        meaning: "numbers in one embedding; a longer one is refused",
+        setting: None,
+    },
 ];

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use holdfast_contract::{
-    CallContext, Cause, ErrorCode, ResultOutput, Status, ToolContext, ToolError, ToolResult,
+    CallContext, Cause, ErrorCode, ResultOutput, Status, ToolContext, ToolError, ToolResult, Trust,
 };
 use serde_json::{Map, Value};
 
@@ -110,6 +110,8 @@ pub(crate) fn tool_context(call: &Call, attempt: u32, time_limit_ms: Option<u64>
             attempt,
             time_limit_ms,
             lifeline: call.lifeline.clone(),
+            // The arguments are a model's words, and those are never trusted more than a tool's.
+            input_trust: Trust::Tool,
         },
     }
 }

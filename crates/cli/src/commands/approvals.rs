@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use holdfast_contract::{Answer, SystemEntropy};
 use holdfast_reliability::observe::Observers;
-use holdfast_reliability::observe::time::rfc3339;
+use holdfast_contract::time::rfc3339;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_toolbox::approval::token::ApproverToken;
 use holdfast_toolbox::approval::{

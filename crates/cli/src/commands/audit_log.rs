@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::process::ExitCode;
 
-use holdfast_reliability::observe::time::rfc3339;
+use holdfast_contract::time::rfc3339;
 use holdfast_toolbox::audit::{AuditLine, AuditLog, verify};
 use serde_json::json;
 

@@ -124,11 +124,12 @@ fn limits() -> String {
     let mut text = format!(
         "{WRITTEN}# Limits\n\nEvery queue, cache, loop, body and output has a bound. `setting` names the configuration key that moves it.\n\n| limit | value | meaning | setting |\n|---|---:|---|---|\n"
     );
-    let tables: [&[Limit]; 5] = [
+    let tables: [&[Limit]; 6] = [
         holdfast_contract::limit::LIMITS,
         holdfast_intent::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
+        holdfast_memory::limits::LIMITS,
         crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables

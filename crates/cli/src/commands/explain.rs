@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use holdfast_contract::time::rfc3339;
 use holdfast_reliability::journal::{Journal, JournalEntry};
-use holdfast_reliability::observe::time::rfc3339;
 
 use crate::app::{App, runtime};
 use crate::args::ExplainArgs;

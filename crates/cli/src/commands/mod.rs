@@ -9,6 +9,7 @@ mod dedupe;
 mod demo;
 mod docs;
 mod explain;
+mod memory;
 mod parse;
 mod schema;
 mod tools;
@@ -27,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
     match cli.command {
         Command::Call(args) => call::run(&App::new(&cli.global)?, &args, json),
         Command::Tools(args) => tools::run(&App::new(&cli.global)?, &args, json),
+        Command::Memory(command) => memory::run(&App::new(&cli.global)?, command, json),
         Command::Dedupe(command) => dedupe::run(&App::new(&cli.global)?, command, json),
         Command::Breaker(command) => breaker::run(&App::new(&cli.global)?, command, json),
         Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),

@@ -9,6 +9,7 @@ mod documents;
 mod envelope;
 mod kill_9;
 mod loops;
+mod memory;
 mod once;
 mod privacy;
 mod screens;

@@ -15,7 +15,7 @@ use holdfast_contract::redact::Redactor;
 
 use super::{AttributionEntry, GuardAction, attribute_model};
 use crate::call::{Call, Failure};
-use crate::observe::time::rfc3339;
+use holdfast_contract::time::rfc3339;
 
 /// Lines waiting to be written at most; more are dropped and counted.
 pub const ATTRIBUTION_QUEUE_MAX: usize = 1024;

@@ -362,7 +362,7 @@ struct World {
     /// Successes since the key was last cleared, by owner.
     succeeded: HashMap<String, u64>,
     /// Who waits, and has never been let go.
-    waiting: HashSet<String>,
+    waiting: HashSet<Arc<str>>,
     /// Whether every claim since then was made as unsafe to repeat.
     all_unsafe: bool,
 }

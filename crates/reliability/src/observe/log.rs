@@ -13,10 +13,10 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, ErrorCode};
 use parking_lot::Mutex;
 
-use super::time::push_rfc3339;
 use super::{Event, Observer};
 use crate::call::Call;
 use crate::policy::Mode;
+use holdfast_contract::time::push_rfc3339;
 
 /// Where lines go. A line is complete when it is handed over.
 pub trait LineSink: Send + Sync {

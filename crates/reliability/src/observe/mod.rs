@@ -5,7 +5,6 @@
 
 pub mod log;
 pub mod metrics;
-pub mod time;
 
 use std::sync::Arc;
 

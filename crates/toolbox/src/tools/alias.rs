@@ -3,6 +3,7 @@
 //! Models were trained on many hosts and mix their words up. Renaming what can only mean one
 //! thing costs nothing; answering `file_path` with a validation error costs a turn.
 
+use holdfast_contract::MemoryType;
 use serde_json::Value;
 
 /// Other names of one tool's arguments, each with the name that the tool's schema uses. When two
@@ -23,6 +24,13 @@ fn aliases_of(tool_name: &str) -> Aliases {
             ("newText", "new_string"),
         ],
         "exec" => &[("cmd", "command")],
+        "memory_search" => &[
+            ("text", "query"),
+            ("type", "memory_type"),
+            ("max_results", "limit"),
+            ("top_k", "limit"),
+        ],
+        "memory_store" => &[("text", "content"), ("type", "memory_type")],
         _ => &[],
     }
 }
@@ -49,6 +57,14 @@ pub fn normalise_arguments(tool_name: &str, arguments: &mut Value) {
         }
         if let Some(value) = arguments.remove(*alias) {
             arguments.insert((*primary).to_owned(), value);
+        }
+    }
+    if matches!(tool_name, "memory_search" | "memory_store") {
+        // The types are proper names in half of what models were trained on.
+        if let Some(Value::String(name)) = arguments.get_mut("memory_type")
+            && let Some(known) = MemoryType::from_name(name)
+        {
+            known.as_str().clone_into(name);
         }
     }
 }
@@ -80,6 +96,16 @@ mod tests {
             &json!({"path": "a", "old_string": "x", "new_string": "y"}),
         );
         check("exec", json!({"cmd": "ls"}), &json!({"command": "ls"}));
+        check(
+            "memory_store",
+            json!({"text": "a", "type": "Fact"}),
+            &json!({"content": "a", "memory_type": "fact"}),
+        );
+        check(
+            "memory_search",
+            json!({"query": "a", "top_k": 3, "memory_type": "rumour"}),
+            &json!({"query": "a", "limit": 3, "memory_type": "rumour"}),
+        );
     }
 
     #[test]

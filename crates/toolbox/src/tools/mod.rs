@@ -1,4 +1,4 @@
-//! The base tools: `read`, `write`, `edit` and `exec`.
+//! The base tools: files, commands and memory.
 //!
 //! Each tool works through the handles of its context and through nothing else: a session without
 //! a write handle has no way to make [`WriteTool`] write. File paths are resolved by the kernel
@@ -11,12 +11,15 @@
 //! | `write` | `Workspace` | workspace | yes | [`mod@write`] |
 //! | `edit` | `Workspace` | workspace | no | [`edit`] |
 //! | `exec` | `System` | external | no | [`exec`] |
+//! | `memory_search` | `ReadOnly` | none | yes | [`memory::search`] |
+//! | `memory_store` | `Workspace` | workspace | yes | [`memory::store`] |
 //!
 //! A failure carries one of these codes, so that a caller never has to read the message:
 //! `not_found`, `is_directory`, `not_a_directory`, `special_file`, `binary_file`, `not_utf8`,
 //! `file_too_large`, `access_denied`, `read_only_file`, `symlink_loop`, `dangling_symlink`,
 //! `name_too_long`, `disk_full`, `changed_meanwhile`, `cancelled`, `io_error`; from `edit` also
-//! `no_match` and `ambiguous_match`; from `exec` also `not_startable`.
+//! `no_match` and `ambiguous_match`; from `exec` also `not_startable`; from the
+//! memory tools `memory_full` and `memory_unavailable`.
 
 use std::sync::Arc;
 
@@ -30,6 +33,7 @@ mod blocking;
 pub mod edit;
 pub mod exec;
 mod fault;
+pub mod memory;
 mod nearest;
 mod place;
 pub mod read;
@@ -39,15 +43,17 @@ pub mod write;
 pub use alias::normalise_arguments;
 pub use edit::EditTool;
 pub use exec::ExecTool;
+pub use memory::search::MemorySearchTool;
+pub use memory::store::MemoryStoreTool;
 pub use read::ReadTool;
 pub use write::WriteTool;
 
-/// The four base tools, ready to be registered.
+/// The base tools, ready to be registered.
 ///
 /// ```
 /// use holdfast_toolbox::tools::base_tools;
 /// let names: Vec<String> = base_tools().iter().map(|tool| tool.name().to_owned()).collect();
-/// assert_eq!(names, ["read", "write", "edit", "exec"]);
+/// assert_eq!(names, ["read", "write", "edit", "exec", "memory_search", "memory_store"]);
 /// ```
 pub fn base_tools() -> Vec<Arc<dyn Tool>> {
     vec![
@@ -55,11 +61,19 @@ pub fn base_tools() -> Vec<Arc<dyn Tool>> {
         Arc::new(WriteTool),
         Arc::new(EditTool),
         Arc::new(ExecTool::new()),
+        Arc::new(MemorySearchTool),
+        Arc::new(MemoryStoreTool),
     ]
 }
 
 /// The limits of the base tools.
 pub const LIMITS: &[Limit] = &[
+    Limit {
+        name: "MEMORY_ANSWER_BYTES_MAX",
+        value: memory::search::MEMORY_ANSWER_BYTES_MAX as u64,
+        meaning: "text of all records in one `memory_search` answer; what does not fit is cut or left out, and said so",
+        setting: None,
+    },
     Limit {
         name: "PATH_BYTES_MAX",
         value: beneath::PATH_BYTES_MAX as u64,

@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::Lifeline;
+use holdfast_database::connection::create_private_dir;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
-use super::connection::create_private_dir;
 use super::errors::Place;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::transition::Holder;
@@ -112,7 +112,9 @@ impl Locks {
                     tries += 1;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(self.place.explain_io("create", &path, &error)),
+                Err(error) => {
+                    return Err(self.place.explain_io("create", &path, &error).into());
+                }
             }
             if tries == LOCK_TRIES_MAX {
                 return Err(StoreError::Unavailable(format!(

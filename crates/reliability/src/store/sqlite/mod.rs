@@ -3,7 +3,6 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `connection` | opens the database, privately, with write-ahead logging |
 //! | `schema` | the tables, and how older ones become these |
 //! | `queue`, `writer` | one thread that puts everything that waits into one transaction |
 //! | `reader` | reads beside it |
@@ -23,12 +22,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use holdfast_contract::Clock;
+use holdfast_database::{FileIdentity, connection, migrate};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::connection::FileIdentity;
-use self::errors::{Place, StepResult, closed};
+use self::errors::{ADVICE, Place, StepResult, closed};
 use self::locks::Locks;
 use self::queue::Queue;
 use self::reader::Readers;
@@ -37,7 +36,6 @@ use self::writer::{ClosureOp, Durability, Step, Writer};
 use crate::store::{StoreError, StoreResult};
 
 mod breakers;
-mod connection;
 mod dedupe;
 mod documents;
 mod errors;
@@ -88,6 +86,15 @@ impl Default for SqliteOptions {
             bytes_max: SQLITE_BYTES_MAX,
             busy_wait_ms: BUSY_WAIT_MS,
             pages_max: None,
+        }
+    }
+}
+
+impl SqliteOptions {
+    fn opening(&self) -> holdfast_database::Options {
+        holdfast_database::Options {
+            busy_wait_ms: self.busy_wait_ms,
+            pages_max: self.pages_max,
         }
     }
 }
@@ -156,11 +163,12 @@ impl SqliteState {
         let place = Place {
             dir: dir.to_owned(),
             db: dir.join(DATABASE_FILE),
+            advice: ADVICE,
         };
         connection::create_private_dir(&place, dir)?;
         connection::create_private_file(&place)?;
-        let conn = connection::open_writer(&place, &options)?;
-        schema::migrate(&conn, &place, schema::MIGRATIONS)?;
+        let conn = connection::open_writer(&place, &options.opening())?;
+        migrate(&conn, &place, &schema::SCHEMA)?;
         let identity = FileIdentity::of(&place)?;
         let shared = Arc::new(Shared {
             locks: Locks::open(&place)?,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use holdfast_database::connection::open_reader;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::Shared;
-use super::connection::open_reader;
-use super::errors::{StepResult, closed};
+use super::errors::{StepResult, closed, explain_step};
 use crate::store::{StoreError, StoreResult};
 
 /// Reads at the same time; further ones wait. A write never waits for a read, nor a read for a write.
@@ -48,9 +48,9 @@ where
         let idle = shared.readers.idle.lock().pop();
         let conn = match idle {
             Some(conn) => conn,
-            None => open_reader(&shared.place, &shared.options)?,
+            None => open_reader(&shared.place, &shared.options.opening())?,
         };
-        let found = look(&conn).map_err(|error| shared.place.explain_step(error))?;
+        let found = look(&conn).map_err(|error| explain_step(&shared.place, error))?;
         // After an error the connection is dropped instead: the next read starts afresh.
         shared.readers.idle.lock().push(conn);
         Ok(found)

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use holdfast_database::connection::open_reader;
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::connection::open_reader;
 use super::errors::StepResult;
 use super::rows;
 use crate::idempotency::key::StoredKey;
@@ -198,7 +198,7 @@ fn poll(shared: &Shared) {
     let mut polls = 0_u32;
     while let Round::Look { fresh } = shared.waiters.next_round() {
         if conn.is_none() {
-            conn = open_reader(&shared.place, &shared.options).ok();
+            conn = open_reader(&shared.place, &shared.options.opening()).ok();
         }
         let looked = conn.as_ref().map(|conn| -> StepResult<()> {
             polls = polls.wrapping_add(1);

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use holdfast_database::FileIdentity;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::connection::FileIdentity;
-use super::errors::{StepError, StepResult, is_full};
+use super::errors::{StepError, StepResult, explain_step, is_full};
 use super::usage::Usage;
 use crate::store::{StoreError, StoreResult};
 
@@ -117,7 +117,7 @@ where
             });
         self.after_commit = step.after_commit;
         let kept = outcome.is_ok();
-        self.result = Some(outcome.map_err(|error| shared.place.explain_step(error)));
+        self.result = Some(outcome.map_err(|error| explain_step(&shared.place, error)));
         kept
     }
 
@@ -251,7 +251,7 @@ impl Writer {
         self.identity
             .check(&self.shared.place)
             .map_err(|error| Undone {
-                error,
+                error: error.into(),
                 next: Next::GiveUp,
             })?;
         if !self.apply_all(ops, Care::Together)? {
@@ -357,7 +357,7 @@ impl Writer {
 
     fn undone(&self, error: &rusqlite::Error, certainly: bool) -> Undone {
         Undone {
-            error: self.shared.place.explain(error),
+            error: self.shared.place.explain(error).into(),
             next: if certainly {
                 Next::Singly
             } else {

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::SqliteOptions;
-use super::errors::{Place, is_busy};
-use crate::store::{StoreError, StoreResult};
+use crate::errors::{DatabaseError, DatabaseResult, Place, is_busy};
 
 /// Prepared statements kept per connection: more than the store has.
 const STATEMENTS_MAX: usize = 64;
@@ -26,8 +24,18 @@ const CACHE_KIB: i64 = 16_384;
 /// Between two tries for a database that another process holds.
 const BUSY_STEP_US: std::ops::Range<u64> = 200..2_000;
 
+/// How a database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How long to wait for a database that another process holds.
+    pub busy_wait_ms: u64,
+    /// Pages of the database file, if it is to be bounded. At the bound a write fails as on a full
+    /// disk.
+    pub pages_max: Option<u32>,
+}
+
 /// Creates a directory, and those above it, for its owner alone. One that exists stays as it is.
-pub(super) fn create_private_dir(place: &Place, dir: &Path) -> StoreResult<()> {
+pub fn create_private_dir(place: &Place, dir: &Path) -> DatabaseResult<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -40,7 +48,7 @@ pub(super) fn create_private_dir(place: &Place, dir: &Path) -> StoreResult<()> {
 ///
 /// A database that exists is never opened here: closing any descriptor of it would release the
 /// locks that `SQLite` holds for this process, and others would take it for gone.
-pub(super) fn create_private_file(place: &Place) -> StoreResult<()> {
+pub fn create_private_file(place: &Place) -> DatabaseResult<()> {
     let io = |error: std::io::Error| place.explain_io("open", &place.db, &error);
     match std::fs::metadata(&place.db) {
         Ok(found) if found.permissions().mode() & 0o077 != 0 => {
@@ -66,7 +74,7 @@ pub(super) fn create_private_file(place: &Place) -> StoreResult<()> {
 }
 
 /// Opens a connection that writes.
-pub(super) fn open_writer(place: &Place, options: &SqliteOptions) -> StoreResult<Connection> {
+pub fn open_writer(place: &Place, options: &Options) -> DatabaseResult<Connection> {
     let conn = open(place, options)?;
     let sql = |error: rusqlite::Error| place.explain(&error);
     switch_to_wal(&conn, place, options)?;
@@ -88,14 +96,14 @@ pub(super) fn open_writer(place: &Place, options: &SqliteOptions) -> StoreResult
 }
 
 /// Opens a connection that only reads.
-pub(super) fn open_reader(place: &Place, options: &SqliteOptions) -> StoreResult<Connection> {
+pub fn open_reader(place: &Place, options: &Options) -> DatabaseResult<Connection> {
     let conn = open(place, options)?;
     conn.pragma_update(None, "query_only", true)
         .map_err(|error| place.explain(&error))?;
     Ok(conn)
 }
 
-fn open(place: &Place, options: &SqliteOptions) -> StoreResult<Connection> {
+fn open(place: &Place, options: &Options) -> DatabaseResult<Connection> {
     let sql = |error: rusqlite::Error| place.explain(&error);
     // Not created here: a file that vanished must not be replaced by an empty one.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -131,7 +139,7 @@ fn busy_handler(wait_ms: u64) -> impl FnMut(i32) -> bool + Send + 'static {
 }
 
 /// Write-ahead logging: readers are never blocked, and a commit is one sequential write.
-fn switch_to_wal(conn: &Connection, place: &Place, options: &SqliteOptions) -> StoreResult<()> {
+fn switch_to_wal(conn: &Connection, place: &Place, options: &Options) -> DatabaseResult<()> {
     let mut wait = busy_handler(options.busy_wait_ms);
     let mut tries = 0;
     loop {
@@ -142,7 +150,7 @@ fn switch_to_wal(conn: &Connection, place: &Place, options: &SqliteOptions) -> S
         }) {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
-                return Err(StoreError::Unavailable(format!(
+                return Err(DatabaseError::Unavailable(format!(
                     "{} can not use write-ahead logging (it stays in mode {mode}): choose a state \
                      directory on a local disk",
                     place.db.display()
@@ -159,13 +167,14 @@ fn switch_to_wal(conn: &Connection, place: &Place, options: &SqliteOptions) -> S
 /// A database that is moved away under a running process would go on being written by it, while
 /// the next process starts an empty one: both would believe that they protect the same effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileIdentity {
+pub struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
 impl FileIdentity {
-    pub(super) fn of(place: &Place) -> StoreResult<Self> {
+    /// The file that is there now.
+    pub fn of(place: &Place) -> DatabaseResult<Self> {
         let metadata = std::fs::metadata(&place.db)
             .map_err(|error| place.explain_io("find", &place.db, &error))?;
         Ok(Self {
@@ -174,11 +183,12 @@ impl FileIdentity {
         })
     }
 
-    pub(super) fn check(&self, place: &Place) -> StoreResult<()> {
+    /// Whether it still is.
+    pub fn check(&self, place: &Place) -> DatabaseResult<()> {
         if Self::of(place)? == *self {
             return Ok(());
         }
-        Err(StoreError::Unavailable(format!(
+        Err(DatabaseError::Unavailable(format!(
             "{} was replaced while it was in use: restart every process that uses it",
             place.db.display()
         )))

@@ -1,0 +1,119 @@
+//! Export and import.
+
+use holdfast_contract::{MemoryQuery, MemoryRead, MemoryType, MemoryWrite};
+
+use super::{Bench, MemoryFactory};
+use crate::transfer::{self, Imported, TransferError};
+
+const NOW_MS: u64 = 1_772_270_130_123;
+
+async fn export(bench: &Bench) -> Vec<u8> {
+    let mut snapshot = bench.memory.snapshot().await.expect("a snapshot");
+    let mut out = Vec::new();
+    transfer::export(&mut *snapshot, "agent-7", NOW_MS, &mut out, |_| ()).expect("written");
+    out
+}
+
+async fn import(bench: &Bench, file: &[u8]) -> Result<Imported, TransferError> {
+    transfer::import(&*bench.memory, file, |_| ()).await
+}
+
+async fn filled(factory: &dyn MemoryFactory) -> Bench {
+    let bench = Bench::new(factory).await;
+    bench
+        .facts(&["The kitten sleeps.", "Émile: \"ça va?\"", "会議は東京で"])
+        .await;
+    bench
+        .remember(MemoryType::Decision, "We ship on Fridays.")
+        .await;
+    bench.model.set_away(true);
+    bench
+        .remember(MemoryType::Identity, "The agent is called Rem.")
+        .await;
+    bench
+}
+
+/// Into an empty store: the same records, the same answers, and the same bytes when exported again.
+pub async fn an_export_comes_back_the_same(factory: &dyn MemoryFactory) {
+    let bench = filled(factory).await;
+    let file = export(&bench).await;
+    let text = String::from_utf8(file.clone()).expect("UTF-8");
+    let header = text.lines().next().expect("a first line");
+    assert_eq!(
+        header,
+        r#"{"schema_version":2,"exported_at":"2026-02-28T09:15:30.123Z","agent":"agent-7","record_types":["decision","fact","identity"],"records":5}"#
+    );
+    let other = Bench::new(factory).await;
+    let done = import(&other, &file).await.expect("imported");
+    assert_eq!((done.added, done.unchanged), (5, 0));
+    assert_eq!(other.count().await, bench.count().await);
+    assert_eq!(export(&other).await, file);
+    let query = MemoryQuery::new("feline");
+    assert_eq!(
+        other.search(&query).await.hits[0].record.content,
+        "The kitten sleeps."
+    );
+}
+
+/// What is written while an export runs is not in it.
+pub async fn an_export_is_one_moment(factory: &dyn MemoryFactory) {
+    let bench = filled(factory).await;
+    let before = export(&bench).await;
+    let mut snapshot = bench.memory.snapshot().await.expect("a snapshot");
+    bench.remember(MemoryType::Preference, "Later.").await;
+    let hits = bench.search(&MemoryQuery::new("ship")).await.hits;
+    assert!(
+        bench
+            .memory
+            .delete(&hits[0].record.id)
+            .await
+            .expect("deleted")
+    );
+    let mut out = Vec::new();
+    transfer::export(&mut *snapshot, "agent-7", NOW_MS, &mut out, |_| ()).expect("written");
+    assert_eq!(out, before);
+}
+
+/// The second time everything is there already.
+pub async fn an_import_can_be_repeated(factory: &dyn MemoryFactory) {
+    let bench = filled(factory).await;
+    let file = export(&bench).await;
+    let done = import(&bench, &file).await.expect("imported");
+    assert_eq!((done.added, done.unchanged), (0, 5));
+    assert_eq!(export(&bench).await, file);
+}
+
+/// A record with a known id and other content is named, not taken.
+pub async fn a_conflicting_import_keeps_what_is_there(factory: &dyn MemoryFactory) {
+    let bench = filled(factory).await;
+    let file = String::from_utf8(export(&bench).await).expect("UTF-8");
+    let changed = file.replace("We ship on Fridays.", "We ship on Mondays.");
+    let done = import(&bench, changed.as_bytes()).await.expect("imported");
+    assert_eq!(
+        (done.added, done.unchanged, done.conflicting.len()),
+        (0, 4, 1)
+    );
+    let kept = bench
+        .memory
+        .get(&done.conflicting[0])
+        .await
+        .expect("a look");
+    assert_eq!(kept.expect("there").content, "We ship on Fridays.");
+}
+
+/// What stands before it is in, and the number says where to look.
+pub async fn a_broken_line_ends_an_import_with_its_number(factory: &dyn MemoryFactory) {
+    let bench = filled(factory).await;
+    let file = String::from_utf8(export(&bench).await).expect("UTF-8");
+    let mut lines: Vec<&str> = file.lines().collect();
+    lines[3] = r#"{"id": "half"#;
+    let other = Bench::new(factory).await;
+    let broken = import(&other, lines.join("\n").as_bytes()).await;
+    let message = broken.expect_err("a broken line").to_string();
+    assert!(message.starts_with("line 4: "), "{message}");
+    assert!(message.contains("2 records before it are in"), "{message}");
+    assert_eq!(other.count().await, 2);
+    // The whole file afterwards adds what is missing.
+    let done = import(&other, file.as_bytes()).await.expect("imported");
+    assert_eq!((done.added, done.unchanged), (3, 2));
+}
