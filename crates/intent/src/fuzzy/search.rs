@@ -154,6 +154,12 @@ const VAGUE: &[&str] = &[
     "engine",
     "results",
     "the answer",
+    "the right words",
+    "the right answer",
+    "words",
+    "an answer",
+    "a solution",
+    "clues",
     "something",
 ];
 

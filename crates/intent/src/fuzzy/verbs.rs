@@ -306,7 +306,10 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
         "tool",
     );
     let purpose = strip_word(low_name[word_end..].trim_start_matches(['`', ' ']), "to");
-    let said = name.contains('_') || tail.is_some() || low_name.starts_with('`');
+    // "call exec with `uptime`" gives the tool something.
+    let given = strip_word(low_name[word_end..].trim_start(), "with")
+        .is_some_and(|given| given.starts_with(['`', '"', '\'']));
+    let said = name.contains('_') || tail.is_some() || given || low_name.starts_with('`');
     if !said && purpose.is_none() {
         return None;
     }
