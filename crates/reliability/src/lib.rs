@@ -12,6 +12,7 @@
 //! | [`deadline`], [`timeout`] | nobody waits for ever |
 //! | [`hooks`] | others can watch, and refuse |
 
+mod arguments;
 pub mod breaker;
 pub mod call;
 pub mod canonical;

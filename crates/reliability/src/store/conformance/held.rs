@@ -1,7 +1,8 @@
 //! Calls that wait for leave to start.
 
 use super::{
-    Arc, Bench, ClaimRequest, Digest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok, wish,
+    Arc, Bench, ClaimRequest, Digest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok,
+    wish,
 };
 
 fn held(wish: ClaimRequest) -> ClaimRequest {
