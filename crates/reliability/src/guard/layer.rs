@@ -129,7 +129,7 @@ impl<S: Service> Service for Guard<S> {
         }
         let turn = turn_of(call);
         let name = call.envelope.tool_name.clone();
-        let identity = CallIdentity::of(&name, &call.envelope.payload.params);
+        let identity = call.identity(&name);
         let reply = match (self.verdict(&turn, &identity).await, call.modes.guard) {
             (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {
                 // Nothing runs, and the caller learns what its key stands for.

@@ -26,8 +26,8 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
         tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: "session".to_owned(),
-            actor_id: "actor".to_owned(),
+            session_key: "session".into(),
+            actor_id: "actor".into(),
             request_id: "request".to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"digest"),
@@ -456,7 +456,7 @@ impl World {
                 let doubted = existing.is_some_and(|before| before.state == RecordState::Unknown);
                 assert!(!doubted || (safe && run_again));
                 if held {
-                    self.waiting.insert(wish.owner.clone());
+                    self.waiting.insert(wish.owner.to_string());
                 }
                 self.put(Arc::unwrap_or_clone(record), false);
             }

@@ -40,6 +40,7 @@ pub mod read;
 mod text;
 pub mod write;
 
+pub(crate) use alias::has_alias;
 pub use alias::normalise_arguments;
 pub use edit::EditTool;
 pub use exec::ExecTool;
