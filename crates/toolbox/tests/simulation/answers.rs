@@ -164,8 +164,6 @@ fn lasting(ledger: &Ledger, course: &Course, answer: &ToolResultEnvelope) {
         None => false,
         Some("timeout") => course.plan.deadline_ms.is_some(),
         Some("idempotency_key_conflict" | "store_full" | "store_unavailable") => true,
-        // It had claimed, and waited, before the result was there.
-        Some("permission_denied") => false,
         Some(code) => STOPPED.contains(&code),
     };
     if !(same || excused) {
