@@ -1,7 +1,8 @@
 //! Calls that wait for leave to start.
 
 use super::{
-    Arc, Bench, ClaimRequest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok, wish,
+    Arc, Bench, ClaimRequest, Digest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok,
+    wish,
 };
 
 fn held(wish: ClaimRequest) -> ClaimRequest {
@@ -21,7 +22,7 @@ pub async fn a_call_lost_while_it_waited_is_granted_again(factory: &dyn StoreFac
     bench.clock.advance(LEASE_MS + 1);
     // Also with other arguments, as after a cancelled call.
     let mut other = held(wish(1, "second"));
-    "other".clone_into(&mut Arc::make_mut(&mut other.request).params_digest);
+    Arc::make_mut(&mut other.request).params_digest = Digest::of(b"other");
     bench.granted(other.clone()).await;
     // The one that stalled comes back and is told.
     let begun = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
