@@ -226,6 +226,9 @@ fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice) {
         Err(failure) => {
             failure.message = decorate_error(&failure.message, advice);
             if advice.escalate_to_parent {
+                failure.message.push_str(
+                    "\nThe arguments were wrong too often: this error goes to the parent session.",
+                );
                 failure.hint = Some(
                     "The model does not get the arguments right: hand the task back to the parent \
                      session."

@@ -142,6 +142,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "SHELL_DEPTH_MAX",
+        value: exec::SHELL_DEPTH_MAX as u64,
+        meaning: "commands inside commands that are read before one runs; a deeper one needs approval",
+        setting: None,
+    },
+    Limit {
         name: "STDIN_BYTES_MAX",
         value: exec::STDIN_BYTES_MAX as u64,
         meaning: "text handed to a command's standard input; more is refused as invalid",

@@ -69,6 +69,7 @@ fn plan(natures: &[Nature], weather: Weather, faults: Faults) -> Plan {
         faults,
         touchy_breaker: false,
         unknown_window_ms: 500,
+        people: super::people::People::NotAsked,
         intents: natures.iter().copied().map(intent).collect(),
         happenings: Vec::new(),
     }
