@@ -23,12 +23,11 @@ fuzz_target!(|text: &str| {
         FinishReason::Stop,
         FinishReason::Length,
     ][text.len() % 3];
-    for strategy in Strategy::ALL {
-        let parser = Parser::default().with_strategies(strategy, Some(Strategy::Fuzzy));
-        let parsed = parser.parse(text, finish);
-        check(&parsed, text);
-        let _message = parser.corrective_message(&parsed);
-    }
+    let strategy = Strategy::ALL[text.len() % Strategy::ALL.len()];
+    let parser = Parser::default().with_strategies(strategy, Some(Strategy::Fuzzy));
+    let parsed = parser.parse(text, finish);
+    check(&parsed, text);
+    let _message = parser.corrective_message(&parsed);
     let parser = Parser::default();
     let whole = parser.parse_any(text, finish);
     let mut stream = StreamParser::new(&parser);

@@ -210,6 +210,11 @@ fn profile(subject: &str, calls: usize) -> io::Result<()> {
             println!("{round:?}");
             return Ok(());
         }
+        "claims" => {
+            let span = Duration::from_millis(u64::try_from(calls).unwrap_or(1));
+            println!("{:?}", durable::measure(span)?);
+            return Ok(());
+        }
         "tower" => {
             println!("{:?}", runtime.block_on(peers::tower().round(calls)));
             return Ok(());

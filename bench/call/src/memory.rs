@@ -56,8 +56,8 @@ async fn fill(store: &MemoryDedupeStore, from: usize) -> io::Result<()> {
             tool: "send_message".into(),
             idempotency_key: "computed".into(),
             request: Arc::new(RecordRequest {
-                session_key: "agent:main:session-0042".to_owned(),
-                actor_id: "user-17".to_owned(),
+                session_key: "agent:main:session-0042".into(),
+                actor_id: "user-17".into(),
                 request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
                 tool_call_id: None,
                 params_digest: digest,
@@ -85,7 +85,7 @@ async fn fill(store: &MemoryDedupeStore, from: usize) -> io::Result<()> {
             }),
             execution: Execution {
                 attempt_count: 1,
-                attempts: vec![note],
+                attempts: [note].into(),
             },
             lifetimes: wish.lifetimes,
         };

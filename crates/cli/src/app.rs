@@ -231,6 +231,7 @@ impl App {
                     ..session
                 })
             }),
+            output: self.config.output.clone(),
             approvals: Some(approvals.clone()),
             runtime,
         })

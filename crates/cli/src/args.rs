@@ -343,7 +343,7 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaFormat {
-    /// `tools` of the OpenAI chat API.
+    /// `tools` of the `OpenAI` chat API.
     #[value(name = "openai")]
     OpenAi,
     /// `tools` of the Anthropic messages API.

@@ -8,7 +8,9 @@ use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
 use holdfast_server::ServerConfig;
+use holdfast_toolbox::limit_output::OutputConfig;
 use holdfast_toolbox::permit::PermissionConfig;
+use holdfast_toolbox::session::SessionLimits;
 use holdfast_toolbox::tools::base_tools;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,10 @@ pub(crate) struct Config {
     pub(crate) guard: GuardConfig,
     /// What is allowed.
     pub(crate) permissions: PermissionConfig,
+    /// How large answers may be.
+    pub(crate) output: OutputConfig,
+    /// Children, times and tokens of sessions.
+    pub(crate) sessions: SessionLimits,
     /// Commands that are asked or told about calls.
     pub(crate) hooks: HooksConfig,
     /// What is never said aloud.
@@ -132,6 +138,8 @@ impl Config {
             problems.push(ConfigProblem::new("reliability.tools", reason));
         }
         problems.extend(self.permissions.problems(is_tool));
+        problems.extend(self.output.problems(is_tool));
+        problems.extend(self.sessions.problems());
         // Some settings only make sense together with the tool they are for.
         for tool in base_tools() {
             if let Err(found) = self.reliability.policy_for(&*tool) {

@@ -30,7 +30,8 @@ impl Clock for SystemClock {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| {
-                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+                let whole_ms = since.as_secs().saturating_mul(1000);
+                whole_ms.saturating_add(u64::from(since.subsec_millis()))
             })
     }
 }

@@ -4,8 +4,10 @@
 //! [`WriteHandle`], so a tool that was registered for it by mistake still can not write.
 
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -228,20 +230,30 @@ impl SessionContext {
 /// it may still be causing the effect.
 #[derive(Debug, Clone)]
 pub struct Lifeline {
-    file: Arc<std::fs::File>,
+    file: Arc<File>,
+    lent: Arc<AtomicBool>,
 }
 
 impl Lifeline {
     /// Wraps the open, locked file.
-    pub fn new(file: std::fs::File) -> Self {
+    pub fn new(file: impl Into<Arc<File>>) -> Self {
         Self {
-            file: Arc::new(file),
+            file: file.into(),
+            lent: Arc::default(),
         }
     }
 
-    /// The locked file, to be inherited by a child.
-    pub fn file(&self) -> &std::fs::File {
-        &self.file
+    /// The locked file, to be inherited by a child. To be asked for in this process and not in the
+    /// child between fork and exec, where nobody else would learn of it.
+    pub fn lend(&self) -> Arc<File> {
+        self.lent.store(true, Ordering::Release);
+        self.file.clone()
+    }
+
+    /// Whether this is the only one left, and no child can have its file: the lock then ends with
+    /// it, and can as well be used for another claim.
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.lent) == 1 && !self.lent.load(Ordering::Acquire)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What to tell a model whose call could not be read: one message that shows the format.
 
+use std::fmt::Write as _;
+
 use crate::limits::CORRECTIVE_NAMES_MAX;
 use crate::model::{Parsed, Strategy};
 use crate::problem::Problem;
@@ -32,12 +34,11 @@ pub(crate) fn message(strategy: Strategy, tools: &ToolSet, parsed: &Parsed) -> O
         text.push_str("\nTools: ");
         text.push_str(&names.join(", "));
         let more = tools.tools().len() - names.len();
-        let end = if more > 0 {
-            format!(" and {more} more.")
-        } else {
-            ".".to_owned()
-        };
-        text.push_str(&end);
+        if more > 0 {
+            // Writing into a string can not fail.
+            let _ = write!(text, " and {more} more");
+        }
+        text.push('.');
     }
     Some(text)
 }

@@ -40,7 +40,6 @@ mod raw;
 mod steps;
 mod stream;
 mod tools;
-mod word_set;
 
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};

@@ -258,6 +258,7 @@ pub(crate) fn clean_name(written: &str) -> &str {
         "tools.",
         "tool.",
         "functions/",
+        "default_api.",
         "functions:",
     ] {
         name = name.strip_prefix(prefix).unwrap_or(name);

@@ -133,14 +133,14 @@ impl Memory {
         Some(vector)
     }
 
-    /// Gives a record that was just stored its vector. Says what is missing, if anything.
-    async fn embed_stored(&self, id: &str, content: &str) -> MemoryResult<Option<String>> {
-        match self.embed_one(content, Purpose::Record).await {
-            None => Ok(None),
-            Some(Err(reason)) => Ok(Some(reason)),
-            Some(Ok(vector)) => {
-                self.backend.embed(vec![(id.to_owned(), vector)]).await?;
-                Ok(None)
+    /// Gives a record that was just stored its vector. Says why it has none, if so: the record
+    /// itself is in, and an error would deny it.
+    async fn embed_stored(&self, id: &str, content: &str) -> Option<String> {
+        match self.embed_one(content, Purpose::Record).await? {
+            Err(reason) => Some(reason),
+            Ok(vector) => {
+                let stored = self.backend.embed(vec![(id.to_owned(), vector)]).await;
+                stored.err().map(|error| error.to_string())
             }
         }
     }
@@ -217,7 +217,7 @@ impl MemoryWrite for Memory {
                 embedding_missing: None,
             });
         }
-        let embedding_missing = self.embed_stored(&id, &content).await?;
+        let embedding_missing = self.embed_stored(&id, &content).await;
         Ok(Remembered {
             id,
             is_new: true,

@@ -9,9 +9,11 @@ use holdfast_contract::{
     CacheHit, CircuitBreakerState, ErrorCode, Lifeline, Need, ResultError, ResultOutput, RetryNote,
     SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
 };
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::guard::FailureKind;
+use crate::arguments::CanonicalArguments;
+use crate::guard::{CallIdentity, FailureKind};
 use crate::idempotency::HeldClaim;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{Attempts, Execution};
@@ -117,6 +119,8 @@ pub struct Call {
     pub only_from_record: bool,
     /// Why the call was answered as it was, for `holdfast explain`.
     pub why: Vec<String>,
+    /// The arguments as they are compared, from the first who asks to the last.
+    canonical: Option<CanonicalArguments>,
 }
 
 impl Call {
@@ -150,6 +154,35 @@ impl Call {
             only_from_record: false,
             observed_attempt: None,
             why: Vec::new(),
+            canonical: None,
+        }
+    }
+
+    /// The arguments, to be changed.
+    pub fn params_mut(&mut self) -> &mut Value {
+        self.canonical = None;
+        &mut self.envelope.payload.params
+    }
+
+    /// The call as the loop guard compares it, under the name the model used.
+    pub(crate) fn identity<'a>(&mut self, name: &'a str) -> CallIdentity<'a> {
+        let (params, policy) = (&self.envelope.payload.params, &self.policy);
+        let canonical = self
+            .canonical
+            .get_or_insert_with(|| CanonicalArguments::of(params, &policy.volatile_fields));
+        CallIdentity::with_canonical(name, params, canonical)
+    }
+
+    /// The arguments in canonical form, for whoever needs them last.
+    pub(crate) fn take_canonical(&mut self) -> CanonicalArguments {
+        let fresh =
+            || CanonicalArguments::of(&self.envelope.payload.params, &self.policy.volatile_fields);
+        match self.canonical.take() {
+            Some(canonical) => {
+                debug_assert_eq!(canonical.digest(), fresh().digest(), "params_mut was used");
+                canonical
+            }
+            None => fresh(),
         }
     }
 

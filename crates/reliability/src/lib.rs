@@ -13,6 +13,7 @@
 //! | [`hooks`] | others can watch, and refuse |
 
 pub mod admin;
+mod arguments;
 pub mod breaker;
 pub mod call;
 pub mod canonical;

@@ -257,6 +257,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "SPARE_LOCKS_MAX",
+        value: crate::store::sqlite::locks::SPARE_LOCKS_MAX as u64,
+        meaning: "lock files kept open for the next durable claims",
+        setting: None,
+    },
+    Limit {
         name: "WRITE_BATCH_MAX",
         value: crate::store::sqlite::queue::WRITE_BATCH_MAX as u64,
         meaning: "store operations in one transaction",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::registry::{Registered, Registry};
 
-/// For the `tools` of OpenAI's chat API.
+/// For the `tools` of `OpenAI`'s chat API.
 pub fn openai(registry: &Registry) -> Value {
     each(registry, |found| {
         json!({

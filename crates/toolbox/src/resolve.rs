@@ -8,7 +8,7 @@ use holdfast_reliability::guard::FailureKind;
 use holdfast_reliability::service::Service;
 
 use crate::registry::Registry;
-use crate::tools::normalise_arguments;
+use crate::tools::{has_alias, normalise_arguments};
 
 /// Finds the tool, and gives its arguments their own names.
 pub struct Resolve<S> {
@@ -52,7 +52,9 @@ impl<S: Service> Service for Resolve<S> {
         if call.envelope.tool_name != found.tool.name() {
             found.tool.name().clone_into(&mut call.envelope.tool_name);
         }
-        normalise_arguments(found.tool.name(), &mut call.envelope.payload.params);
+        if has_alias(found.tool.name(), &call.envelope.payload.params) {
+            normalise_arguments(found.tool.name(), call.params_mut());
+        }
         self.inner.call(call).await
     }
 }

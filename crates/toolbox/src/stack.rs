@@ -32,6 +32,7 @@ use holdfast_reliability::store::memory::{
 use holdfast_reliability::timeout::AttemptTimeout;
 
 use crate::approval::{ApprovalRequest, Approvals, Approve};
+use crate::limit_output::{OutputConfig, limit_output};
 use crate::permit::{PermissionConfig, Permit};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
@@ -85,6 +86,8 @@ pub struct Parts {
     pub attribution: Option<Arc<AttributionLog>>,
     /// Rights by session.
     pub sessions: Sessions,
+    /// How large an answer may be.
+    pub output: OutputConfig,
     /// Asks people; without it what needs their answer is denied.
     pub approvals: Option<Arc<Approvals>>,
 }
@@ -102,6 +105,7 @@ impl Parts {
             hooks: Hooks::default(),
             attribution: None,
             sessions,
+            output: OutputConfig::default(),
             approvals: None,
         }
     }
@@ -131,6 +135,7 @@ pub struct ToolStack {
     policies: PolicyTable,
     runtime: Arc<Runtime>,
     sessions: Sessions,
+    output: OutputConfig,
     service: Box<Layers>,
 }
 
@@ -226,6 +231,7 @@ impl ToolStack {
             policies,
             runtime: parts.runtime,
             sessions: parts.sessions,
+            output: parts.output,
             service,
         })
     }
@@ -316,7 +322,8 @@ impl ToolStack {
             Either::Right(_) => None,
         };
         let reply = answered.unwrap_or_else(|| deadline::cancelled(&call));
-        let result = call.answer(reply, &self.runtime.redactor);
+        let mut result = call.answer(reply, &self.runtime.redactor);
+        limit_output(&mut result, &self.output);
         self.runtime.tell(&Event::End {
             call: &call,
             result: &result,

@@ -6,6 +6,7 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_toolbox::audit::{AUDIT_LINE_BYTES_MAX, AuditLog, Head, Report, verify};
 use serde_json::{Map, Value, json};
 
-fn fields(value: Value) -> Map<String, Value> {
+fn fields(value: impl Into<Value>) -> Map<String, Value> {
+    let value = value.into();
     value.as_object().unwrap().clone()
 }
 
@@ -195,7 +197,6 @@ async fn secrets_and_floods_stay_out() {
         whats(&text, &log.head().await.unwrap()),
         Vec::<String>::new()
     );
-    use std::os::unix::fs::MetadataExt;
     assert_eq!(log.path().metadata().unwrap().mode() & 0o777, 0o600);
 }
 

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use holdfast_contract::{
-    CallContext, MemoryRead, PermissionTier, SessionContext, Tool, ToolCallEnvelope, ToolContext,
-    ToolError, ToolResult, ToolResultEnvelope, Trust,
+    CallContext, MemoryRead, PermissionTier, SessionContext, SessionKind, Tool, ToolCallEnvelope,
+    ToolContext, ToolError, ToolResult, ToolResultEnvelope, Trust,
 };
 use holdfast_memory::conformance::Meaning;
 use holdfast_memory::{Memory, SqliteMemory, SqliteMemoryOptions};
@@ -46,12 +46,9 @@ impl Agent {
 
     /// What a worker gets: it may look, and has no way to change anything.
     fn worker(&self) -> SessionContext {
-        SessionContext {
-            write: None,
-            exec: None,
-            ..SessionContext::main("worker-1", "agent", "/nowhere".into())
-        }
-        .with_memory_read(&self.memory)
+        let kind = SessionKind::Worker;
+        let session = SessionContext::of_kind(kind, "worker-1", "agent", "/nowhere".into());
+        session.with_memory(&self.memory)
     }
 }
 

@@ -131,7 +131,7 @@ fn hash(file: &mut File, bytes: u64) -> io::Result<String> {
         hasher.update(&buffer[..read]);
     }
     let digest = hasher.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(crate::render::hex(&digest))
 }
 
 /// Makes a checkpoint of a session as it is.

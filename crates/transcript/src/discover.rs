@@ -110,10 +110,9 @@ fn walk(
                 path,
                 is_named: false,
             }),
-            Ok(_) => {}
             Err(error) if is_candidate(&path) => failed(&path, &error),
-            // A dangling link that nobody would take for a session.
-            Err(_) => {}
+            // Other files, and dangling links that nobody would take for a session.
+            Ok(_) | Err(_) => {}
         }
     }
 }

@@ -61,6 +61,10 @@ pub(crate) enum Hint {
 pub(crate) const WRAPPERS: [&[u8]; 4] = [b"messages", b"input", b"items", b"history"];
 
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says whether a member was there"
+)]
 struct Top<'t> {
     kind: Option<Text<'t>>,
     role: Option<Text<'t>>,

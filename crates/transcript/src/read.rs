@@ -410,12 +410,9 @@ struct Votes {
 
 impl Votes {
     fn count(&mut self, entry: &[u8], strings: &mut Strings) {
-        let hint = match strings.index(entry).and_then(|()| hint(entry, strings)) {
-            Ok(hint) => hint,
-            Err(_) => {
-                self.broken += 1;
-                return;
-            }
+        let Ok(hint) = strings.index(entry).and_then(|()| hint(entry, strings)) else {
+            self.broken += 1;
+            return;
         };
         match hint {
             Hint::Sure(format) => self.sure[format as usize] += 1,

@@ -345,7 +345,7 @@ fn loops_of_links_and_what_vanishes() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = quiet(dir.path(), "s.jsonl", broken(Format::ClaudeCode).as_bytes());
     let link = |from: &str, to: &str| {
-        std::os::unix::fs::symlink(to, dir.path().join(from)).expect("links")
+        std::os::unix::fs::symlink(to, dir.path().join(from)).expect("links");
     };
     link("self", ".");
     link("a.jsonl", "b.jsonl");
@@ -353,7 +353,7 @@ fn loops_of_links_and_what_vanishes() {
     link("gone.jsonl", "nowhere.jsonl");
     let mut failed = Vec::new();
     let found = candidates(dir.path(), &mut |path, error| {
-        failed.push((path.to_owned(), error.to_string()))
+        failed.push((path.to_owned(), error.to_string()));
     });
     assert_eq!(
         found.iter().map(|found| &found.path).collect::<Vec<_>>(),

@@ -332,7 +332,7 @@ fn rename(entry: &mut Said, half: usize) {
             }
         }
         What::Result { call, .. } | What::ResultAndText { call, .. } => {
-            *call = format!("{call}-{half}")
+            *call = format!("{call}-{half}");
         }
         What::User(_) => {}
     }

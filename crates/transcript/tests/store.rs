@@ -71,7 +71,9 @@ fn store(dir: &Path) -> PathBuf {
                 (seq % 3 == 2).then(|| zstd::encode_all(line.as_bytes(), 3).expect("packs"));
             let plain = packed.is_none().then_some(&line);
             let row = "INSERT INTO transcript_events VALUES (?1, ?2, ?3, ?4, ?5, 7)";
-            let size = packed.as_ref().map(|_| line.len());
+            let size = packed
+                .as_ref()
+                .map(|_| i64::try_from(line.len()).expect("fits"));
             connection
                 .execute(row, params![session, seq, plain, packed, size])
                 .expect("inserts");

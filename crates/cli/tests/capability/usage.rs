@@ -201,3 +201,19 @@ fn a_deadline_and_a_time_limit_end_a_call() {
     assert_eq!(house.lines("effect"), 0);
     assert_eq!(house.records().len(), 2);
 }
+
+#[test]
+fn declarations_come_in_every_providers_form() {
+    let house = House::new();
+    let form = |name: &str| house.run(&["tools", "--format", name]).json();
+    assert_eq!(form("openai")[0]["function"]["name"], "edit");
+    assert_eq!(form("anthropic")[0]["input_schema"]["type"], "object");
+    assert_eq!(form("mcp")["tools"][0]["inputSchema"]["type"], "object");
+    let prompt = house.run(&["tools", "read", "--format", "prompt"]).stdout;
+    assert!(
+        prompt.contains("## read") && !prompt.contains("## exec"),
+        "{prompt}"
+    );
+    let unknown = house.run(&["tools", "raed", "--format", "openai"]);
+    unknown.bad_usage("there is no tool named");
+}

@@ -5,12 +5,14 @@
     reason = "one arm per case of the grammar reads as the grammar"
 )]
 
-use super::Found;
 use super::call_object::{Reading, calls_of};
+use super::{Found, sure};
+use crate::cues;
 use crate::doc::Doc;
 use crate::json::{self, Ending};
+use crate::limits::CONTEXT_BYTES_MAX;
 use crate::model::Strategy;
-use crate::word_set;
+use crate::raw::{Args, RawCall};
 
 /// Reads the object or list at `at`, when it stands where a call would stand.
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -31,6 +33,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     };
     doc.may_read(read.end - at);
     let (ending, stop) = (read.ending, read.end);
+    if let Some(found) = named_before(doc, at, &read) {
+        return Some(found);
+    }
     let reading = Reading {
         tools: doc.tools,
         span: [at, read.end],
@@ -64,6 +69,60 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         result.answer = found.reasoning;
     }
     Some(result)
+}
+
+/// Labels before a name, and between the name and its arguments.
+const NAME_LABELS: &[&str] = &[
+    ">>>",
+    "✿FUNCTION✿:",
+    "<|recipient|>",
+    "assistant<|recipient|>",
+];
+const ARGUMENT_LABELS: &[&str] = &["✿ARGS✿:", "<|content|>", "Arguments:", "Input:"];
+
+/// A tool's name alone on the line before, and an object of its arguments (Functionary, GLM 4,
+/// Qwen Agent).
+fn named_before(doc: &Doc<'_>, at: usize, read: &json::Repaired) -> Option<Found> {
+    let serde_json::Value::Object(map) = &read.value else {
+        return None;
+    };
+    let from = crate::doc::floor(doc.text, at.saturating_sub(CONTEXT_BYTES_MAX))
+        .max(doc.call_end.get().min(at));
+    let mut before = doc.text[from..at].trim_end_matches([' ', '\t']);
+    if let Some(label) = ARGUMENT_LABELS
+        .iter()
+        .find(|label| before.ends_with(**label))
+    {
+        before = &before[..before.len() - label.len()];
+    }
+    let before = before.strip_suffix('\n')?.trim_end_matches('\r');
+    let line = &before[before.rfind('\n').map_or(0, |found| found + 1)..];
+    let mut name = line.trim();
+    for label in NAME_LABELS {
+        name = name.strip_prefix(label).unwrap_or(name).trim();
+    }
+    let tool = doc.tools.find(name)?;
+    let own = |key: &String| {
+        tool.property(key).is_some()
+            || tool
+                .properties()
+                .any(|(known, _)| crate::guide::same_argument(known, key))
+    };
+    if map.is_empty() || !map.keys().all(own) || doc.fence_at(at).is_some() {
+        return None;
+    }
+    let start = at - (doc.text[from..at].len() - (before.len() - line.len()));
+    let call = RawCall::new(
+        name,
+        Args::from_map(map.clone()),
+        [start, read.end],
+        Strategy::Native,
+    )
+    .confidence(sure::PYTHON)
+    .repaired(read.repaired)
+    .ending(read.ending)
+    .elided(read.elided);
+    Some(Found::calls(vec![call], read.end))
 }
 
 /// A cheap look before the real one: `{` and a key, or `[` and an object.
@@ -119,11 +178,11 @@ fn stands_alone(doc: &Doc<'_>, at: usize, end: usize) -> bool {
 fn announces(lead: &str) -> bool {
     ["i'll", "i will", "let me", "calling", "tool_call"]
         .iter()
-        .any(|cue| word_set::has_words(lead, cue))
-        && !word_set::has_words(lead, "if")
-        && !word_set::has_words(lead, "not")
-        && !word_set::has_words(lead, "would")
-        && !word_set::has_words(lead, "you")
+        .any(|cue| cues::has_words(lead, cue))
+        && !cues::has_words(lead, "if")
+        && !cues::has_words(lead, "not")
+        && !cues::has_words(lead, "would")
+        && !cues::has_words(lead, "you")
 }
 
 /// Words behind an object that talk about it.

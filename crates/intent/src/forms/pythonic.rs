@@ -75,6 +75,12 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
         lead = lead.strip_prefix("print(").unwrap_or(lead);
     }
     let assigned = in_code && lead.ends_with('=');
+    // Gorilla and NexusRaven put a label before the call.
+    lead = ["<<function>>", "Call:", "Function:"]
+        .iter()
+        .find_map(|label| lead.strip_prefix(label))
+        .unwrap_or(lead)
+        .trim();
     if !lead.is_empty() && !assigned {
         return None;
     }
@@ -82,7 +88,7 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
     doc.tools.find(name)?;
     let (call, end) = one(doc, name_from, doc.text.len())?;
     let tail = crate::doc::line_rest(doc.text, end).trim();
-    if !matches!(tail, "" | ")" | ";" | "." | "`" | "```") {
+    if !matches!(tail, "" | ")" | ";" | "." | "`" | "```" | "<bot_end>") {
         return None;
     }
     // `read(path)` in prose and signatures names its parameters, it does not give them.
@@ -136,6 +142,10 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
         at += 1;
     }
     let name = &text[from..at];
+    // `read ({"path": "a"})`.
+    if bytes.get(at) == Some(&b' ') && bytes.get(at + 1) == Some(&b'(') && at + 1 < stop {
+        at += 1;
+    }
     if name.is_empty()
         || !name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
         || at >= stop

@@ -66,6 +66,11 @@ const OPENERS: &[(&str, Form)] = &[
     ("to=functions.", Form::Recipient),
     ("Action:", Form::React),
     ("Action**:", Form::React),
+    ("Action 1:", Form::React),
+    ("Action 2:", Form::React),
+    ("Action 3:", Form::React),
+    ("Action 4:", Form::React),
+    ("Action 5:", Form::React),
     ("Observation:", Form::Observation),
     ("Final Answer:", Form::FinalAnswer),
     ("Final Answer**:", Form::FinalAnswer),
@@ -179,7 +184,12 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             }
             continue;
         }
-        let inert = is_inert(doc, hit.start(), at, before);
+        // A call can begin before its opener, with its name.
+        let start = found
+            .calls
+            .first()
+            .map_or(hit.start(), |call| call.span[0].min(hit.start()));
+        let inert = is_inert(doc, start, at, before);
         before = Some((at, inert));
         doc.call_end.set(at);
         if inert {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 
 use super::phrases::Phrases;
-use crate::word_set::has_words;
+use crate::cues::has_words;
 
 /// A lead that makes a wish.
 pub(super) struct Lead {
@@ -212,7 +212,7 @@ fn can_begin(lower: &str) -> bool {
         || PLANNED.begin(rest)
         || DOING.begin(rest)
         || super::table::may_start_with_verb(rest)
-        || opening(lower).is_some_and(|[_, end]| SELF.begin(&lower[end..]))
+        || opening(lower).is_some_and(|[_, end]| SELF.begin(without_now(&lower[end..])))
 }
 
 fn without_number(text: &str) -> &str {
@@ -239,6 +239,15 @@ fn opening(lower: &str) -> Option<[usize; 2]> {
         }
     }
     found
+}
+
+/// "…, so now I'll open it": the text behind the small word.
+fn without_now(text: &str) -> &str {
+    ["now", "then", "next", "instead", "first"]
+        .iter()
+        .find_map(|word| strip_word(text, word))
+        .unwrap_or(text)
+        .trim_start_matches([',', ' '])
 }
 
 /// The lead of a sentence in lower case.
@@ -312,7 +321,7 @@ fn later_plan(lower: &str) -> Option<Lead> {
         "suppose", "in case", "until",
     ];
     let [at, end] = opening(lower)?;
-    let (_, tail) = SELF.strip(&lower[end..])?;
+    let (_, tail) = SELF.strip(without_now(&lower[end..]))?;
     let before = &lower[..at];
     // What is denied or past before the plan says nothing about the plan.
     if before.contains('"') || FOREIGN.iter().any(|word| has_words(before, word)) {

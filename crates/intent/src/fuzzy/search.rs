@@ -4,7 +4,7 @@ use super::Wish;
 use super::lead::strip_word;
 use super::verbs::trim_object;
 use super::words::{path, quoted};
-use crate::word_set::has_words;
+use crate::cues::has_words;
 
 /// Ends of a query: how, where and why the search is made.
 const QUERY_ENDS: &[&str] = &[
@@ -154,6 +154,12 @@ const VAGUE: &[&str] = &[
     "engine",
     "results",
     "the answer",
+    "the right words",
+    "the right answer",
+    "words",
+    "an answer",
+    "a solution",
+    "clues",
     "something",
 ];
 

@@ -5,8 +5,8 @@ use super::lead::strip_word;
 use super::search::search;
 use super::table::{PROGRAMS, Verb, verb_of};
 use super::words::{address, is_path, path, quoted};
+use crate::cues::has_words;
 use crate::doc::Doc;
-use crate::word_set::has_words;
 
 /// What a clause that starts with a verb wants.
 pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Option<Wish> {
@@ -306,7 +306,10 @@ fn named(doc: &Doc<'_>, rest: &str, low: &str) -> Option<Wish> {
         "tool",
     );
     let purpose = strip_word(low_name[word_end..].trim_start_matches(['`', ' ']), "to");
-    let said = name.contains('_') || tail.is_some() || low_name.starts_with('`');
+    // "call exec with `uptime`" gives the tool something.
+    let given = strip_word(low_name[word_end..].trim_start(), "with")
+        .is_some_and(|given| given.starts_with(['`', '"', '\'']));
+    let said = name.contains('_') || tail.is_some() || given || low_name.starts_with('`');
     if !said && purpose.is_none() {
         return None;
     }

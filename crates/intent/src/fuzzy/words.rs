@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::word_set::{Hints, WordSet, has_words};
+use crate::cues::{Hints, WordSet, has_words};
 
 const READER_WORDS: &[&str] = &[
     "you",

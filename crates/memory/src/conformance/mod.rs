@@ -6,7 +6,6 @@
 
 #![expect(
     clippy::missing_panics_doc,
-    clippy::panic,
     clippy::expect_used,
     reason = "a check says what is wrong by panicking"
 )]

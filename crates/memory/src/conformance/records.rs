@@ -258,7 +258,7 @@ pub async fn whole_records_are_put_in_as_they_are(factory: &dyn MemoryFactory) {
         .expect("put in again");
     assert_eq!((again.added, again.unchanged), (0, 2));
     let mut other = records[0].clone();
-    other.content = "A dog.".to_owned();
+    "A dog.".clone_into(&mut other.content);
     let refused = bench.memory.insert(vec![other]).await.expect("looked at");
     assert_eq!(refused.conflicting, ["one"]);
     let kept = bench

@@ -119,7 +119,7 @@ struct Shared {
     place: Place,
     options: SqliteMemoryOptions,
     opened: Mutex<Option<Arc<Opened>>>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 /// The embedded memory of one state directory.
@@ -140,7 +140,7 @@ impl SqliteMemory {
                 },
                 options,
                 opened: Mutex::default(),
-                turns: Semaphore::new(MEMORY_READERS_MAX),
+                turns: Arc::new(Semaphore::new(MEMORY_READERS_MAX)),
             }),
         }
     }
@@ -177,8 +177,10 @@ impl SqliteMemory {
         F: FnOnce(&Connection, &Opened) -> StepResult<T> + Send + 'static,
     {
         let shared = self.shared.clone();
-        let _turn = self.shared.turns.acquire().await;
+        let turn = self.shared.turns.clone().acquire_owned().await;
         blocking(move || {
+            // Held until the end, also when the caller has gone by then.
+            let _turn = turn;
             let opened = shared.open()?;
             let idle = opened.idle_readers.lock().pop();
             let conn = match idle {

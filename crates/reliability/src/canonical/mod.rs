@@ -49,25 +49,48 @@ const BUFFER_BYTES: usize = 1024;
 /// assert_eq!(out, br#"{"path":"a"}"#);
 /// ```
 pub fn write_canonical(value: &Value, options: &CanonicalOptions<'_>, out: &mut Vec<u8>) {
+    write_noting(value, options, out);
+}
+
+/// Whether a canonical form shows all there was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// No other value has this form, however it is looked at: nothing was left out or spelled
+    /// anew, and [`Empty::Drop`] would find nothing to drop.
+    Everything,
+    /// Something may have been left out.
+    NotEverything,
+}
+
+/// As [`write_canonical`], and says what the form shows.
+pub(crate) fn write_noting(
+    value: &Value,
+    options: &CanonicalOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Shows {
+    let mut shows = match options.whitespace {
+        Whitespace::Exact => Shows::Everything,
+        Whitespace::Collapse => Shows::NotEverything,
+    };
     if options.empty == Empty::Drop && value.is_null() {
         out.extend_from_slice(b"{}");
-        return;
+        return Shows::NotEverything;
     }
-    let Some(mut frame) = write_start(value, options.whitespace, options, out) else {
-        return;
+    let Some(mut frame) = write_start(value, options.whitespace, options, &mut shows, out) else {
+        return shows;
     };
     // The innermost container stays in a local, so that flat arguments never allocate a stack.
     let mut outer: Vec<Frame<'_>> = Vec::new();
     loop {
-        if let Some((value, whitespace)) = frame.write_next_prefix(options, out) {
-            if let Some(inner) = write_start(value, whitespace, options, out) {
+        if let Some((value, whitespace)) = frame.write_next_prefix(options, &mut shows, out) {
+            if let Some(inner) = write_start(value, whitespace, options, &mut shows, out) {
                 outer.push(std::mem::replace(&mut frame, inner));
             }
             continue;
         }
         out.push(frame.closing());
         let Some(parent) = outer.pop() else {
-            return;
+            return shows;
         };
         frame = parent;
         frame.take_back_empty(options, out);
@@ -140,13 +163,20 @@ fn write_start<'a>(
     value: &'a Value,
     whitespace: Whitespace,
     options: &CanonicalOptions<'_>,
+    shows: &mut Shows,
     out: &mut Vec<u8>,
 ) -> Option<Frame<'a>> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) => number::write(number.as_str(), out),
+        Value::Number(number) => {
+            let start = out.len();
+            number::write(number.as_str(), out);
+            if out[start..] != *number.as_str().as_bytes() {
+                *shows = Shows::NotEverything;
+            }
+        }
         Value::String(string) => match whitespace {
             Whitespace::Exact => text::write_exact(string, out),
             Whitespace::Collapse => text::write_collapsed(string, out),
@@ -178,6 +208,7 @@ impl<'a> Frame<'a> {
     fn write_next_prefix(
         &mut self,
         options: &CanonicalOptions<'_>,
+        shows: &mut Shows,
         out: &mut Vec<u8>,
     ) -> Option<(&'a Value, Whitespace)> {
         match self {
@@ -199,7 +230,13 @@ impl<'a> Frame<'a> {
                 member_start,
                 member_first,
             } => {
-                let Member { name, value } = members.find(|member| is_kept(member, options))?;
+                let Member { name, value } = members.find(|member| {
+                    let kept = is_kept(member, options);
+                    if !kept || is_droppable(member) {
+                        *shows = Shows::NotEverything;
+                    }
+                    kept
+                })?;
                 *member_start = out.len();
                 *member_first = std::mem::replace(first, false);
                 if !*member_first {
@@ -235,6 +272,20 @@ impl<'a> Frame<'a> {
             Self::Object { .. } => b'}',
         }
     }
+}
+
+/// Whether [`Empty::Drop`] would leave the member out or trim its name. May say yes of a name that
+/// it would not, which begins or ends with something beyond ASCII.
+fn is_droppable(member: &Member<'_>) -> bool {
+    let bytes = member.name.as_bytes();
+    let visible = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+    let visible = visible(bytes.first()) && visible(bytes.last());
+    let empty = match member.value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    empty || !visible
 }
 
 fn is_kept(member: &Member<'_>, options: &CanonicalOptions<'_>) -> bool {

@@ -24,8 +24,9 @@ impl Hash64 {
 }
 
 impl Hash128 {
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        Self(xxhash_rust::xxh3::xxh3_128(bytes))
+    /// The hash of some arguments of some tool.
+    pub(super) fn of(bytes: &[u8], tool: Hash64) -> Self {
+        Self(xxhash_rust::xxh3::xxh3_128_with_seed(bytes, tool.0))
     }
 }
 
@@ -80,7 +81,7 @@ mod tests {
         // Stored states depend on these values: if this test fails, old states no longer match.
         assert_eq!(Hash64::of(b"").to_string(), "2d06800538d394c2");
         assert_eq!(
-            Hash128::of(b"").to_string(),
+            Hash128::of(b"", Hash64(0)).to_string(),
             "99aa06d3014798d86001c324468d497f"
         );
     }

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::canonical::Encoder;
 use super::hash::{Hash64, Hash128};
-use crate::scratch::with_buffer;
+use crate::arguments::CanonicalArguments;
+use crate::canonical::{CanonicalOptions, Empty, FieldNames, write_canonical};
+use crate::scratch::Buffer;
 
 /// A call as the guard compares it: tool name and arguments, canonically.
 ///
@@ -22,7 +23,9 @@ pub struct CallIdentity<'a> {
     name: &'a str,
     pub(super) tool: Hash64,
     pub(super) call: Hash128,
-    /// How this call was spelled; equal for two calls whose JSON is equal.
+    /// How this call was spelled; equal for two calls whose JSON is equal. A model that was told
+    /// "`limit` must not be null" and then leaves `limit` out has made a different attempt, and may
+    /// not be refused for the old one.
     pub(super) form: Hash64,
 }
 
@@ -31,31 +34,34 @@ impl<'a> CallIdentity<'a> {
     ///
     /// The name is trimmed and compared without ASCII case.
     pub fn of(tool_name: &'a str, args: &Value) -> Self {
-        with_buffer(|buffer| Self::encoded(tool_name, args, buffer))
+        let canonical = CanonicalArguments::of(args, &FieldNames::EMPTY);
+        Self::with_canonical(tool_name, args, &canonical)
     }
 
-    fn encoded(tool_name: &'a str, args: &Value, buffer: &mut Vec<u8>) -> Self {
+    /// As [`Self::of`], for arguments whose canonical form is known.
+    pub(crate) fn with_canonical(
+        tool_name: &'a str,
+        args: &Value,
+        canonical: &CanonicalArguments,
+    ) -> Self {
         let name = tool_name.trim();
-        let mut encoder = Encoder::new(buffer);
-        encoder.text(b't', name.as_bytes());
-        let name_at = encoder.bytes.len() - name.len();
-        encoder.bytes[name_at..].make_ascii_lowercase();
-        let tool = Hash64::of(encoder.bytes);
-        if name.len() != tool_name.len() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            encoder.oddity(b'w', tool_name.as_bytes());
-        }
-        if !is_nothing(args) {
-            encoder.value(args);
-        }
-        let form = if encoder.oddities.is_empty() {
-            Hash64(0)
+        let tool = tool_hash(name);
+        let as_written = name.len() == tool_name.len() && !has_ascii_uppercase(name);
+        let (call, args_form) = match canonical.whole() {
+            _ if is_nothing(args) => (Hash128::of(b"{}", tool), Hash64(0)),
+            Some(form) => (Hash128::of(form, tool), Hash64(0)),
+            // What was left out is remembered by the arguments as they were written.
+            None => (Hash128::of(&without_empty(args), tool), spelling(args)),
+        };
+        let form = if as_written {
+            args_form
         } else {
-            Hash64::of(&encoder.oddities)
+            Hash64(args_form.0 ^ Hash64::of(tool_name.as_bytes()).0)
         };
         Self {
             name,
             tool,
-            call: Hash128::of(encoder.bytes),
+            call,
             form,
         }
     }
@@ -74,6 +80,37 @@ impl<'a> CallIdentity<'a> {
     pub fn fingerprint(&self) -> String {
         self.call.to_string()
     }
+}
+
+fn has_ascii_uppercase(name: &str) -> bool {
+    name.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+/// Spelled in lower case, on the way: names are short.
+fn tool_hash(name: &str) -> Hash64 {
+    if has_ascii_uppercase(name) {
+        Hash64::of(name.to_ascii_lowercase().as_bytes())
+    } else {
+        Hash64::of(name.as_bytes())
+    }
+}
+
+/// The arguments as the guard compares them: key order, nulls, empty objects, stray whitespace in
+/// keys and the spelling of a number hide nothing.
+fn without_empty(args: &Value) -> Buffer {
+    const GUARD: CanonicalOptions<'static> = CanonicalOptions {
+        empty: Empty::Drop,
+        ..CanonicalOptions::EXACT
+    };
+    let mut form = Buffer::borrow();
+    write_canonical(args, &GUARD, &mut form);
+    form
+}
+
+/// The arguments as they were written, but for the order of keys.
+fn spelling(args: &Value) -> Hash64 {
+    // Writing a value can not fail: its keys are strings.
+    Hash64::of(&serde_json::to_vec(args).unwrap_or_default())
 }
 
 /// `{}`, null, absent and an empty arguments string are one and the same call without arguments, in
@@ -181,6 +218,6 @@ mod tests {
     fn the_identity_is_stable_across_versions() {
         // Stored in the state of a turn: a change here is a change of the state's version.
         let args = json!({"path": "src/lib.rs", "range": [1, 2.5, true, null]});
-        insta::assert_snapshot!(CallIdentity::of("Read", &args).fingerprint(), @"dbcca1cb93d544391e4c4b5c367ec521");
+        insta::assert_snapshot!(CallIdentity::of("Read", &args).fingerprint(), @"b68864d70ac53146674b08b31cddb332");
     }
 }

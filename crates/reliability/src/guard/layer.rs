@@ -129,7 +129,7 @@ impl<S: Service> Service for Guard<S> {
         }
         let turn = turn_of(call);
         let name = call.envelope.tool_name.clone();
-        let identity = CallIdentity::of(&name, &call.envelope.payload.params);
+        let identity = call.identity(&name);
         let reply = match (self.verdict(&turn, &identity).await, call.modes.guard) {
             (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {
                 // Nothing runs, and the caller learns what its key stands for.
@@ -226,6 +226,9 @@ fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice) {
         Err(failure) => {
             failure.message = decorate_error(&failure.message, advice);
             if advice.escalate_to_parent {
+                failure.message.push_str(
+                    "\nThe arguments were wrong too often: this error goes to the parent session.",
+                );
                 failure.hint = Some(
                     "The model does not get the arguments right: hand the task back to the parent \
                      session."

@@ -60,7 +60,6 @@
 mod attribution;
 pub mod attribution_log;
 mod calls;
-mod canonical;
 mod classify;
 mod config;
 mod failures;

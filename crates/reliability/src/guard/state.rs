@@ -14,7 +14,7 @@ use super::verdict::{Advice, Block, BlockCode, FailureKind, GuardAction, Observa
 
 /// The version of the stored form. A state of another version is refused when it is read; the
 /// host then starts the turn afresh, which can only make the guard more patient.
-pub const STATE_VERSION: u32 = 1;
+pub const STATE_VERSION: u32 = 2;
 
 /// Everything the guard knows about one turn of one session.
 ///
@@ -457,8 +457,8 @@ mod tests {
     fn a_state_of_another_version_is_refused() {
         let mut stored = serde_json::to_value(TurnState::default()).unwrap();
         assert!(serde_json::from_value::<TurnState>(stored.clone()).is_ok());
-        stored["version"] = json!(2);
+        stored["version"] = json!(1);
         let error = serde_json::from_value::<TurnState>(stored).unwrap_err();
-        assert!(error.to_string().contains("version 2"), "{error}");
+        assert!(error.to_string().contains("version 1"), "{error}");
     }
 }

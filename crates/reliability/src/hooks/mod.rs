@@ -173,7 +173,7 @@ fn accept(call: &mut Call, hook: &str, answer: AdmitAnswer) -> Result<(), Failur
             ));
         }
         call.explain(format!("the hook {hook} changed the arguments"));
-        call.envelope.payload.params = params;
+        *call.params_mut() = params;
     }
     let Some(key) = answer.idempotency_key.filter(|key| !key.trim().is_empty()) else {
         return Ok(());

@@ -7,13 +7,13 @@ use holdfast_contract::DedupeMode;
 
 use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
 use super::record::RecordRequest;
+use super::repeated;
 use super::transition::{ClaimRequest, ContentLookup, Hold, OnRetriableFailure};
 use crate::call::Call;
-use crate::canonical::{CanonicalOptions, Digest, Whitespace, is_collapsed, write_canonical};
+use crate::canonical::{CanonicalOptions, Digest, Whitespace, digest, is_collapsed};
 use crate::policy::{DeriveKeys, Mode, Repeats};
 use crate::retry::RepeatSafety;
 use crate::runtime::Runtime;
-use crate::scratch::with_buffer;
 
 /// What is known about a call's key before it is claimed.
 pub(super) struct Derived {
@@ -30,19 +30,27 @@ pub(super) enum DerivedKey {
 }
 
 /// The call's key and claim, or `None` when it is not deduplicated.
-pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Derived> {
-    let envelope = &call.envelope;
-    if envelope.transport.dedupe_mode == DedupeMode::Disabled {
+pub(super) fn derive(call: &mut Call, mode: Mode, runtime: &Runtime) -> Option<Derived> {
+    if !is_keyed(call, runtime) {
         return None;
     }
+    let exact = call.take_canonical().digest();
+    Some(derive_with(call, exact, mode, runtime))
+}
+
+fn is_keyed(call: &Call, runtime: &Runtime) -> bool {
+    let envelope = &call.envelope;
+    let is_named = envelope.payload.idempotency_key.is_some() || call.hook_key.is_some();
+    envelope.transport.dedupe_mode != DedupeMode::Disabled
+        && (is_named || runtime.switches.derive_keys() == DeriveKeys::On)
+}
+
+fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Derived {
+    let envelope = &call.envelope;
     let given = envelope.payload.idempotency_key.as_deref();
     let hook = call.hook_key.as_deref();
-    if given.is_none() && hook.is_none() && runtime.switches.derive_keys() == DeriveKeys::Off {
-        return None;
-    }
     let policy = &call.policy;
     let parts = parts_of(call, mode);
-    let exact = params_digest(call, CanonicalOptions::params(&policy.volatile_fields));
     let is_computed = given.is_none() && hook.is_none();
     // A caller's key is compared with the exact arguments only.
     let identifying = if is_computed && policy.whitespace == Whitespace::Collapse {
@@ -73,8 +81,8 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
             None => Cow::Borrowed("computed"),
         },
         request: Arc::new(RecordRequest {
-            session_key: envelope.target.session_key.clone(),
-            actor_id: envelope.target.actor_id.clone(),
+            session_key: repeated::session(&envelope.target.session_key),
+            actor_id: repeated::actor(&envelope.target.actor_id),
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),
             params_digest: exact,
@@ -94,7 +102,7 @@ pub(super) fn derive(call: &Call, mode: Mode, runtime: &Runtime) -> Option<Deriv
             Hold::None
         },
     };
-    Some(Derived { wish, key })
+    Derived { wish, key }
 }
 
 /// Whether a call may be repeated when nobody knows how it ended.
@@ -150,16 +158,10 @@ fn identity(call: &Call) -> Identity<'_> {
     )
 }
 
-fn params_digest(call: &Call, options: CanonicalOptions<'_>) -> Digest {
-    with_buffer(|canonical| {
-        write_canonical(&call.envelope.payload.params, &options, canonical);
-        Digest::of(canonical)
-    })
-}
-
 /// The digest with whitespace collapsed; `None` when there is nothing to collapse.
 fn collapsed_digest(call: &Call) -> Option<Digest> {
-    if is_collapsed(&call.envelope.payload.params) {
+    let params = &call.envelope.payload.params;
+    if is_collapsed(params) {
         return None;
     }
     let options = CanonicalOptions {
@@ -167,5 +169,5 @@ fn collapsed_digest(call: &Call) -> Option<Digest> {
         whitespace: Whitespace::Collapse,
         ..CanonicalOptions::EXACT
     };
-    Some(params_digest(call, options))
+    Some(digest(params, &options))
 }

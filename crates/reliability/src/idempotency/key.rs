@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::canonical::{Digest, ParseDigestError, write_hex};
+use crate::scratch::Buffer;
 
 /// Goes into every key first. A new version is a new keyspace: change it with the layout below.
 const DOMAIN: &[u8] = b"holdfast/idempotency-key/3";
@@ -284,14 +285,13 @@ impl Serialize for KeyFingerprint {
 pub fn stored_key(parts: &KeyParts<'_>, source: &KeySource<'_>) -> StoredKey {
     let mut hash = PartHash::of(parts);
     match *source {
-        KeySource::Caller(key) => hash.kind("caller").part(key.as_bytes()),
-        KeySource::Hook(key) => hash.kind("hook").part(key.as_bytes()),
+        KeySource::Caller(key) => hash.kind(b'c').part(key.as_bytes()),
+        KeySource::Hook(key) => hash.kind(b'h').part(key.as_bytes()),
         // The digest stands for the arguments, so that they are hashed once however many keys
         // are made of them.
-        KeySource::Computed { identity, params } => hash
-            .kind("computed")
-            .identity(identity)
-            .part(params.as_bytes()),
+        KeySource::Computed { identity, params } => {
+            hash.kind(b'm').identity(identity).part(params.as_bytes())
+        }
     };
     hash.finish()
 }
@@ -301,31 +301,32 @@ pub fn stored_key(parts: &KeyParts<'_>, source: &KeySource<'_>) -> StoredKey {
 /// Only for the second look-up of external tools that are not idempotent; never the key of a record.
 pub fn content_key(parts: &KeyParts<'_>, params: Digest) -> StoredKey {
     let mut hash = PartHash::of(parts);
-    hash.kind("content").part(params.as_bytes());
+    hash.kind(b'n').part(params.as_bytes());
     hash.finish()
 }
 
-/// Room for the parts of an ordinary call.
-const PARTS_BYTES_USUAL: usize = 512;
+/// The length of an absent part. No part is this long, so absent differs from empty.
+const ABSENT: u32 = u32::MAX;
 
 /// Hashes a list of parts so that no two lists look alike. The parts are gathered first, since
-/// they are many and short, and a hash is fastest over one piece.
+/// they are many and short, and a hash is fastest over one piece; and they are packed, since a hash
+/// costs by the block of 64 bytes.
 struct PartHash {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     family: u16,
 }
 
 impl PartHash {
     fn of(parts: &KeyParts<'_>) -> Self {
         let mut hash = Self {
-            bytes: Vec::with_capacity(PARTS_BYTES_USUAL),
+            bytes: Buffer::borrow(),
             family: 0,
         };
         hash.part(DOMAIN);
         let (scope, session, actor) = match parts.scope.0 {
-            Reach::Session => ("session", Some(parts.session), Some(parts.actor)),
-            Reach::Shadow => ("shadow", Some(parts.session), Some(parts.actor)),
-            Reach::Global => ("global", None, None),
+            Reach::Session => (b's', Some(parts.session), Some(parts.actor)),
+            Reach::Shadow => (b'w', Some(parts.session), Some(parts.actor)),
+            Reach::Global => (b'g', None, None),
         };
         hash.kind(scope)
             .optional(parts.tenant)
@@ -341,25 +342,26 @@ impl PartHash {
     }
 
     /// Says which parts follow.
-    fn kind(&mut self, kind: &str) -> &mut Self {
-        self.part(kind.as_bytes())
+    fn kind(&mut self, kind: u8) -> &mut Self {
+        self.bytes.push(kind);
+        self
     }
 
     fn identity(&mut self, identity: Identity<'_>) -> &mut Self {
         let (origin, place) = match identity {
-            Identity::Request(id) => return self.kind("request").part(id.as_bytes()),
+            Identity::Request(id) => return self.kind(b'q').part(id.as_bytes()),
             Identity::Step(origin, place) => (origin, place),
         };
         match origin {
-            Origin::Run(id) => self.kind("run").part(id.as_bytes()),
-            Origin::Turn(id) => self.kind("turn").part(id.as_bytes()),
+            Origin::Run(id) => self.kind(b'r').part(id.as_bytes()),
+            Origin::Turn(id) => self.kind(b't').part(id.as_bytes()),
         };
         match place {
             Place::Step(ToolStep { iteration, index }) => self
-                .kind("step")
+                .kind(b'p')
                 .part(&iteration.to_le_bytes())
                 .part(&index.to_le_bytes()),
-            Place::ToolCall(id) => self.kind("tool_call").part(id.as_bytes()),
+            Place::ToolCall(id) => self.kind(b'i').part(id.as_bytes()),
         }
     }
 
@@ -367,14 +369,13 @@ impl PartHash {
         if let Some(part) = part {
             self.part(part.as_bytes())
         } else {
-            // No part has this length, so absent differs from empty and from everything else.
-            self.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
+            self.bytes.extend_from_slice(&ABSENT.to_le_bytes());
             self
         }
     }
 
     fn part(&mut self, part: &[u8]) -> &mut Self {
-        let length = u64::try_from(part.len()).unwrap_or(u64::MAX - 1);
+        let length = u32::try_from(part.len()).unwrap_or(ABSENT - 1);
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.bytes.extend_from_slice(part);
         self

@@ -11,6 +11,7 @@ pub mod key;
 pub mod layer;
 mod reconcile;
 pub mod record;
+mod repeated;
 pub mod transition;
 
 pub(crate) use derive::repeat_safety;

@@ -46,9 +46,9 @@ impl RecordState {
 #[serde(rename_all = "camelCase")]
 pub struct RecordRequest {
     /// The session.
-    pub session_key: String,
+    pub session_key: Arc<str>,
     /// The user or account.
-    pub actor_id: String,
+    pub actor_id: Arc<str>,
     /// The request that made the claim.
     pub request_id: String,
     /// The model's id of the call.

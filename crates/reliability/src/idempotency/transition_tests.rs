@@ -26,8 +26,8 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
         tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: "session".to_owned(),
-            actor_id: "actor".to_owned(),
+            session_key: "session".into(),
+            actor_id: "actor".into(),
             request_id: "request".to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"digest"),
@@ -317,7 +317,7 @@ enum Move {
         safe: bool,
         run_again: bool,
         dead: bool,
-        held: bool,
+        hold: Hold,
     },
     Begin {
         owner: usize,
@@ -342,7 +342,8 @@ fn any_move() -> impl Strategy<Value = Move> {
     prop_oneof![
         4 => (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>())
             .prop_map(|(safe, run_again, dead, held)| {
-                Move::Claim { safe, run_again, dead, held }
+                { let hold = if held { Hold::Held } else { Hold::None };
+                Move::Claim { safe, run_again, dead, hold } }
             }),
         3 => (0..6_usize).prop_map(|owner| Move::Begin { owner }),
         4 => (0..6_usize, 0..5_u8).prop_map(|(owner, ending)| Move::Finalise { owner, ending }),
@@ -397,8 +398,8 @@ impl World {
                 safe,
                 run_again,
                 dead,
-                held,
-            } => self.claim(safe, run_again, dead, held),
+                hold,
+            } => self.claim(safe, run_again, dead, hold),
             Move::Begin { owner } => self.begin(&owner.to_string()),
             Move::Finalise { owner, ending } => self.finalise(&owner.to_string(), ending),
             Move::Renew { owner } => {
@@ -426,9 +427,9 @@ impl World {
         }
     }
 
-    fn claim(&mut self, safe: bool, run_again: bool, dead: bool, held: bool) {
+    fn claim(&mut self, safe: bool, run_again: bool, dead: bool, hold: Hold) {
         let wish = ClaimRequest {
-            hold: if held { Hold::Held } else { Hold::None },
+            hold,
             repeat: if safe {
                 RepeatSafety::Safe
             } else {
@@ -455,7 +456,7 @@ impl World {
                 // An unknown outcome is only run again by a caller that vouches and asks for it.
                 let doubted = existing.is_some_and(|before| before.state == RecordState::Unknown);
                 assert!(!doubted || (safe && run_again));
-                if held {
+                if hold == Hold::Held {
                     self.waiting.insert(wish.owner.clone());
                 }
                 self.put(Arc::unwrap_or_clone(record), false);
@@ -527,7 +528,7 @@ proptest! {
     #[test]
     fn an_ending_is_taken_once(first in 0..4_u8, second in 0..5_u8) {
         let mut world = World { now_ms: NOW_MS, all_unsafe: true, ..World::default() };
-        world.claim(false, false, false, false);
+        world.claim(false, false, false, Hold::None);
         world.finalise("0", first);
         let after_first = world.record.clone();
         world.finalise("0", second);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use holdfast_reliability::observe::time::rfc3339;
+use holdfast_contract::time::rfc3339;
 use http::StatusCode;
 use http::header::HeaderValue;
 use serde_json::json;

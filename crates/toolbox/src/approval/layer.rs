@@ -260,8 +260,15 @@ impl<S: Service> Approve<S> {
                     }
                 }
             }
-            let newer = approvals.seen(&id).await?;
-            seen = newer.ok_or_else(|| Stop::Denied(format!("the approval {id} is gone")))?;
+            match approvals.seen(&id).await {
+                Ok(Some(newer)) => seen = newer,
+                Ok(None) => return Err(Stop::Denied(format!("the approval {id} is gone"))),
+                // A store that is away for a moment does not end a wait for a person.
+                Err(error) => self.runtime.tell(&Event::StoreTrouble {
+                    what: "approval",
+                    error: &error,
+                }),
+            }
             guard.seen = Some(seen.clone());
         }
     }
@@ -395,7 +402,8 @@ impl<S: Service> Service for Approve<S> {
     async fn call(&self, call: &mut Call) -> Reply {
         match call.need.take() {
             None => self.inner.call(call).await,
-            Some(need) => self.run_when_met(call, *need).await,
+            // Boxed: most calls need nothing, and must not carry the room for this.
+            Some(need) => Box::pin(self.run_when_met(call, *need)).await,
         }
     }
 }

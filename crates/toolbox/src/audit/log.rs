@@ -149,21 +149,18 @@ impl AuditLog {
             seq: line.seq,
             hash: line.hash.clone(),
         });
-        let kept = match known {
-            Some(known) => matches!(
-                self.store.replace(Replacement::of(&known, body)).await?,
-                Replaced::Done(_)
-            ),
-            None => {
-                let new = NewDocument {
-                    kind: KIND.to_owned(),
-                    id: HEAD.to_owned(),
-                    group: String::new(),
-                    body,
-                    expires_at_ms: None,
-                };
-                matches!(self.store.create(new).await?, Created::New(_))
-            }
+        let kept = if let Some(known) = known {
+            let replaced = self.store.replace(Replacement::of(&known, body)).await?;
+            matches!(replaced, Replaced::Done(_))
+        } else {
+            let new = NewDocument {
+                kind: KIND.to_owned(),
+                id: HEAD.to_owned(),
+                group: String::new(),
+                body,
+                expires_at_ms: None,
+            };
+            matches!(self.store.create(new).await?, Created::New(_))
         };
         if kept {
             return Ok(());

@@ -35,6 +35,13 @@ fn aliases_of(tool_name: &str) -> Aliases {
     }
 }
 
+/// Whether an argument came under another host's name.
+pub(crate) fn has_alias(tool_name: &str, arguments: &Value) -> bool {
+    aliases_of(tool_name)
+        .iter()
+        .any(|(alias, _)| arguments.get(alias).is_some())
+}
+
 /// Renames the arguments of a base tool that came under another host's name.
 ///
 /// To be called before validation. An alias is renamed only when the argument itself is absent:

@@ -40,6 +40,7 @@ pub mod read;
 mod text;
 pub mod write;
 
+pub(crate) use alias::has_alias;
 pub use alias::normalise_arguments;
 pub use edit::EditTool;
 pub use exec::ExecTool;
@@ -138,6 +139,12 @@ pub const LIMITS: &[Limit] = &[
         name: "COMMAND_BYTES_MAX",
         value: exec::COMMAND_BYTES_MAX as u64,
         meaning: "length of a command, set by the kernel for one argument; a longer one is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "SHELL_DEPTH_MAX",
+        value: exec::SHELL_DEPTH_MAX as u64,
+        meaning: "commands inside commands that are read before one runs; a deeper one needs approval",
         setting: None,
     },
     Limit {

@@ -137,6 +137,7 @@ impl Build {
             hooks: self.hooks,
             attribution: self.attribution,
             sessions: Arc::new(move |_| session.clone()),
+            output: holdfast_toolbox::limit_output::OutputConfig::default(),
             approvals: None,
         })
         .expect("the stack can be built");

@@ -5,6 +5,7 @@ use holdfast_testkit::sim::world::Run;
 use holdfast_testkit::sim::{Nature, RunEnd};
 
 use super::ledger::Ledger;
+use super::people::People;
 use super::plan::{Delivery, Intent, Protection};
 
 /// A delivery and what became of it.
@@ -26,13 +27,15 @@ const LOSSES: [&str; 4] = ["ECONNRESET", "http_500", "http_504", "timeout"];
 const MISTAKES: [&str; 3] = ["http_404", "execution_failed", "invalid_arguments"];
 /// Codes of calls that were stopped before anything ran.
 const STOPPED: [&str; 2] = ["loop_detected", "tool_error_limit"];
+/// Codes of calls that waited for a person in vain.
+const WAITED: [&str; 2] = ["cancelled", "permission_denied"];
 
 /// Checks an answer by itself, and against the world.
-pub(crate) fn check(ledger: &Ledger, intent: &Intent, course: &Course) {
+pub(crate) fn check(ledger: &Ledger, people: People, intent: &Intent, course: &Course) {
     let Some(answer) = &course.answer else { return };
     let number = course.number;
     let runs = ledger.world.runs_of(number);
-    if let Err(why) = well_formed(intent, course, answer) {
+    if let Err(why) = well_formed(intent, course, answer, people) {
         ledger.broken(|| format!("malformed answer to delivery {number}: {why}: {answer:?}"));
     }
     if usize::try_from(answer.attempts) != Ok(runs.len()) {
@@ -58,6 +61,7 @@ fn well_formed(
     intent: &Intent,
     course: &Course,
     answer: &ToolResultEnvelope,
+    people: People,
 ) -> Result<(), &'static str> {
     let harmful = intent.nature.is_unsafe();
     let Some(error) = &answer.error else {
@@ -87,6 +91,10 @@ fn well_formed(
                 nothing_ran && !error.terminal && course.plan.mode == DedupeMode::BestEffort
             }
             "store_full" | "store_unavailable" => nothing_ran && !error.terminal,
+            // A call that waited for a person may find its claim, or its approval, taken.
+            code if WAITED.contains(&code) => {
+                nothing_ran && people == People::Asked && error.terminal == (code != "cancelled")
+            }
             "tool_panicked" => !harmful && error.terminal,
             code if STOPPED.contains(&code) => nothing_ran && error.terminal,
             code if MISTAKES.contains(&code) => error.terminal,

@@ -69,6 +69,7 @@ fn plan(natures: &[Nature], weather: Weather, faults: Faults) -> Plan {
         faults,
         touchy_breaker: false,
         unknown_window_ms: 500,
+        people: super::people::People::NotAsked,
         intents: natures.iter().copied().map(intent).collect(),
         happenings: Vec::new(),
     }
@@ -271,8 +272,8 @@ async fn a_holder_that_was_given_up_on_can_still_say_that_nothing_ran() {
         tool: "pay".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: "session".to_owned(),
-            actor_id: "actor".to_owned(),
+            session_key: "session".into(),
+            actor_id: "actor".into(),
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b""),

@@ -26,6 +26,7 @@ mod end;
 mod found;
 mod handle;
 mod ledger;
+mod people;
 mod plan;
 mod planted;
 mod process;
@@ -158,4 +159,9 @@ fn a_claim_that_is_not_atomic_is_noticed() {
 #[test]
 fn a_waiter_that_nobody_wakes_is_noticed() {
     notices(Bug::NobodyIsWoken, &["forgotten waiter"]);
+}
+
+#[test]
+fn a_beginning_that_is_not_recorded_is_noticed() {
+    notices(Bug::BeginningForgets, &["double effect", "two results"]);
 }

@@ -5,6 +5,8 @@ use holdfast_reliability::config::UNKNOWN_WINDOW_MS;
 use holdfast_testkit::SeededEntropy;
 use holdfast_testkit::sim::{Nature, Weather};
 
+use super::people::People;
+
 /// How badly a process's stores behave; percentages of operations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
@@ -87,6 +89,8 @@ pub(crate) struct Plan {
     pub(crate) touchy_breaker: bool,
     /// How long an unknown message answers for its echo.
     pub(crate) unknown_window_ms: u64,
+    /// Whether every call waits for a person.
+    pub(crate) people: People,
     pub(crate) intents: Vec<Intent>,
     /// By time.
     pub(crate) happenings: Vec<(u64, Happening)>,
@@ -115,6 +119,12 @@ impl Plan {
             faults: draw_faults(dice, lease_ms),
             touchy_breaker: dice.chance(40),
             unknown_window_ms: [500, 5_000, UNKNOWN_WINDOW_MS][pick(dice, 3)],
+            // Last, so that schedules without people are what they were before there were any.
+            people: if dice.chance(25) {
+                People::Asked
+            } else {
+                People::NotAsked
+            },
             intents,
             happenings,
         }

@@ -33,6 +33,8 @@ pub(crate) enum Bug {
     ClaimIsNotAtomic,
     /// A record's end wakes nobody.
     NobodyIsWoken,
+    /// A call that waited for a person starts, and its record says that it still waits.
+    BeginningForgets,
 }
 
 /// A store with a bug in it.
@@ -102,6 +104,9 @@ impl DedupeStore for Planted {
         owner: &'a str,
         lease_ms: u64,
     ) -> StoreFuture<'a, Result<(), Refused>> {
+        if self.bug == Bug::BeginningForgets {
+            return self.store.renew(key, owner, lease_ms);
+        }
         self.store.begin(key, owner, lease_ms)
     }
 

@@ -15,12 +15,11 @@ use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::DedupeStore;
 use holdfast_reliability::store::memory::{
-    MemoryBreakerStore, MemoryDedupeStore, MemoryGuardStore, MemoryLimits,
+    MemoryBreakerStore, MemoryDedupeStore, MemoryDocumentStore, MemoryGuardStore, MemoryLimits,
 };
 use holdfast_testkit::sim::trace::Detail;
 use holdfast_testkit::sim::{Nature, Schedule, SimTool, Trace, Violation, Weather, World};
 use holdfast_testkit::{SeededEntropy, TokioClock};
-use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -30,6 +29,7 @@ use super::answers::{self, Course};
 use super::end;
 use super::handle::{Handle, Line};
 use super::ledger::Ledger;
+use super::people::{self, Person};
 use super::plan::{Delivery, Faults, Happening, Plan, Protection};
 use super::planted::{Bug, Planted};
 use super::process::Process;
@@ -55,6 +55,7 @@ pub(crate) struct Stage {
     durable: Arc<dyn DedupeStore>,
     breakers: Arc<MemoryBreakerStore>,
     turns: Arc<MemoryGuardStore>,
+    documents: Arc<MemoryDocumentStore>,
     dice: Arc<SeededEntropy>,
     running: Vec<Option<Running>>,
     processes: u64,
@@ -112,6 +113,7 @@ impl Stage {
             durable,
             breakers: Arc::new(MemoryBreakerStore::new(clock.clone())),
             turns: Arc::new(MemoryGuardStore::new(clock.clone())),
+            documents: Arc::new(MemoryDocumentStore::new(clock.clone())),
             // Apart from the plan's dice, so that a changed plan does not change every roll.
             dice: Arc::new(SeededEntropy::new(seed ^ 0x5eed_0f1a_7e57_ab1e)),
             running: Vec::new(),
@@ -266,22 +268,31 @@ impl Stage {
             let (world, dice) = (self.ledger.world.clone(), self.dice.clone());
             Arc::new(SimTool::new(nature, weather, world, dice))
         };
-        let session = Arc::new(SessionContext::main("session", "agent", PathBuf::from("/")));
+        let person = Arc::new(Person {
+            dice: self.dice.clone(),
+        });
+        let session = SessionContext::main("session", "agent", PathBuf::from("/"));
+        let session = Arc::new(session.with_channel(person));
+        let runtime = Arc::new(Runtime::new(
+            self.clock.clone(),
+            self.dice.clone(),
+            Observers::new(),
+        ));
+        let permissions = self.plan.people.permissions();
+        let documents = self.documents.clone();
+        let approvals = people::approvals(line(), documents, runtime.clone(), permissions.clone());
         let parts = Parts {
-            runtime: Arc::new(Runtime::new(
-                self.clock.clone(),
-                self.dice.clone(),
-                Observers::new(),
-            )),
+            runtime,
             stores,
             tools: natures.into_iter().map(tool).collect(),
             reliability: self.settings(),
             guard: GuardConfig::default(),
-            permissions: PermissionConfig::default(),
+            permissions,
             hooks: Hooks::default(),
             attribution: None,
             sessions: Arc::new(move |_| session.clone()),
-            approvals: None,
+            output: holdfast_toolbox::limit_output::OutputConfig::default(),
+            approvals: Some(approvals),
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }
@@ -449,6 +460,7 @@ pub(crate) fn check_answers(stage: &Stage, from: usize) {
     for course in stage.courses.lock().iter().skip(from) {
         answers::check(
             &stage.ledger,
+            stage.plan.people,
             &stage.plan.intents[course.plan.intent],
             course,
         );

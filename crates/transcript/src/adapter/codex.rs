@@ -2,7 +2,7 @@
 
 use super::{Adapter, Pairing, responses};
 use crate::format::Format;
-use crate::json::{Cursor, Invalid};
+use crate::json::{Cursor, Invalid, Text};
 use crate::seen::{Kind, Seen};
 
 /// Codex's rollout entries.
@@ -19,45 +19,51 @@ impl Adapter for Codex {
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
-        // The type decides how the payload is read, and may stand behind it.
-        let mut kind = None;
-        let mut payload = None;
-        cursor.object(|cursor, key| match &*key.unescaped() {
-            b"type" => cursor.string().map(|text| kind = text),
-            b"payload" => cursor.later().map(|place| payload = Some(place)),
+        // The type decides how the payload is read. It nearly always stands before it.
+        let mut kind: Option<Text<'_>> = None;
+        let mut later = None;
+        cursor.object(|cursor, key| match (&*key.unescaped(), kind) {
+            (b"type", None) => cursor.string().map(|text| kind = text),
+            (b"payload", Some(kind)) if later.is_none() => payload(cursor, kind, seen),
+            (b"payload", _) => cursor.later().map(|place| later = Some(place)),
             _ => cursor.skip(),
         })?;
         cursor.end()?;
-        let Some(payload) = payload else {
-            return Ok(());
-        };
-        let mut cursor = cursor.at(payload);
-        match kind.as_ref().map_or(&b""[..], |kind| kind.raw()) {
-            b"response_item" => responses::item(&mut cursor, seen),
-            b"session_meta" => {
-                seen.kind = Kind::Header;
-                cursor.object(|cursor, key| {
-                    if key.is(b"id") {
-                        cursor.string_span().map(|span| seen.session = span)
-                    } else {
-                        cursor.skip()
-                    }
-                })
-            }
-            b"compacted" => {
-                // The items it carries take the place of everything before it.
-                cursor.object(|cursor, key| {
-                    if key.is(b"replacement_history") {
-                        cursor.list(|cursor| responses::item(cursor, seen))
-                    } else {
-                        cursor.skip()
-                    }
-                })?;
-                seen.kind = Kind::Cut;
-                seen.role = None;
-                Ok(())
-            }
-            _ => Ok(()),
+        if let (Some(place), Some(kind)) = (later, kind) {
+            seen.clear();
+            payload(&mut cursor.at(place), kind, seen)?;
         }
+        Ok(())
+    }
+}
+
+/// Reads what an envelope of this type holds.
+fn payload(cursor: &mut Cursor<'_>, kind: Text<'_>, seen: &mut Seen) -> Result<(), Invalid> {
+    match kind.raw() {
+        b"response_item" => responses::item(cursor, seen),
+        b"session_meta" => {
+            seen.kind = Kind::Header;
+            cursor.object(|cursor, key| {
+                if key.is(b"id") {
+                    cursor.string_span().map(|span| seen.session = span)
+                } else {
+                    cursor.skip()
+                }
+            })
+        }
+        b"compacted" => {
+            // The items it carries take the place of everything before it.
+            cursor.object(|cursor, key| {
+                if key.is(b"replacement_history") {
+                    cursor.list(|cursor| responses::item(cursor, seen))
+                } else {
+                    cursor.skip()
+                }
+            })?;
+            seen.kind = Kind::Cut;
+            seen.role = None;
+            Ok(())
+        }
+        _ => cursor.skip(),
     }
 }

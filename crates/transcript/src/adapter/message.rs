@@ -21,7 +21,7 @@ struct Message {
 
 /// Reads the message that begins here into `seen`: its role, its calls and results, and what kind of
 /// entry they make.
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>, seen: &mut Seen) -> Result<(), Invalid> {
+pub(super) fn read(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
     cursor.peek();
     let mut message = Message {
         start: cursor.here(),

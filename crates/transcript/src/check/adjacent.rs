@@ -45,7 +45,7 @@ pub(super) fn check(
     ids: Ids,
     keep_answers: bool,
     found: &mut Vec<Found>,
-) -> Vec<(u32, u32)> {
+) -> (Vec<(u32, u32)>, Vec<Number>) {
     let mut walk = Walk {
         index,
         joins,
@@ -76,7 +76,7 @@ pub(super) fn check(
     walk.judge_unmatched(found);
     walk.compacted_away(found);
     walk.missing(found);
-    walk.answers
+    (walk.answers, walk.anchors)
 }
 
 impl Walk<'_> {

@@ -80,6 +80,8 @@ pub(crate) struct Pairs {
     pub(crate) found: Vec<Found>,
     /// Calls and the results that answer them, by their places, in the order of the results.
     pub(crate) answers: Vec<(u32, u32)>,
+    /// The message that each entry belongs to, where results have to follow at once.
+    pub(crate) anchors: Vec<Number>,
 }
 
 /// Everything that is wrong with a session, in the order of its entries.
@@ -98,15 +100,19 @@ fn run(index: &Index, pairing: Pairing, keep_answers: bool) -> Pairs {
         .iter()
         .map(|(entry, _)| whole(*entry, Fault::InvalidLine))
         .collect();
-    let answers = match pairing {
+    let (answers, anchors) = match pairing {
         Pairing::Adjacent(joins, ids) => {
             adjacent::check(index, joins, ids, keep_answers, &mut found)
         }
-        Pairing::Anywhere => anywhere::check(index, &mut found),
+        Pairing::Anywhere => (anywhere::check(index, &mut found), Vec::new()),
     };
     found.sort_unstable();
     found.dedup_by_key(|found| (found.entry, found.item, found.fault));
-    Pairs { found, answers }
+    Pairs {
+        found,
+        answers,
+        anchors,
+    }
 }
 
 const fn whole(entry: Number, fault: Fault) -> Found {

@@ -167,6 +167,7 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
             _ => {}
         }
     }
+    answer_the_rest(index, pairs, edits);
     // A call whose only result a compaction made an orphan has none any more.
     let compacted: BTreeSet<u32> = pairs
         .found
@@ -177,6 +178,43 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     for (call, result) in &pairs.answers {
         if compacted.contains(result) && !edits.is_cut(*call) {
             edits.answer(*call);
+        }
+    }
+}
+
+/// A message whose calls were all pending is not pending any more once a result was moved to it:
+/// its other calls need one too.
+fn answer_the_rest(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
+    let moved = pairs.found.iter().filter_map(|found| found.call);
+    let moved: Vec<Number> = moved
+        .filter(|call| !edits.is_cut(*call))
+        .filter_map(|call| index.item(call as usize))
+        .map(|call| call.entry)
+        .collect();
+    let Some(last) = moved.iter().max() else {
+        return;
+    };
+    let message = |entry: Number| pairs.anchors.get(entry as usize).copied();
+    let messages: BTreeSet<Option<Number>> = moved.iter().map(|entry| message(*entry)).collect();
+    let answered: BTreeSet<u32> = pairs
+        .answers
+        .iter()
+        .map(|(call, _)| *call)
+        .chain(pairs.found.iter().filter_map(|found| found.call))
+        .collect();
+    for (place, item) in (0_u32..).zip(index.items()) {
+        let is_concerned = if pairs.anchors.is_empty() {
+            item.entry <= *last
+        } else {
+            messages.contains(&message(item.entry))
+        };
+        if item.kind == BlockKind::Call
+            && is_concerned
+            && item.id != 0
+            && !answered.contains(&place)
+            && !edits.is_cut(place)
+        {
+            edits.answer(place);
         }
     }
 }

@@ -31,6 +31,9 @@ pub(super) fn alter(
     Ok(text)
 }
 
+/// The member that holds a chat completion's calls.
+const CALLS: &[u8] = b"\"tool_calls\"";
+
 /// Takes an item out of its list, with the comma that parts it from its neighbour. A list of calls
 /// that is empty then goes as well: providers refuse it.
 fn cut_item(text: &mut Vec<u8>, item: Range<usize>) {
@@ -47,11 +50,10 @@ fn cut_item(text: &mut Vec<u8>, item: Range<usize>) {
         return;
     }
     let key_end = last_sign(text, colon);
-    const KEY: &[u8] = b"\"tool_calls\"";
-    let Some(key) = (key_end + 1).checked_sub(KEY.len()) else {
+    let Some(key) = (key_end + 1).checked_sub(CALLS.len()) else {
         return;
     };
-    if text.get(key..=key_end) == Some(KEY) {
+    if text.get(key..=key_end) == Some(CALLS) {
         let member = with_comma(text, key..behind + 1);
         text.drain(member);
     }

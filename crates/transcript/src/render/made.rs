@@ -28,10 +28,7 @@ pub(super) fn id(format: Format, text: &[u8], block: usize) -> Option<Vec<u8>> {
     hasher.update([u8::from(block.kind == crate::seen::BlockKind::Result)]);
     hasher.update(block.id.map_or(&b""[..], |id| id.text(text).raw()));
     let digest = hasher.finalize();
-    let hex: String = digest[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = super::hex(&digest[..16]);
     // The form of a UUID, version 8: one that an application makes by its own rule.
     let uuid = format!(
         "\"{}-{}-8{}-a{}-{}\"",

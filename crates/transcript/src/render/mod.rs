@@ -171,6 +171,15 @@ fn changed_meanwhile(why: crate::json::Invalid) -> io::Error {
     io::Error::other(format!("an entry changed while it was repaired: {why}"))
 }
 
+/// Bytes as people write hashes.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves
+        .map(|half| char::from(DIGITS[half as usize]))
+        .collect()
+}
+
 fn vanished() -> io::Error {
     io::Error::other("an entry vanished while it was repaired")
 }

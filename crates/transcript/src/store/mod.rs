@@ -1,4 +1,4 @@
-//! `OpenClaw`'s current store: an SQLite database an agent, with the events of all its sessions.
+//! `OpenClaw`'s current store: a database of `SQLite` for each agent, with the events of all its sessions.
 //!
 //! The events are the entries that older versions wrote as lines, one a row, larger ones compressed.
 //! Reading never writes. Repair happens in one transaction, after an online backup, and only when
@@ -25,12 +25,12 @@ use crate::read;
 use crate::render::Texts;
 use crate::write::Live;
 
-/// The first bytes of every SQLite database.
+/// The first bytes of every database of `SQLite`.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How long a reader waits for a writer.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// Whether a file is an SQLite database.
+/// Whether a file is a database of `SQLite`.
 pub fn is_store(path: &Path) -> io::Result<bool> {
     let mut magic = [0; MAGIC.len()];
     match fs::File::open(path)?.read_exact(&mut magic) {
@@ -43,7 +43,7 @@ pub fn is_store(path: &Path) -> io::Result<bool> {
 /// Why a store can not be read or repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite says no.
+    /// The database says no.
     #[error("can not be read: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The operating system says no.

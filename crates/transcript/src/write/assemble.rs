@@ -106,7 +106,7 @@ impl Old<'_> {
                     let (start, _) = self.line(range.start);
                     let (_, end) = self.line(range.end - 1);
                     copy(source, start, end, out)?;
-                    ended = self.is_ended(source, end)?;
+                    ended = Self::is_ended(source, end)?;
                 }
                 Piece::Altered(number, text) | Piece::Moved(number, text) => {
                     out.write_all(&text)?;
@@ -117,7 +117,7 @@ impl Old<'_> {
                         .entry(number)
                         .map_or(0, |it| it.offset + u64::from(it.len));
                     copy(source, len.min(end), end, out)?;
-                    ended = self.is_ended(source, end)?;
+                    ended = Self::is_ended(source, end)?;
                 }
                 Piece::Made(text) => {
                     out.write_all(&text)?;
@@ -130,7 +130,7 @@ impl Old<'_> {
     }
 
     /// Whether the byte before a place ends a line.
-    fn is_ended<S: Read + Seek>(&self, source: &mut S, end: u64) -> io::Result<bool> {
+    fn is_ended<S: Read + Seek>(source: &mut S, end: u64) -> io::Result<bool> {
         let Some(last) = end.checked_sub(1) else {
             return Ok(true);
         };
@@ -172,7 +172,7 @@ impl Old<'_> {
             written = true;
             match piece {
                 Piece::Same(range) => {
-                    copy(source, span(range.start).0, span(range.end - 1).1, out)?
+                    copy(source, span(range.start).0, span(range.end - 1).1, out)?;
                 }
                 Piece::Altered(_, text) | Piece::Moved(_, text) | Piece::Made(text) => {
                     out.write_all(&text)?;

@@ -72,26 +72,22 @@ fn look_at_lock(lock: &Path, now_ms: u64) -> io::Result<Option<Live>> {
         Err(error) => return Err(error),
     };
     let said: Value = serde_json::from_slice(&text).unwrap_or_default();
-    match said.get("pid").and_then(Value::as_u64) {
-        Some(pid) => {
-            let began = said.get("starttime").and_then(Value::as_u64);
-            let is_same = match (began, start_time(pid)) {
-                (_, None) => false,
-                (Some(began), Some(now)) => began == now,
-                (None, Some(_)) => true,
-            };
-            Ok(is_same.then_some(Live::Locked { pid }))
-        }
-        None => {
-            // Half written, or not ours to read: its age decides, as for `OpenClaw`.
-            let age = fs::metadata(lock).map(|meta| {
-                let taken_ms = meta.mtime().cast_unsigned().saturating_mul(1000);
-                now_ms.saturating_sub(taken_ms)
-            });
-            let is_fresh = age.is_ok_and(|age_ms| age_ms < LOCK_STALE_MS);
-            Ok(is_fresh.then_some(Live::LockedBySomebody))
-        }
+    if let Some(pid) = said.get("pid").and_then(Value::as_u64) {
+        let began = said.get("starttime").and_then(Value::as_u64);
+        let is_same = match (began, start_time(pid)) {
+            (_, None) => false,
+            (Some(began), Some(now)) => began == now,
+            (None, Some(_)) => true,
+        };
+        return Ok(is_same.then_some(Live::Locked { pid }));
     }
+    // Half written, or not ours to read: its age decides, as for `OpenClaw`.
+    let age = fs::metadata(lock).map(|meta| {
+        let taken_ms = meta.mtime().cast_unsigned().saturating_mul(1000);
+        now_ms.saturating_sub(taken_ms)
+    });
+    let is_fresh = age.is_ok_and(|age_ms| age_ms < LOCK_STALE_MS);
+    Ok(is_fresh.then_some(Live::LockedBySomebody))
 }
 
 /// When a process began, in the kernel's ticks; none when it is gone.

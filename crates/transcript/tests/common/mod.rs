@@ -3,6 +3,7 @@
 #![allow(
     dead_code,
     clippy::allow_attributes,
+    clippy::print_stdout,
     reason = "each test uses some of it"
 )]
 
@@ -108,7 +109,10 @@ pub(crate) fn lines(format: Format, conversation: &[Said]) -> Vec<(String, Strin
 }
 
 pub(crate) fn text(lines: &[(String, String)]) -> String {
-    lines.iter().map(|(_, line)| format!("{line}\n")).collect()
+    lines
+        .iter()
+        .flat_map(|(_, line)| [line.as_str(), "\n"])
+        .collect()
 }
 
 fn entries(format: Format, said: &Said, parent: Option<&str>) -> Vec<String> {

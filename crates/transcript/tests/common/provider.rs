@@ -71,7 +71,7 @@ fn branches(entries: &[Value], id: &str, parent: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls and results of a message, in Anthropic's or OpenClaw's words.
+/// Calls and results of a message, in Anthropic's or `OpenClaw`'s words.
 fn blocks(message: &Value) -> (Vec<String>, Vec<String>) {
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     if message["role"] == "toolResult" {
@@ -86,10 +86,10 @@ fn blocks(message: &Value) -> (Vec<String>, Vec<String>) {
     for block in message["content"].as_array().into_iter().flatten() {
         match block["type"].as_str() {
             Some("tool_use" | "toolCall") => {
-                calls.push(block["id"].as_str().unwrap_or_default().to_owned())
+                calls.push(block["id"].as_str().unwrap_or_default().to_owned());
             }
             Some("tool_result") => {
-                results.push(block["tool_use_id"].as_str().unwrap_or_default().to_owned())
+                results.push(block["tool_use_id"].as_str().unwrap_or_default().to_owned());
             }
             _ => {}
         }

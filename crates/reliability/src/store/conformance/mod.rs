@@ -263,8 +263,8 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
         tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: "session-1".to_owned(),
-            actor_id: "actor-1".to_owned(),
+            session_key: "session-1".into(),
+            actor_id: "actor-1".into(),
             request_id: format!("request-{owner}"),
             tool_call_id: None,
             params_digest: Digest::of(&number.to_le_bytes()),

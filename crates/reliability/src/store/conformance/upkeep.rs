@@ -17,7 +17,7 @@ async fn listed(bench: &Bench, filter: &RecordFilter) -> Vec<StoredKey> {
 
 fn of(wish: ClaimRequest, session: &str, tool: &str) -> ClaimRequest {
     let mut wish = wish;
-    session.clone_into(&mut Arc::make_mut(&mut wish.request).session_key);
+    Arc::make_mut(&mut wish.request).session_key = session.into();
     wish.tool = tool.into();
     wish
 }

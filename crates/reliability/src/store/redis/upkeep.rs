@@ -73,7 +73,7 @@ fn fits(record: &DedupeRecord, filter: &RecordFilter) -> bool {
     filter
         .session
         .as_ref()
-        .is_none_or(|session| *session == record.request.session_key)
+        .is_none_or(|session| **session == *record.request.session_key)
         && filter
             .tool
             .as_ref()

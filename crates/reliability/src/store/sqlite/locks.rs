@@ -35,6 +35,8 @@ use crate::store::{StoreError, StoreResult};
 const LOCKS_DIR: &str = "locks";
 /// Files kept for the next claims, closed; more are removed when they get free.
 const IDLE_LOCKS_MAX: usize = 4_096;
+/// Files kept for the next claims, open and locked. Each is a file handle of this process.
+pub(crate) const SPARE_LOCKS_MAX: usize = 128;
 /// Tries for a file that a sweep may be looking at.
 const LOCK_TRIES_MAX: u32 = 20;
 
@@ -43,8 +45,25 @@ const LOCK_TRIES_MAX: u32 = 20;
 pub(super) struct Lock {
     /// Its name, for the row.
     pub(super) name: String,
-    /// The open file.
+    /// The open file, as it is handed to children.
     pub(super) lifeline: Lifeline,
+    file: Arc<File>,
+}
+
+impl Lock {
+    fn new(name: String, file: File) -> Self {
+        let file = Arc::new(file);
+        Self {
+            name,
+            lifeline: Lifeline::new(file.clone()),
+            file,
+        }
+    }
+
+    /// Whether the file still has a name that others can find it under.
+    fn is_there(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| found.nlink() > 0)
+    }
 }
 
 /// The lock files of one state directory, and those that this process holds.
@@ -56,6 +75,8 @@ pub(super) struct Locks {
     held: Mutex<HashMap<(StoredKey, Arc<str>), Lock>>,
     /// Of claims that have ended; given up when the answers are out.
     let_go: Mutex<Vec<Lock>>,
+    /// For the next claims, still open and locked: nobody else can ever have had them.
+    spare: Mutex<Vec<Lock>>,
     /// Names of files that are there for the next claims. Nobody has them locked, so a sweep of
     /// another process may remove them.
     idle: Mutex<Vec<String>>,
@@ -71,12 +92,18 @@ impl Locks {
             made: AtomicU64::new(0),
             held: Mutex::default(),
             let_go: Mutex::default(),
+            spare: Mutex::default(),
             idle: Mutex::default(),
         })
     }
 
     /// A locked file for a claim that is about to be granted.
     pub(super) fn acquire(&self) -> StoreResult<Lock> {
+        while let Some(spare) = { self.spare.lock().pop() } {
+            if spare.is_there() {
+                return Ok(spare);
+            }
+        }
         while let Some(name) = { self.idle.lock().pop() } {
             let path = self.dir.join(&name);
             // Opened anew: a child of the ended call may live on with the old open file, and must
@@ -86,8 +113,7 @@ impl Locks {
                 continue;
             };
             if lock(&file) && is_at(&file, &path) {
-                let lifeline = Lifeline::new(file);
-                return Ok(Lock { name, lifeline });
+                return Ok(Lock::new(name, file));
             }
         }
         let mut tries = 0;
@@ -106,8 +132,7 @@ impl Locks {
                 Ok(file) => {
                     // A sweep may have found the file between its creation and the lock.
                     if lock(&file) && is_at(&file, &path) {
-                        let lifeline = Lifeline::new(file);
-                        return Ok(Lock { name, lifeline });
+                        return Ok(Lock::new(name, file));
                     }
                     tries += 1;
                 }
@@ -152,6 +177,9 @@ impl Locks {
     pub(super) fn recycle(&self) {
         let ended = std::mem::take(&mut *self.let_go.lock());
         for ended in ended {
+            let Some(ended) = self.spare(ended) else {
+                continue;
+            };
             if self.idle.lock().len() >= IDLE_LOCKS_MAX {
                 // Still locked, so nobody can have put another in its place. A file that stays is
                 // a stale one, which the next sweep removes.
@@ -159,10 +187,21 @@ impl Locks {
                 continue;
             }
             // By hand, since a child of the ended call may have the file open as well.
-            if flock(ended.lifeline.file(), FlockOperation::Unlock).is_ok() {
+            if flock(&*ended.file, FlockOperation::Unlock).is_ok() {
                 self.idle.lock().push(ended.name);
             }
         }
+    }
+
+    /// Keeps a file as it is for the next claim, or gives it back if that can not be. Opening and
+    /// locking one takes longer than everything else about a claim but its sync.
+    fn spare(&self, ended: Lock) -> Option<Lock> {
+        let mut spare = self.spare.lock();
+        if !ended.lifeline.is_unused() || spare.len() >= SPARE_LOCKS_MAX {
+            return Some(ended);
+        }
+        spare.push(ended);
+        None
     }
 
     /// Whether the holder of a claim is known to be gone.
@@ -220,6 +259,10 @@ impl Locks {
 /// nobody holds them any more.
 impl Drop for Locks {
     fn drop(&mut self) {
+        for spare in self.spare.get_mut().drain(..) {
+            // Still locked, so nobody can have put another in its place.
+            let _ = std::fs::remove_file(self.dir.join(&spare.name));
+        }
         for name in self.idle.get_mut().drain(..) {
             let path = self.dir.join(name);
             // Whoever has it locked has made it anew after a sweep.

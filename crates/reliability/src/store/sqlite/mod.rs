@@ -40,7 +40,7 @@ mod dedupe;
 mod documents;
 mod errors;
 mod journal;
-mod locks;
+pub(crate) mod locks;
 pub(crate) mod queue;
 pub(crate) mod reader;
 mod rows;

@@ -159,7 +159,7 @@ pub(super) fn put(
     }
     if !same_place {
         let content = record.content_key.as_ref().map(StoredKey::as_bytes);
-        statement.raw_bind_parameter(11, record.request.session_key.as_str())?;
+        statement.raw_bind_parameter(11, &*record.request.session_key)?;
         statement.raw_bind_parameter(12, &*record.tool)?;
         statement.raw_bind_parameter(13, content)?;
     }

@@ -54,9 +54,9 @@ pub(super) async fn act(server: Arc<Server>, request: Request) -> Response {
     runtime.redactor.redact_value_in_place(&mut described);
     let at_ms = runtime.clock.now_ms();
     let entry = Entry {
-        timestamp: holdfast_reliability::observe::time::rfc3339(at_ms),
+        timestamp: holdfast_contract::time::rfc3339(at_ms),
         at_ms,
-        id: runtime.token(),
+        id: runtime.token().to_string(),
         phase: Phase::Asked,
         token: server.gate.tokens().admin.fingerprint(),
         peer: peer.map_or_else(String::new, |Peer(peer)| peer.to_string()),
@@ -130,7 +130,7 @@ pub(super) async fn overview(server: Arc<Server>, _: Request) -> Response {
             "open": server.http.connections.get(),
             "max": server.settings.connections_max,
         },
-        "timestamp": holdfast_reliability::observe::time::rfc3339(runtime.clock.now_ms()),
+        "timestamp": holdfast_contract::time::rfc3339(runtime.clock.now_ms()),
     });
     json_response(StatusCode::OK, &body)
 }

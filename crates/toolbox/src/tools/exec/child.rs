@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 
 use holdfast_contract::Lifeline;
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
@@ -17,7 +18,7 @@ use super::guardian::Introduction;
 /// What the child needs, allocated before the fork.
 pub(super) struct Setup {
     directory: File,
-    lifeline: Option<Lifeline>,
+    lifeline: Option<Arc<File>>,
     parent: Pid,
 }
 
@@ -25,7 +26,7 @@ impl Setup {
     pub(super) fn new(directory: File, lifeline: Option<Lifeline>) -> Self {
         Self {
             directory,
-            lifeline,
+            lifeline: lifeline.map(|lifeline| lifeline.lend()),
             parent: getpid(),
         }
     }
@@ -44,8 +45,8 @@ impl Setup {
         close_on_exec_from_3();
         if let Some(lifeline) = &self.lifeline {
             // Here and not in the parent, where another command could inherit it meanwhile.
-            let flags = fcntl_getfd(lifeline.file())?;
-            fcntl_setfd(lifeline.file(), flags.difference(FdFlags::CLOEXEC))?;
+            let flags = fcntl_getfd(lifeline)?;
+            fcntl_setfd(lifeline, flags.difference(FdFlags::CLOEXEC))?;
         }
         Ok(())
     }

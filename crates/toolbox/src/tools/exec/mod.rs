@@ -50,6 +50,8 @@ mod shell;
 mod spawner;
 mod supervise;
 
+pub(super) use shell::SHELL_DEPTH_MAX;
+
 /// Length of a command: the kernel's limit for one argument, less the final NUL.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Text handed to a command's standard input.

@@ -4,7 +4,7 @@
 //! judges it has to expect anything of it.
 
 /// Commands inside commands that are followed; deeper ones are not read.
-pub(super) const SHELL_DEPTH_MAX: usize = 16;
+pub(in crate::tools) const SHELL_DEPTH_MAX: usize = 16;
 
 /// One word, without its quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,10 +140,6 @@ impl Reader {
                     self.bodies(last);
                     reads_from = None;
                 }
-                ';' | '(' | ')' => {
-                    self.close(&mut open, reads_from, &mut found);
-                    reads_from = None;
-                }
                 '|' => {
                     let is_or = self.peek(0) == Some('|');
                     let last = self.close(&mut open, reads_from, &mut found);
@@ -156,7 +152,7 @@ impl Reader {
                     self.end_word(&mut open);
                     self.redirect(&mut open);
                 }
-                '&' => {
+                ';' | '(' | ')' | '&' => {
                     self.close(&mut open, reads_from, &mut found);
                     reads_from = None;
                 }

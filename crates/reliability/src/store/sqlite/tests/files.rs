@@ -258,7 +258,7 @@ async fn a_child_of_an_ended_call_does_not_keep_the_next_one_alive() {
         panic!("not granted with a lifeline");
     };
     // As a child would have it that outlives its call.
-    let inherited = lifeline.file().try_clone().unwrap();
+    let inherited = lifeline.lend().try_clone().unwrap();
     assert_eq!(
         store.finalise(last_word(&wish(1, "first"), done())).await,
         Ok(Ok(()))
@@ -272,6 +272,35 @@ async fn a_child_of_an_ended_call_does_not_keep_the_next_one_alive() {
         Claim::Ended(_)
     ));
     drop(inherited);
+}
+
+#[tokio::test]
+async fn a_spare_lock_protects_the_next_claim_also_when_its_file_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, elsewhere) = (open(dir.path()), open(dir.path()));
+    for (number, remove) in [(1, false), (2, false), (3, true), (4, false)] {
+        let holder = wish(number, "holder");
+        assert!(matches!(
+            claim(&store, holder.clone()).await,
+            Claim::Granted { .. }
+        ));
+        assert_eq!(lock_files(dir.path()).len(), 1, "one file does for all");
+        // Asked by another process, as it were: the lock is held, whoever had it before.
+        assert!(matches!(
+            claim(&elsewhere, wish(number, "other")).await,
+            Claim::InFlight { .. }
+        ));
+        let ended = store.finalise(last_word(&holder, done())).await;
+        assert_eq!(ended, Ok(Ok(())));
+        if remove {
+            // By somebody who tidies up; the next claim must not rely on it.
+            for file in lock_files(dir.path()) {
+                fs::remove_file(dir.path().join("locks").join(file)).unwrap();
+            }
+        }
+    }
+    drop((store, elsewhere));
+    assert_eq!(lock_files(dir.path()).len(), 0, "nothing is left behind");
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ impl Judge<'_> {
         match name {
             "rm" | "rmdir" | "unlink" | "truncate" => self.removal(name, args, &whole),
             "chmod" | "chown" | "chgrp" => {
-                self.removal(name, args.get(1..).unwrap_or_default(), &whole)
+                self.removal(name, args.get(1..).unwrap_or_default(), &whole);
             }
             "mv" => {
                 let sources = args.len().saturating_sub(1);
@@ -227,7 +227,7 @@ impl Judge<'_> {
             }
             piped = all.get(at).and_then(|from| from.reads_from);
         }
-        if simple.inside.iter().any(|at| downloads(at)) {
+        if simple.inside.iter().any(downloads) {
             self.raise("runs_download", whole, "runs what it downloads");
         }
         let is_shell = SHELLS.contains(&name);

@@ -140,8 +140,8 @@ fn what_can_not_be_undone_is_seen_in_any_spelling() {
             &[":(){ :|:& };:", "b() { b | b & }; b"].as_slice(),
         ),
     ];
-    for &(code, commands) in &table {
-        for command in commands.iter() {
+    for (code, commands) in &table {
+        for command in commands.iter().copied() {
             let found = codes(command);
             assert!(
                 found.iter().any(|it| it == code),

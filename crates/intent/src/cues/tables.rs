@@ -1,26 +1,11 @@
-//! Words around a call that say whether it is meant or only shown.
-//!
-//! What counts is the sentence right before the call. One that introduces the call (it ends with a
-//! colon, or stands on the same line) speaks about it: "The model should answer with:" shows,
-//! "I'll read it now:" means. One that does not can only show by saying so: "An example."
+//! The words, by what they say about a call.
 
 use std::sync::LazyLock;
 
-use crate::word_set::{WordSet, has_words};
-
-/// What stands before a call.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Lead<'a> {
-    /// The last line with words.
-    pub(crate) line: &'a str,
-    /// Whether the call goes on in that line.
-    pub(crate) same_line: bool,
-    /// The heading above.
-    pub(crate) heading: &'a str,
-}
+use super::WordSet;
 
 /// Words that declare an example, wherever they stand.
-static EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "example",
         "examples",
@@ -54,7 +39,7 @@ static EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// Words of an introduction that make what follows an example.
-static INTRODUCES_EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static INTRODUCES_EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "format",
         "syntax",
@@ -134,7 +119,7 @@ static INTRODUCES_EXAMPLE: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// Whoever is not the model itself.
-static OTHERS: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static OTHERS: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "you",
         "your",
@@ -186,7 +171,7 @@ static OTHERS: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// The model speaks of what it is about to do.
-static FIRST_PERSON: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static FIRST_PERSON: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "i'll",
         "i’ll",
@@ -207,13 +192,13 @@ static FIRST_PERSON: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// Verbs that "I" or "we" do, at most one adverb between.
-const OWN_VERBS: &[&str] = &[
+pub(super) const OWN_VERBS: &[&str] = &[
     "need", "have", "must", "will", "should", "want", "use", "am", "are", "shall", "read", "check",
     "look", "call", "run", "fetch", "search", "open", "can", "first", "now", "start",
 ];
 
 /// Gerunds that begin an announcement: "Reading a.txt:".
-const OWN_GERUNDS: &[&str] = &[
+pub(super) const OWN_GERUNDS: &[&str] = &[
     "calling",
     "trying",
     "reading",
@@ -232,7 +217,7 @@ const OWN_GERUNDS: &[&str] = &[
 ];
 
 /// An introduction that hands over a call.
-static HANDS_OVER: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static HANDS_OVER: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "tool call:",
         "function call:",
@@ -254,7 +239,7 @@ static HANDS_OVER: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// The model speaks of itself, but not of doing it.
-static HOLDS_BACK: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static HOLDS_BACK: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "will not",
         "won't",
@@ -286,7 +271,7 @@ static HOLDS_BACK: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// The model speaks of itself, but of explaining.
-static EXPLAINS: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static EXPLAINS: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "show",
         "give",
@@ -299,7 +284,7 @@ static EXPLAINS: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// Words after a call that make it an example.
-const SHOWN_AFTER: &[&str] = &[
+pub(super) const SHOWN_AFTER: &[&str] = &[
     "is an example",
     "is one example",
     "this is how",
@@ -360,7 +345,7 @@ const SHOWN_AFTER: &[&str] = &[
 ];
 
 /// Headings of chapters that show how things are written.
-static SHOWING_HEADINGS: LazyLock<WordSet> = LazyLock::new(|| {
+pub(super) static SHOWING_HEADINGS: LazyLock<WordSet> = LazyLock::new(|| {
     WordSet::new(&[
         "example",
         "examples",
@@ -375,79 +360,3 @@ static SHOWING_HEADINGS: LazyLock<WordSet> = LazyLock::new(|| {
         "tutorial",
     ])
 });
-
-/// Whether the words around a call say that it is only shown.
-pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
-    let line = lead.line.to_lowercase();
-    let sentence = last_sentence(&line);
-    let any = |words: &WordSet| words.is_in(sentence);
-    // A line that does not end goes on in the call.
-    let introduces =
-        !sentence.is_empty() && (lead.same_line || !sentence.ends_with(['.', '!', '?']));
-    let own = any(&FIRST_PERSON) || speaks_of_itself(sentence);
-    let speaks = own || starts_with_gerund(sentence);
-    let example = any(&EXAMPLE);
-    let holds_back = any(&HOLDS_BACK) && !has_words(sentence, "i would like to");
-    let shown = if introduces && speaks {
-        holds_back || example && any(&EXPLAINS)
-    } else if introduces {
-        let condition = ["if ", "when ", "whenever ", "suppose "]
-            .iter()
-            .any(|word| sentence.starts_with(word));
-        condition
-            || holds_back
-            || example
-            || !any(&HANDS_OVER)
-                && (any(&INTRODUCES_EXAMPLE)
-                    || any(&OTHERS) && sentence.split_whitespace().nth(2).is_some())
-    } else {
-        example && !speaks
-    };
-    let in_chapter = !own && SHOWING_HEADINGS.is_in(lead.heading);
-    let after = after.trim_start().as_bytes();
-    let starts = |cue: &&str| {
-        after
-            .get(..cue.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
-    };
-    shown || in_chapter || SHOWN_AFTER.iter().any(starts)
-}
-
-/// "Reading a.txt:".
-fn starts_with_gerund(sentence: &str) -> bool {
-    let first = sentence
-        .split(|letter: char| !letter.is_alphabetic())
-        .next();
-    first.is_some_and(|word| OWN_GERUNDS.contains(&word))
-}
-
-/// "I first need to …".
-fn speaks_of_itself(sentence: &str) -> bool {
-    let words: Vec<&str> = sentence
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
-        .filter(|word| !word.is_empty())
-        .collect();
-    words.iter().enumerate().any(|(at, word)| {
-        matches!(*word, "i" | "we")
-            && words[at + 1..]
-                .iter()
-                .take(2)
-                .any(|next| OWN_VERBS.contains(next))
-    })
-}
-
-/// The last sentence of a line, without marks around it.
-fn last_sentence(line: &str) -> &str {
-    let line = line
-        .trim_end()
-        .trim_end_matches(['*', '_', '`', '>'])
-        .trim_end();
-    let body = line.trim_end_matches(['.', '!', '?', ':']);
-    let start = [". ", "! ", "? ", ".* "]
-        .iter()
-        .filter_map(|end| body.rfind(end).map(|at| at + end.len()))
-        .filter(|at| !body[..*at].ends_with("e.g. ") && !body[..*at].ends_with("i.e. "))
-        .max()
-        .unwrap_or(0);
-    line[start..].trim_start_matches(['-', '*', '#', ' ', '_'])
-}

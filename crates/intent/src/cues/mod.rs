@@ -1,0 +1,179 @@
+//! Words around a call that say whether it is meant or only shown.
+//!
+//! What counts is the sentence right before the call. One that introduces the call (it ends with a
+//! colon, or stands on the same line) speaks about it: "The model should answer with:" shows,
+//! "I'll read it now:" means. One that does not can only show by saying so: "An example."
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+mod tables;
+
+use tables::{
+    EXAMPLE, EXPLAINS, FIRST_PERSON, HANDS_OVER, HOLDS_BACK, INTRODUCES_EXAMPLE, OTHERS,
+    OWN_GERUNDS, OWN_VERBS, SHOWING_HEADINGS, SHOWN_AFTER,
+};
+
+/// What stands before a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lead<'a> {
+    /// The last line with words.
+    pub(crate) line: &'a str,
+    /// Whether the call goes on in that line.
+    pub(crate) same_line: bool,
+    /// The heading above.
+    pub(crate) heading: &'a str,
+}
+
+/// Whether the words around a call say that it is only shown.
+pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
+    let line = lead.line.to_lowercase();
+    let sentence = last_sentence(&line);
+    let any = |words: &WordSet| words.is_in(sentence);
+    // A line that does not end goes on in the call.
+    let introduces =
+        !sentence.is_empty() && (lead.same_line || !sentence.ends_with(['.', '!', '?']));
+    let own = any(&FIRST_PERSON) || speaks_of_itself(sentence);
+    let speaks = own || starts_with_gerund(sentence);
+    let example = any(&EXAMPLE);
+    let holds_back = any(&HOLDS_BACK) && !has_words(sentence, "i would like to");
+    let shown = if introduces && speaks {
+        holds_back || example && any(&EXPLAINS)
+    } else if introduces {
+        let condition = ["if ", "when ", "whenever ", "suppose "]
+            .iter()
+            .any(|word| sentence.starts_with(word));
+        condition
+            || holds_back
+            || example
+            || !any(&HANDS_OVER)
+                && (any(&INTRODUCES_EXAMPLE)
+                    || any(&OTHERS) && sentence.split_whitespace().nth(2).is_some())
+    } else {
+        example && !speaks
+    };
+    let in_chapter = !own && SHOWING_HEADINGS.is_in(lead.heading);
+    let after = after.trim_start().as_bytes();
+    let starts = |cue: &&str| {
+        after
+            .get(..cue.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
+    };
+    shown || in_chapter || SHOWN_AFTER.iter().any(starts)
+}
+
+/// "Reading a.txt:".
+fn starts_with_gerund(sentence: &str) -> bool {
+    let first = sentence
+        .split(|letter: char| !letter.is_alphabetic())
+        .next();
+    first.is_some_and(|word| OWN_GERUNDS.contains(&word))
+}
+
+/// "I first need to …".
+fn speaks_of_itself(sentence: &str) -> bool {
+    let words: Vec<&str> = sentence
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.iter().enumerate().any(|(at, word)| {
+        matches!(*word, "i" | "we")
+            && words[at + 1..]
+                .iter()
+                .take(2)
+                .any(|next| OWN_VERBS.contains(next))
+    })
+}
+
+/// The last sentence of a line, without marks around it.
+fn last_sentence(line: &str) -> &str {
+    let line = line
+        .trim_end()
+        .trim_end_matches(['*', '_', '`', '>'])
+        .trim_end();
+    let body = line.trim_end_matches(['.', '!', '?', ':']);
+    let start = [". ", "! ", "? ", ".* "]
+        .iter()
+        .filter_map(|end| body.rfind(end).map(|at| at + end.len()))
+        .filter(|at| !body[..*at].ends_with("e.g. ") && !body[..*at].ends_with("i.e. "))
+        .max()
+        .unwrap_or(0);
+    line[start..].trim_start_matches(['-', '*', '#', ' ', '_'])
+}
+
+/// The same as [`has_words`] for a text in any case.
+fn has_words_of(text: &str, words: &str) -> bool {
+    has_words(&text.to_ascii_lowercase(), words)
+}
+
+/// Letters that are looked for all at once, in a text of any case, as words or inside of words.
+pub(crate) struct Hints(Option<AhoCorasick>);
+
+impl Hints {
+    pub(crate) fn new<'w>(words: impl IntoIterator<Item = &'w &'static str>) -> Self {
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words);
+        Self(finder.ok())
+    }
+
+    /// Where the first of them begins. Without a finder everything is a hint.
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        match &self.0 {
+            Some(finder) => finder.find(text).map(|hit| hit.start()),
+            None => Some(0),
+        }
+    }
+}
+
+/// Words that are looked for all at once, in a text of any case.
+pub(crate) struct WordSet {
+    finder: Option<AhoCorasick>,
+    words: &'static [&'static str],
+}
+
+impl WordSet {
+    pub(crate) fn new(words: &'static [&'static str]) -> Self {
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words);
+        Self {
+            finder: finder.ok(),
+            words,
+        }
+    }
+
+    /// Whether one of them stands in the text, as words.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        let Some(finder) = &self.finder else {
+            return self.words.iter().any(|words| has_words_of(text, words));
+        };
+        // Most texts have none of them, in whatever shape, and that is told faster.
+        finder.is_match(text)
+            && finder.find_overlapping_iter(text).any(|hit| {
+                let words = self.words[hit.pattern().as_usize()];
+                stand_apart(text.as_bytes(), hit.start(), words)
+            })
+    }
+}
+
+/// Whether `text` (in lower case) has these words as words: `example` is not in `example.com`.
+pub(crate) fn has_words(text: &str, words: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memmem::find_iter(bytes, words.as_bytes()).any(|at| stand_apart(bytes, at, words))
+}
+
+/// Whether the words that were found at this place are no part of others.
+fn stand_apart(bytes: &[u8], at: usize, words: &str) -> bool {
+    let before = at.checked_sub(1).map(|at| bytes[at]);
+    let after = bytes.get(at + words.len()).copied();
+    let next = bytes.get(at + words.len() + 1).copied();
+    let bound =
+        |byte: Option<u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'_');
+    let in_address = matches!(after, Some(b'.' | b'/' | b'-' | b'\\'))
+        && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
+        || matches!(before, Some(b'.' | b'/' | b'@' | b'\\'));
+    bound(before)
+        && (bound(after) && !in_address || words.ends_with([' ', ':']) || words == "illustrat")
+}

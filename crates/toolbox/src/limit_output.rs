@@ -1,0 +1,250 @@
+//! Outputs that fit: the beginning and the end are kept, and what was cut is said.
+//!
+//! A tool has limits of its own; this one holds for every tool, also for one that has none. The
+//! record of a call keeps the whole output. Only the answer that leaves is cut.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_contract::ToolResultEnvelope;
+use holdfast_reliability::config::ConfigProblem;
+use holdfast_reliability::idempotency::record::output_bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Default of [`OutputConfig::bytes_max`].
+pub const OUTPUT_BYTES_MAX_DEFAULT: usize = 1024 * 1024;
+/// Least that can be configured: room for the marks.
+pub const OUTPUT_BYTES_MAX_MIN: usize = 256;
+/// Strings are not cut below this as long as lists can be.
+const STRING_BYTES_MIN: usize = 128;
+
+/// `output:` in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct OutputConfig {
+    /// Size of a tool's output as JSON in an answer; the middle of a larger one is cut.
+    pub bytes_max: usize,
+    /// By tool.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, usize>,
+}
+
+impl Default for OutputConfig {
+    fn default() -> Self {
+        Self {
+            bytes_max: OUTPUT_BYTES_MAX_DEFAULT,
+            tools: BTreeMap::new(),
+        }
+    }
+}
+
+impl OutputConfig {
+    /// The limit of a tool.
+    pub fn of(&self, tool: &str) -> usize {
+        self.tools.get(tool).copied().unwrap_or(self.bytes_max)
+    }
+
+    /// Everything that is wrong, given the names of the tools there are.
+    pub fn problems(&self, is_tool: impl Fn(&str) -> bool) -> Vec<ConfigProblem> {
+        let mut problems = Vec::new();
+        let all = [("output.bytesMax".to_owned(), self.bytes_max)];
+        let by_tool = self
+            .tools
+            .iter()
+            .map(|(name, bytes)| (format!("output.tools.{name}"), *bytes));
+        for (path, bytes) in all.into_iter().chain(by_tool) {
+            if bytes < OUTPUT_BYTES_MAX_MIN {
+                let reason = format!("has to be at least {OUTPUT_BYTES_MAX_MIN} bytes");
+                problems.push(ConfigProblem::new(path, reason));
+            }
+        }
+        for name in self.tools.keys().filter(|name| !is_tool(name)) {
+            let reason = format!("there is no tool named {name:?}");
+            problems.push(ConfigProblem::new("output.tools", reason));
+        }
+        problems
+    }
+}
+
+/// Cuts an answer to its tool's limit and says so beside it.
+pub fn limit_output(result: &mut ToolResultEnvelope, config: &OutputConfig) {
+    let bytes_max = config.of(&result.tool_name);
+    let Some(output) = &mut result.output else {
+        return;
+    };
+    // A little more than it really is, and cheap: most outputs are far below any limit.
+    if output_bytes(output) <= bytes_max {
+        return;
+    }
+    let bytes = output.content.to_string().len();
+    if bytes <= bytes_max {
+        return;
+    }
+    let cut = cut_to(&output.content, bytes_max);
+    let shown = cut.to_string().len();
+    output.content = Arc::new(cut);
+    let note = json!({"bytes": bytes, "shownBytes": shown, "bytesMax": bytes_max});
+    output
+        .metadata
+        .get_or_insert_default()
+        .insert("truncated".to_owned(), note);
+}
+
+/// The value within so many bytes of JSON: long strings lose their middle first, then long lists.
+pub fn cut_to(value: &Value, bytes_max: usize) -> Value {
+    let size = |value: &Value| value.to_string().len();
+    let mut best = None;
+    // The longest strings that still fit.
+    let (mut low, mut high) = (STRING_BYTES_MIN, bytes_max);
+    while low <= high {
+        let middle = low.midpoint(high);
+        let tried = shortened(value, middle, usize::MAX);
+        if size(&tried) <= bytes_max {
+            best = Some(tried);
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+    }
+    // Then shorter and shorter lists of short strings.
+    let mut items_max = 4096;
+    while best.is_none() && items_max >= 2 {
+        let tried = shortened(value, STRING_BYTES_MIN, items_max);
+        if size(&tried) <= bytes_max {
+            best = Some(tried);
+        }
+        items_max /= 2;
+    }
+    // What is neither, an object of thousands of fields, is shown as text.
+    best.unwrap_or_else(|| {
+        let text = value.to_string();
+        let mut room = bytes_max;
+        loop {
+            let tried = Value::String(head_and_tail(&text, room));
+            if size(&tried) <= bytes_max || room < 2 {
+                return tried;
+            }
+            room = room * 3 / 4;
+        }
+    })
+}
+
+fn shortened(value: &Value, string_bytes: usize, items_max: usize) -> Value {
+    match value {
+        Value::String(text) => Value::String(head_and_tail(text, string_bytes)),
+        Value::Array(items) if items.len() > items_max => {
+            let half = items_max / 2;
+            let cut = items.len() - 2 * half;
+            let kept = |part: &[Value]| -> Vec<Value> {
+                part.iter()
+                    .map(|item| shortened(item, string_bytes, items_max))
+                    .collect()
+            };
+            let mut list = kept(items.get(..half).unwrap_or_default());
+            list.push(Value::String(format!("[… {cut} items cut …]")));
+            list.extend(kept(items.get(items.len() - half..).unwrap_or_default()));
+            Value::Array(list)
+        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| shortened(item, string_bytes, items_max))
+            .collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), shortened(value, string_bytes, items_max)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+/// The first and the last half of the bytes that may stay, with a mark of what is between.
+fn head_and_tail(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let half = bytes_max / 2;
+    let head = text
+        .get(..text.floor_char_boundary(half))
+        .unwrap_or_default();
+    let from = text.ceil_char_boundary(text.len() - half);
+    let tail = text.get(from..).unwrap_or_default();
+    let cut = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {cut} bytes cut …]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_and_the_end_stay_and_the_rest_is_counted() {
+        let lines: Vec<String> = (0..2000).map(|n| format!("line {n}")).collect();
+        let long = lines.join("\n") + "\n";
+        let value = json!({"exit_code": 0, "stdout": long, "stderr": "short"});
+        let cut = cut_to(&value, 2000);
+        assert!(cut.to_string().len() <= 2000);
+        assert_eq!(
+            (&cut["exit_code"], &cut["stderr"]),
+            (&json!(0), &json!("short"))
+        );
+        let stdout = cut["stdout"].as_str().expect("text");
+        assert!(
+            stdout.starts_with("line 0\n") && stdout.ends_with("line 1999\n"),
+            "{stdout}"
+        );
+        let said: usize = stdout
+            .split("[… ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next()?.parse().ok())
+            .expect("a count");
+        let kept = stdout.len() - format!("\n[… {said} bytes cut …]\n").len();
+        assert_eq!(kept + said, long.len());
+        // As much as fits is used.
+        assert!(cut.to_string().len() > 1800);
+    }
+
+    #[test]
+    fn everything_can_be_cut_to_every_size() {
+        let many: Vec<Value> = (0..5000)
+            .map(|n| json!({"n": n, "text": "ä€😀".repeat(20)}))
+            .collect();
+        let wide: serde_json::Map<String, Value> = (0..3000)
+            .map(|n| (format!("field {n}"), json!(n)))
+            .collect();
+        let deep = (0..60).fold(json!("x".repeat(5000)), |inner, _| json!([inner]));
+        let escapes = json!("\u{1}".repeat(5000));
+        for value in [
+            json!(many),
+            Value::Object(wide),
+            deep,
+            escapes,
+            json!("€".repeat(9999)),
+        ] {
+            for bytes_max in [256, 257, 1000, 4096] {
+                let cut = cut_to(&value, bytes_max);
+                let size = cut.to_string().len();
+                assert!(size <= bytes_max, "{size} of {bytes_max}");
+                assert!(
+                    cut.to_string().contains("cut …]"),
+                    "it does not say so: {cut}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn lists_say_how_many_items_are_missing() {
+        let list: Vec<u32> = (0..10_000).collect();
+        let cut = cut_to(&json!(list), 1000);
+        let items = cut.as_array().expect("a list");
+        assert_eq!(
+            (items.first(), items.last()),
+            (Some(&json!(0)), Some(&json!(9999)))
+        );
+        let said = items.iter().find_map(Value::as_str).expect("a mark");
+        let kept = items.len() - 1;
+        assert_eq!(said, format!("[… {} items cut …]", 10_000 - kept));
+    }
+}
