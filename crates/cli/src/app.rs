@@ -334,7 +334,7 @@ impl App {
                 }
             }
             State::Shared(shared, state) => {
-                records::watch(&shared, runtime);
+                records::attach(&shared, runtime, &self.config.reliability);
                 Stores {
                     dedupe: DedupeStores {
                         durable: shared.clone(),
