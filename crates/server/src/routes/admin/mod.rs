@@ -56,7 +56,7 @@ pub(super) async fn act(server: Arc<Server>, request: Request) -> Response {
     let entry = Entry {
         timestamp: holdfast_reliability::observe::time::rfc3339(at_ms),
         at_ms,
-        id: runtime.token(),
+        id: runtime.token().to_string(),
         phase: Phase::Asked,
         token: server.gate.tokens().admin.fingerprint(),
         peer: peer.map_or_else(String::new, |Peer(peer)| peer.to_string()),
