@@ -17,7 +17,9 @@ use crate::app::App;
 mod shared {
     use std::sync::Arc;
 
+    use holdfast_reliability::config::ReliabilityConfig;
     use holdfast_reliability::observe::Event;
+    use holdfast_reliability::retry::RetryBudgetPolicy;
     use holdfast_reliability::runtime::Runtime;
     use holdfast_reliability::store::StoreResult;
     use holdfast_reliability::store::redis::{RedisOptions, RedisState};
@@ -35,8 +37,13 @@ mod shared {
         }
     }
 
-    /// Tells the observers when the store goes away and comes back.
-    pub(crate) fn watch(shared: &Shared, runtime: &Arc<Runtime>) {
+    /// Tells the observers when the store goes away and comes back, and shares the retry budget
+    /// where that is asked for.
+    pub(crate) fn attach(shared: &Shared, runtime: &Arc<Runtime>, config: &ReliabilityConfig) {
+        let policy = RetryBudgetPolicy::standard().with(&config.retry_budget);
+        if let (true, Ok(policy)) = (config.store.redis.share_retry_budget, policy) {
+            runtime.share_retries(shared.retry_budget(policy));
+        }
         let runtime = Arc::downgrade(runtime);
         shared.on_health(move |degraded| {
             if let Some(runtime) = runtime.upgrade() {
@@ -50,6 +57,7 @@ mod shared {
 mod shared {
     use std::sync::Arc;
 
+    use holdfast_reliability::config::ReliabilityConfig;
     use holdfast_reliability::runtime::Runtime;
     use holdfast_reliability::store::unavailable::UnavailableStore;
     use holdfast_reliability::store::{StoreError, StoreResult};
@@ -68,11 +76,11 @@ mod shared {
         }
     }
 
-    /// Nothing to watch.
-    pub(crate) fn watch(_: &Shared, _: &Arc<Runtime>) {}
+    /// There is nothing to attach.
+    pub(crate) fn attach(_: &Shared, _: &Arc<Runtime>, _: &ReliabilityConfig) {}
 }
 
-pub(crate) use shared::{Shared, watch};
+pub(crate) use shared::{Shared, attach};
 
 /// The records and breakers that the commands look at.
 pub(crate) struct Records {

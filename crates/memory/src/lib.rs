@@ -16,6 +16,7 @@
 
 pub mod backend;
 pub mod check;
+#[cfg(feature = "http")]
 mod config;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -30,7 +31,10 @@ pub mod transfer;
 pub mod vector;
 
 pub use backend::Backend;
+#[cfg(feature = "http")]
 pub use config::MemoryConfig;
-pub use embed::{EmbedError, Embedder, EmbeddingConfig, OpenAiEmbedder, UnusableEmbedder};
+pub use embed::{EmbedError, Embedder, UnusableEmbedder};
+#[cfg(feature = "http")]
+pub use embed::{EmbeddingConfig, OpenAiEmbedder};
 pub use memory::Memory;
 pub use sqlite::{SqliteMemory, SqliteMemoryOptions};

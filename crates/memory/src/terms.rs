@@ -4,6 +4,8 @@
 //! all. None of it reaches the index as syntax. The text is cut into words, and each word is handed
 //! over as a quoted string, so that it can only ever be looked for.
 
+use std::collections::HashSet;
+
 /// Words of one query that are looked for; more are left out.
 pub const QUERY_WORDS_MAX: usize = 32;
 /// A word shorter than this is not tried as the beginning of longer ones.
@@ -38,14 +40,11 @@ pub struct Terms {
 /// assert_eq!(terms("?! \"").words, None);
 /// ```
 pub fn terms(query: &str) -> Terms {
-    let mut words = Vec::new();
-    for word in cut(query) {
-        if !words.contains(&word) {
-            words.push(word);
-        }
-        // All words are looked at, so that the ones kept are the telling ones; the size of a query
-        // is bounded before it gets here.
-    }
+    // All words are looked at, so that the ones kept are the telling ones; the size of a query is
+    // bounded before it gets here.
+    let mut words = cut(query);
+    let mut seen = HashSet::new();
+    words.retain(|word| seen.insert(word.clone()));
     if words.iter().any(Word::is_telling) {
         words.retain(Word::is_telling);
     }
@@ -79,7 +78,7 @@ pub fn indexable(content: &str) -> String {
     text
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Word {
     /// Between blanks or signs; with a star behind it, the beginning of a word.
     Plain { text: String, star: bool },

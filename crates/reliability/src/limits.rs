@@ -280,4 +280,107 @@ pub const LIMITS: &[Limit] = &[
         meaning: "how long after its time limit a tool that does not keep it is cut off",
         setting: None,
     },
+    Limit {
+        name: "REDIS_KEYS_MAX",
+        value: crate::config::redis::REDIS_KEYS_MAX,
+        meaning: "records in Redis; then the oldest ended one of a sample goes, or the call is refused",
+        setting: Some("reliability.store.redis.keysMax"),
+    },
+    Limit {
+        name: "REDIS_RESPONSE_MS",
+        value: crate::config::redis::REDIS_RESPONSE_MS,
+        meaning: "wait for an answer of Redis; then it counts as away",
+        setting: Some("reliability.store.redis.responseMs"),
+    },
+    Limit {
+        name: "REDIS_CONNECT_MS",
+        value: crate::config::redis::REDIS_CONNECT_MS,
+        meaning: "wait for a connection to Redis",
+        setting: Some("reliability.store.redis.connectMs"),
+    },
+    Limit {
+        name: "REDIS_WAIT_MS_MAX",
+        value: crate::config::redis::REDIS_WAIT_MS_MAX,
+        meaning: "longest of these two waits that can be configured",
+        setting: None,
+    },
+    Limit {
+        name: "COMPRESS_ABOVE_BYTES",
+        value: crate::config::redis::COMPRESS_ABOVE_BYTES as u64,
+        meaning: "size from which a result is compressed in Redis",
+        setting: Some("reliability.store.redis.compressAboveBytes"),
+    },
+    Limit {
+        name: "VALUE_BYTES_MAX",
+        value: crate::config::redis::VALUE_BYTES_MAX as u64,
+        meaning: "size of a compressed result in Redis; the record of a larger one answers `output_too_large`",
+        setting: Some("reliability.store.redis.valueBytesMax"),
+    },
+    Limit {
+        name: "CLUSTER_SHARDS",
+        value: crate::config::redis::CLUSTER_SHARDS as u64,
+        meaning: "places over which the records of a cluster are spread",
+        setting: Some("reliability.store.redis.shards"),
+    },
+    Limit {
+        name: "SHARDS_MAX",
+        value: crate::config::redis::SHARDS_MAX as u64,
+        meaning: "most such places that can be configured",
+        setting: None,
+    },
+    Limit {
+        name: "PREFIX_BYTES_MAX",
+        value: crate::config::redis::PREFIX_BYTES_MAX as u64,
+        meaning: "length of the prefix of all keys in Redis",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "AWAY_GRACE_MS",
+        value: crate::store::redis::options::AWAY_GRACE_MS,
+        meaning: "wait for a connection to Redis that broke a moment ago; after that calls are told at once",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "RECONNECT_BACKOFF_MS_MAX",
+        value: crate::store::redis::options::RECONNECT_BACKOFF_MS_MAX,
+        meaning: "longest wait between two attempts to connect to Redis",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "WAITER_POLL_MS_MAX",
+        value: crate::store::redis::options::WAITER_POLL_MS_MAX,
+        meaning: "longest pause between two looks at a record in Redis that is waited for, should a message be lost",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "BREAKER_REFRESH_MS",
+        value: crate::store::redis::options::BREAKER_REFRESH_MS,
+        meaning: "how often a copy of the breakers in Redis is compared, should a message be lost",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "REDIS_STEP_MAX",
+        value: crate::store::redis::options::REDIS_STEP_MAX as u64,
+        meaning: "members of the index in Redis looked at in one step",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "CAP_CHECK_ALWAYS_BELOW",
+        value: crate::store::redis::options::CAP_CHECK_ALWAYS_BELOW,
+        meaning: "a smaller bound of a shard of Redis is kept to the record; a larger one is looked at when half of it is used",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "WRITE_BACK_MAX",
+        value: crate::store::redis::options::WRITE_BACK_MAX as u64,
+        meaning: "results that wait for a Redis that is away; more are given up, and the lease settles them",
+        setting: None,
+    },
 ];

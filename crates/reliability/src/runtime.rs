@@ -1,6 +1,6 @@
 //! What all layers share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
@@ -8,6 +8,7 @@ use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::canonical::{Digest, hex_chunk};
 use crate::observe::{Event, Observer, Observers};
 use crate::policy::Switches;
+use crate::retry::SharedRetryBudget;
 
 /// Time, randomness, switches and observers of one stack.
 pub struct Runtime {
@@ -20,6 +21,7 @@ pub struct Runtime {
     /// Takes secrets out of the errors that leave.
     pub redactor: Redactor,
     observers: Observers,
+    shared_retries: OnceLock<Arc<dyn SharedRetryBudget>>,
 }
 
 impl Runtime {
@@ -31,6 +33,7 @@ impl Runtime {
             switches: Switches::default(),
             redactor: Redactor::default(),
             observers,
+            shared_retries: OnceLock::new(),
         }
     }
 
@@ -41,6 +44,16 @@ impl Runtime {
             Arc::new(SystemEntropy),
             Observers::new(),
         )
+    }
+
+    /// Lets retries draw on a budget that other processes share. The first one stays.
+    pub fn share_retries(&self, budget: Arc<dyn SharedRetryBudget>) {
+        let _ = self.shared_retries.set(budget);
+    }
+
+    /// The budget that other processes share, if there is one.
+    pub fn shared_retries(&self) -> Option<&dyn SharedRetryBudget> {
+        self.shared_retries.get().map(|budget| &**budget)
     }
 
     /// Tells the observers.

@@ -38,8 +38,8 @@ fn wish(number: u8, owner: &str) -> ClaimRequest {
         tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: "session".to_owned(),
-            actor_id: "actor".to_owned(),
+            session_key: "session".into(),
+            actor_id: "actor".into(),
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"{}"),

@@ -16,6 +16,7 @@ use holdfast_reliability::breaker::{
     Admission, AttemptResult, BreakerKey, BreakerOp, BreakerOverrides, BreakerPolicy, BreakerStore,
     CircuitBreakerState, Permit, ProbeId,
 };
+use holdfast_reliability::retry::{RetryBudgetOverrides, RetryBudgetPolicy, SharedRetryBudget};
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
 use holdfast_testkit::redis::{Persistence, RedisServer};
 
@@ -215,4 +216,31 @@ async fn a_healthy_tool_costs_no_round_trip() {
     let all = store.breakers().await.unwrap();
     let seen = all[0].1.snapshot(&policy, u64::MAX / 2);
     assert_eq!(seen.state, CircuitBreakerState::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_processes_draw_on_one_retry_budget() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let written = RetryBudgetOverrides {
+        window_ms: Some(60_000),
+        retry_percent: Some(20),
+        min_retries_per_second: Some(0),
+    };
+    let policy = RetryBudgetPolicy::try_from(written).unwrap();
+    let stores: Vec<_> = (0..PROCESSES).map(|_| open(&server)).collect();
+    let budgets: Vec<_> = stores
+        .iter()
+        .map(|store| store.retry_budget(policy))
+        .collect();
+    for call in 0..100 {
+        budgets[call % PROCESSES].deposit();
+    }
+    // Each tells of its calls at the latest when it asks.
+    let mut taken = 0;
+    for _ in 0..10 {
+        for budget in &budgets {
+            taken += u32::from(budget.withdraw().await);
+        }
+    }
+    assert_eq!(taken, 20, "a fifth of all calls");
 }

@@ -112,7 +112,7 @@ impl RedisServer {
             })?;
         self.child = Some(child);
         let begun = Instant::now();
-        while self.command(&["PING"]).ok().as_deref() != Some("PONG") {
+        while !self.answers() {
             if begun.elapsed() > START_WAIT {
                 return Err(Error::new(
                     ErrorKind::TimedOut,
@@ -122,6 +122,14 @@ impl RedisServer {
             std::thread::sleep(POLL);
         }
         Ok(())
+    }
+
+    /// Whether it is there and ready; one that asks for a password is.
+    fn answers(&self) -> bool {
+        match self.command(&["PING"]) {
+            Ok(answer) => answer == "PONG",
+            Err(error) => error.to_string().starts_with("NOAUTH"),
+        }
     }
 
     /// Stops its time: it answers nobody, and its connections stay open.

@@ -98,8 +98,8 @@ pub(crate) struct StoreArgs {
 #[command(after_help = "Examples:\n  \
     holdfast memory search where is the staging server\n  \
     holdfast memory search --type decision --limit 3 'ship*' --json\n\n\
-    A word finds all its forms and accents (deploy, deployed; Zoe, Zoë). A star behind it finds all words\n\
-    that begin like it.")]
+    A word finds all its forms and accents (deploy, deployed; Zoe, Zoë).\n\
+    A star behind it finds all words that begin like it.")]
 pub(crate) struct SearchArgs {
     /// What to look for: a question or a few words.
     #[arg(required = true, value_name = "WORDS")]

@@ -137,7 +137,8 @@ fn limits() -> String {
         crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables
-        .into_iter()
+        .iter()
+        .copied()
         .flatten()
         .chain(holdfast_toolbox::tools::LIMITS)
         .collect();

@@ -174,6 +174,10 @@ pub(super) fn dedupe(
                 output::line(&format!("Cleared {key}. The call may run again."));
             }
         }
+        DedupeCommand::Export { .. } | DedupeCommand::Import { .. } => {
+            return Err(Failure::usage("a server moves no records")
+                .hint("export and import work on the store itself, without --server."));
+        }
         DedupeCommand::Flush { filter, all } => {
             let mut action = fields(&filter);
             action.insert("action".to_owned(), json!("flush"));

@@ -5,14 +5,10 @@ use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default of [`EmbeddingConfig::timeout_ms`].
-pub const EMBEDDING_TIMEOUT_MS: u64 = 10_000;
+use super::{EMBEDDING_BATCH_DEFAULT, EMBEDDING_BATCH_MAX, EMBEDDING_TIMEOUT_MS};
+
 /// The longest time limit that can be configured.
 const TIMEOUT_MS_MAX: u64 = 600_000;
-/// Default of [`EmbeddingConfig::batch_size`].
-pub const EMBEDDING_BATCH_DEFAULT: usize = 64;
-/// Texts in one request at most.
-pub const EMBEDDING_BATCH_MAX: usize = 2048;
 
 /// The embedding model: any server that speaks `OpenAI`'s `/v1/embeddings`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,13 +2,24 @@
 
 use async_trait::async_trait;
 
+#[cfg(feature = "http")]
 mod config;
+#[cfg(feature = "http")]
 mod openai;
 
-pub use config::{
-    EMBEDDING_BATCH_DEFAULT, EMBEDDING_BATCH_MAX, EMBEDDING_TIMEOUT_MS, EmbeddingConfig,
-};
-pub use openai::{EMBEDDING_RESPONSE_BYTES_MAX, OpenAiEmbedder};
+#[cfg(feature = "http")]
+pub use config::EmbeddingConfig;
+#[cfg(feature = "http")]
+pub use openai::OpenAiEmbedder;
+
+/// How long one request may take unless configuration says otherwise.
+pub const EMBEDDING_TIMEOUT_MS: u64 = 10_000;
+/// Texts in one request unless configuration says otherwise.
+pub const EMBEDDING_BATCH_DEFAULT: usize = 64;
+/// Texts in one request at most.
+pub const EMBEDDING_BATCH_MAX: usize = 2048;
+/// Size of an answer.
+pub const EMBEDDING_RESPONSE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Why there are no vectors. Nothing depends on them: records are kept and found without.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

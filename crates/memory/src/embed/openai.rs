@@ -8,10 +8,8 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use serde::{Deserialize, Serialize};
 
-use super::{EmbedError, Embedder, EmbeddingConfig, Purpose};
+use super::{EMBEDDING_RESPONSE_BYTES_MAX, EmbedError, Embedder, EmbeddingConfig, Purpose};
 
-/// Size of an answer.
-pub const EMBEDDING_RESPONSE_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// What is shown of a refusal.
 const REFUSAL_CHARS_MAX: usize = 200;
 

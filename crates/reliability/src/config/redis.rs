@@ -124,6 +124,9 @@ pub struct RedisConfig {
     /// Replicas that have to have a claim before its call runs, and its result before it is
     /// answered; 0 to not wait. Not with a cluster.
     pub wait_replicas: u32,
+    /// Whether retries also have to fit into one budget of all processes, counted by
+    /// `reliability.retryBudget`.
+    pub share_retry_budget: bool,
 }
 
 impl Default for RedisConfig {
@@ -141,6 +144,7 @@ impl Default for RedisConfig {
             compress_above_bytes: COMPRESS_ABOVE_BYTES,
             value_bytes_max: VALUE_BYTES_MAX,
             wait_replicas: 0,
+            share_retry_budget: false,
         }
     }
 }

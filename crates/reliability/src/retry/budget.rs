@@ -70,8 +70,18 @@ impl RetryBudgetPolicy {
         check.finish(policy)
     }
 
+    /// Calls and retries count for this long.
+    pub const fn window_ms(&self) -> u64 {
+        self.window_ms
+    }
+
+    /// Retries allowed, in percent of the calls within the window.
+    pub const fn retry_percent(&self) -> u32 {
+        self.retry_percent
+    }
+
     /// Retries that are allowed without any calls.
-    fn reserve(&self) -> u64 {
+    pub fn reserve(&self) -> u64 {
         u64::from(self.min_retries_per_second) * self.window_ms / 1_000
     }
 

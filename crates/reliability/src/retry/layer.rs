@@ -34,6 +34,9 @@ impl<S: Service> Retry<S> {
 
     async fn attempts(&self, call: &mut Call) -> Reply {
         self.budget.deposit(self.runtime.clock.now_ms());
+        if let Some(shared) = self.runtime.shared_retries() {
+            shared.deposit();
+        }
         let begun = tokio::time::Instant::now();
         let mut attempt_begun = begun;
         // Worked out at the first failure: a call that succeeds needs none.
@@ -61,6 +64,11 @@ impl<S: Service> Retry<S> {
                 Next::Retry { delay_ms } => delay_ms,
                 Next::GiveUp(why) => return given_up(call, failure, why).into(),
             };
+            if let Some(shared) = self.runtime.shared_retries()
+                && !shared.withdraw().await
+            {
+                return given_up(call, failure, GiveUp::RetryBudgetEmpty).into();
+            }
             let attempt = call.attempt_count();
             self.runtime.tell(&Event::Retry {
                 call,

@@ -20,6 +20,7 @@ mod http;
 pub mod layer;
 mod policy;
 mod retry_after;
+mod shared;
 mod transport;
 
 pub use backoff::{backoff_ms, backoff_window_ms};
@@ -30,4 +31,5 @@ pub use decide::{GiveUp, Next, RepeatSafety, decide};
 pub use layer::Retry;
 pub use policy::{CallBudget, RetryOverrides, RetryPolicy};
 pub use retry_after::{RETRY_AFTER_MS_MAX, parse_retry_after};
+pub use shared::SharedRetryBudget;
 pub use transport::{RequestSent, TransportCode, UnknownTransportCode};

@@ -32,8 +32,8 @@ fn wish(key: u64, owner: &str) -> ClaimRequest {
         tool: "tool".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: "session".to_owned(),
-            actor_id: "actor".to_owned(),
+            session_key: "session".into(),
+            actor_id: "actor".into(),
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"{}"),

@@ -157,8 +157,9 @@ fn worker_process() {
                         return;
                     };
                     let answer = deliver(&stack, &line).await;
-                    let mut out = std::io::stderr().lock();
-                    writeln!(out, "answer {answer}").unwrap();
+                    // One write: a killed process leaves whole lines.
+                    let line = format!("answer {answer}\n");
+                    std::io::stderr().write_all(line.as_bytes()).unwrap();
                 }
             });
         }

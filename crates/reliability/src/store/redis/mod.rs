@@ -8,7 +8,7 @@
 //! | `dedupe`, `upkeep` | the records of intents; listing and forgetting them in bounded steps |
 //! | `waiters`, `listen` | duplicates that wait, woken by one subscription per process |
 //! | `write_back` | last words for a server that is away |
-//! | `breakers`, `turns`, `journal`, `budget` | what else is shared |
+//! | `breakers`, `budget` | what else is shared |
 //!
 //! Time is the server's, so clocks of machines that disagree do not end each other's leases. A
 //! claim is one script and one round trip, and so is a last word. Whatever goes wrong is an error
@@ -32,6 +32,7 @@ use crate::config::redis::RedisUrl;
 use crate::idempotency::key::StoredKey;
 
 mod breakers;
+mod budget;
 mod dedupe;
 mod layout;
 mod link;
@@ -42,6 +43,7 @@ mod upkeep;
 mod waiters;
 mod write_back;
 
+pub use budget::RedisRetryBudget;
 pub use options::{RedisOptions, TimeSource, Topology};
 
 /// Says what is wrong with an address, without repeating it.
@@ -64,6 +66,7 @@ struct Scripts {
     forget: Script,
     restore: Script,
     compare: Script,
+    budget: Script,
 }
 
 impl Scripts {
@@ -79,6 +82,7 @@ impl Scripts {
             forget: Script::new(include_str!("lua/forget.lua")),
             restore: Script::new(include_str!("lua/restore.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
+            budget: Script::new(include_str!("lua/budget.lua")),
         }
     }
 }

@@ -1,0 +1,174 @@
+//! The command line on a Redis that two machines share: each state directory here is a machine.
+
+#![cfg(feature = "redis")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use holdfast_testkit::redis::{Persistence, RedisServer};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PASSWORD: &str = "s3cret-p@ss/word";
+
+struct Machine {
+    dir: TempDir,
+    config: PathBuf,
+}
+
+impl Machine {
+    /// A machine whose records are kept as the YAML says.
+    fn new(store: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("holdfast.yaml");
+        let log = dir.path().join("guard.log");
+        let text = format!(
+            "reliability:\n  store:\n{store}\nguard:\n  logPath: {}\n",
+            log.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        Self { dir, config }
+    }
+
+    fn on(url: &str) -> Self {
+        Self::new(&format!(
+            "    kind: redis\n    redis:\n      url: {url}\n      responseMs: 500\n      connectMs: 500"
+        ))
+    }
+
+    fn run(&self, args: &[&str], workspace: &Path) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_holdfast"))
+            .args(args)
+            .arg("--config")
+            .arg(&self.config)
+            .arg("--state")
+            .arg(self.dir.path().join("state"))
+            .current_dir(workspace)
+            .env_remove("HOLDFAST_LOG")
+            .env("HOLDFAST_REDIS_PASSWORD", PASSWORD)
+            .output()
+            .unwrap()
+    }
+
+    fn json(&self, args: &[&str], workspace: &Path) -> Value {
+        let output = self.run(&[args, &["--json"]].concat(), workspace);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic_with(&output))
+    }
+}
+
+#[expect(clippy::panic, reason = "a command that prints no JSON has failed")]
+fn panic_with(output: &Output) -> ! {
+    panic!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn pay<'a>(key: &'a str) -> [&'a str; 6] {
+    [
+        "call",
+        "exec",
+        "--key",
+        key,
+        "--args",
+        r#"{"command": "echo paid >> ledger"}"#,
+    ]
+}
+
+#[test]
+fn two_machines_one_effect_and_everything_else_is_shared() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    let (one, two) = (Machine::on(&server.url()), Machine::on(&server.url()));
+
+    let first = one.json(&pay("order-17"), here);
+    assert_eq!(
+        (&first["status"], &first["fromCache"]),
+        (&"success".into(), &false.into())
+    );
+    let second = two.json(&pay("order-17"), here);
+    assert_eq!(
+        (&second["status"], &second["fromCache"]),
+        (&"success".into(), &true.into())
+    );
+    assert_eq!(
+        std::fs::read_to_string(here.join("ledger")).unwrap(),
+        "paid\n"
+    );
+
+    let listed = two.json(&["dedupe", "list"], here);
+    assert_eq!(listed.as_array().map(Vec::len), Some(1));
+    assert_eq!(listed[0]["state"], "done");
+
+    one.json(&["breaker", "force-open", "exec"], here);
+    let refused = two.json(&pay("order-18"), here);
+    assert_eq!(refused["error"]["code"], "circuit_open");
+    two.json(&["breaker", "reset", "exec"], here);
+    assert_eq!(one.json(&pay("order-18"), here)["status"], "success");
+
+    // Why a call was answered as it was is known where it ran.
+    let explained = two.json(&["explain"], here);
+    assert_eq!(explained.as_array().map(Vec::len), Some(2));
+
+    // To another store and back again.
+    let file = here.join("records.ndjson");
+    let path = file.to_str().unwrap();
+    assert_eq!(one.json(&["dedupe", "export", path], here)["exported"], 2);
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(
+        !one.run(&["dedupe", "export", path], here).status.success(),
+        "never overwritten"
+    );
+    let alone = Machine::new("    kind: sqlite");
+    assert_eq!(alone.json(&["dedupe", "import", path], here)["imported"], 2);
+    assert_eq!(alone.json(&["dedupe", "import", path], here)["known"], 2);
+    assert_eq!(alone.json(&pay("order-17"), here)["fromCache"], true);
+
+    // The password is nowhere to be seen.
+    for args in [
+        &["config", "show"][..],
+        &["config", "check"],
+        &["config", "show", "--json"],
+    ] {
+        let output = one.run(args, here);
+        assert!(output.status.success());
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+}
+
+#[test]
+fn without_redis_calls_with_effects_are_refused_and_reading_goes_on() {
+    let mut server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    std::fs::write(here.join("a.txt"), "text").unwrap();
+    let machine = Machine::on(&server.url());
+    server.kill().unwrap();
+    let refused = machine.json(&pay("order-19"), here);
+    assert_eq!(refused["error"]["code"], "store_unavailable");
+    assert!(!refused.to_string().contains("s3cret"), "{refused}");
+    assert!(!here.join("ledger").exists(), "nothing ran");
+    let read = machine.json(&["call", "read", "--args", r#"{"path": "a.txt"}"#], here);
+    assert_eq!(read["status"], "success");
+    let listed = machine.run(&["dedupe", "list"], here);
+    assert!(!listed.status.success());
+}
+
+#[test]
+fn a_wrong_address_is_told_without_its_password() {
+    let machine = Machine::on("http://u:s3cret@h/");
+    let checked = machine.run(&["config", "check"], machine.dir.path());
+    assert_eq!(checked.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(said.contains("reliability.store.redis.url"), "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+}
