@@ -41,7 +41,6 @@ fn help() {
     let house = House::new();
     insta::assert_snapshot!("help", screen(&house.run(&["--help"])));
     insta::assert_snapshot!("call_help", screen(&house.run(&["call", "--help"])));
-    insta::assert_snapshot!("serve_help", screen(&house.run(&["serve", "--help"])));
 }
 
 #[test]
