@@ -254,7 +254,7 @@ impl App {
     /// do what is never switched off. Without a state nothing can be approved.
     fn documents(&self, state: &State) -> Arc<dyn DocumentStore> {
         let opened = match state {
-            State::Open(state) => return state.clone(),
+            State::Open(state) | State::Shared(_, state) => return state.clone(),
             State::Unavailable(error) => Err(error.clone()),
             State::Memory if self.config.reliability.store.kind == StoreKind::Memory => {
                 return Arc::new(MemoryDocumentStore::new(self.clock.clone()));
