@@ -95,7 +95,7 @@ impl Vectors {
 
     fn take_in(&mut self, conn: &Connection) -> StepResult<()> {
         let mut statement = conn.prepare_cached(
-            "SELECT vector_id, memory_type, factor, steps FROM vectors
+            "SELECT vector_id, memory_type, factor, steps, seq FROM vectors
              WHERE vector_id > ?1 AND model = ?2 ORDER BY vector_id",
         )?;
         let mut rows = statement.query(params![self.seen.vector_id, self.model])?;
@@ -115,6 +115,7 @@ impl Vectors {
             let factor = row.get::<_, f64>(2)? as f32;
             self.index.add(Row {
                 vector_id: row.get(0)?,
+                record: row.get(4)?,
                 memory_type,
                 steps: &steps,
                 factor,

@@ -13,10 +13,12 @@ use super::rows::{COLUMNS, EMBEDDING_COLUMNS, EMBEDDING_JOIN, record, time, whol
 use super::{StepResult, from_database};
 use crate::backend::{RecallPlan, Recalled, Snapshot};
 use crate::rank::{Fused, fuse};
-use crate::vector::{Code, cosine, from_bytes};
+use crate::vector::{Code, Near, cosine, from_bytes};
 
-/// Vectors that are compared exactly, for each one that is wanted.
-const EXACT_PER_WANTED: usize = 2;
+/// Vectors that are compared exactly, for each hit that is wanted, and at least. Rounding moves a
+/// vector by a place or two; further down, places hardly count in the fusion.
+const EXACT_PER_HIT: usize = 3;
+const EXACT_MIN: usize = 32;
 
 pub(super) fn recall(
     conn: &Connection,
@@ -121,28 +123,30 @@ fn vector_ranking(
     let Some(vectors) = &*vectors else {
         return Ok((Vec::new(), 0));
     };
-    let wide = plan.depth * EXACT_PER_WANTED;
-    let candidates = vectors.index.nearest(&code, plan.memory_type, wide);
-    let mut exact = Vec::with_capacity(candidates.len());
-    let mut statement = conn.prepare_cached(
-        "SELECT v.seq, e.numbers FROM vectors v JOIN vectors_exact e USING (vector_id)
-         WHERE v.vector_id = ?1",
-    )?;
-    for vector_id in candidates {
-        let row: Option<(i64, Vec<u8>)> = statement
-            .query_row([vector_id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+    let near = vectors.index.nearest(&code, plan.memory_type, plan.depth);
+    let exact = near.len().min((plan.limit * EXACT_PER_HIT).max(EXACT_MIN));
+    let (best, rest) = near.split_at(exact);
+    let mut ranking = exactly(conn, best, &query.vector)?;
+    ranking.extend(rest.iter().map(|near| near.record));
+    Ok((ranking, vectors.index.len() as u64))
+}
+
+/// The records of these vectors in their exact order.
+fn exactly(conn: &Connection, best: &[Near], query: &[f32]) -> StepResult<Vec<i64>> {
+    let mut statement =
+        conn.prepare_cached("SELECT numbers FROM vectors_exact WHERE vector_id = ?1")?;
+    let mut exact = Vec::with_capacity(best.len());
+    for near in best {
+        let mut rows = statement.query([near.vector_id])?;
         // The cache may be newer than what this connection sees.
-        if let Some((seq, numbers)) = row
-            && let Some(vector) = from_bytes(&numbers)
+        if let Some(row) = rows.next()?
+            && let Some(vector) = row.get_ref(0)?.as_blob().ok().and_then(from_bytes)
         {
-            exact.push((cosine(&vector, &query.vector), seq));
+            exact.push((cosine(&vector, query), near.record));
         }
     }
     exact.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    exact.truncate(plan.depth);
-    let ranking = exact.into_iter().map(|(_, seq)| seq).collect();
-    Ok((ranking, vectors.index.len() as u64))
+    Ok(exact.into_iter().map(|(_, record)| record).collect())
 }
 
 /// The cached vectors, as new as what this connection sees.

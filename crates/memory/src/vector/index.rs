@@ -13,12 +13,23 @@ use super::scan::products;
 pub struct Row<'a> {
     /// The vector's own number.
     pub vector_id: i64,
+    /// The number of its record.
+    pub record: i64,
     /// The type of its record.
     pub memory_type: MemoryType,
     /// The steps; as many as the index has dimensions.
     pub steps: &'a [i8],
     /// The value of a step.
     pub factor: f32,
+}
+
+/// A vector that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Near {
+    /// Its own number.
+    pub vector_id: i64,
+    /// The number of its record.
+    pub record: i64,
 }
 
 /// The codes of one model, to be walked over.
@@ -29,6 +40,7 @@ pub struct CodeIndex {
     factors: Vec<f32>,
     types: Vec<MemoryType>,
     ids: Vec<i64>,
+    records: Vec<i64>,
     positions: HashMap<i64, usize>,
 }
 
@@ -88,6 +100,7 @@ impl CodeIndex {
         self.factors.push(row.factor);
         self.types.push(row.memory_type);
         self.ids.push(row.vector_id);
+        self.records.push(row.record);
     }
 
     /// Takes a code out: the last one moves into its place.
@@ -103,13 +116,19 @@ impl CodeIndex {
         self.factors.swap_remove(position);
         self.types.swap_remove(position);
         self.ids.swap_remove(position);
+        self.records.swap_remove(position);
         if let Some(moved) = self.ids.get(position) {
             self.positions.insert(*moved, position);
         }
     }
 
     /// The vectors most like `query`, best first, at most `count`.
-    pub fn nearest(&self, query: &Code, memory_type: Option<MemoryType>, count: usize) -> Vec<i64> {
+    pub fn nearest(
+        &self,
+        query: &Code,
+        memory_type: Option<MemoryType>,
+        count: usize,
+    ) -> Vec<Near> {
         if query.steps.len() != self.dimensions || count == 0 {
             return Vec::new();
         }
@@ -135,7 +154,10 @@ impl CodeIndex {
         });
         best.into_sorted_vec()
             .iter()
-            .map(|found| self.ids[found.position])
+            .map(|found| Near {
+                vector_id: self.ids[found.position],
+                record: self.records[found.position],
+            })
             .collect()
     }
 }
@@ -148,6 +170,7 @@ mod tests {
     fn row(vector_id: i64, code: &Code) -> Row<'_> {
         Row {
             vector_id,
+            record: vector_id + 1_000,
             memory_type: if vector_id % 2 == 0 {
                 MemoryType::Fact
             } else {
@@ -204,11 +227,12 @@ mod tests {
             prop_assert_eq!(index.len(), kept.len());
             let query = Code::of(&[0.5; 12]).unwrap();
             let found = index.nearest(&query, None, count);
+            prop_assert!(found.iter().all(|near| near.record == near.vector_id + 1_000));
             let by_id: HashMap<i64, &Code> = kept.iter().map(|(id, code)| (*id, code)).collect();
-            let likenesses: Vec<f32> = found.iter().map(|id| likeness(by_id[id], &query)).collect();
+            let likenesses: Vec<f32> = found.iter().map(|near| likeness(by_id[&near.vector_id], &query)).collect();
             prop_assert_eq!(likenesses, plain(&kept, &query, count));
             let facts = index.nearest(&query, Some(MemoryType::Fact), 60);
-            prop_assert!(facts.iter().all(|id| id % 2 == 0));
+            prop_assert!(facts.iter().all(|near| near.vector_id % 2 == 0));
             prop_assert_eq!(facts.len(), kept.iter().filter(|(id, _)| id % 2 == 0).count());
         }
     }
@@ -219,6 +243,6 @@ mod tests {
         index.add(row(1, &Code::of(&[1.0, 2.0]).unwrap()));
         assert!(index.is_empty());
         let query = Code::of(&[1.0, 2.0]).unwrap();
-        assert_eq!(index.nearest(&query, None, 5), Vec::<i64>::new());
+        assert_eq!(index.nearest(&query, None, 5), []);
     }
 }

@@ -9,5 +9,5 @@ mod index;
 mod quantise;
 mod scan;
 
-pub use index::{CodeIndex, Row};
+pub use index::{CodeIndex, Near, Row};
 pub use quantise::{Code, cosine, from_bytes, to_bytes};
