@@ -59,6 +59,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "ENDED_ARGUMENTS_BYTES_MAX",
+        value: crate::approval::service::ENDED_ARGUMENTS_BYTES_MAX as u64,
+        meaning: "arguments kept of a request that is over; of larger ones only the digest is",
+        setting: None,
+    },
+    Limit {
         name: "APPROVAL_POLL_MS",
         value: crate::approval::layer::APPROVAL_POLL_MS,
         meaning: "how often a waiting call looks for an answer that another process has taken",

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod approvals_after_death;
+mod approvals_terminal;
 mod audit;
 mod breaker;
 mod cancel;

@@ -457,7 +457,7 @@ impl World {
                 let doubted = existing.is_some_and(|before| before.state == RecordState::Unknown);
                 assert!(!doubted || (safe && run_again));
                 if hold == Hold::Held {
-                    self.waiting.insert(wish.owner.clone());
+                    self.waiting.insert(wish.owner.to_string());
                 }
                 self.put(Arc::unwrap_or_clone(record), false);
             }

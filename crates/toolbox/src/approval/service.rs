@@ -23,6 +23,8 @@ const RULE_KIND: &str = "approval-rule";
 const DENIAL_KIND: &str = "approval-denial";
 /// How long an ended request can still be looked at.
 pub const APPROVAL_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// Arguments of an ended request that are kept; of larger ones only the digest is.
+pub const ENDED_ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 /// How long an answer "for this session" counts.
 pub const SESSION_RULE_MS: u64 = 24 * 60 * 60 * 1000;
 /// Requests of one store that wait for an answer; one more is denied.
@@ -394,10 +396,10 @@ impl Approvals {
         action: Action<'_>,
     ) -> StoreResult<Result<Approval, Lost>> {
         let next = match step(&seen.approval, action, self.now_ms()) {
-            Ok(state) => Approval {
+            Ok(state) => ended_small(Approval {
                 state,
                 ..seen.approval.clone()
-            },
+            }),
             Err(why) => return Ok(Err(Lost::Refused(why))),
         };
         let change = Replacement::of(&seen.document, json!(next));
@@ -443,6 +445,19 @@ pub(super) enum Lost {
     Changed(Box<Seen>),
     /// It is not there any more.
     Gone,
+}
+
+/// A request that is over is only looked at: large arguments go, their digest stays.
+fn ended_small(mut approval: Approval) -> Approval {
+    let params = &mut approval.request.envelope.payload.params;
+    let is_over = !matches!(
+        approval.state,
+        ApprovalState::Pending | ApprovalState::Approved { .. }
+    );
+    if is_over && params.to_string().len() > ENDED_ARGUMENTS_BYTES_MAX {
+        *params = json!({"leftOut": format!("{} bytes", params.to_string().len())});
+    }
+    approval
 }
 
 /// What a call's requests are found by when it comes again.

@@ -122,19 +122,30 @@ impl SessionTree {
         workspace_root: PathBuf,
         channel: Option<Arc<dyn Channel>>,
     ) -> Result<Session, TreeError> {
-        let fresh = step::main(id, agent_id, workspace_root, None, self.now_ms());
+        let mut context = SessionContext::main(id, agent_id, workspace_root);
+        if let Some(channel) = channel {
+            context = context.with_channel(channel);
+        }
+        self.open_main_with(context).await
+    }
+
+    /// As [`Self::open_main`], with whatever else the session is to hold: its agent's memory. A
+    /// session that was open before keeps its agent and its workspace.
+    pub async fn open_main_with(&self, mut context: SessionContext) -> Result<Session, TreeError> {
+        let id = context.session_id.clone();
+        let workspace_root = context.workspace_root.clone();
+        let fresh = step::main(&id, &context.agent_id, workspace_root, None, self.now_ms());
         let session = match self.create(&fresh).await? {
             Created::New(_) => fresh,
             Created::Exists(document) => read(&document)?,
         };
         if session.kind != SessionKind::Main || session.state.has_ended() {
-            return Err(TreeError::Exists(id.to_owned()));
+            return Err(TreeError::Exists(id));
         }
-        let mut context =
-            SessionContext::main(id, &session.agent_id, session.workspace_root.clone());
-        if let Some(channel) = channel {
-            context = context.with_channel(channel);
-        }
+        let held = SessionContext::main(&id, &session.agent_id, session.workspace_root.clone());
+        context.agent_id = held.agent_id;
+        context.workspace_root = held.workspace_root;
+        (context.read, context.write, context.exec) = (held.read, held.write, held.exec);
         self.enliven(context);
         self.pause(&session);
         Ok(session)
@@ -410,6 +421,10 @@ fn context_of(session: &Session, parent: &SessionContext) -> SessionContext {
         context.channel.clone_from(&parent.channel);
     }
     context.approval.clone_from(&parent.approval);
+    context.memory_read.clone_from(&parent.memory_read);
+    if session.kind != SessionKind::Worker {
+        context.memory_write.clone_from(&parent.memory_write);
+    }
     context
 }
 

@@ -67,17 +67,20 @@ pub(super) fn tier_of_path(
     if beneath::check_text("path", asked).is_err() {
         return verdict;
     }
+    let out_of_bounds = |path: &Path| session.reserved.iter().find(|dir| path.starts_with(dir));
+    if beneath::relative_to(&session.workspace_root, asked).is_ok() {
+        // By name only: where it really leads is checked when it is opened.
+        let named = out_of_bounds(&session.workspace_root.join(asked));
+        verdict.forbidden = named.map(|dir| reserved(dir));
+        return verdict;
+    }
     let grant = grant_for(&session.workspace_root, asked);
     let real = grant.root.join(&grant.relative);
-    if let Some(dir) = session.reserved.iter().find(|dir| real.starts_with(dir)) {
-        verdict.forbidden = Some(reserved(dir));
-    }
-    if beneath::relative_to(&session.workspace_root, asked).is_err() {
-        let subject = real.display().to_string();
-        let text = format!("{subject} is outside the workspace");
-        verdict.raise(Reason::new("outside_workspace", subject, text));
-        verdict.grants.push(grant);
-    }
+    verdict.forbidden = out_of_bounds(&real).map(|dir| reserved(dir));
+    let subject = real.display().to_string();
+    let text = format!("{subject} is outside the workspace");
+    verdict.raise(Reason::new("outside_workspace", subject, text));
+    verdict.grants.push(grant);
     verdict
 }
 

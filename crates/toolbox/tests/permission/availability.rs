@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_contract::{Effect, PermissionTier, SessionKind, Tool};
+use holdfast_contract::{Effect, MemoryRead, PermissionTier, SessionContext, SessionKind, Tool};
+use holdfast_memory::{Memory, SqliteMemory, SqliteMemoryOptions};
 use holdfast_toolbox::session::Spawn;
 use holdfast_toolbox::tools::base_tools;
 use serde_json::{Value, json};
 
-use crate::bench::{Build, Probe, Recorded, ask, word};
+use crate::bench::{Bench, Build, Probe, Recorded, ask, word};
 
-/// Tool, arguments, and whether Main, Branch and Worker may. The memory tools' cells are tested
-/// where their handles live.
+/// Tool, arguments, and whether Main, Branch and Worker may.
 fn table() -> Vec<(&'static str, Value, [bool; 3])> {
     vec![
         ("read", json!({"path": "a.txt"}), [true, true, true]),
@@ -32,6 +32,12 @@ fn table() -> Vec<(&'static str, Value, [bool; 3])> {
             [true, true, false],
         ),
         ("message", json!({"text": "hello"}), [true, true, false]),
+        ("memory_search", json!({"query": "tea"}), [true, true, true]),
+        (
+            "memory_store",
+            json!({"memory_type": "Fact", "content": "tea is green"}),
+            [true, true, false],
+        ),
         ("web_search", json!({"query": "x"}), [true, true, true]),
         (
             "web_fetch",
@@ -58,6 +64,29 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     tools
 }
 
+/// A Main session with everything there is to hold.
+async fn open(bench: &Bench, root: &Path, channel: &Arc<Recorded>) -> Remembered {
+    let dir = tempfile::tempdir().unwrap();
+    let backend = SqliteMemory::new(dir.path(), SqliteMemoryOptions::default());
+    let memory = Arc::new(Memory::new(Arc::new(backend)));
+    let context = SessionContext::main("main", "agent", root.to_owned())
+        .with_channel(channel.clone())
+        .with_memory(&memory);
+    bench.tree.open_main_with(context).await.unwrap();
+    Remembered { memory, _dir: dir }
+}
+
+struct Remembered {
+    memory: Arc<Memory>,
+    _dir: tempfile::TempDir,
+}
+
+impl Remembered {
+    async fn count(&self) -> u64 {
+        self.memory.count(None).await.unwrap()
+    }
+}
+
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     std::fs::read_dir(root)
         .expect("a directory")
@@ -82,9 +111,7 @@ async fn every_cell_of_the_table_holds() {
             std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
             let channel = Recorded::silent();
             let bench = Build::default().bench(tools());
-            bench
-                .main(dir.path().to_owned(), Some(channel.clone()))
-                .await;
+            let remembered = open(&bench, dir.path(), &channel).await;
             let session = match kind {
                 SessionKind::Main => "main".to_owned(),
                 kind => {
@@ -103,6 +130,8 @@ async fn every_cell_of_the_table_holds() {
             if !may {
                 assert_eq!(files(dir.path()), before, "{tool} in a {kind:?}");
             }
+            let stored = u64::from(tool == "memory_store" && may);
+            assert_eq!(remembered.count().await, stored, "{tool} in a {kind:?}");
             let sent = channel.sent.lock().len();
             assert_eq!(
                 sent,
@@ -119,9 +148,7 @@ async fn a_worker_with_every_tool_changes_nothing() {
     std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
     let channel = Recorded::silent();
     let bench = Build::default().bench(tools());
-    bench
-        .main(dir.path().to_owned(), Some(channel.clone()))
-        .await;
+    let remembered = open(&bench, dir.path(), &channel).await;
     let branch = Spawn {
         kind: SessionKind::Branch,
         context_summary: String::new(),
@@ -136,6 +163,7 @@ async fn a_worker_with_every_tool_changes_nothing() {
     let worker = bench.tree.spawn(&branch.id, worker).await.unwrap();
     let context = bench.tree.context(&worker.id).expect("it lives");
     assert!(context.write.is_none() && context.exec.is_none() && context.channel.is_none());
+    assert!(context.memory_write.is_none() && context.memory_read.is_some());
     let before = files(dir.path());
     let attempts = [
         ("write", json!({"path": "a.txt", "content": "gone"})),
@@ -147,11 +175,16 @@ async fn a_worker_with_every_tool_changes_nothing() {
         ("exec", json!({"command": "rm a.txt"})),
         ("exec", json!({"command": "touch b", "working_dir": "."})),
         ("message", json!({"text": "help"})),
+        (
+            "memory_store",
+            json!({"memory_type": "Fact", "content": "x"}),
+        ),
     ];
     for (tool, params) in attempts {
         let result = bench.stack.call(ask(tool, &worker.id, params)).await;
         assert_eq!(word(&result), "permission_denied", "{tool}: {result:?}");
     }
     assert_eq!(files(dir.path()), before);
+    assert_eq!(remembered.count().await, 0);
     assert!(channel.sent.lock().is_empty() && channel.prompts.lock().is_empty());
 }

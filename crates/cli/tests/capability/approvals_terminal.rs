@@ -1,0 +1,81 @@
+//! A person at a terminal is asked in place.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::common::{House, Ran, command_json};
+
+/// Runs a call on a terminal of its own and types these lines, one at each question.
+fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&master).expect("granted");
+    unlockpt(&master).expect("unlocked");
+    let name = ptsname(&master, Vec::new()).expect("a name");
+    let tty = || -> File {
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        open(name.as_c_str(), flags, Mode::empty())
+            .expect("opens")
+            .into()
+    };
+    let plain = house.command(&[]);
+    // A session of its own, with the terminal as its own.
+    let mut command = Command::new("setsid");
+    command
+        .args(["--ctty", "--wait"])
+        .arg(plain.get_program())
+        .args(["call", "exec", "--json", "--args", arguments])
+        .env_clear()
+        .current_dir(house.workspace())
+        .stdin(tty())
+        .stdout(Stdio::piped())
+        .stderr(tty());
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.expect("set"));
+    }
+    let child = command.spawn().expect("starts");
+    let mut master = File::from(master);
+    let mut shown = String::new();
+    for line in lines {
+        let asked_before = shown.matches("Run it?").count();
+        while shown.matches("Run it?").count() == asked_before {
+            let mut bytes = [0; 1024];
+            let count = master.read(&mut bytes).expect("it asks");
+            shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        master
+            .write_all(format!("{line}\n").as_bytes())
+            .expect("types");
+    }
+    let output = child.wait_with_output().expect("ends");
+    (Ran::of(&output), shown)
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_in_place() {
+    let house = House::new();
+    let arguments = command_json("rm -f ../victim; echo ran >> effect");
+    // A slip is no answer: the question comes again.
+    let (ran, shown) = typed(&house, &arguments, &["yep", "y"]);
+    ran.success();
+    assert_eq!(house.lines("effect"), 1);
+    for said in [
+        "exec (Elevated) asks for approval",
+        "reaches outside the workspace",
+        "[s]ession",
+    ] {
+        assert!(shown.contains(said), "not {said:?}: {shown}");
+    }
+    let (ran, _) = typed(
+        &house,
+        &command_json("rm -f ../other; echo ran >> effect"),
+        &["n"],
+    );
+    ran.error("permission_denied");
+    assert_eq!(house.lines("effect"), 1);
+    let log = house.run(&["audit-log", "show", "--json"]).stdout;
+    assert_eq!(log.matches("\"by\":\"terminal\"").count(), 2, "{log}");
+}
