@@ -275,7 +275,7 @@ fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
     let mut text = Vec::new();
     std::io::stdin()
         .lock()
-        .take(holdfast_transcript::limits::DOCUMENT_BYTES_MAX)
+        .take(holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX)
         .read_to_end(&mut text)
         .map_err(|error| Failure::usage(format!("standard input can not be read: {error}")))?;
     let report = scan_bytes("-", &text)
