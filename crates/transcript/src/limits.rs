@@ -9,7 +9,7 @@ pub const ENTRY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Entries of one session.
 pub const ENTRIES_MAX: usize = u32::MAX as usize - 16;
 /// Size of a transcript that is one JSON document, or that comes over standard input.
-pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024 - 1;
+pub const TRANSCRIPT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024 - 1;
 /// Entries that are looked at to find out the format.
 pub const SNIFF_ENTRIES_MAX: usize = 256;
 /// A file written more recently than this is taken for one that is being written.
@@ -43,8 +43,8 @@ pub const LIMITS: &[Limit] = &[
         "entries of one session; a longer one is not checked, and said so",
     ),
     limit(
-        "DOCUMENT_BYTES_MAX",
-        DOCUMENT_BYTES_MAX,
+        "TRANSCRIPT_BYTES_MAX",
+        TRANSCRIPT_BYTES_MAX,
         "size of a transcript that is one JSON document or comes over standard input",
     ),
     limit(

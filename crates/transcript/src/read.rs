@@ -1,5 +1,6 @@
 //! From bytes to entries: lines, or the items of one JSON document, in the format they are in.
 
+use std::cell::Cell;
 use std::io::{self, Read};
 use std::ops::Range;
 
@@ -7,7 +8,7 @@ use crate::adapter::adapter;
 use crate::format::{Format, Hint, WRAPPERS, hint};
 use crate::index::{Index, TooLong};
 use crate::json::{Cursor, Invalid, Strings};
-use crate::limits::{DOCUMENT_BYTES_MAX, ENTRY_BYTES_MAX, READ_BYTES, SNIFF_ENTRIES_MAX};
+use crate::limits::{ENTRY_BYTES_MAX, READ_BYTES, SNIFF_ENTRIES_MAX, TRANSCRIPT_BYTES_MAX};
 use crate::seen::{Kind, Seen};
 
 /// How entries stand in a file.
@@ -61,7 +62,7 @@ pub enum ReadError {
     #[error("has a line of more than {ENTRY_BYTES_MAX} bytes")]
     LineTooLong,
     /// It is one JSON document, and too large for that.
-    #[error("is one JSON document of more than {DOCUMENT_BYTES_MAX} bytes")]
+    #[error("is one JSON document of more than {TRANSCRIPT_BYTES_MAX} bytes")]
     DocumentTooLarge,
 }
 
@@ -286,11 +287,25 @@ struct Lines<R> {
     is_at_end: bool,
 }
 
+thread_local! {
+    /// The buffer of the last source: with many small files, clearing a new one for each would cost
+    /// more than reading them.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl<R> Drop for Lines<R> {
+    fn drop(&mut self) {
+        if self.buffer.capacity() <= 2 * READ_BYTES {
+            SPARE.set(std::mem::take(&mut self.buffer));
+        }
+    }
+}
+
 impl<R: Read> Lines<R> {
-    const fn new(source: R) -> Self {
+    fn new(source: R) -> Self {
         Self {
             source,
-            buffer: Vec::new(),
+            buffer: SPARE.take(),
             whole: 0,
             used: 0,
             filled: 0,
@@ -350,11 +365,11 @@ impl<R: Read> Lines<R> {
     /// Reads the rest into the buffer.
     fn read_all(&mut self) -> Result<(), ReadError> {
         self.buffer.truncate(self.filled);
-        let room = DOCUMENT_BYTES_MAX - self.filled as u64;
+        let room = TRANSCRIPT_BYTES_MAX - self.filled as u64;
         (&mut self.source)
             .take(room + 1)
             .read_to_end(&mut self.buffer)?;
-        if self.buffer.len() as u64 > DOCUMENT_BYTES_MAX {
+        if self.buffer.len() as u64 > TRANSCRIPT_BYTES_MAX {
             return Err(ReadError::DocumentTooLarge);
         }
         self.filled = self.buffer.len();
@@ -424,7 +439,9 @@ impl Votes {
 
     /// Whether nothing that follows could change the outcome much.
     fn is_settled(&self) -> bool {
-        self.sure.iter().any(|votes| *votes >= 8)
+        // Three that are sure, and nobody who is sure of something else.
+        let sure: u32 = self.sure.iter().sum();
+        sure >= 3 && self.sure.contains(&sure)
     }
 
     fn winner(&self) -> Option<Format> {

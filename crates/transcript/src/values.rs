@@ -203,10 +203,57 @@ fn openclaw<'v>(entry: &'v Value, blocks: &mut Blocks<'v>, facts: &mut Facts) {
     }
 }
 
+/// Looks up as little as possible: histories do not fit into a processor's cache, so that what is
+/// touched is what it costs.
 fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
-    let mut has_more = text(message, "content").is_some();
-    let content = message.get("content").and_then(Value::as_array);
-    for block in content.into_iter().flatten() {
+    let Some(members) = message.as_object() else {
+        return Kind::Neutral;
+    };
+    match members.get("role").and_then(Value::as_str) {
+        None | Some("" | "function") => Kind::Neutral,
+        Some("tool" | "toolResult") => {
+            let ids = ["tool_call_id", "toolCallId", "toolUseId"];
+            let id = ids.iter().find_map(|key| text(message, key));
+            blocks.push((BlockKind::Result, id));
+            Kind::Results
+        }
+        Some("assistant") => {
+            content(members.get("content"), blocks);
+            let calls = members.get("tool_calls").and_then(Value::as_array);
+            for call in calls.into_iter().flatten() {
+                blocks.push((BlockKind::Call, text(call, "id")));
+            }
+            blocks.retain(|(kind, _)| *kind != BlockKind::Result);
+            if !blocks.is_empty()
+                && matches!(text(message, "stopReason"), Some("error" | "aborted"))
+            {
+                for (kind, _) in blocks.iter_mut() {
+                    *kind = BlockKind::BrokenOffCall;
+                }
+            }
+            Kind::Assistant
+        }
+        Some(_) => {
+            let has_more = content(members.get("content"), blocks);
+            blocks.retain(|(kind, _)| *kind == BlockKind::Result);
+            match (blocks.is_empty(), has_more) {
+                (true, _) => Kind::Message,
+                (false, true) => Kind::Mixed,
+                (false, false) => Kind::Results,
+            }
+        }
+    }
+}
+
+/// Takes the calls and results of a content, and says whether it holds more.
+fn content<'v>(content: Option<&'v Value>, blocks: &mut Blocks<'v>) -> bool {
+    let items = match content {
+        Some(Value::Array(items)) => items,
+        Some(Value::String(text)) => return !text.is_empty(),
+        _ => return false,
+    };
+    let mut has_more = false;
+    for block in items {
         match block.get("type").and_then(Value::as_str) {
             Some("toolCall" | "tool_use" | "toolUse" | "functionCall") => {
                 blocks.push((BlockKind::Call, text(block, "id")));
@@ -219,40 +266,7 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
             _ => has_more = true,
         }
     }
-    let calls = message.get("tool_calls").and_then(Value::as_array);
-    for call in calls.into_iter().flatten() {
-        blocks.push((BlockKind::Call, text(call, "id")));
-    }
-    match text(message, "role") {
-        Some("assistant") => {
-            blocks.retain(|(kind, _)| *kind != BlockKind::Result);
-            if matches!(text(message, "stopReason"), Some("error" | "aborted")) {
-                for (kind, _) in blocks.iter_mut() {
-                    *kind = BlockKind::BrokenOffCall;
-                }
-            }
-            Kind::Assistant
-        }
-        Some("tool" | "toolResult") => {
-            blocks.clear();
-            let ids = ["tool_call_id", "toolCallId", "toolUseId"];
-            let id = ids.iter().find_map(|key| text(message, key));
-            blocks.push((BlockKind::Result, id));
-            Kind::Results
-        }
-        None | Some("function") => {
-            blocks.clear();
-            Kind::Neutral
-        }
-        Some(_) => {
-            blocks.retain(|(kind, _)| *kind == BlockKind::Result);
-            match (blocks.is_empty(), has_more) {
-                (true, _) => Kind::Message,
-                (false, true) => Kind::Mixed,
-                (false, false) => Kind::Results,
-            }
-        }
-    }
+    has_more
 }
 
 fn rollout<'v>(entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {

@@ -45,7 +45,10 @@ fn pick_call(numbers: &mut Numbers, said: &[Said]) -> Option<(String, usize, usi
         })
         .collect();
     let (id, at) = calls.get(numbers.below(calls.len()))?.clone();
-    let result = said.iter().position(|entry| is_result_of(entry, &id))?;
+    let result = at
+        + said[at..]
+            .iter()
+            .position(|entry| is_result_of(entry, &id))?;
     (result + 1 < said.len()).then_some((id, at, result))
 }
 
@@ -225,7 +228,12 @@ fn everything(conversations: &[Vec<Said>], name: &str) -> usize {
     let mut cases = 0;
     for format in Format::ALL {
         for (number, conversation) in conversations.iter().enumerate() {
-            let conversation = &with_own_ids(format, conversation);
+            let own_ids = with_own_ids(conversation);
+            let conversation = if format == Format::OpenAiChat {
+                conversation
+            } else {
+                &own_ids
+            };
             check(
                 format,
                 conversation,
@@ -233,7 +241,7 @@ fn everything(conversations: &[Vec<Said>], name: &str) -> usize {
                 &format!("{name} {number} {format:?} clean"),
             );
             for fault in Fault::ALL {
-                let mut said = conversation.clone();
+                let mut said = own_ids.clone();
                 let mut numbers = Numbers((number * 7 + fault as usize) as u64);
                 let Some(planted) = plant(fault, format, &mut said, &mut numbers) else {
                     continue;
@@ -302,22 +310,21 @@ fn several_faults_at_once() {
     }
 }
 
-/// Real chat completions use ids again in later messages; the other formats can not.
-fn with_own_ids(format: Format, conversation: &[Said]) -> Vec<Said> {
+/// Real chat completions use ids again in later messages, and are clean; the other formats can not,
+/// and with one id for two calls a planted result could belong to either.
+fn with_own_ids(conversation: &[Said]) -> Vec<Said> {
     let mut said = conversation.to_vec();
-    if format != Format::OpenAiChat {
-        let mut round = 0;
-        for entry in &mut said {
-            round += usize::from(matches!(entry.what, What::Assistant { .. }));
-            match &mut entry.what {
-                What::Assistant { calls, .. } => {
-                    for call in calls {
-                        call.id = format!("{}-{round}", call.id);
-                    }
+    let mut round = 0;
+    for entry in &mut said {
+        round += usize::from(matches!(entry.what, What::Assistant { .. }));
+        match &mut entry.what {
+            What::Assistant { calls, .. } => {
+                for call in calls {
+                    call.id = format!("{}-{round}", call.id);
                 }
-                What::Result { call, .. } => *call = format!("{call}-{round}"),
-                _ => {}
             }
+            What::Result { call, .. } => *call = format!("{call}-{round}"),
+            _ => {}
         }
     }
     said

@@ -256,12 +256,11 @@ fn session_key(openclaw: &Path, file: &str) -> String {
     let below = Path::new(file).strip_prefix(openclaw.join("agents"));
     let agent = below.ok().and_then(|path| path.iter().next());
     let agent = agent.map_or_else(|| "main".into(), |agent| agent.to_string_lossy());
-    let session = match file.rsplit_once('#') {
-        Some((_, session)) => session.to_owned(),
-        None => {
-            let stem = Path::new(file).file_stem().unwrap_or_default();
-            stem.to_string_lossy().into_owned()
-        }
+    let session = if let Some((_, session)) = file.rsplit_once('#') {
+        session.to_owned()
+    } else {
+        let stem = Path::new(file).file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
     };
     format!("agent:{agent}:{session}")
 }
@@ -275,7 +274,7 @@ fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
     let mut text = Vec::new();
     std::io::stdin()
         .lock()
-        .take(holdfast_transcript::limits::DOCUMENT_BYTES_MAX)
+        .take(holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX)
         .read_to_end(&mut text)
         .map_err(|error| Failure::usage(format!("standard input can not be read: {error}")))?;
     let report = scan_bytes("-", &text)

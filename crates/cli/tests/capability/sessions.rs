@@ -21,7 +21,7 @@ fn broken() -> String {
     [HEADER, QUESTION, CALL, ORPHAN, ANSWER].join("\n") + "\n"
 }
 
-/// A session of OpenClaw's main agent that nobody has written for a while.
+/// A session of `OpenClaw`'s main agent that nobody has written for a while.
 fn session(house: &House, name: &str, content: &str) -> PathBuf {
     let dir = house.home().join(".openclaw/agents/main/sessions");
     fs::create_dir_all(&dir).expect("creates");
@@ -212,6 +212,7 @@ fn unreadable_files_are_said() {
 }
 
 /// Runs a script with a small file system of its own at `$1`, where that is allowed.
+#[expect(clippy::print_stdout, reason = "says why a test was skipped")]
 fn on_a_small_disk(house: &House, size: &str, script: &str) -> Option<(String, String)> {
     let disk = house.path("disk");
     fs::create_dir(&disk).expect("creates");

@@ -5,6 +5,8 @@
 //! continue. So a result is in its place exactly when its anchor holds its call, in a list as well
 //! as in a tree.
 
+use std::collections::{HashMap, VecDeque};
+
 use hashbrown::HashTable;
 
 use super::anywhere::fault;
@@ -20,6 +22,9 @@ const NOBODY: Number = Number::MAX;
 /// counts as one of the same branch.
 const GENERATIONS_MAX: usize = 100_000;
 
+/// How many branches that used a call's id are looked at to find it on the way to an entry.
+const REUSES_MAX: usize = 1_000;
+
 struct Walk<'i> {
     index: &'i Index,
     joins: Joins,
@@ -33,6 +38,8 @@ struct Walk<'i> {
     answered: Bits,
     /// The last call with each id.
     calls: HashTable<u32>,
+    /// The call with the same id before a call.
+    earlier: HashMap<u32, u32>,
     /// Calls and the results that answer them, where somebody wants to know.
     answers: Vec<(u32, u32)>,
     keep_answers: bool,
@@ -55,6 +62,7 @@ pub(super) fn check(
         begun: Bits::new(index.len()),
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
+        earlier: HashMap::new(),
         answers: Vec::new(),
         // Which branch an answer is on decides whether another one is too many.
         keep_answers: keep_answers || index.has_branches(),
@@ -168,20 +176,35 @@ impl Walk<'_> {
                 self.calls.insert_unique(item.id, place, id_of);
                 continue;
             };
-            let earlier = index.item(call as usize).map_or(0, |item| item.entry);
-            let is_same_message = earlier == number || self.anchor(Some(earlier)) == anchor;
+            let holder = |call: u32| index.item(call as usize).map_or(0, |item| item.entry);
+            let is_same_message =
+                holder(call) == number || self.anchor(Some(holder(call))) == anchor;
             let is_used = is_same_message
-                || self.ids == Ids::Conversation && self.is_ancestor(earlier, number);
+                || self.ids == Ids::Conversation && self.is_used(call, holder, number);
             if item.kind == BlockKind::Call && is_used {
                 found.push(fault(place, item, Fault::DuplicateToolCallId));
             }
             if is_same_message {
                 // One result answers both.
                 self.answered.set(at);
-            } else if let Some(call) = self.calls.find_mut(item.id, |call| id_of(call) == item.id) {
-                *call = place;
+            } else if let Some(last) = self.calls.find_mut(item.id, |call| id_of(call) == item.id) {
+                self.earlier.insert(place, *last);
+                *last = place;
             }
         }
+    }
+
+    /// Whether this call, or an earlier one with its id, is on the way to an entry.
+    fn is_used(&self, call: u32, holder: impl Fn(u32) -> Number, number: Number) -> bool {
+        let mut next = Some(call);
+        for _ in 0..REUSES_MAX {
+            let Some(call) = next else { return false };
+            if self.is_ancestor(holder(call), number) {
+                return true;
+            }
+            next = self.earlier.get(&call).copied();
+        }
+        false
     }
 
     /// Gives an entry's results to their calls.
@@ -271,10 +294,20 @@ impl Walk<'_> {
     /// Results whose message does not hold their call: is it elsewhere?
     fn judge_unmatched(&mut self, found: &mut Vec<Found>) {
         let index = self.index;
+        let mut open = None;
         let id_of = |at: &u32| index.item(*at as usize).map_or(0, |item| item.id);
         for (place, item) in std::mem::take(&mut self.unmatched) {
-            let call = self.calls.find(item.id, |call| id_of(call) == item.id);
-            found.push(match call.copied() {
+            let last = self.calls.find(item.id, |call| id_of(call) == item.id);
+            let call = match last.copied() {
+                Some(call) if self.answered.get(call as usize) && self.ids == Ids::Message => {
+                    // An earlier message may have used the id as well.
+                    let open = open.get_or_insert_with(|| self.open_calls());
+                    let open = open.get_mut(&item.id).and_then(VecDeque::pop_front);
+                    open.or(Some(call))
+                }
+                call => call,
+            };
+            found.push(match call {
                 Some(call) if !self.answered.get(call as usize) => {
                     self.answered.set(call as usize);
                     Found {
@@ -286,6 +319,17 @@ impl Walk<'_> {
                 None => fault(place, item, Fault::OrphanedToolResult),
             });
         }
+    }
+
+    /// The calls without a result, by id.
+    fn open_calls(&self) -> HashMap<u64, VecDeque<u32>> {
+        let mut open: HashMap<u64, VecDeque<u32>> = HashMap::new();
+        for (at, item) in (0_u32..).zip(self.index.items()) {
+            if item.kind == BlockKind::Call && !self.answered.get(at as usize) {
+                open.entry(item.id).or_default().push_back(at);
+            }
+        }
+        open
     }
 
     /// Results that the last compaction keeps without their call.

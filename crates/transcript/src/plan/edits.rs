@@ -76,13 +76,16 @@ impl<'i> Edits<'i> {
     /// The last entry of a message that spans neighbours: results come behind all of it.
     fn last_of(&self, entry: Number) -> Number {
         let mut last = entry;
-        while self.joins == Joins::Neighbours
-            && self
-                .index
-                .entry(last + 1)
-                .is_some_and(|next| next.kind == Kind::Assistant)
-        {
-            last += 1;
+        if self.joins != Joins::Neighbours {
+            return last;
+        }
+        for next in entry + 1.. {
+            match self.index.entry(next).map(|next| next.kind) {
+                Some(Kind::Assistant) => last = next,
+                // Set aside, so that its neighbours meet.
+                Some(Kind::Invalid) => {}
+                _ => break,
+            }
         }
         last
     }
@@ -91,9 +94,7 @@ impl<'i> Edits<'i> {
     pub(super) fn finish(mut self) -> Plan {
         self.drop_emptied();
         self.place_moved();
-        // What goes with a dropped entry needs no place behind it.
-        self.inserts
-            .retain(|entry, _| !self.dropped.contains(entry));
+        self.place_behind_what_stays();
         let mut changes: BTreeMap<Number, Change> = self
             .dropped
             .iter()
@@ -172,6 +173,24 @@ impl<'i> Edits<'i> {
             self.inserts.entry(behind).or_default().push(insert);
             // It still goes from where it was.
             self.cut.insert(place);
+        }
+    }
+
+    /// Behind the part of a message that stays; what goes with a whole message needs no place.
+    fn place_behind_what_stays(&mut self) {
+        for (entry, inserts) in std::mem::take(&mut self.inserts) {
+            let mut behind = Some(entry);
+            while let Some(gone) = behind.filter(|entry| self.dropped.contains(entry)) {
+                behind = gone.checked_sub(1).filter(|before| {
+                    self.joins == Joins::Neighbours
+                        && self.index.entry(*before).is_some_and(|entry| {
+                            matches!(entry.kind, Kind::Assistant | Kind::Invalid)
+                        })
+                });
+            }
+            if let Some(behind) = behind {
+                self.inserts.entry(behind).or_default().extend(inserts);
+            }
         }
     }
 
