@@ -1,13 +1,23 @@
 //! What can be typed.
 
+pub(crate) mod approvals;
 pub(crate) mod memory;
+mod records;
+pub(crate) mod server;
+mod transcripts;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use holdfast_contract::DedupeMode;
 
-use crate::server_args::{ModeArgs, RemoteArgs, ServeArgs};
+pub(crate) use records::{
+    BreakerArgs, BreakerCommand, DedupeArgs, DedupeCommand, RecordArgs, State,
+};
+use server::{ModeArgs, ServeArgs};
+pub(crate) use transcripts::{
+    AuditArgs, CheckpointFor, RepairStrategy, ScanArgs, SessionCommand, WatchArgs,
+};
 
 /// Run tool calls of LLM agents exactly as often as they are meant.
 #[derive(Debug, Parser)]
@@ -82,10 +92,10 @@ pub(crate) enum Command {
     Breaker(BreakerArgs),
     /// See what waits for a person's answer, and answer it.
     #[command(subcommand)]
-    Approvals(crate::approval_args::ApprovalsCommand),
+    Approvals(approvals::ApprovalsCommand),
     /// Look at the log of approvals, and check that nobody has changed it.
     #[command(subcommand, name = "audit-log")]
-    AuditLog(crate::approval_args::AuditLogCommand),
+    AuditLog(approvals::AuditLogCommand),
     /// Look at a running server, and switch its reliability layers.
     Mode(ModeArgs),
     /// Say why a call was answered as it was.
@@ -113,102 +123,6 @@ pub(crate) enum Command {
     /// Write the reference pages (for maintainers).
     #[command(hide = true)]
     Docs(DocsArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    holdfast scan\n  \
-    holdfast scan ~/.openclaw/agents/main/sessions --repair --dry-run\n  \
-    holdfast scan session.jsonl --repair --strategy reconstruct\n  \
-    jq .messages request.json | holdfast scan - --json\n\n\
-    Exit codes: 0 clean or mended, 1 findings, 2 errors.")]
-pub(crate) struct ScanArgs {
-    /// Files and directories, or `-` for standard input; without any, the session folders of every
-    /// known agent of this user.
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// Mend what is found. Files that are being written are left alone.
-    #[arg(long)]
-    pub(crate) repair: bool,
-    /// How to mend.
-    #[arg(long, value_enum, default_value_t = RepairStrategy::RemoveOrphans, value_name = "STRATEGY")]
-    pub(crate) strategy: RepairStrategy,
-    /// Show what a repair would change, and change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// How many files to read at once; as many as there are processors by default.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) jobs: Option<u16>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum RepairStrategy {
-    /// Remove results that do not belong to a call.
-    #[value(name = "remove_orphans")]
-    RemoveOrphans,
-    /// Also put results to their calls, and answer calls that have none.
-    #[value(name = "reconstruct")]
-    Reconstruct,
-    /// Cut back to the last point where everything was right.
-    #[value(name = "truncate")]
-    Truncate,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WatchArgs {
-    /// Files and directories; without any, the session folders of every known agent of this user.
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// Mend what breaks, once nobody writes the file any more. Without it, only say so.
-    #[arg(long)]
-    pub(crate) repair: bool,
-    /// How to mend.
-    #[arg(long, value_enum, default_value_t = RepairStrategy::RemoveOrphans, value_name = "STRATEGY")]
-    pub(crate) strategy: RepairStrategy,
-    /// How often to look, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..))]
-    pub(crate) interval_ms: u64,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionCommand {
-    /// Make a checkpoint of a session as it is now.
-    Checkpoint {
-        /// The session's file.
-        file: PathBuf,
-        /// What it is made for.
-        #[arg(long, value_enum, default_value_t = CheckpointFor::Manual)]
-        operation: CheckpointFor,
-    },
-    /// List a session's checkpoints.
-    List {
-        /// The session's file.
-        file: PathBuf,
-    },
-    /// Go back to a checkpoint, if what stands before it is as it was.
-    Rollback {
-        /// The session's file.
-        file: PathBuf,
-        /// The checkpoint's id; the last one by default.
-        checkpoint: Option<String>,
-    },
-    /// Archive a session and begin it anew.
-    Reset {
-        /// The session's file.
-        file: PathBuf,
-    },
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum CheckpointFor {
-    #[value(name = "tool_cycle")]
-    ToolCycle,
-    #[value(name = "compaction")]
-    Compaction,
-    #[value(name = "api_call")]
-    ApiCall,
-    #[value(name = "manual")]
-    Manual,
 }
 
 #[derive(Debug, Args)]
@@ -354,110 +268,6 @@ pub(crate) enum SchemaFormat {
     Prompt,
 }
 
-/// Which records.
-#[derive(Debug, Args)]
-pub(crate) struct RecordArgs {
-    /// Only of this session.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) session: Option<String>,
-    /// Only of this tool.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Option<String>,
-    /// Only in this state.
-    #[arg(long, value_enum)]
-    pub(crate) state_is: Option<State>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum State {
-    Inflight,
-    Done,
-    Failed,
-    Cancelled,
-    Unknown,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DedupeArgs {
-    #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
-    #[command(subcommand)]
-    pub(crate) command: DedupeCommand,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BreakerArgs {
-    #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
-    #[command(subcommand)]
-    pub(crate) command: BreakerCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DedupeCommand {
-    /// List records, newest first.
-    List {
-        #[command(flatten)]
-        filter: RecordArgs,
-        /// At most this many.
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
-    },
-    /// Show one record.
-    Show {
-        /// The stored key, or at least 6 of its first characters, or the key you gave with `--key`.
-        key: String,
-        /// Show the stored output as it is, secrets included.
-        #[arg(long)]
-        reveal: bool,
-    },
-    /// Forget one record, so that the call may run again.
-    Clear {
-        /// The stored key, or at least 6 of its first characters, or the key you gave with `--key`.
-        key: String,
-        /// Also while the call is running.
-        #[arg(long)]
-        force: bool,
-    },
-    /// Forget all ended records that fit. Running calls stay.
-    Flush {
-        #[command(flatten)]
-        filter: RecordArgs,
-        /// Really all of them, when no filter is given.
-        #[arg(long)]
-        all: bool,
-    },
-    /// Write all records to a new file, outputs included, for another store to import.
-    Export {
-        /// The file; it must not be there yet.
-        file: PathBuf,
-    },
-    /// Take over the records of an export. What is known already stays as it is.
-    Import {
-        /// The file.
-        file: PathBuf,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BreakerCommand {
-    /// List breakers and what they have seen.
-    List,
-    /// Close a breaker at once.
-    Reset {
-        /// The breaker's key, or a tool's name, or `all`.
-        key: String,
-    },
-    /// Hold a breaker open until it is reset.
-    ForceOpen {
-        /// The breaker's key, or a tool's name.
-        key: String,
-        /// Why, for those who meet it.
-        #[arg(long, default_value = "by an operator")]
-        reason: String,
-    },
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// The request id, or its first characters; without it, the last calls.
@@ -475,28 +285,6 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print its JSON Schema.
     Schema,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    holdfast audit\n  \
-    holdfast audit ~/.openclaw/agents --html audit.html\n  \
-    holdfast audit session.jsonl --prices prices.json --json\n\n\
-    The guard and idempotency are replayed over the history as they would have stood in front of \
-    it.\n\
-    Exit codes: 0 everything was read, 2 something could not be.")]
-pub(crate) struct AuditArgs {
-    /// Session files, or folders of them; without any, every known agent's folder of this user.
-    pub(crate) paths: Vec<PathBuf>,
-    /// Also write one self-contained page with plots.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Your own prices: `{\"gpt-4o\": {\"input\": 2.5, \"output\": 10}}`, US dollars for a million tokens.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) prices: Option<PathBuf>,
-    /// Only what happened on this day (`YYYY-MM-DD`, UTC) or later.
-    #[arg(long, value_name = "DAY")]
-    pub(crate) since: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,6 @@
 //! own under [`commands`]. Exit codes: 0 success, 1 the call or check failed, 2 bad usage.
 
 mod app;
-mod approval_args;
 mod args;
 mod commands;
 mod config;
@@ -12,7 +11,6 @@ mod environment;
 mod fail;
 mod output;
 mod records;
-mod server_args;
 mod telemetry;
 mod terminal;
 

@@ -70,7 +70,7 @@ fn panic_with(output: &Output) -> ! {
     )
 }
 
-fn pay<'a>(key: &'a str) -> [&'a str; 6] {
+fn pay(key: &str) -> [&str; 6] {
     [
         "call",
         "exec",

@@ -17,7 +17,7 @@ use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
-use crate::approval_args::ApprovalsCommand;
+use crate::args::approvals::ApprovalsCommand;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
 

@@ -9,7 +9,7 @@ use holdfast_toolbox::audit::{AuditLine, AuditLog, verify};
 use serde_json::json;
 
 use crate::app::{App, runtime};
-use crate::approval_args::AuditLogCommand;
+use crate::args::approvals::AuditLogCommand;
 use crate::fail::{Failure, Outcome};
 use crate::output;
 

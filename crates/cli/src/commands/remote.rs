@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::app::{App, runtime};
+use crate::args::server::ModeArgs;
 use crate::args::{BreakerCommand, DedupeCommand, RecordArgs};
 use crate::fail::{Failure, Outcome};
 use crate::output;
-use crate::server_args::ModeArgs;
 
 use super::serve::admin_token;
 

@@ -21,11 +21,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{App, workspace_id};
 use crate::args::GlobalArgs;
+use crate::args::server::ServeArgs;
 use crate::config::expand;
 use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::output;
-use crate::server_args::ServeArgs;
 
 /// How long commands of cancelled calls may take to end before we go without them.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);

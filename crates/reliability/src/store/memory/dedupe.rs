@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use holdfast_contract::Clock;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::by_key::ByKey;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
 use crate::idempotency::transition::{
@@ -64,24 +64,6 @@ impl Kept {
         self.used == PINNED && self.record.version == ticket.version
     }
 }
-
-/// Stored keys are SHA-256 digests: eight of their bytes are a hash already.
-#[derive(Default, Clone, Copy)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk() {
-            self.0 = u64::from_le_bytes(*first);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type ByKey = BuildHasherDefault<KeyHasher>;
 
 #[derive(Default)]
 struct Held {

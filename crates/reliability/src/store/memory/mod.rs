@@ -3,6 +3,7 @@
 //! For read-only calls, for tests, and for hosts that bring their own durability.
 
 mod breakers;
+mod by_key;
 mod dedupe;
 mod documents;
 mod turns;

@@ -1,0 +1,111 @@
+//! What can be typed about records and breakers.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::server::RemoteArgs;
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Only of this session.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) session: Option<String>,
+    /// Only of this tool.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only in this state.
+    #[arg(long, value_enum)]
+    pub(crate) state_is: Option<State>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum State {
+    Inflight,
+    Done,
+    Failed,
+    Cancelled,
+    Unknown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DedupeArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(subcommand)]
+    pub(crate) command: DedupeCommand,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BreakerArgs {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    #[command(subcommand)]
+    pub(crate) command: BreakerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DedupeCommand {
+    /// List records, newest first.
+    List {
+        #[command(flatten)]
+        filter: RecordArgs,
+        /// At most this many.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Show one record.
+    Show {
+        /// The stored key, or at least 6 of its first characters, or the key you gave with `--key`.
+        key: String,
+        /// Show the stored output as it is, secrets included.
+        #[arg(long)]
+        reveal: bool,
+    },
+    /// Forget one record, so that the call may run again.
+    Clear {
+        /// The stored key, or at least 6 of its first characters, or the key you gave with `--key`.
+        key: String,
+        /// Also while the call is running.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Forget all ended records that fit. Running calls stay.
+    Flush {
+        #[command(flatten)]
+        filter: RecordArgs,
+        /// Really all of them, when no filter is given.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Write all records to a new file, outputs included, for another store to import.
+    Export {
+        /// The file; it must not be there yet.
+        file: PathBuf,
+    },
+    /// Take over the records of an export. What is known already stays as it is.
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BreakerCommand {
+    /// List breakers and what they have seen.
+    List,
+    /// Close a breaker at once.
+    Reset {
+        /// The breaker's key, or a tool's name, or `all`.
+        key: String,
+    },
+    /// Hold a breaker open until it is reset.
+    ForceOpen {
+        /// The breaker's key, or a tool's name.
+        key: String,
+        /// Why, for those who meet it.
+        #[arg(long, default_value = "by an operator")]
+        reason: String,
+    },
+}

@@ -1,0 +1,123 @@
+//! What can be typed about session transcripts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast scan\n  \
+    holdfast scan ~/.openclaw/agents/main/sessions --repair --dry-run\n  \
+    holdfast scan session.jsonl --repair --strategy reconstruct\n  \
+    jq .messages request.json | holdfast scan - --json\n\n\
+    Exit codes: 0 clean or mended, 1 findings, 2 errors.")]
+pub(crate) struct ScanArgs {
+    /// Files and directories, or `-` for standard input; without any, the session folders of every
+    /// known agent of this user.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Mend what is found. Files that are being written are left alone.
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// How to mend.
+    #[arg(long, value_enum, default_value_t = RepairStrategy::RemoveOrphans, value_name = "STRATEGY")]
+    pub(crate) strategy: RepairStrategy,
+    /// Show what a repair would change, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// How many files to read at once; as many as there are processors by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum RepairStrategy {
+    /// Remove results that do not belong to a call.
+    #[value(name = "remove_orphans")]
+    RemoveOrphans,
+    /// Also put results to their calls, and answer calls that have none.
+    #[value(name = "reconstruct")]
+    Reconstruct,
+    /// Cut back to the last point where everything was right.
+    #[value(name = "truncate")]
+    Truncate,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Files and directories; without any, the session folders of every known agent of this user.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Mend what breaks, once nobody writes the file any more. Without it, only say so.
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// How to mend.
+    #[arg(long, value_enum, default_value_t = RepairStrategy::RemoveOrphans, value_name = "STRATEGY")]
+    pub(crate) strategy: RepairStrategy,
+    /// How often to look, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..))]
+    pub(crate) interval_ms: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Make a checkpoint of a session as it is now.
+    Checkpoint {
+        /// The session's file.
+        file: PathBuf,
+        /// What it is made for.
+        #[arg(long, value_enum, default_value_t = CheckpointFor::Manual)]
+        operation: CheckpointFor,
+    },
+    /// List a session's checkpoints.
+    List {
+        /// The session's file.
+        file: PathBuf,
+    },
+    /// Go back to a checkpoint, if what stands before it is as it was.
+    Rollback {
+        /// The session's file.
+        file: PathBuf,
+        /// The checkpoint's id; the last one by default.
+        checkpoint: Option<String>,
+    },
+    /// Archive a session and begin it anew.
+    Reset {
+        /// The session's file.
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum CheckpointFor {
+    #[value(name = "tool_cycle")]
+    ToolCycle,
+    #[value(name = "compaction")]
+    Compaction,
+    #[value(name = "api_call")]
+    ApiCall,
+    #[value(name = "manual")]
+    Manual,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast audit\n  \
+    holdfast audit ~/.openclaw/agents --html audit.html\n  \
+    holdfast audit session.jsonl --prices prices.json --json\n\n\
+    The guard and idempotency are replayed over the history as they would have stood in front of \
+    it.\n\
+    Exit codes: 0 everything was read, 2 something could not be.")]
+pub(crate) struct AuditArgs {
+    /// Session files, or folders of them; without any, every known agent's folder of this user.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Also write one self-contained page with plots.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Your own prices: `{\"gpt-4o\": {\"input\": 2.5, \"output\": 10}}`, US dollars for a million tokens.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+    /// Only what happened on this day (`YYYY-MM-DD`, UTC) or later.
+    #[arg(long, value_name = "DAY")]
+    pub(crate) since: Option<String>,
+}
