@@ -38,7 +38,7 @@ fn wish(number: u64) -> ClaimRequest {
         tool: "message".into(),
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
-            session_key: format!("session-{}", number % 64),
+            session_key: format!("session-{}", number % 64).into(),
             actor_id: "actor-1".into(),
             request_id: format!("01890000-0000-7000-8000-{number:012x}"),
             tool_call_id: None,

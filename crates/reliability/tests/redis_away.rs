@@ -1,11 +1,5 @@
 //! A server that goes away and comes back.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that can not be set up has failed"
-)]
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
