@@ -87,7 +87,7 @@ fn main() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let report = runtime.block_on(measure(&plan, serde_json::from_str(machine)?))?;
     println!("{}", report.table());
-    std::fs::write(out, serde_json::to_string_pretty(&report)? + "\n")?;
+    std::fs::write(out, serde_json::to_string(&report)? + "\n")?;
     Ok(())
 }
 
@@ -252,14 +252,18 @@ impl Report {
         let own = self.p50("vectors: holdfast");
         let aims = [
             ("text / plain FTS5", format!("{words:.2}x"), "at most 1.3x", words <= 1.3),
-            ("brute force / vectors", format!("{vectors:.1}x"), "at least 5x", vectors >= 5.0),
+            (
+                "brute force / vectors",
+                format!("{vectors:.1}x at {own:.1} ms"),
+                "at least 5x, or under 20 ms",
+                vectors >= 5.0 || own < 20.0,
+            ),
             ("recall@10", format!("{:.3}", self.recall_at_10), "at least 0.95", self.recall_at_10 >= 0.95),
-            ("vectors, p50", format!("{own:.1} ms"), "or under 20 ms", own < 20.0),
         ];
         text.push('\n');
         for (what, figure, aim, met) in aims {
             let verdict = if met { "met" } else { "MISSED" };
-            let _ = writeln!(text, "{what:<22} {figure:>10}   aim {aim}: {verdict}");
+            let _ = writeln!(text, "{what:<22} {figure:>14}   aim {aim}: {verdict}");
         }
         text
     }
