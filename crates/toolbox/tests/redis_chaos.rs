@@ -7,6 +7,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a helper that fails is a test that fails"
 )]

@@ -394,7 +394,10 @@ async fn without_a_store_nothing_is_approved() {
     let config = Arc::new(holdfast_toolbox::permit::PermissionConfig::default());
     let approvals =
         holdfast_toolbox::approval::Approvals::new(Arc::new(gone), None, runtime.clone(), config);
-    let stores = holdfast_toolbox::stack::Stores::memory(&runtime, Default::default());
+    let stores = holdfast_toolbox::stack::Stores::memory(
+        &runtime,
+        holdfast_reliability::store::memory::MemoryLimits::default(),
+    );
     let mut parts = holdfast_toolbox::stack::Parts::new(runtime, stores, working.tree.sessions())
         .with_tools([probe.clone() as Arc<dyn Tool>]);
     parts.approvals = Some(Arc::new(approvals));

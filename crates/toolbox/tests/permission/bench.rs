@@ -164,20 +164,11 @@ pub(crate) struct Bench {
     pub(crate) documents: Arc<dyn DocumentStore>,
 }
 
+#[derive(Default)]
 pub(crate) struct Build {
     pub(crate) permissions: PermissionConfig,
     pub(crate) hooks: Hooks,
     pub(crate) documents: Option<Arc<dyn DocumentStore>>,
-}
-
-impl Default for Build {
-    fn default() -> Self {
-        Self {
-            permissions: PermissionConfig::default(),
-            hooks: Hooks::default(),
-            documents: None,
-        }
-    }
 }
 
 impl Build {
@@ -226,6 +217,10 @@ impl Bench {
 }
 
 /// A call with a request and a turn of its own.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers write the arguments in place"
+)]
 pub(crate) fn ask(tool: &str, session: &str, params: Value) -> ToolCallEnvelope {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

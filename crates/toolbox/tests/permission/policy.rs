@@ -109,6 +109,7 @@ fn rule(config: &PermissionConfig) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of rules, one a row")]
 fn a_denial_names_its_rule() {
     let names = |list: &[&str]| {
         list.iter()

@@ -40,7 +40,7 @@ async fn summary_down_result_up() {
     assert_eq!(branch.context_summary.as_deref(), Some("look it up"));
     assert_eq!(
         bench.tree.get("main").await.unwrap().children,
-        [branch.id.clone()]
+        std::slice::from_ref(&branch.id)
     );
     let delivery = bench.tree.finish(&branch.id, done("found")).await.unwrap();
     assert_eq!(delivery, Delivery::ToParent("main".into()));
@@ -94,7 +94,7 @@ async fn the_end_of_a_parent_reaches_its_children() {
     let ended = bench.tree.tick().await.unwrap();
     assert_eq!(
         ended.iter().map(|it| it.id.clone()).collect::<Vec<_>>(),
-        [worker.clone()]
+        std::slice::from_ref(&worker)
     );
     assert_eq!(state(&bench, &worker).await, SessionState::Failed);
     assert_eq!(state(&bench, "main").await, SessionState::Active);

@@ -22,7 +22,7 @@ const ANSWERS_PER_FAULT: usize = 1_000;
 /// A call that is answered this long after its deadline has missed it.
 const LATE_MS: u64 = 5_000;
 /// Nothing takes this long unless it hangs.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_mins(1);
 
 /// What a worker said: which one, and the line; none at its end.
 type Said = (u64, Option<String>);

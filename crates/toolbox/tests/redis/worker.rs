@@ -13,7 +13,7 @@ use holdfast_contract::{
 };
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::memory::{MemoryGuardStore, MemoryLimits};
+use holdfast_reliability::store::memory::MemoryGuardStore;
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use serde_json::{Map, Value, json};
@@ -89,7 +89,6 @@ fn stack(dir: &Path, url: &str) -> ToolStack {
         dedupe: DedupeStores::single(recorded),
         breakers: redis,
         turns: Arc::new(MemoryGuardStore::new(runtime.clock.clone())),
-        ..Stores::memory(&runtime, MemoryLimits::default())
     };
     let workspace = dir.to_owned();
     let sessions = Arc::new(move |_: &ToolCallEnvelope| {
