@@ -35,7 +35,7 @@ fn table() -> Vec<(&'static str, Value, [bool; 3])> {
         ("memory_search", json!({"query": "tea"}), [true, true, true]),
         (
             "memory_store",
-            json!({"memory_type": "Fact", "content": "tea is green"}),
+            json!({"memory_type": "fact", "content": "tea is green"}),
             [true, true, false],
         ),
         ("web_search", json!({"query": "x"}), [true, true, true]),
@@ -177,7 +177,7 @@ async fn a_worker_with_every_tool_changes_nothing() {
         ("message", json!({"text": "help"})),
         (
             "memory_store",
-            json!({"memory_type": "Fact", "content": "x"}),
+            json!({"memory_type": "fact", "content": "x"}),
         ),
     ];
     for (tool, params) in attempts {
