@@ -248,6 +248,7 @@ impl<S: Service> Approve<S> {
                 }
             };
             tokio::select! {
+                biased;
                 _ = tokio::time::timeout(pause, changed) => {}
                 prompted = asked => {
                     asking = None;

@@ -97,7 +97,7 @@ async fn a_call_is_the_same_however_it_is_spelled() {
     // A new spelling gets its one try, and is counted with the others.
     for name in [" read", "read "] {
         let answer = reads(&harness, spelled(name)).await;
-        assert!(answer.1.ends_with(LOOP), "{answer:?}");
+        assert!(answer.1.contains(LOOP), "{answer:?}");
     }
     for name in [" read", "read "] {
         let answer = reads(&harness, spelled(name)).await;
