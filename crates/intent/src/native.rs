@@ -214,7 +214,8 @@ fn add_call(call: &Value, reply: &mut NativeReply) {
         .confidence(SURE)
         .with_args(read)
         .repaired(mended);
-    made.call_id = ["id", "call_id", "tool_call_id"]
+    // A Responses item has an id of its own beside the call's, and its result needs the call's.
+    made.call_id = ["call_id", "id", "tool_call_id"]
         .iter()
         .find_map(|key| call.get(*key)?.as_str())
         .filter(|id| !id.is_empty())

@@ -42,7 +42,8 @@ pub fn mcp(registry: &Registry) -> Value {
             "inputSchema": found.schema,
             "annotations": {
                 "readOnlyHint": effect == Effect::None,
-                "destructiveHint": effect.is_mutating() && !found.tool.is_idempotent(),
+                // Doing it twice may equal doing it once, and still replace what was there.
+                "destructiveHint": effect.is_mutating(),
                 "idempotentHint": found.tool.is_idempotent(),
                 "openWorldHint": effect == Effect::External,
             }

@@ -104,6 +104,8 @@ pub fn entries(
 ) -> Result<Shape, ReadError> {
     let mut lines = Lines::new(source);
     let mut strings = Strings::default();
+    lines.fill_to_sniff()?;
+    // One line may be longer than that.
     lines.fill()?;
     let Some(shape) = lines.shape(&mut strings)? else {
         return Err(ReadError::UnknownFormat);
@@ -312,6 +314,29 @@ impl<R: Read> Lines<R> {
             offset: 0,
             is_at_end: false,
         }
+    }
+
+    /// Reads as much as the format is told from, or all of a shorter source. Whatever was read
+    /// before in this buffer, and however little a pipe gives at a time, the same bytes are looked at.
+    fn fill_to_sniff(&mut self) -> Result<(), ReadError> {
+        if self.buffer.len() < READ_BYTES {
+            self.buffer.resize(READ_BYTES, 0);
+        }
+        while !self.is_at_end && self.filled < READ_BYTES {
+            match self.source.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => self.is_at_end = true,
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let lines = memchr::memrchr(b'\n', &self.buffer[..self.filled]);
+        self.whole = match lines {
+            Some(last) if !self.is_at_end => last + 1,
+            _ if self.is_at_end => self.filled,
+            _ => 0,
+        };
+        Ok(())
     }
 
     /// Reads until there is at least one whole line; false at the end.

@@ -21,7 +21,8 @@ pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> 
             .map_err(|error| Failure::failed(error.to_string()))?;
     }
     if let Some(format) = args.format {
-        return declare(&registry, format, args.tool.as_deref());
+        let denied = &app.config.permissions.denied_tools;
+        return declare(&registry, format, args.tool.as_deref(), denied);
     }
     if let Some(name) = &args.tool {
         return show(app, &registry, name, json);
@@ -48,17 +49,28 @@ pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Always JSON, except for a prompt: it goes into a request as it is.
-fn declare(registry: &Registry, format: SchemaFormat, only: Option<&str>) -> Outcome<ExitCode> {
+/// Always JSON, except for a prompt: it goes into a request as it is. A model is not offered what it
+/// could never use.
+fn declare(
+    registry: &Registry,
+    format: SchemaFormat,
+    only: Option<&str>,
+    denied: &[String],
+) -> Outcome<ExitCode> {
     let mut chosen = Registry::new();
     for found in registry.iter() {
-        if only.is_none_or(|name| name == found.tool.name()) {
+        let name = found.tool.name();
+        if only.is_none_or(|only| only == name) && !denied.iter().any(|denied| denied == name) {
             chosen
                 .register(found.tool.clone())
                 .map_err(|error| Failure::failed(error.to_string()))?;
         }
     }
     if let Some(name) = only.filter(|_| chosen.iter().next().is_none()) {
+        if denied.iter().any(|denied| denied == name) {
+            let why = format!("{name} is denied by permissions.deniedTools");
+            return Err(Failure::usage(why));
+        }
         return Err(unknown(registry, name));
     }
     match format {

@@ -137,7 +137,8 @@ fn json_values(
         doc.may_read(read.end - from);
         // The closer may stand inside a string: then the text up to a later one is valid JSON.
         if read.ending == Ending::OpenString {
-            let mut wider = end;
+            // An opener that ended the text is stepped over: it has no length as a closer.
+            let mut wider = end.max(stop + 1);
             for _ in 0..TAG_WIDENINGS_MAX {
                 let next = find_close(doc, wider, closers);
                 let (to, behind) = next.unwrap_or((doc.text.len(), doc.text.len()));
@@ -151,7 +152,7 @@ fn json_values(
                 if next.is_none() {
                     break;
                 }
-                wider = behind;
+                wider = behind.max(to + 1);
             }
         }
         let next = read.end.max(from + 1);

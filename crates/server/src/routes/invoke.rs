@@ -50,6 +50,9 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
     let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
         return server.refuse(Refusal::invalid("The body is not valid JSON"));
     };
+    if let Some(wrong) = wrong_field(&body, key.as_deref()) {
+        return error_response(StatusCode::BAD_REQUEST, "invalid_request", &wrong, None);
+    }
     match envelope(&server, body, account, key) {
         Some(envelope) => answer(&server.call(envelope).await),
         None => error_response(
@@ -64,6 +67,33 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
 fn text_header(headers: &HeaderMap, name: &str) -> Option<String> {
     let text = headers.get(name)?.to_str().ok()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// What identifies a call is never guessed: a key that was passed over would let the effect happen
+/// twice.
+fn wrong_field(body: &Value, header_key: Option<&str>) -> Option<String> {
+    let named = [
+        "idempotencyKey",
+        "sessionKey",
+        "agentId",
+        "runId",
+        "turnId",
+        "modelId",
+    ];
+    for name in named {
+        match body.get(name) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(_) => return Some(format!("tools.invoke: body.{name} has to be a string")),
+        }
+    }
+    let key = body.get("idempotencyKey")?.as_str()?.trim();
+    if key.is_empty() {
+        return Some("tools.invoke: body.idempotencyKey is empty".to_owned());
+    }
+    let differs = header_key.is_some_and(|header| header != key);
+    differs.then(|| {
+        "tools.invoke: the Idempotency-Key header and body.idempotencyKey differ".to_owned()
+    })
 }
 
 /// The call that the body asks for; nothing when it names no tool.

@@ -22,7 +22,7 @@ pub struct Price {
     pub input: f64,
     /// Written.
     pub output: f64,
-    /// Read from a cache; a tenth of `input` unless given.
+    /// Read from a cache; half of `input` unless given, which is the dearest that is usual.
     #[serde(default)]
     pub cache_read: Option<f64>,
     /// Put into a cache; as `input` unless given.
@@ -40,8 +40,34 @@ impl Price {
         }
     }
 
+    /// With the shares of `input` that a family takes for reading from a cache and writing to it.
+    const fn cached(self, read: f64, write: f64) -> Self {
+        Self {
+            cache_read: Some(self.input * read),
+            cache_write: Some(self.input * write),
+            ..self
+        }
+    }
+
+    /// A tenth for what is in the cache, a quarter more for putting it there.
+    const fn claude(input: f64, output: f64) -> Self {
+        Self::of(input, output).cached(0.1, 1.25)
+    }
+
+    fn is_below_zero(&self) -> bool {
+        [
+            Some(self.input),
+            Some(self.output),
+            self.cache_read,
+            self.cache_write,
+        ]
+        .into_iter()
+        .flatten()
+        .any(|price| price < 0.0)
+    }
+
     fn cost(&self, usage: &Usage) -> f64 {
-        let cache_read = self.cache_read.unwrap_or(self.input / 10.0);
+        let cache_read = self.cache_read.unwrap_or(self.input / 2.0);
         let cache_write = self.cache_write.unwrap_or(self.input);
         (tokens(usage.input) * self.input
             + tokens(usage.output) * self.output
@@ -58,30 +84,34 @@ fn tokens(count: u64) -> f64 {
 
 /// A part of a model's name, and what it costs. The longest part that fits wins.
 const LIST: &[(&str, Price)] = &[
-    ("claude-3-haiku", Price::of(0.25, 1.25)),
-    ("claude-3-5-haiku", Price::of(0.8, 4.0)),
-    ("claude-haiku", Price::of(1.0, 5.0)),
-    ("claude-3-5-sonnet", Price::of(3.0, 15.0)),
-    ("claude-3-7-sonnet", Price::of(3.0, 15.0)),
-    ("claude-sonnet", Price::of(3.0, 15.0)),
-    ("claude-opus", Price::of(5.0, 25.0)),
-    ("claude-opus-4-0", Price::of(15.0, 75.0)),
-    ("claude-opus-4-1", Price::of(15.0, 75.0)),
-    ("claude-3-opus", Price::of(15.0, 75.0)),
+    ("claude-3-haiku", Price::claude(0.25, 1.25)),
+    ("claude-3-5-haiku", Price::claude(0.8, 4.0)),
+    ("claude-haiku", Price::claude(1.0, 5.0)),
+    ("claude-3-5-sonnet", Price::claude(3.0, 15.0)),
+    ("claude-3-7-sonnet", Price::claude(3.0, 15.0)),
+    ("claude-sonnet", Price::claude(3.0, 15.0)),
+    ("claude-opus", Price::claude(5.0, 25.0)),
+    ("claude-opus-4-0", Price::claude(15.0, 75.0)),
+    ("claude-opus-4-1", Price::claude(15.0, 75.0)),
+    ("claude-opus-4-2025", Price::claude(15.0, 75.0)),
+    ("claude-3-opus", Price::claude(15.0, 75.0)),
     ("gpt-4o", Price::of(2.5, 10.0)),
     ("gpt-4o-mini", Price::of(0.15, 0.6)),
-    ("gpt-4.1", Price::of(2.0, 8.0)),
-    ("gpt-4.1-mini", Price::of(0.4, 1.6)),
-    ("gpt-4.1-nano", Price::of(0.1, 0.4)),
-    ("gpt-5", Price::of(1.25, 10.0)),
-    ("gpt-5-mini", Price::of(0.25, 2.0)),
-    ("gpt-5-nano", Price::of(0.05, 0.4)),
-    ("o3", Price::of(2.0, 8.0)),
-    ("o4-mini", Price::of(1.1, 4.4)),
-    ("gemini-2.5-pro", Price::of(1.25, 10.0)),
-    ("gemini-2.5-flash", Price::of(0.3, 2.5)),
-    ("deepseek", Price::of(0.28, 0.42)),
-    ("kimi-k2", Price::of(0.6, 2.5)),
+    ("gpt-4.1", Price::of(2.0, 8.0).cached(0.25, 1.0)),
+    ("gpt-4.1-mini", Price::of(0.4, 1.6).cached(0.25, 1.0)),
+    ("gpt-4.1-nano", Price::of(0.1, 0.4).cached(0.25, 1.0)),
+    ("gpt-5", Price::of(1.25, 10.0).cached(0.1, 1.0)),
+    ("gpt-5-mini", Price::of(0.25, 2.0).cached(0.1, 1.0)),
+    ("gpt-5-nano", Price::of(0.05, 0.4).cached(0.1, 1.0)),
+    ("o3", Price::of(2.0, 8.0).cached(0.25, 1.0)),
+    ("o3-mini", Price::of(1.1, 4.4)),
+    ("o3-pro", Price::of(20.0, 80.0)),
+    ("gpt-5-pro", Price::of(15.0, 120.0)),
+    ("o4-mini", Price::of(1.1, 4.4).cached(0.25, 1.0)),
+    ("gemini-2.5-pro", Price::of(1.25, 10.0).cached(0.1, 1.0)),
+    ("gemini-2.5-flash", Price::of(0.3, 2.5).cached(0.1, 1.0)),
+    ("deepseek", Price::of(0.28, 0.42).cached(0.1, 1.0)),
+    ("kimi-k2", Price::of(0.6, 2.5).cached(0.1, 1.0)),
     ("glm-4", Price::of(0.6, 2.2)),
     ("minimax-m2", Price::of(0.3, 1.2)),
     ("gpt-oss-120b", Price::of(0.15, 0.6)),
@@ -90,8 +120,14 @@ const LIST: &[(&str, Price)] = &[
 
 /// A price list that can not be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the price list can not be read: {0}")]
-pub struct PriceError(#[from] serde_json::Error);
+pub enum PriceError {
+    /// It is not one.
+    #[error("the price list can not be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// A price can not be.
+    #[error("the price of {0:?} is below zero")]
+    BelowZero(String),
+}
 
 /// What every model costs.
 #[derive(Debug, Clone)]
@@ -111,6 +147,9 @@ impl Prices {
     /// of the list.
     pub fn parse(json: &str) -> Result<Self, PriceError> {
         let own: BTreeMap<String, Price> = serde_json::from_str(json)?;
+        if let Some((name, _)) = own.iter().find(|(_, price)| price.is_below_zero()) {
+            return Err(PriceError::BelowZero(name.clone()));
+        }
         Ok(Self {
             own: own
                 .into_iter()
@@ -171,6 +210,8 @@ mod tests {
         assert_eq!(price("openai/gpt-4o-mini"), Some(0.15));
         assert_eq!(price("anthropic/claude-opus-4-1-20250805"), Some(15.0));
         assert_eq!(price("us.anthropic.claude-opus-4-5"), Some(5.0));
+        assert_eq!(price("claude-opus-4-20250514"), Some(15.0));
+        assert_eq!(price("o3-mini-2025"), Some(1.1));
         assert_eq!(price("foo3"), None);
         assert_eq!(price("loop-read"), None);
     }
@@ -182,5 +223,6 @@ mod tests {
         let usage = Usage::recorded(1_000_000, 1_000_000, 1_000_000, 1_000_000);
         assert_eq!(prices.of("gpt-4o", &usage), Some(1.0 + 2.0 + 0.5 + 1.0));
         assert!(Prices::parse(r#"{"x": {"inptu": 1}}"#).is_err());
+        assert!(Prices::parse(r#"{"x": {"input": -1, "output": 1}}"#).is_err());
     }
 }

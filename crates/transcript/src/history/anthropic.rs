@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::builder::{Answer, Builder};
+use super::builder::{Answer, Builder, Joins};
 use super::fields::{arguments, blocks, content_text, number, text, time_ms};
 use super::{Outcome, Usage};
 
@@ -13,7 +13,7 @@ pub(super) fn read(message: &Value, builder: &mut Builder) {
     match text(message, "role") {
         Some("assistant") => {
             builder.answer(&Answer {
-                id: None,
+                joins: Joins::Nothing,
                 at_ms,
                 model: text(message, "model"),
                 usage: message.get("usage").map(usage),

@@ -10,12 +10,30 @@ use super::{Call, Counted, Outcome, RESULT_TEXT_BYTES_MAX, Request, Session, Tur
 /// A token is about this many bytes of English or code.
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// Where an answer stands in the session.
+#[derive(Clone, Copy)]
+struct Spot {
+    turn: usize,
+    request: usize,
+}
+
 /// Where a call stands in the session.
 #[derive(Clone, Copy)]
 struct Place {
-    turn: usize,
-    request: usize,
+    spot: Spot,
     call: usize,
+}
+
+/// Which answer an entry belongs to.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Joins<'a> {
+    /// One of its own.
+    #[default]
+    Nothing,
+    /// The one before it, if nothing else came between.
+    Before,
+    /// The one with this id.
+    Id(&'a str),
 }
 
 /// See the [module](self).
@@ -24,8 +42,13 @@ pub(super) struct Builder {
     session: Session,
     /// Calls whose result has not come yet, by id.
     open: HashMap<String, Place>,
-    /// The provider's id of the last request: some hosts write one answer as several entries.
-    last_request: Option<String>,
+    /// Where each answer stands that has an id: some hosts write one answer as several entries,
+    /// with results between them.
+    answers: HashMap<String, Spot>,
+    /// The answer that calls are added to.
+    current: Option<Spot>,
+    /// Whether nothing came since the last entry of the current answer.
+    is_answering: bool,
     /// Bytes of the conversation so far, which the next request reads.
     bytes: u64,
     last_at_ms: Option<u64>,
@@ -36,8 +59,8 @@ pub(super) struct Builder {
 /// What one entry says about a model's answer.
 #[derive(Default)]
 pub(super) struct Answer<'a> {
-    /// The provider's id of the answer.
-    pub(super) id: Option<&'a str>,
+    /// Which answer the entry belongs to.
+    pub(super) joins: Joins<'a>,
     /// When it was there.
     pub(super) at_ms: Option<u64>,
     /// Which model.
@@ -56,7 +79,7 @@ impl Builder {
             self.session.turns.push(Turn::default());
         }
         self.passed(at_ms, bytes);
-        self.last_request = None;
+        self.is_answering = false;
     }
 
     /// Anything else that the model reads.
@@ -72,10 +95,13 @@ impl Builder {
 
     /// The model answered, or one more entry of the same answer.
     pub(super) fn answer(&mut self, answer: &Answer<'_>) {
-        let goes_on = answer.id.is_some() && answer.id == self.last_request.as_deref();
-        if !goes_on {
-            self.begin_request(answer);
-        }
+        let joined = match answer.joins {
+            Joins::Nothing => None,
+            Joins::Before => self.current.filter(|_| self.is_answering),
+            Joins::Id(id) => self.answers.get(id).copied(),
+        };
+        self.current = joined.or_else(|| self.begin_request(answer));
+        self.is_answering = true;
         let estimated = Usage {
             input: self.bytes / BYTES_PER_TOKEN,
             output: answer.bytes / BYTES_PER_TOKEN,
@@ -85,7 +111,7 @@ impl Builder {
             match answer.usage {
                 // The last entry of an answer knows the most.
                 Some(usage) => request.usage = usage,
-                None if goes_on => {}
+                None if joined.is_some() => {}
                 None => request.usage = estimated,
             }
             request.at_ms = answer.at_ms.or(request.at_ms);
@@ -100,27 +126,20 @@ impl Builder {
         }
     }
 
-    /// The last answer asked for a call.
+    /// The current answer asked for a call.
     pub(super) fn call(&mut self, id: &str, tool: &str, arguments: Value) {
-        let Some(turn) = self.session.turns.len().checked_sub(1) else {
+        let Some(spot) = self.current else { return };
+        let Some(request) = self.current_request() else {
             return;
         };
-        let Some(request) = self.session.turns[turn].requests.len().checked_sub(1) else {
-            return;
-        };
-        let calls = &mut self.session.turns[turn].requests[request].calls;
-        calls.push(Call {
+        request.calls.push(Call {
             id: id.to_owned(),
             tool: tool.trim().to_owned(),
             arguments,
             result: None,
         });
-        let place = Place {
-            turn,
-            request,
-            call: calls.len() - 1,
-        };
-        self.open.insert(id.to_owned(), place);
+        let call = request.calls.len() - 1;
+        self.open.insert(id.to_owned(), Place { spot, call });
     }
 
     /// A call came back. A result nobody asked for is the checker's business.
@@ -129,10 +148,11 @@ impl Builder {
         self.passed(outcome.at_ms, bytes);
         shorten(&mut outcome.text);
         if let Some(place) = self.open.remove(id) {
-            let request = &mut self.session.turns[place.turn].requests[place.request];
+            let Spot { turn, request } = place.spot;
+            let request = &mut self.session.turns[turn].requests[request];
             request.calls[place.call].result = Some(outcome);
         }
-        self.last_request = None;
+        self.is_answering = false;
     }
 
     /// The session.
@@ -141,11 +161,13 @@ impl Builder {
         self.session
     }
 
-    fn begin_request(&mut self, answer: &Answer<'_>) {
+    fn begin_request(&mut self, answer: &Answer<'_>) -> Option<Spot> {
         if self.session.turns.is_empty() {
             self.session.turns.push(Turn::default());
         }
-        let request = Request {
+        let turn = self.session.turns.len() - 1;
+        let requests = &mut self.session.turns.last_mut()?.requests;
+        requests.push(Request {
             at_ms: answer.at_ms,
             asked_at_ms: self.last_at_ms,
             model: answer
@@ -154,15 +176,18 @@ impl Builder {
                 .or_else(|| self.model.clone()),
             usage: Usage::default(),
             calls: Vec::new(),
-        };
-        if let Some(turn) = self.session.turns.last_mut() {
-            turn.requests.push(request);
+        });
+        let request = requests.len() - 1;
+        let spot = Spot { turn, request };
+        if let Joins::Id(id) = answer.joins {
+            self.answers.insert(id.to_owned(), spot);
         }
-        self.last_request = answer.id.map(str::to_owned);
+        Some(spot)
     }
 
     fn current_request(&mut self) -> Option<&mut Request> {
-        self.session.turns.last_mut()?.requests.last_mut()
+        let Spot { turn, request } = self.current?;
+        self.session.turns.get_mut(turn)?.requests.get_mut(request)
     }
 }
 

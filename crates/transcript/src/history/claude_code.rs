@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::anthropic::{calls_of, results_of, usage};
-use super::builder::{Answer, Builder};
+use super::builder::{Answer, Builder, Joins};
 use super::fields::{blocks, content_text, text, time_ms};
 
 /// Takes one line.
@@ -16,7 +16,7 @@ pub(super) fn read(entry: &Value, builder: &mut Builder) {
     match text(entry, "type") {
         Some("assistant") => {
             builder.answer(&Answer {
-                id: text(message, "id"),
+                joins: text(message, "id").map_or(Joins::Nothing, Joins::Id),
                 at_ms,
                 model: text(message, "model").filter(|model| !model.starts_with('<')),
                 usage: message.get("usage").map(usage),

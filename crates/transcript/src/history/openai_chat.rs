@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Outcome;
 use super::Usage;
-use super::builder::{Answer, Builder};
+use super::builder::{Answer, Builder, Joins};
 use super::fields::{arguments, content_text, number, text, time_ms};
 
 /// Takes one message.
@@ -36,7 +36,7 @@ fn read_answer(message: &Value, at_ms: Option<u64>, said: &str, builder: &mut Bu
         .get("tool_calls")
         .map_or(0, |calls| calls.to_string().len());
     builder.answer(&Answer {
-        id: None,
+        joins: Joins::Nothing,
         at_ms,
         model: text(message, "model"),
         usage: message.get("usage").map(usage),

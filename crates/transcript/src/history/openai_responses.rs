@@ -3,12 +3,9 @@
 use serde_json::Value;
 
 use super::Outcome;
-use super::builder::{Answer, Builder};
+use super::builder::{Answer, Builder, Joins};
 use super::fields::{arguments, content_text, text, time_ms};
 use super::openai_chat::says_error;
-
-/// All items of one answer follow each other, so one name for the answer under way is enough.
-const UNDER_WAY: &str = "the answer under way";
 
 /// Takes one item.
 pub(super) fn read(item: &Value, builder: &mut Builder) {
@@ -55,7 +52,8 @@ pub(super) fn read_at(item: &Value, at_ms: Option<u64>, builder: &mut Builder) {
 
 fn answer(at_ms: Option<u64>, bytes: u64, builder: &mut Builder) {
     builder.answer(&Answer {
-        id: Some(UNDER_WAY),
+        // All items of one answer follow each other.
+        joins: Joins::Before,
         at_ms,
         bytes,
         ..Answer::default()

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::builder::{Answer, Builder};
+use super::builder::{Answer, Builder, Joins};
 use super::fields::{arguments, blocks, content_text, number, text, time_ms};
 use super::{Outcome, Usage};
 
@@ -45,7 +45,7 @@ fn read_message(message: &Value, at_ms: Option<u64>, builder: &mut Builder) {
 
 fn read_answer(message: &Value, at_ms: Option<u64>, builder: &mut Builder) {
     builder.answer(&Answer {
-        id: None,
+        joins: Joins::Nothing,
         at_ms,
         model: text(message, "model"),
         usage: message.get("usage").map(usage),

@@ -108,6 +108,26 @@ fn claude_code_joins_the_entries_of_one_answer() {
 }
 
 #[test]
+fn claude_code_counts_an_answer_once_with_results_between_its_entries() {
+    let call = |id: &str| {
+        json!({"type": "assistant", "message": {"id": "msg_1", "role": "assistant",
+               "model": "claude-sonnet-4-5", "usage": {"input_tokens": 1000, "output_tokens": 500},
+               "content": [{"type": "tool_use", "id": id, "name": "read", "input": {}}]}})
+    };
+    let result = |id: &str| {
+        json!({"type": "user", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": id, "content": "x"}]}})
+    };
+    let session = read(
+        Format::ClaudeCode,
+        &[call("a"), result("a"), call("b"), result("b")],
+    );
+    assert_eq!(session.turns[0].requests.len(), 1);
+    assert_eq!(session.turns[0].requests[0].usage.tokens(), 1500);
+    assert!(session.calls().all(|(_, call)| call.result.is_some()));
+}
+
+#[test]
 fn anthropic_messages() {
     let session = read(
         Format::Anthropic,
