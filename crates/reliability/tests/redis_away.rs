@@ -8,7 +8,7 @@ use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest, RecordState};
 use holdfast_reliability::idempotency::transition::{
-    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
+    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure, Refused,
 };
 use holdfast_reliability::retry::RepeatSafety;
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
@@ -229,4 +229,83 @@ async fn a_failover_that_sentinels_announce_is_followed() {
             .contains("role:master")
     );
     replica.kill().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_and_a_result_that_the_server_lost_are_brought_back() {
+    let mut server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let other = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let (renewed, finished) = (wish(1, "renewed"), wish(2, "finished"));
+    for wish in [&renewed, &finished] {
+        let claim = store.claim(wish).await.unwrap();
+        assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+    }
+    // It comes back without its last second, or here without anything.
+    server.kill().unwrap();
+    server.run().unwrap();
+    until("the other is back", async || {
+        other.get(&renewed.key).await == Ok(None)
+    })
+    .await;
+    until("it is renewed", async || {
+        let lease_ms = renewed.lifetimes.lease_ms;
+        let taken = store.renew(&renewed.key, &renewed.owner, lease_ms).await;
+        taken == Ok(Ok(()))
+    })
+    .await;
+    assert_eq!(store.finalise(done(&finished)).await, Ok(Ok(())));
+
+    // Nobody runs either of them again.
+    let claim = other.claim(&wish(1, "second")).await.unwrap();
+    assert!(matches!(claim, Claim::InFlight { .. }), "{claim:?}");
+    let claim = other.claim(&wish(2, "second")).await.unwrap();
+    assert!(
+        matches!(&claim, Claim::Ended(record) if record.state == RecordState::Done),
+        "{claim:?}"
+    );
+    assert_eq!(store.finalise(done(&renewed)).await, Ok(Ok(())));
+    // Listed as any other.
+    let listed = other.list(&Default::default()).await.unwrap();
+    assert_eq!(listed.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_cleared_or_given_to_another_is_not_brought_back() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let cleared = wish(1, "cleared");
+    let _ = store.claim(&cleared).await.unwrap();
+    assert_eq!(store.clear(&cleared.key).await, Ok(true));
+    let lease_ms = cleared.lifetimes.lease_ms;
+    let renewal = store.renew(&cleared.key, "cleared", lease_ms).await;
+    assert_eq!(renewal, Ok(Err(Refused::Gone)));
+    assert_eq!(store.finalise(done(&cleared)).await, Ok(Err(Refused::Gone)));
+    assert_eq!(store.get(&cleared.key).await, Ok(None));
+
+    let (late, next) = (wish(2, "late"), wish(2, "next"));
+    let _ = store.claim(&late).await.unwrap();
+    server.command(&["FLUSHALL"]).unwrap();
+    let claim = store.claim(&next).await.unwrap();
+    assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+    assert_eq!(
+        store.finalise(done(&late)).await,
+        Ok(Err(Refused::NotTheHolder))
+    );
+
+    // One that had not begun, and one that ended without an effect, leave nothing behind.
+    let held = ClaimRequest {
+        hold: Hold::Held,
+        ..wish(3, "held")
+    };
+    let _ = store.claim(&held).await.unwrap();
+    server.command(&["FLUSHALL"]).unwrap();
+    let begun = store.begin(&held.key, "held", lease_ms).await;
+    assert_eq!(begun, Ok(Err(Refused::Gone)));
+    let nothing = Finalisation {
+        ending: Ending::Cancelled,
+        ..done(&held)
+    };
+    assert_eq!(store.finalise(nothing).await, Ok(Err(Refused::Gone)));
+    assert_eq!(store.get(&held.key).await, Ok(None));
 }

@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use redis::Value;
 
+use super::granted::Granted;
 use super::layout::{
     self, EXACT_MAX, KEY_GRACE_MS, claim_tail, ending_body, key_ttl_ms, letter, member,
     running_key_ttl_ms, unpack,
@@ -24,22 +25,26 @@ use crate::store::{
 };
 
 /// Numbers for a script, packed into one argument.
-struct Numbers(Vec<u8>);
+pub(super) struct Numbers(Vec<u8>);
 
 impl Numbers {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Vec::with_capacity(64))
     }
 
-    fn wide(mut self, number: u64) -> Self {
+    pub(super) fn wide(mut self, number: u64) -> Self {
         self.0
             .extend_from_slice(&number.min(EXACT_MAX).to_le_bytes());
         self
     }
 
-    fn byte(mut self, number: u8) -> Self {
+    pub(super) fn byte(mut self, number: u8) -> Self {
         self.0.push(number);
         self
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// As it is stored, also where a script could not count with it.
@@ -57,7 +62,7 @@ impl Numbers {
     }
 }
 
-fn text_of(answer: Value, what: &str) -> StoreResult<Vec<u8>> {
+pub(super) fn text_of(answer: Value, what: &str) -> StoreResult<Vec<u8>> {
     match answer {
         Value::BulkString(text) => Ok(text),
         Value::SimpleString(text) => Ok(text.into_bytes()),
@@ -140,6 +145,8 @@ impl Shared {
         let claim = self.read_claim(&text_of(answer, "a claim")?)?;
         if matches!(claim, Claim::Granted { .. }) {
             self.link.replicated().await?;
+            let granted = Granted::new(wish, tail, self.link.now_ms());
+            self.granted.insert(wish, granted);
         }
         Ok(claim)
     }
@@ -190,7 +197,22 @@ impl Shared {
         })
     }
 
+    /// Takes a last word, also where the server has lost the claim. One that says that nothing ran
+    /// needs no record.
     pub(super) async fn finalise(&self, word: &Finalisation) -> StoreResult<Result<(), Refused>> {
+        let (key, owner) = (&word.key, &*word.owner);
+        let mut taken = self.say(word).await?;
+        if taken == Err(Refused::Gone)
+            && word.ending != Ending::Cancelled
+            && self.bring_back(key, owner).await?
+        {
+            taken = self.say(word).await?;
+        }
+        self.granted.settled(key, owner);
+        Ok(taken)
+    }
+
+    async fn say(&self, word: &Finalisation) -> StoreResult<Result<(), Refused>> {
         let lifetimes = &word.lifetimes;
         let (state, ttl_ms, retriable) = match &word.ending {
             Ending::Done(_) | Ending::DoneWithoutOutput => {
@@ -227,7 +249,27 @@ impl Shared {
         Ok(taken)
     }
 
+    /// Extends a lease, also of a claim that the server has lost. A call that is about to begin
+    /// has lost nothing yet, and is told.
     async fn renew(
+        &self,
+        key: &StoredKey,
+        owner: &str,
+        lease_ms: u64,
+        then: Then,
+    ) -> StoreResult<Result<(), Refused>> {
+        let taken = self.extend(key, owner, lease_ms, then).await?;
+        match (taken, then) {
+            (Ok(()), Then::Begin) => self.granted.begun(key, owner),
+            (Err(Refused::Gone), Then::GoOn) if self.bring_back(key, owner).await? => {
+                return self.extend(key, owner, lease_ms, then).await;
+            }
+            _ => {}
+        }
+        Ok(taken)
+    }
+
+    async fn extend(
         &self,
         key: &StoredKey,
         owner: &str,
@@ -342,7 +384,13 @@ impl DedupeStore for RedisState {
         key: &'a StoredKey,
         owner: &'a str,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.shared.remove(key, owner).boxed().into()
+        async move {
+            let released = self.shared.remove(key, owner).await?;
+            self.shared.granted.settled(key, owner);
+            Ok(released)
+        }
+        .boxed()
+        .into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
