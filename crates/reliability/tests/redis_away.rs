@@ -309,3 +309,52 @@ async fn what_was_cleared_or_given_to_another_is_not_brought_back() {
     assert_eq!(store.finalise(nothing).await, Ok(Err(Refused::Gone)));
     assert_eq!(store.get(&held.key).await, Ok(None));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_was_never_sent_leaves_no_word_to_say() {
+    let mut server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let first = wish(1, "first");
+    let _ = store.claim(&first).await.unwrap();
+    server.kill().unwrap();
+    until("it is noticed", async || store.health().degraded.is_some()).await;
+    store.finalise_detached(done(&first));
+    for number in 2..10 {
+        let refused = wish(number, "refused");
+        let claim = store.claim(&refused).await;
+        assert!(matches!(claim, Err(StoreError::Unavailable(_))));
+        // As the layer's guard does, which can not know.
+        store.finalise_detached(Finalisation {
+            ending: Ending::Cancelled,
+            ..done(&refused)
+        });
+    }
+    assert_eq!(store.health().write_backs_waiting, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_word_that_the_server_keeps_refusing_is_given_up_aloud() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    store.on_given_up(move |error| listener.lock().push(error.to_string()));
+    let (spoilt, healthy) = (wish(b'a', "spoilt"), wish(b'b', "healthy"));
+    for wish in [&spoilt, &healthy] {
+        let _ = store.claim(wish).await.unwrap();
+    }
+    let record = format!("{{holdfast:0}}r{}", "a".repeat(32));
+    assert_eq!(server.command(&["DEL", &record]).unwrap(), "1");
+    server.command(&["LPUSH", &record, "not ours"]).unwrap();
+    store.finalise_detached(done(&spoilt));
+    store.finalise_detached(done(&healthy));
+    until("it is given up", async || {
+        store.health().write_backs_waiting == 0
+    })
+    .await;
+    assert_eq!(store.health().write_backs_lost, 1);
+    let told = told.lock();
+    assert!(told.len() == 1 && told[0].contains("WRONGTYPE"), "{told:?}");
+    let record = store.get(&healthy.key).await.unwrap().unwrap();
+    assert_eq!(record.state, RecordState::Done);
+}

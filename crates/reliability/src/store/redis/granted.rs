@@ -1,4 +1,5 @@
-//! The claims that this process holds, so that a server that lost them can be told again.
+//! The claims that this process has asked for or holds, so that a server that lost them can be
+//! told again, and that no word is said about a claim which was never asked for.
 //!
 //! A server that writes to its disk once a second forgets the last second when it is killed. What
 //! it granted then runs here all the same: as long as this process lives, its claims and results
@@ -51,21 +52,33 @@ impl Granted {
     }
 }
 
-/// The claims that are held, by their owner's token: nobody else has it.
+/// The claims by their owner's token, which nobody else has.
 #[derive(Default)]
 pub(super) struct GrantedClaims {
-    by_owner: Mutex<HashMap<(StoredKey, Arc<str>), Granted>>,
+    /// Without a value: asked for, and not answered.
+    by_owner: Mutex<HashMap<(StoredKey, Arc<str>), Option<Granted>>>,
 }
 
 impl GrantedClaims {
+    /// A claim is about to be sent.
+    pub(super) fn asked(&self, wish: &ClaimRequest) {
+        let holder = (wish.key, wish.owner.clone());
+        self.by_owner.lock().entry(holder).or_default();
+    }
+
+    /// Whether the server may hold this claim.
+    pub(super) fn knows(&self, key: &StoredKey, owner: &Arc<str>) -> bool {
+        self.by_owner.lock().contains_key(&(*key, owner.clone()))
+    }
+
     pub(super) fn insert(&self, wish: &ClaimRequest, granted: Granted) {
         let holder = (wish.key, wish.owner.clone());
-        self.by_owner.lock().insert(holder, granted);
+        self.by_owner.lock().insert(holder, Some(granted));
     }
 
     /// The call has begun: from now on a lost holder may have had its effect.
     pub(super) fn begun(&self, key: &StoredKey, owner: &str) {
-        if let Some(granted) = self.by_owner.lock().get_mut(&(*key, owner.into())) {
+        if let Some(Some(granted)) = self.by_owner.lock().get_mut(&(*key, owner.into())) {
             granted.flags &= !HELD;
         }
     }
@@ -76,7 +89,8 @@ impl GrantedClaims {
     }
 
     fn get(&self, key: &StoredKey, owner: &str) -> Option<Granted> {
-        self.by_owner.lock().get(&(*key, owner.into())).cloned()
+        let held = self.by_owner.lock();
+        held.get(&(*key, owner.into())).cloned().flatten()
     }
 }
 

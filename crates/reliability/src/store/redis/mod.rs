@@ -130,7 +130,7 @@ pub struct RedisHealth {
     pub degraded: Option<Degraded>,
     /// Last words that wait for it.
     pub write_backs_waiting: usize,
-    /// Last words that were given up because too many waited.
+    /// Last words that were given up, because too many waited or the server kept refusing them.
     pub write_backs_lost: u64,
 }
 
@@ -219,6 +219,11 @@ impl RedisState {
     /// Is told whenever the server goes away and comes back.
     pub fn on_health(&self, listener: impl Fn(Option<&Degraded>) + Send + Sync + 'static) {
         self.shared.link.on_change(Box::new(listener));
+    }
+
+    /// Is told whenever a last word is given up because the server keeps answering with an error.
+    pub fn on_given_up(&self, listener: impl Fn(&StoreError) + Send + Sync + 'static) {
+        self.shared.write_back.on_given_up(Box::new(listener));
     }
 
     /// Waits until there is a connection, or for `at_most`; says whether there is one.
