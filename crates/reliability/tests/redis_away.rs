@@ -12,7 +12,7 @@ use holdfast_reliability::idempotency::transition::{
 };
 use holdfast_reliability::retry::RepeatSafety;
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
-use holdfast_reliability::store::{Claim, DedupeStore, StoreError};
+use holdfast_reliability::store::{Claim, DedupeStore, RecordFilter, StoreError};
 use holdfast_testkit::redis::{Persistence, RedisServer};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -266,7 +266,7 @@ async fn a_claim_and_a_result_that_the_server_lost_are_brought_back() {
     );
     assert_eq!(store.finalise(done(&renewed)).await, Ok(Ok(())));
     // Listed as any other.
-    let listed = other.list(&Default::default()).await.unwrap();
+    let listed = other.list(&RecordFilter::default()).await.unwrap();
     assert_eq!(listed.len(), 2);
 }
 
@@ -353,8 +353,29 @@ async fn a_word_that_the_server_keeps_refusing_is_given_up_aloud() {
     })
     .await;
     assert_eq!(store.health().write_backs_lost, 1);
-    let told = told.lock();
+    let told = told.lock().clone();
     assert!(told.len() == 1 && told[0].contains("WRONGTYPE"), "{told:?}");
     let record = store.get(&healthy.key).await.unwrap().unwrap();
     assert_eq!(record.state, RecordState::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_claim_makes_room_in_a_bounded_number_of_steps() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let wide = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    for number in 0..100 {
+        let wish = wish(number, "ended");
+        let _ = wide.claim(&wish).await.unwrap();
+        assert_eq!(wide.finalise(done(&wish)).await, Ok(Ok(())));
+    }
+    // Somebody has lowered the bound.
+    let narrow = RedisOptions {
+        keys_max: 10,
+        ..options(server.url())
+    };
+    let narrow = RedisState::open(&narrow, Arc::new(SystemClock)).unwrap();
+    let claim = narrow.claim(&wish(200, "next")).await.unwrap();
+    assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+    let records = server.command(&["SCARD", "{holdfast:0}x"]).unwrap();
+    assert_eq!(records, "85", "sixteen made room for one");
 }

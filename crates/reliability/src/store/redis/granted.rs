@@ -26,7 +26,7 @@ use crate::store::StoreResult;
 pub(super) struct Granted {
     /// See the layout; without the mark of somebody who waits.
     flags: u8,
-    granted_at_ms: u64,
+    since_ms: u64,
     lease_ms: u64,
     ttl_ms: u64,
     content: Option<StoredKey>,
@@ -38,12 +38,12 @@ pub(super) struct Granted {
 const HELD: u8 = 2;
 
 impl Granted {
-    pub(super) fn new(wish: &ClaimRequest, tail: Vec<u8>, granted_at_ms: u64) -> Self {
+    pub(super) fn new(wish: &ClaimRequest, tail: Vec<u8>, since_ms: u64) -> Self {
         let lifetimes = &wish.lifetimes;
         Self {
             flags: u8::from(wish.repeat == RepeatSafety::Safe)
                 + HELD * u8::from(wish.hold == Hold::Held),
-            granted_at_ms,
+            since_ms,
             lease_ms: lifetimes.lease_ms,
             ttl_ms: lifetimes.unknown_ms.max(lifetimes.done_ms),
             content: wish.content.as_ref().map(|lookup| lookup.key),
@@ -52,11 +52,14 @@ impl Granted {
     }
 }
 
-/// The claims by their owner's token, which nobody else has.
+/// A claim by its owner's token, which nobody else has.
+type Holder = (StoredKey, Arc<str>);
+
+/// The claims of this process.
 #[derive(Default)]
 pub(super) struct GrantedClaims {
     /// Without a value: asked for, and not answered.
-    by_owner: Mutex<HashMap<(StoredKey, Arc<str>), Option<Granted>>>,
+    by_owner: Mutex<HashMap<Holder, Option<Granted>>>,
 }
 
 impl GrantedClaims {
@@ -108,7 +111,7 @@ impl Shared {
         keys.extend(content.as_deref());
         let numbers = Numbers::new()
             .wide(self.link.script_time_ms())
-            .wide(granted.granted_at_ms)
+            .wide(granted.since_ms)
             .wide(granted.lease_ms)
             .byte(granted.flags);
         let life_ms = running_key_ttl_ms(granted.ttl_ms).to_string();
