@@ -44,10 +44,17 @@ mod shared {
         if let (true, Ok(policy)) = (config.store.redis.share_retry_budget, policy) {
             runtime.share_retries(shared.retry_budget(policy));
         }
-        let runtime = Arc::downgrade(runtime);
+        let weak = Arc::downgrade(runtime);
         shared.on_health(move |degraded| {
-            if let Some(runtime) = runtime.upgrade() {
+            if let Some(runtime) = weak.upgrade() {
                 runtime.tell(&Event::Degraded { degraded });
+            }
+        });
+        let weak = Arc::downgrade(runtime);
+        shared.on_given_up(move |error| {
+            if let Some(runtime) = weak.upgrade() {
+                let what = "finalise";
+                runtime.tell(&Event::StoreTrouble { what, error });
             }
         });
     }

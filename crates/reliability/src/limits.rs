@@ -383,4 +383,18 @@ pub const LIMITS: &[Limit] = &[
         meaning: "results that wait for a Redis that is away; more are given up, and the lease settles them",
         setting: None,
     },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "WRITE_BACK_BYTES_MAX",
+        value: crate::store::redis::options::WRITE_BACK_BYTES_MAX as u64,
+        meaning: "bytes of output that wait for a Redis that is away; beyond that it is only kept that a call was done",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "WRITE_BACK_REFUSALS_MAX",
+        value: crate::store::redis::options::WRITE_BACK_REFUSALS_MAX as u64,
+        meaning: "times that a result is offered to a Redis that answers with an error which does not pass by itself",
+        setting: None,
+    },
 ];

@@ -8,11 +8,11 @@ use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest, RecordState};
 use holdfast_reliability::idempotency::transition::{
-    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
+    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure, Refused,
 };
 use holdfast_reliability::retry::RepeatSafety;
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
-use holdfast_reliability::store::{Claim, DedupeStore, StoreError};
+use holdfast_reliability::store::{Claim, DedupeStore, RecordFilter, StoreError};
 use holdfast_testkit::redis::{Persistence, RedisServer};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -229,4 +229,153 @@ async fn a_failover_that_sentinels_announce_is_followed() {
             .contains("role:master")
     );
     replica.kill().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_and_a_result_that_the_server_lost_are_brought_back() {
+    let mut server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let other = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let (renewed, finished) = (wish(1, "renewed"), wish(2, "finished"));
+    for wish in [&renewed, &finished] {
+        let claim = store.claim(wish).await.unwrap();
+        assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+    }
+    // It comes back without its last second, or here without anything.
+    server.kill().unwrap();
+    server.run().unwrap();
+    until("the other is back", async || {
+        other.get(&renewed.key).await == Ok(None)
+    })
+    .await;
+    until("it is renewed", async || {
+        let lease_ms = renewed.lifetimes.lease_ms;
+        let taken = store.renew(&renewed.key, &renewed.owner, lease_ms).await;
+        taken == Ok(Ok(()))
+    })
+    .await;
+    assert_eq!(store.finalise(done(&finished)).await, Ok(Ok(())));
+
+    // Nobody runs either of them again.
+    let claim = other.claim(&wish(1, "second")).await.unwrap();
+    assert!(matches!(claim, Claim::InFlight { .. }), "{claim:?}");
+    let claim = other.claim(&wish(2, "second")).await.unwrap();
+    assert!(
+        matches!(&claim, Claim::Ended(record) if record.state == RecordState::Done),
+        "{claim:?}"
+    );
+    assert_eq!(store.finalise(done(&renewed)).await, Ok(Ok(())));
+    // Listed as any other.
+    let listed = other.list(&RecordFilter::default()).await.unwrap();
+    assert_eq!(listed.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_cleared_or_given_to_another_is_not_brought_back() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let cleared = wish(1, "cleared");
+    let _ = store.claim(&cleared).await.unwrap();
+    assert_eq!(store.clear(&cleared.key).await, Ok(true));
+    let lease_ms = cleared.lifetimes.lease_ms;
+    let renewal = store.renew(&cleared.key, "cleared", lease_ms).await;
+    assert_eq!(renewal, Ok(Err(Refused::Gone)));
+    assert_eq!(store.finalise(done(&cleared)).await, Ok(Err(Refused::Gone)));
+    assert_eq!(store.get(&cleared.key).await, Ok(None));
+
+    let (late, next) = (wish(2, "late"), wish(2, "next"));
+    let _ = store.claim(&late).await.unwrap();
+    server.command(&["FLUSHALL"]).unwrap();
+    let claim = store.claim(&next).await.unwrap();
+    assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+    assert_eq!(
+        store.finalise(done(&late)).await,
+        Ok(Err(Refused::NotTheHolder))
+    );
+
+    // One that had not begun, and one that ended without an effect, leave nothing behind.
+    let held = ClaimRequest {
+        hold: Hold::Held,
+        ..wish(3, "held")
+    };
+    let _ = store.claim(&held).await.unwrap();
+    server.command(&["FLUSHALL"]).unwrap();
+    let begun = store.begin(&held.key, "held", lease_ms).await;
+    assert_eq!(begun, Ok(Err(Refused::Gone)));
+    let nothing = Finalisation {
+        ending: Ending::Cancelled,
+        ..done(&held)
+    };
+    assert_eq!(store.finalise(nothing).await, Ok(Err(Refused::Gone)));
+    assert_eq!(store.get(&held.key).await, Ok(None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_was_never_sent_leaves_no_word_to_say() {
+    let mut server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let first = wish(1, "first");
+    let _ = store.claim(&first).await.unwrap();
+    server.kill().unwrap();
+    until("it is noticed", async || store.health().degraded.is_some()).await;
+    store.finalise_detached(done(&first));
+    for number in 2..10 {
+        let refused = wish(number, "refused");
+        let claim = store.claim(&refused).await;
+        assert!(matches!(claim, Err(StoreError::Unavailable(_))));
+        // As the layer's guard does, which can not know.
+        store.finalise_detached(Finalisation {
+            ending: Ending::Cancelled,
+            ..done(&refused)
+        });
+    }
+    assert_eq!(store.health().write_backs_waiting, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_word_that_the_server_keeps_refusing_is_given_up_aloud() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    store.on_given_up(move |error| listener.lock().push(error.to_string()));
+    let (spoilt, healthy) = (wish(b'a', "spoilt"), wish(b'b', "healthy"));
+    for wish in [&spoilt, &healthy] {
+        let _ = store.claim(wish).await.unwrap();
+    }
+    let record = format!("{{holdfast:0}}r{}", "a".repeat(32));
+    assert_eq!(server.command(&["DEL", &record]).unwrap(), "1");
+    server.command(&["LPUSH", &record, "not ours"]).unwrap();
+    store.finalise_detached(done(&spoilt));
+    store.finalise_detached(done(&healthy));
+    until("it is given up", async || {
+        store.health().write_backs_waiting == 0
+    })
+    .await;
+    assert_eq!(store.health().write_backs_lost, 1);
+    let told = told.lock().clone();
+    assert!(told.len() == 1 && told[0].contains("WRONGTYPE"), "{told:?}");
+    let record = store.get(&healthy.key).await.unwrap().unwrap();
+    assert_eq!(record.state, RecordState::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_claim_makes_room_in_a_bounded_number_of_steps() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let wide = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    for number in 0..100 {
+        let wish = wish(number, "ended");
+        let _ = wide.claim(&wish).await.unwrap();
+        assert_eq!(wide.finalise(done(&wish)).await, Ok(Ok(())));
+    }
+    // Somebody has lowered the bound.
+    let narrow = RedisOptions {
+        keys_max: 10,
+        ..options(server.url())
+    };
+    let narrow = RedisState::open(&narrow, Arc::new(SystemClock)).unwrap();
+    let claim = narrow.claim(&wish(200, "next")).await.unwrap();
+    assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+    let records = server.command(&["SCARD", "{holdfast:0}x"]).unwrap();
+    assert_eq!(records, "85", "sixteen made room for one");
 }

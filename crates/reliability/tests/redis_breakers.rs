@@ -17,6 +17,7 @@ use holdfast_reliability::breaker::{
     CircuitBreakerState, Permit, ProbeId,
 };
 use holdfast_reliability::retry::{RetryBudgetOverrides, RetryBudgetPolicy, SharedRetryBudget};
+use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
 use holdfast_testkit::redis::{Persistence, RedisServer};
 
@@ -243,4 +244,25 @@ async fn all_processes_draw_on_one_retry_budget() {
         }
     }
     assert_eq!(taken, 20, "a fifth of all calls");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_operator_wants_is_not_done_by_halves_while_redis_is_away() {
+    let mut server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let policy = policy(60_000);
+    let store = open(&server);
+    attempt(&store, AttemptResult::Success, &policy).await;
+    server.kill().unwrap();
+    let force = BreakerOp::ForceOpen {
+        reason: "a test".to_owned(),
+    };
+    for op in [force, BreakerOp::Reset] {
+        let outcome = store.apply(&key(), op, &policy).await;
+        assert!(
+            matches!(outcome, Err(StoreError::Unavailable(_))),
+            "{outcome:?}"
+        );
+    }
+    // Calls go on by the copy.
+    attempt(&store, AttemptResult::Success, &policy).await;
 }

@@ -330,7 +330,11 @@ impl<S: Service> Idempotency<S> {
                     }
                     self.inner.call(call).await
                 }
-                Err(_) => self.inner.call(call).await,
+                Err(_) => {
+                    // Only the answer may have been lost: what was granted is given back.
+                    drop(ClaimGuard::new(store, &derived.wish, call));
+                    self.inner.call(call).await
+                }
             };
         }
     }

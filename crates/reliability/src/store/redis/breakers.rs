@@ -124,6 +124,11 @@ impl Shared {
         policy: &BreakerPolicy,
     ) -> StoreResult<StepOutcome> {
         let name = key.to_string();
+        // What an operator wants is done for all, or not at all: success must not be said of what
+        // the others will never see.
+        if matches!(op, BreakerOp::ForceOpen { .. } | BreakerOp::Reset) {
+            return self.apply_there(&name, op, policy).await;
+        }
         match self.apply_here(&name, op, policy) {
             Some(outcome) => Ok(outcome),
             None => match self.apply_there(&name, op, policy).await {

@@ -6,11 +6,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use redis::Value;
 
+use super::granted::Granted;
 use super::layout::{
     self, EXACT_MAX, KEY_GRACE_MS, claim_tail, ending_body, key_ttl_ms, letter, member,
     running_key_ttl_ms, unpack,
 };
-use super::link::surprise;
+use super::link::{Trouble, surprise};
 use super::{RedisState, Shared, waiters};
 use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
@@ -24,22 +25,26 @@ use crate::store::{
 };
 
 /// Numbers for a script, packed into one argument.
-struct Numbers(Vec<u8>);
+pub(super) struct Numbers(Vec<u8>);
 
 impl Numbers {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Vec::with_capacity(64))
     }
 
-    fn wide(mut self, number: u64) -> Self {
+    pub(super) fn wide(mut self, number: u64) -> Self {
         self.0
             .extend_from_slice(&number.min(EXACT_MAX).to_le_bytes());
         self
     }
 
-    fn byte(mut self, number: u8) -> Self {
+    pub(super) fn byte(mut self, number: u8) -> Self {
         self.0.push(number);
         self
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// As it is stored, also where a script could not count with it.
@@ -57,7 +62,7 @@ impl Numbers {
     }
 }
 
-fn text_of(answer: Value, what: &str) -> StoreResult<Vec<u8>> {
+pub(super) fn text_of(answer: Value, what: &str) -> StoreResult<Vec<u8>> {
     match answer {
         Value::BulkString(text) => Ok(text),
         Value::SimpleString(text) => Ok(text.into_bytes()),
@@ -92,7 +97,7 @@ struct Abandoned<'a> {
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         if let Some(wish) = self.wish {
-            self.shared.write_back.push(Finalisation {
+            self.shared.say_later(Finalisation {
                 key: wish.key,
                 owner: wish.owner.clone(),
                 ending: Ending::Cancelled,
@@ -130,18 +135,29 @@ impl Shared {
         keys.extend(content.as_deref());
         let tail = claim_tail(wish)?;
         let args: [&[u8]; 3] = [&numbers.0, &tail, running_ms.as_bytes()];
+        let mut lane = self.link.lane().await?;
+        self.granted.asked(wish);
         let mut abandoned = Abandoned {
             shared: self,
             wish: Some(wish),
         };
-        let answer = self.link.eval(&self.scripts.claim, &keys, &args).await;
+        let script = &self.scripts.claim;
+        let answer = self.link.eval_on(&mut lane, script, &keys, &args).await;
         abandoned.wish = None;
-        let answer = answer?;
-        let claim = self.read_claim(&text_of(answer, "a claim")?)?;
-        if matches!(claim, Claim::Granted { .. }) {
-            self.link.replicated().await?;
+        let claim = answer
+            .map_err(StoreError::from)
+            .and_then(|answer| self.read_claim(&text_of(answer, "a claim")?));
+        match &claim {
+            Ok(Claim::Granted { .. }) => {
+                self.link.replicated(&mut lane).await?;
+                let granted = Granted::new(wish, tail, self.link.now_ms());
+                self.granted.insert(wish, granted);
+            }
+            // Only the answer may have been lost: whoever asked takes it back.
+            Err(StoreError::Unavailable(_)) => {}
+            Ok(_) | Err(StoreError::Full(_)) => self.granted.settled(&wish.key, &wish.owner),
         }
-        Ok(claim)
+        claim
     }
 
     fn read_claim(&self, answer: &[u8]) -> StoreResult<Claim> {
@@ -190,7 +206,25 @@ impl Shared {
         })
     }
 
-    pub(super) async fn finalise(&self, word: &Finalisation) -> StoreResult<Result<(), Refused>> {
+    /// Takes a last word, also where the server has lost the claim. One that says that nothing ran
+    /// needs no record.
+    pub(super) async fn last_word(
+        &self,
+        word: &Finalisation,
+    ) -> Result<Result<(), Refused>, Trouble> {
+        let (key, owner) = (&word.key, &*word.owner);
+        let mut taken = self.say(word).await?;
+        if taken == Err(Refused::Gone)
+            && word.ending != Ending::Cancelled
+            && self.bring_back(key, owner).await?
+        {
+            taken = self.say(word).await?;
+        }
+        self.granted.settled(key, owner);
+        Ok(taken)
+    }
+
+    async fn say(&self, word: &Finalisation) -> Result<Result<(), Refused>, Trouble> {
         let lifetimes = &word.lifetimes;
         let (state, ttl_ms, retriable) = match &word.ending {
             Ending::Done(_) | Ending::DoneWithoutOutput => {
@@ -215,19 +249,42 @@ impl Shared {
             .text(&word.owner);
         let own = self.names.of(&word.key);
         let key_ms = key_ttl_ms(ttl_ms).to_string();
-        let body = ending_body(ttl_ms, &word.ending, &word.execution, self.sizes)?;
+        let body = ending_body(ttl_ms, &word.ending, &word.execution, self.sizes)
+            .map_err(Trouble::Lasting)?;
         let args: [&[u8]; 3] = [&numbers.0, &body, key_ms.as_bytes()];
         let keys: [&[u8]; 1] = [&own.record];
-        let answer = self.link.eval(&self.scripts.finalise, &keys, &args).await?;
+        let mut lane = self.link.lane().await?;
+        let script = &self.scripts.finalise;
+        let answer = self.link.eval_on(&mut lane, script, &keys, &args).await?;
         let taken = taken(answer, "a last word")?;
         if taken.is_ok() {
             self.waiters.wake(&word.key, None);
-            self.link.replicated().await?;
+            self.link.replicated(&mut lane).await?;
         }
         Ok(taken)
     }
 
+    /// Extends a lease, also of a claim that the server has lost. A call that is about to begin
+    /// has lost nothing yet, and is told.
     async fn renew(
+        &self,
+        key: &StoredKey,
+        owner: &str,
+        lease_ms: u64,
+        then: Then,
+    ) -> StoreResult<Result<(), Refused>> {
+        let taken = self.extend(key, owner, lease_ms, then).await?;
+        match (taken, then) {
+            (Ok(()), Then::Begin) => self.granted.begun(key, owner),
+            (Err(Refused::Gone), Then::GoOn) if self.bring_back(key, owner).await? => {
+                return self.extend(key, owner, lease_ms, then).await;
+            }
+            _ => {}
+        }
+        Ok(taken)
+    }
+
+    async fn extend(
         &self,
         key: &StoredKey,
         owner: &str,
@@ -243,10 +300,12 @@ impl Shared {
         let own = self.names.of(key);
         let keys: [&[u8]; 1] = [&own.record];
         let args: [&[u8]; 1] = [&numbers.0];
-        let answer = self.link.eval(&self.scripts.renew, &keys, &args).await?;
+        let mut lane = self.link.lane().await?;
+        let script = &self.scripts.renew;
+        let answer = self.link.eval_on(&mut lane, script, &keys, &args).await?;
         let taken = taken(answer, "a renewal")?;
         if taken.is_ok() && then == Then::Begin {
-            self.link.replicated().await?;
+            self.link.replicated(&mut lane).await?;
         }
         Ok(taken)
     }
@@ -328,13 +387,18 @@ impl DedupeStore for RedisState {
     }
 
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
-        async move { self.shared.finalise(&last_word).await }
+        async move { Ok(self.shared.last_word(&last_word).await?) }
             .boxed()
             .into()
     }
 
     fn finalise_detached(&self, last_word: Finalisation) {
-        self.shared.write_back.push(last_word);
+        let nothing_ran = last_word.ending == Ending::Cancelled;
+        if nothing_ran && !self.shared.granted.knows(&last_word.key, &last_word.owner) {
+            // The claim never left this process, or was settled: there is nothing to take back.
+            return;
+        }
+        self.shared.say_later(last_word);
     }
 
     fn release<'a>(
@@ -342,7 +406,13 @@ impl DedupeStore for RedisState {
         key: &'a StoredKey,
         owner: &'a str,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.shared.remove(key, owner).boxed().into()
+        async move {
+            let released = self.shared.remove(key, owner).await?;
+            self.shared.granted.settled(key, owner);
+            Ok(released)
+        }
+        .boxed()
+        .into()
     }
 
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {

@@ -94,6 +94,13 @@ impl Names {
         with(self.base(self.shard_of(content)), b'c', content.as_bytes())
     }
 
+    /// Marks a claim that was cleared, and is not to be brought back.
+    pub(super) fn cleared(&self, key: &StoredKey, owner: &str) -> Vec<u8> {
+        let mut name = with(self.base(self.shard_of(key)), b't', key.as_bytes());
+        name.extend_from_slice(owner.as_bytes());
+        name
+    }
+
     /// Something that there is once for all shards.
     pub(super) fn single(&self, what: &str) -> String {
         format!("{{{}}}:{what}", self.prefix)

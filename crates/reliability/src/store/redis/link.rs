@@ -32,6 +32,35 @@ impl Script {
     }
 }
 
+/// One connection: what is sent on it arrives in this order.
+pub(super) struct Lane {
+    conn: Conn,
+    round: u64,
+}
+
+/// Why something could not be asked, or was not answered.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It may go well another time.
+    Passing(StoreError),
+    /// The server answers, and will say the same again.
+    Lasting(StoreError),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Passing(error)
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Passing(error) | Trouble::Lasting(error) => error,
+        }
+    }
+}
+
 #[derive(Clone)]
 enum State {
     /// Nobody has connected yet.
@@ -135,9 +164,14 @@ impl Link {
             .await;
     }
 
-    async fn conn(&self) -> StoreResult<(Conn, u64)> {
+    /// The connection; without one, nothing was sent.
+    pub(super) async fn lane(&self) -> StoreResult<Lane> {
+        let up = |conn: &Conn, round: u64| Lane {
+            conn: conn.clone(),
+            round,
+        };
         let patience = match &*self.state.borrow() {
-            State::Up { conn, round } => return Ok((conn.clone(), *round)),
+            State::Up { conn, round } => return Ok(up(conn, *round)),
             State::Starting => self.connect,
             State::Away { since, .. } => {
                 Duration::from_millis(AWAY_GRACE_MS).saturating_sub(since.elapsed())
@@ -147,7 +181,7 @@ impl Link {
             let _ = tokio::time::timeout(patience, self.up()).await;
         }
         match &*self.state.borrow() {
-            State::Up { conn, round } => Ok((conn.clone(), *round)),
+            State::Up { conn, round } => Ok(up(conn, *round)),
             State::Starting => Err(StoreError::Unavailable("Redis does not answer".to_owned())),
             State::Away { why, .. } => {
                 Err(StoreError::Unavailable(format!("Redis is away: {why}")))
@@ -157,9 +191,13 @@ impl Link {
 
     /// One command, one round trip.
     pub(super) async fn send(&self, cmd: &Cmd) -> StoreResult<Value> {
-        let (mut conn, round) = self.conn().await?;
-        let answer = conn.send(cmd).await;
-        self.judge(round, answer)
+        let mut lane = self.lane().await?;
+        Ok(self.send_on(&mut lane, cmd).await?)
+    }
+
+    async fn send_on(&self, lane: &mut Lane, cmd: &Cmd) -> Result<Value, Trouble> {
+        let answer = lane.conn.send(cmd).await;
+        self.judge(lane.round, answer)
     }
 
     /// One script, one round trip; a server that does not know it yet is given its text.
@@ -169,7 +207,19 @@ impl Link {
         keys: &[&[u8]],
         args: &[&[u8]],
     ) -> StoreResult<Value> {
-        let (mut conn, round) = self.conn().await?;
+        let mut lane = self.lane().await?;
+        Ok(self.eval_on(&mut lane, script, keys, args).await?)
+    }
+
+    /// The same on a connection that is kept for what follows.
+    pub(super) async fn eval_on(
+        &self,
+        lane: &mut Lane,
+        script: &Script,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+    ) -> Result<Value, Trouble> {
+        let conn = &mut lane.conn;
         let mut answer = conn
             .send(&eval_cmd("EVALSHA", &script.hash, keys, args))
             .await;
@@ -178,17 +228,23 @@ impl Link {
         {
             answer = conn.send(&eval_cmd("EVAL", script.text, keys, args)).await;
         }
-        self.judge(round, answer)
+        self.judge(lane.round, answer)
     }
 
-    /// Waits until enough replicas have what was written on this connection so far.
-    pub(super) async fn replicated(&self) -> StoreResult<()> {
+    /// Waits until enough replicas have what was written on this connection so far. Another
+    /// connection, to a server that took over, knows nothing of it.
+    pub(super) async fn replicated(&self, lane: &mut Lane) -> StoreResult<()> {
         if self.wait_replicas == 0 {
             return Ok(());
         }
+        if !matches!(&*self.state.borrow(), State::Up { round, .. } if *round == lane.round) {
+            return Err(StoreError::Unavailable(
+                "the connection broke before the replicas had it".to_owned(),
+            ));
+        }
         let mut cmd = redis::cmd("WAIT");
         cmd.arg(self.wait_replicas).arg(self.response_ms / 2);
-        let Value::Int(have) = self.send(&cmd).await? else {
+        let Value::Int(have) = self.send_on(lane, &cmd).await? else {
             return Err(surprise("WAIT"));
         };
         if have >= i64::from(self.wait_replicas) {
@@ -200,7 +256,7 @@ impl Link {
         )))
     }
 
-    fn judge(&self, round: u64, answer: Result<Value, RedisError>) -> StoreResult<Value> {
+    fn judge(&self, round: u64, answer: Result<Value, RedisError>) -> Result<Value, Trouble> {
         match answer {
             Ok(value) => {
                 if self.is_degraded.load(Ordering::Relaxed) && self.plan.is_cluster() {
@@ -208,14 +264,17 @@ impl Link {
                 }
                 Ok(value)
             }
-            Err(error) if error.code() == Some("OOM") => Err(StoreError::Full(
+            Err(error) if error.code() == Some("OOM") => Err(Trouble::Passing(StoreError::Full(
                 "the Redis server is at its maxmemory".to_owned(),
-            )),
+            ))),
             Err(error) => {
+                let unavailable = StoreError::Unavailable(format!("Redis: {error}"));
                 if is_away(&error) {
                     self.lost(round, &error.to_string());
+                } else if matches!(error.code(), Some("ERR" | "NOPERM" | "WRONGTYPE")) {
+                    return Err(Trouble::Lasting(unavailable));
                 }
-                Err(StoreError::Unavailable(format!("Redis: {error}")))
+                Err(Trouble::Passing(unavailable))
             }
         }
     }
@@ -329,8 +388,8 @@ impl Link {
 
     /// Measures how far the server's clock is from ours, now and then.
     pub(super) async fn watch_skew(&self) {
-        if let Ok((mut conn, _)) = self.conn().await
-            && let Ok(skew_ms) = self.measure_skew(&mut conn).await
+        if let Ok(mut lane) = self.lane().await
+            && let Ok(skew_ms) = self.measure_skew(&mut lane.conn).await
         {
             self.skew_ms.store(skew_ms, Ordering::Relaxed);
         }

@@ -6,6 +6,7 @@
 //! | `link` | the connection that all share, made again when it breaks |
 //! | `layout`, `lua/` | how a record is packed, and the atomic steps |
 //! | `dedupe`, `upkeep` | the records of intents; listing and forgetting them in bounded steps |
+//! | `granted` | the claims of this process, put back when a server has lost them |
 //! | `waiters`, `listen` | duplicates that wait, woken by one subscription per process |
 //! | `write_back` | last words for a server that is away |
 //! | `breakers`, `budget` | what else is shared |
@@ -22,6 +23,7 @@ use redis::Value;
 use tokio::runtime::Runtime;
 
 use self::breakers::Breakers;
+use self::granted::GrantedClaims;
 use self::layout::{Names, Sizes};
 use self::link::{Link, Script, surprise};
 use self::upkeep::Counts;
@@ -34,6 +36,7 @@ use crate::idempotency::key::StoredKey;
 mod breakers;
 mod budget;
 mod dedupe;
+mod granted;
 mod layout;
 mod link;
 mod listen;
@@ -65,6 +68,7 @@ struct Scripts {
     sample: Script,
     forget: Script,
     restore: Script,
+    bring_back: Script,
     compare: Script,
     budget: Script,
 }
@@ -81,6 +85,7 @@ impl Scripts {
             sample: Script::new(include_str!("lua/sample.lua")),
             forget: Script::new(include_str!("lua/forget.lua")),
             restore: Script::new(include_str!("lua/restore.lua")),
+            bring_back: Script::new(include_str!("lua/bring_back.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
             budget: Script::new(include_str!("lua/budget.lua")),
         }
@@ -100,6 +105,7 @@ struct Shared {
     records_channel: String,
     breakers_channel: String,
     waiters: Waiters,
+    granted: GrantedClaims,
     write_back: WriteBack,
     breakers: Breakers,
 }
@@ -124,7 +130,7 @@ pub struct RedisHealth {
     pub degraded: Option<Degraded>,
     /// Last words that wait for it.
     pub write_backs_waiting: usize,
-    /// Last words that were given up because too many waited.
+    /// Last words that were given up, because too many waited or the server kept refusing them.
     pub write_backs_lost: u64,
 }
 
@@ -185,6 +191,7 @@ impl RedisState {
             sweep_every_ms: options.sweep_every_ms,
             names,
             waiters: Waiters::default(),
+            granted: GrantedClaims::default(),
             write_back: WriteBack::default(),
         });
         runtime.spawn(link.keep_up());
@@ -212,6 +219,11 @@ impl RedisState {
     /// Is told whenever the server goes away and comes back.
     pub fn on_health(&self, listener: impl Fn(Option<&Degraded>) + Send + Sync + 'static) {
         self.shared.link.on_change(Box::new(listener));
+    }
+
+    /// Is told whenever a last word is given up because the server keeps answering with an error.
+    pub fn on_given_up(&self, listener: impl Fn(&StoreError) + Send + Sync + 'static) {
+        self.shared.write_back.on_given_up(Box::new(listener));
     }
 
     /// Waits until there is a connection, or for `at_most`; says whether there is one.

@@ -18,6 +18,11 @@ pub const REDIS_STEP_MAX: usize = 256;
 pub const WAITER_POLL_MS_MAX: u64 = 4_000;
 /// Last words that wait for a server that is away; more are given up, and the lease settles them.
 pub const WRITE_BACK_MAX: usize = 10_000;
+/// Bytes of output that wait with them; beyond that it is only kept that a call was done.
+pub const WRITE_BACK_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How often a last word is said to a server that answers with an error which does not pass by
+/// itself, such as a missing right; then it is given up.
+pub const WRITE_BACK_REFUSALS_MAX: u32 = 100;
 
 /// A smaller bound of a shard's records is kept to the record; a larger one is looked at only when
 /// half of it is used.

@@ -9,6 +9,11 @@ if ARGV[1] ~= '' and (owner ~= ARGV[1] or not (state == 'i' or state == 'u')) th
   return 'n'
 end
 local key = string.sub(KEYS[1], -32)
+if ARGV[1] == '' then
+  -- Its holder may still speak, and must not take the record for one that the server has lost.
+  local life = math.max(redis.call('PTTL', KEYS[1]), 60000)
+  redis.call('SET', string.sub(KEYS[1], 1, -34) .. 't' .. key .. owner, '', 'PX', life)
+end
 redis.call('DEL', KEYS[1])
 redis.call('SREM', KEYS[2], key .. places)
 if flags >= 4 then
