@@ -1,7 +1,7 @@
 //! What a command reads, where what it reads runs.
 
 use super::tables::{DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, SHELLS, STDIN_NAMES};
-use super::{Judge, program, written};
+use super::{Binding, Judge, program, written};
 use crate::tools::exec::shell::{self, Simple, Word};
 
 /// Commands that make arguments of the standard input and are followed; with more of them the
@@ -42,6 +42,7 @@ impl Judge<'_> {
         let Some(text) = self.feeding.stdin else {
             return;
         };
+        self.binding = Binding::ToAll;
         if self.feeding.runs_as_shell {
             self.script(text, 1);
         }

@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::Reason;
+use holdfast_reliability::canonical::Digest;
+use serde_json::json;
 
 use self::input::Feeding;
 use self::paths::{is_device, is_within, normal};
@@ -22,6 +24,10 @@ mod tables;
 const SUBJECT_CHARS_MAX: usize = 200;
 /// Scripts inside scripts (`sh -c`, `eval`, here-documents) that are followed.
 const SCRIPT_DEPTH_MAX: usize = 8;
+/// Directories a command may be in that are told apart; each `cd` can double them.
+const PLACES_MAX: usize = 64;
+/// Reasons that are told apart; whatever comes after them is one more.
+const REASONS_MAX: usize = 64;
 
 /// A command with all that decides what it does.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +47,10 @@ pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
     };
     let mut judge = Judge {
         workspace: judged.workspace,
-        places: vec![Some(start)],
+        places: vec![Some(normal(&start))],
+        binding: Binding::ToPlaces,
+        whole: None,
+        judged: *judged,
         feeding: Feeding::new(judged.stdin),
         found: Vec::new(),
     };
@@ -68,8 +77,21 @@ pub(super) fn answers_for_people(command: &str) -> bool {
     by_word || (command.contains("holdfast") && command.contains("approvals"))
 }
 
+/// What a later command has to share for an answer to cover it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binding {
+    /// The simple command, and where it may run: its words say all else.
+    ToPlaces,
+    /// Everything: what it does depends on a variable, a substitution or what it reads.
+    ToAll,
+}
+
 struct Judge<'a> {
     workspace: &'a Path,
+    judged: Judged<'a>,
+    binding: Binding,
+    /// The digest of the command and its input, once it was needed.
+    whole: Option<String>,
     /// Where a command may run: every directory a `cd` before it named, `None` when that is only
     /// known when it runs. A relative path is judged in all of them, because a subshell ends and
     /// `&&` may not be reached.
@@ -94,12 +116,48 @@ impl Judge<'_> {
     }
 
     fn raise(&mut self, code: &str, subject: &str, what: &str) {
+        if self.found.len() > REASONS_MAX {
+            return;
+        }
+        if self.found.len() == REASONS_MAX {
+            // Covers what is left out, for this very command only.
+            self.binding = Binding::ToAll;
+            self.push("unreadable_command", "…", "and more of the kind");
+            return;
+        }
+        self.push(code, subject, what);
+    }
+
+    fn push(&mut self, code: &str, subject: &str, what: &str) {
+        let mut bound = json!([subject, self.places]);
+        if self.binding == Binding::ToAll || self.places.contains(&None) {
+            let Judged { command, stdin, .. } = self.judged;
+            let whole = self.whole.get_or_insert_with(|| {
+                Digest::of(json!([command, stdin]).to_string().as_bytes()).to_string()
+            });
+            bound = json!([bound, whole]);
+        }
+        let digest = Digest::of(bound.to_string().as_bytes()).to_string();
         let subject = one_line(subject, SUBJECT_CHARS_MAX);
         let text = format!("`{subject}` {what}");
-        self.found.push(Reason::new(code, subject, text));
+        self.found
+            .push(Reason::new(code, subject, text).bound_to(digest));
     }
 
     fn simple(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
+        let before = self.binding;
+        let mut words = simple.words.iter().chain(&simple.writes);
+        let depends = simple.input.is_some()
+            || simple.reads_from.is_some()
+            || words.any(|word| word.has_variable || word.has_substitution || word.is_home);
+        if depends {
+            self.binding = Binding::ToAll;
+        }
+        self.simple_bound(simple, all, depth);
+        self.binding = before;
+    }
+
+    fn simple_bound(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
         let whole = written(&simple.words);
         for target in &simple.writes {
             if is_device(&target.text) {
@@ -326,8 +384,10 @@ impl Judge<'_> {
         let known = target.filter(|word| {
             !word.has_variable && !word.has_substitution && !word.is_home && word.text != "-"
         });
-        let Some(target) = known else {
-            self.places.push(None);
+        let Some(target) = known.filter(|_| self.places.len() < PLACES_MAX) else {
+            if !self.places.contains(&None) {
+                self.places.push(None);
+            }
             return;
         };
         let next: Vec<Option<PathBuf>> = self
