@@ -15,6 +15,8 @@ mod availability;
 mod bench;
 #[path = "permission/policy.rs"]
 mod policy;
+#[path = "permission/requests.rs"]
+mod requests;
 #[path = "permission/rules.rs"]
 mod rules;
 #[path = "permission/sessions.rs"]
