@@ -32,8 +32,8 @@ impl Gate {
 
 /// Why a call needs more than its tool's declared tier, or a person's answer.
 ///
-/// The code and the subject together are what an answer for later calls covers; the text is for
-/// people.
+/// The code, the subject and the digest together are what an answer for later calls covers; the
+/// text is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
@@ -43,21 +43,33 @@ pub struct Reason {
     pub subject: String,
     /// One sentence for people.
     pub text: String,
+    /// Over what the subject does not say: the part of it that was cut off, where it happens, the
+    /// arguments. Only an equal one is covered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl Reason {
-    /// A reason.
+    /// A reason whose subject says all.
     pub fn new(code: &str, subject: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
             subject: subject.into(),
             text: text.into(),
+            digest: None,
         }
+    }
+
+    /// The same reason, bound to what its subject does not say.
+    #[must_use]
+    pub fn bound_to(mut self, digest: impl Into<String>) -> Self {
+        self.digest = Some(digest.into());
+        self
     }
 
     /// Whether an answer that covered `self` also covers `other`.
     pub fn covers(&self, other: &Self) -> bool {
-        self.code == other.code && self.subject == other.subject
+        self.code == other.code && self.subject == other.subject && self.digest == other.digest
     }
 }
 

@@ -15,6 +15,10 @@ mod availability;
 mod bench;
 #[path = "permission/policy.rs"]
 mod policy;
+#[path = "permission/requests.rs"]
+mod requests;
+#[path = "permission/rules.rs"]
+mod rules;
 #[path = "permission/sessions.rs"]
 mod sessions;
 #[path = "permission/steps.rs"]

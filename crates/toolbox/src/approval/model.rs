@@ -8,7 +8,7 @@ use holdfast_contract::{
 };
 use holdfast_reliability::canonical::{CanonicalOptions, Digest, write_canonical};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Where a request stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +179,8 @@ fn redacted(reason: &Reason, redactor: &Redactor) -> Reason {
         code: reason.code.clone(),
         subject: redactor.redact_text(&reason.subject).into_owned(),
         text: redactor.redact_text(&reason.text).into_owned(),
+        // For comparing, and nothing that helps a person.
+        digest: None,
     }
 }
 
@@ -262,12 +264,16 @@ impl Subject<'_> {
 
 /// The digest of a tool and its exact arguments.
 pub fn digest_of(envelope: &ToolCallEnvelope) -> String {
-    let whole = json!([
+    digest_of_value(&json!([
         envelope.tool_namespace,
         envelope.tool_name,
         envelope.payload.params
-    ]);
+    ]))
+}
+
+/// The digest of a value, however it was written down.
+pub(crate) fn digest_of_value(value: &Value) -> String {
     let mut canonical = Vec::new();
-    write_canonical(&whole, &CanonicalOptions::EXACT, &mut canonical);
+    write_canonical(value, &CanonicalOptions::EXACT, &mut canonical);
     Digest::of(&canonical).to_string()
 }

@@ -177,25 +177,29 @@ impl Approvals {
             by,
             use_within_ms: self.config.approvals.use_within_ms,
         };
-        let next = loop {
+        let refused = |why| AnswerError::Refused {
+            id: id.to_owned(),
+            why,
+        };
+        step(&seen.approval, action, self.now_ms()).map_err(refused)?;
+        let request = &seen.approval.request;
+        let told = json!({"approval": id, "answer": answer, "by": by, "tool": request.tool,
+                          "digest": request.digest, "session": request.origin_session});
+        self.record("approval.answered", told.clone()).await?;
+        let lost = loop {
             match self.advance(&seen, action).await? {
-                Ok(next) => break next,
-                Err(Lost::Refused(why)) => {
-                    let id = id.to_owned();
-                    return Err(AnswerError::Refused { id, why });
+                Ok(next) => {
+                    self.keep_consequences(&next, answer, by).await?;
+                    return Ok(next);
                 }
+                Err(Lost::Refused(why)) => break refused(why),
                 Err(Lost::Changed(newer)) => seen = *newer,
-                Err(Lost::Gone) => return Err(AnswerError::NotFound(id.to_owned())),
+                Err(Lost::Gone) => break AnswerError::NotFound(id.to_owned()),
             }
         };
-        self.record(
-            "approval.answered",
-            json!({"approval": id, "answer": answer, "by": by, "tool": next.request.tool,
-                   "digest": next.request.digest, "session": next.request.origin_session}),
-        )
-        .await?;
-        self.keep_consequences(&next, answer, by).await?;
-        Ok(next)
+        // It is on record, and somebody else was faster.
+        self.record("approval.answer_not_taken", told).await?;
+        Err(lost)
     }
 
     /// What an answer means for later calls.
@@ -303,12 +307,7 @@ impl Approvals {
         let digest = digest_of(&call.envelope);
         for document in all_documents(&*self.store, filter).await? {
             let seen = read(document)?;
-            let request = &seen.approval.request;
-            if seen.approval.is_open(now_ms)
-                && request.digest == digest
-                && request.reasons == need.reasons
-                && request.grants == need.grants
-            {
+            if seen.approval.is_open(now_ms) && is_of(&seen.approval.request, call, need, &digest) {
                 return Ok(seen);
             }
         }
@@ -458,6 +457,18 @@ fn ended_small(mut approval: Approval) -> Approval {
         *params = json!({"leftOut": format!("{} bytes", params.to_string().len())});
     }
     approval
+}
+
+/// Whether a request is about this very call: the same asked by others, or elsewhere, is another.
+fn is_of(request: &ApprovalRequest, call: &Call, need: &Need, digest: &str) -> bool {
+    request.digest == digest
+        && request.reasons == need.reasons
+        && request.grants == need.grants
+        && request.gate == need.gate
+        && request.origin_session == call.session.session_id
+        && request.agent == call.session.agent_id
+        && request.workspace_root == call.session.workspace_root
+        && request.envelope.target.actor_id == call.envelope.target.actor_id
 }
 
 /// What a call's requests are found by when it comes again.

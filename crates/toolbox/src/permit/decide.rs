@@ -2,7 +2,10 @@
 
 use holdfast_contract::{ChannelLevel, Gate, Need, PermissionTier, Reason, TierVerdict};
 
+use serde_json::Value;
+
 use super::config::PermissionConfig;
+use crate::approval::model::digest_of_value;
 
 /// Who calls what.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +16,8 @@ pub struct Asked<'a> {
     pub declared: PermissionTier,
     /// What it says about the arguments.
     pub verdict: &'a TierVerdict,
+    /// The arguments.
+    pub arguments: &'a Value,
     /// The agent.
     pub agent: &'a str,
     /// The channel of the people behind the session, when there are any.
@@ -59,7 +64,9 @@ pub fn decide(config: &PermissionConfig, asked: &Asked<'_>) -> Decision {
                 format!("permissions ask about every call of {}", asked.tool),
             )
         };
-        reasons.push(Reason::new(code, asked.tool, text));
+        // Nothing is known of the call but its arguments: a yes to these is no yes to others.
+        let digest = digest_of_value(asked.arguments);
+        reasons.push(Reason::new(code, asked.tool, text).bound_to(digest));
     }
     Decision::Ask(Box::new(Need {
         tier,

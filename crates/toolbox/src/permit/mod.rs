@@ -55,6 +55,7 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
             tool: tool.name(),
             declared: tool.permission_tier(),
             verdict: &verdict,
+            arguments: &call.envelope.payload.params,
             agent: &call.session.agent_id,
             channel: route.map(|route| (route.channel.as_str(), route.level)),
         },

@@ -70,6 +70,22 @@ struct Live {
     context: Arc<SessionContext>,
     cancelled: watch::Sender<bool>,
     pause: Option<Suspension>,
+    /// When its time is over, also if nobody has written that down.
+    over_at_ms: Option<u64>,
+}
+
+impl Live {
+    fn note(&mut self, session: &Session) {
+        self.pause = match session.state {
+            SessionState::Suspended { why } => Some(why),
+            _ => None,
+        };
+        let ends = [session.expires_at_ms, session.end_by_ms];
+        self.over_at_ms = ends.into_iter().flatten().min();
+        if session.end_by_ms.is_some() {
+            self.cancelled.send_replace(true);
+        }
+    }
 }
 
 /// The tree of sessions of one state.
@@ -146,8 +162,7 @@ impl SessionTree {
         context.agent_id = held.agent_id;
         context.workspace_root = held.workspace_root;
         (context.read, context.write, context.exec) = (held.read, held.write, held.exec);
-        self.enliven(context);
-        self.pause(&session);
+        self.enliven(context, &session);
         Ok(session)
     }
 
@@ -173,7 +188,7 @@ impl SessionTree {
         .await?;
         let child = made.ok_or(StepRefused::NotActive)?;
         self.create(&child).await?;
-        self.enliven(context_of(&child, &above));
+        self.enliven(context_of(&child, &above), &child);
         Ok(child)
     }
 
@@ -190,7 +205,7 @@ impl SessionTree {
             .await?;
         match spent {
             Spent::Fine => {}
-            Spent::Paused => self.pause(&session),
+            Spent::Paused => self.note(&session),
             Spent::OverBudget => {
                 self.ended(&session).await?;
             }
@@ -201,14 +216,14 @@ impl SessionTree {
     /// Suspends a session.
     pub async fn suspend(&self, id: &str) -> Result<Session, TreeError> {
         let session = self.change(id, step::suspend).await?;
-        self.pause(&session);
+        self.note(&session);
         Ok(session)
     }
 
     /// Lets a suspended session go on.
     pub async fn resume(&self, id: &str) -> Result<Session, TreeError> {
         let session = self.change(id, step::resume).await?;
-        self.pause(&session);
+        self.note(&session);
         Ok(session)
     }
 
@@ -226,9 +241,7 @@ impl SessionTree {
         let session = self
             .change(id, |session| step::cancel(session, now_ms))
             .await?;
-        if let Some(live) = self.live.read().get(id) {
-            live.cancelled.send_replace(true);
-        }
+        self.note(&session);
         Ok(session)
     }
 
@@ -264,7 +277,7 @@ impl SessionTree {
         let above = self.context(parent);
         match above {
             Some(above) if !session.state.has_ended() => {
-                Ok(self.enliven(context_of(&session, &above)))
+                Ok(self.enliven(context_of(&session, &above), &session))
             }
             _ => Err(TreeError::NotFound(id.to_owned())),
         }
@@ -282,6 +295,13 @@ impl SessionTree {
             let target = &envelope.target;
             let (id, agent) = (&target.session_key, target.agent_id.as_deref());
             let why = match tree.live.read().get(id) {
+                Some(live)
+                    if live
+                        .over_at_ms
+                        .is_some_and(|end_ms| end_ms <= tree.now_ms()) =>
+                {
+                    "the time of the session is over"
+                }
                 Some(live) => match live.pause {
                     None => return live.context.clone(),
                     Some(Suspension::Spending) => {
@@ -295,25 +315,28 @@ impl SessionTree {
         })
     }
 
-    /// Notes down whether a session may call tools.
-    fn pause(&self, session: &Session) {
+    /// Notes down whether a session may call tools, and until when.
+    fn note(&self, session: &Session) {
         if let Some(live) = self.live.write().get_mut(&session.id) {
-            live.pause = match session.state {
-                SessionState::Suspended { why } => Some(why),
-                _ => None,
-            };
+            live.note(session);
         }
     }
 
-    fn enliven(&self, mut context: SessionContext) -> Arc<SessionContext> {
+    /// Gives a session its context. Whoever waits for the end of one that lives goes on waiting.
+    fn enliven(&self, mut context: SessionContext, session: &Session) -> Arc<SessionContext> {
         context.reserved.clone_from(&self.reserved);
         let context = Arc::new(context);
-        let live = Live {
-            context: context.clone(),
-            cancelled: watch::Sender::new(false),
-            pause: None,
-        };
-        self.live.write().insert(context.session_id.clone(), live);
+        let mut lives = self.live.write();
+        let live = lives
+            .entry(context.session_id.clone())
+            .or_insert_with(|| Live {
+                context: context.clone(),
+                cancelled: watch::Sender::new(false),
+                pause: None,
+                over_at_ms: None,
+            });
+        live.context = context.clone();
+        live.note(session);
         context
     }
 

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use holdfast_contract::{
     PathGrant, PermissionTier, Reason, SessionContext, TierVerdict, ToolContext, ToolError,
 };
+use holdfast_reliability::canonical::Digest;
 use serde_json::Value;
 
 use super::{args, beneath};
@@ -79,7 +80,9 @@ pub(super) fn tier_of_path(
     verdict.forbidden = out_of_bounds(&real).map(|dir| reserved(dir));
     let subject = real.display().to_string();
     let text = format!("{subject} is outside the workspace");
-    verdict.raise(Reason::new("outside_workspace", subject, text));
+    // Names that are no text look alike when shown.
+    let digest = Digest::of(real.as_os_str().as_encoded_bytes()).to_string();
+    verdict.raise(Reason::new("outside_workspace", subject, text).bound_to(digest));
     verdict.grants.push(grant);
     verdict
 }

@@ -94,6 +94,7 @@ fn decided(config: &PermissionConfig, verdict: &TierVerdict, level: ChannelLevel
             tool: "tool",
             declared: PermissionTier::System,
             verdict,
+            arguments: &json!({}),
             agent: "agent",
             channel: Some(("channel", level)),
         },

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdfast_contract::{Channel, ChannelLevel, Effect, PermissionTier, SessionKind, SystemClock};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_toolbox::session::model::{CANCEL_GRACE_MS, WORKER_TTL_MS};
 use holdfast_toolbox::session::{
     Delivery, SessionResult, SessionState, SessionStatus, Spawn, Spent, TreeError,
 };
@@ -258,4 +260,52 @@ async fn children_inherit_the_way_to_people_and_no_rights() {
                 .is_some_and(|read| read.granted.is_empty())
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revived_session_stays_suspended() {
+    let probe = Probe::new("probe", PermissionTier::ReadOnly, Effect::None);
+    let bench = Build::default().bench(vec![probe.clone()]);
+    bench.main("/w".into(), None).await;
+    let made = bench.tree.spawn("main", wish(SessionKind::Branch)).await;
+    let branch = made.unwrap().id;
+    bench.tree.suspend(&branch).await.unwrap();
+    bench.tree.revive(&branch).await.unwrap();
+    let refused = bench.stack.call(ask("probe", &branch, json!({}))).await;
+    assert!(message(&refused).contains("is suspended"), "{refused:?}");
+    bench.tree.resume(&branch).await.unwrap();
+    let ran = bench.stack.call(ask("probe", &branch, json!({}))).await;
+    assert_eq!((word(&ran), probe.runs()), ("ran", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn opening_a_session_again_ends_no_wait_for_its_end() {
+    let bench = Build::default().bench(vec![]);
+    bench.main("/w".into(), None).await;
+    let mut ended = Box::pin(bench.tree.cancelled("main"));
+    assert!(ended.as_mut().now_or_never().is_none());
+    bench.main("/w".into(), None).await;
+    assert!(ended.as_mut().now_or_never().is_none());
+    bench.tree.cancel("main").await.unwrap();
+    assert!(ended.as_mut().now_or_never().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_time_is_over_calls_nothing() {
+    let probe = Probe::new("probe", PermissionTier::ReadOnly, Effect::None);
+    let bench = Build::default().bench(vec![probe.clone()]);
+    bench.main("/w".into(), None).await;
+    let worker = bench.tree.spawn("main", wish(SessionKind::Worker)).await;
+    let told = bench.tree.spawn("main", wish(SessionKind::Branch)).await;
+    let (worker, told) = (worker.unwrap().id, told.unwrap().id);
+    bench.tree.cancel(&told).await.unwrap();
+    let call = |id: &str| bench.stack.call(ask("probe", id, json!({})));
+    // It may still wrap up.
+    assert_eq!(word(&call(&told).await), "ran");
+    tokio::time::advance(Duration::from_millis(CANCEL_GRACE_MS)).await;
+    assert!(message(&call(&told).await).contains("time of the session"));
+    assert_eq!(word(&call(&worker).await), "ran");
+    tokio::time::advance(Duration::from_millis(WORKER_TTL_MS)).await;
+    assert!(message(&call(&worker).await).contains("time of the session"));
+    assert_eq!(probe.runs(), 2);
 }

@@ -37,6 +37,7 @@ use super::args;
 use super::beneath::Beneath;
 use super::place::{self, Place};
 use super::text::one_line;
+use danger::Judged;
 use family::Tag;
 use supervise::{Ended, Finished};
 
@@ -201,20 +202,28 @@ impl Tool for ExecTool {
         let Ok(command) = args::text(params, "command") else {
             return verdict;
         };
-        if danger::answers_for_people(command) {
-            verdict.forbidden = Some(Reason::new(
-                "answers_for_people",
-                "holdfast approvals",
-                "approvals are answered by people, never by a tool",
-            ));
-        }
-        for dir in &session.reserved {
-            if command.contains(&*dir.to_string_lossy()) {
-                verdict.forbidden = Some(place::reserved(dir));
+        let judged = Judged {
+            command,
+            stdin: args::optional_text(params, "stdin").unwrap_or_default(),
+            workspace: &session.workspace_root,
+            working_dir: args::optional_text(params, "working_dir").unwrap_or_default(),
+        };
+        // Whatever the command does with its input, these have no business in there.
+        for text in [Some(command), judged.stdin].into_iter().flatten() {
+            if danger::answers_for_people(text) {
+                verdict.forbidden = Some(Reason::new(
+                    "answers_for_people",
+                    "holdfast approvals",
+                    "approvals are answered by people, never by a tool",
+                ));
+            }
+            for dir in &session.reserved {
+                if text.contains(&*dir.to_string_lossy()) {
+                    verdict.forbidden = Some(place::reserved(dir));
+                }
             }
         }
-        let working_dir = args::optional_text(params, "working_dir").unwrap_or_default();
-        for reason in danger::reasons(command, &session.workspace_root, working_dir) {
+        for reason in danger::reasons(&judged) {
             verdict.raise(reason);
         }
         verdict

@@ -7,12 +7,16 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::Reason;
+use holdfast_reliability::canonical::Digest;
+use serde_json::json;
 
+use self::input::Feeding;
 use self::paths::{is_device, is_within, normal};
-use self::tables::{ACTIONS, DESTROYERS, DOWNLOADERS, INTERPRETERS, RIGHTS, SHELLS, WRAPPERS};
+use self::tables::{ACTIONS, DESTROYERS, RIGHTS, VALUED, WRAPPERS};
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;
 
+mod input;
 mod paths;
 mod tables;
 
@@ -20,19 +24,38 @@ mod tables;
 const SUBJECT_CHARS_MAX: usize = 200;
 /// Scripts inside scripts (`sh -c`, `eval`, here-documents) that are followed.
 const SCRIPT_DEPTH_MAX: usize = 8;
+/// Directories a command may be in that are told apart; each `cd` can double them.
+const PLACES_MAX: usize = 64;
+/// Reasons that are told apart; whatever comes after them is one more.
+const REASONS_MAX: usize = 64;
 
-/// Everything in the command that a person has to see.
-pub(super) fn reasons(command: &str, workspace: &Path, working_dir: Option<&str>) -> Vec<Reason> {
-    let start = match working_dir {
-        Some(dir) => workspace.join(dir),
-        None => workspace.to_owned(),
+/// A command with all that decides what it does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judged<'a> {
+    pub(super) command: &'a str,
+    /// What it can read.
+    pub(super) stdin: Option<&'a str>,
+    pub(super) workspace: &'a Path,
+    pub(super) working_dir: Option<&'a str>,
+}
+
+/// Everything in the command, and in what it is given to run, that a person has to see.
+pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
+    let start = match judged.working_dir {
+        Some(dir) => judged.workspace.join(dir),
+        None => judged.workspace.to_owned(),
     };
     let mut judge = Judge {
-        workspace,
-        places: vec![Some(start)],
+        workspace: judged.workspace,
+        places: vec![Some(normal(&start))],
+        binding: Binding::ToPlaces,
+        whole: None,
+        judged: *judged,
+        feeding: Feeding::new(judged.stdin),
         found: Vec::new(),
     };
-    judge.script(command, 0);
+    judge.script(judged.command, 0);
+    judge.standard_input();
     judge.found
 }
 
@@ -54,12 +77,27 @@ pub(super) fn answers_for_people(command: &str) -> bool {
     by_word || (command.contains("holdfast") && command.contains("approvals"))
 }
 
+/// What a later command has to share for an answer to cover it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binding {
+    /// The simple command, and where it may run: its words say all else.
+    ToPlaces,
+    /// Everything: what it does depends on a variable, a substitution or what it reads.
+    ToAll,
+}
+
 struct Judge<'a> {
     workspace: &'a Path,
+    judged: Judged<'a>,
+    binding: Binding,
+    /// The digest of the command and its input, once it was needed.
+    whole: Option<String>,
     /// Where a command may run: every directory a `cd` before it named, `None` when that is only
     /// known when it runs. A relative path is judged in all of them, because a subshell ends and
     /// `&&` may not be reached.
     places: Vec<Option<PathBuf>>,
+    /// What the commands make of the standard input.
+    feeding: Feeding<'a>,
     found: Vec<Reason>,
 }
 
@@ -78,12 +116,48 @@ impl Judge<'_> {
     }
 
     fn raise(&mut self, code: &str, subject: &str, what: &str) {
+        if self.found.len() > REASONS_MAX {
+            return;
+        }
+        if self.found.len() == REASONS_MAX {
+            // Covers what is left out, for this very command only.
+            self.binding = Binding::ToAll;
+            self.push("unreadable_command", "…", "and more of the kind");
+            return;
+        }
+        self.push(code, subject, what);
+    }
+
+    fn push(&mut self, code: &str, subject: &str, what: &str) {
+        let mut bound = json!([subject, self.places]);
+        if self.binding == Binding::ToAll || self.places.contains(&None) {
+            let Judged { command, stdin, .. } = self.judged;
+            let whole = self.whole.get_or_insert_with(|| {
+                Digest::of(json!([command, stdin]).to_string().as_bytes()).to_string()
+            });
+            bound = json!([bound, whole]);
+        }
+        let digest = Digest::of(bound.to_string().as_bytes()).to_string();
         let subject = one_line(subject, SUBJECT_CHARS_MAX);
         let text = format!("`{subject}` {what}");
-        self.found.push(Reason::new(code, subject, text));
+        self.found
+            .push(Reason::new(code, subject, text).bound_to(digest));
     }
 
     fn simple(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
+        let before = self.binding;
+        let mut words = simple.words.iter().chain(&simple.writes);
+        let depends = simple.input.is_some()
+            || simple.reads_from.is_some()
+            || words.any(|word| word.has_variable || word.has_substitution || word.is_home);
+        if depends {
+            self.binding = Binding::ToAll;
+        }
+        self.simple_bound(simple, all, depth);
+        self.binding = before;
+    }
+
+    fn simple_bound(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
         let whole = written(&simple.words);
         for target in &simple.writes {
             if is_device(&target.text) {
@@ -98,6 +172,7 @@ impl Judge<'_> {
             }
         }
         let words = self.unwrapped(&simple.words, &whole);
+        self.fed_by_words(words, simple, all, depth);
         let Some(first) = words.first() else { return };
         let (name, args) = (program(first), words.get(1..).unwrap_or_default());
         if first.has_substitution {
@@ -107,7 +182,7 @@ impl Judge<'_> {
                 "runs a command that is only known when it runs",
             );
         }
-        if INTERPRETERS.contains(&name) || name == "eval" {
+        if input::is_interpreter(name) {
             self.interpreter(name, args, simple, all, depth, &whole);
         }
         if let Some((_, what)) = DESTROYERS.iter().find(|(known, _)| *known == name) {
@@ -151,7 +226,10 @@ impl Judge<'_> {
             }
             "cd" | "pushd" => self.change_dir(args),
             // It could be `rm`.
-            _ if first.has_variable => self.removal("rm", args, &whole),
+            _ if first.has_variable => {
+                self.feeding.runs();
+                self.removal("rm", args, &whole);
+            }
             _ => {}
         }
     }
@@ -193,6 +271,9 @@ impl Judge<'_> {
                 if !is_option && !is_number && own_args == 0 {
                     break;
                 }
+                if VALUED.contains(&(name, next.text.as_str())) {
+                    rest = rest.get(1..).unwrap_or_default();
+                }
                 if !is_option {
                     own_args = own_args.saturating_sub(1);
                 }
@@ -200,65 +281,6 @@ impl Judge<'_> {
             }
         }
         rest
-    }
-
-    fn interpreter(
-        &mut self,
-        name: &str,
-        args: &[Word],
-        simple: &Simple,
-        all: &[Simple],
-        depth: usize,
-        whole: &str,
-    ) {
-        let downloads = |at: &usize| {
-            let words = all
-                .get(*at)
-                .map(|simple| simple.words.as_slice())
-                .unwrap_or_default();
-            words
-                .iter()
-                .any(|word| DOWNLOADERS.contains(&program(word)))
-        };
-        let mut piped = simple.reads_from;
-        while let Some(at) = piped {
-            if downloads(&at) {
-                self.raise("runs_download", whole, "runs what it downloads");
-            }
-            piped = all.get(at).and_then(|from| from.reads_from);
-        }
-        if simple.inside.iter().any(downloads) {
-            self.raise("runs_download", whole, "runs what it downloads");
-        }
-        let is_shell = SHELLS.contains(&name);
-        if name == "eval" {
-            let script: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
-            self.script(&script.join(" "), depth + 1);
-        } else if is_shell {
-            let flagged = args.iter().position(|word| {
-                word.text.starts_with('-')
-                    && !word.text.starts_with("--")
-                    && word.text.contains('c')
-            });
-            if let Some(script) = flagged.and_then(|at| args.get(at + 1)) {
-                self.script(&script.text.clone(), depth + 1);
-            }
-            if let Some(input) = &simple.input {
-                self.script(&input.clone(), depth + 1);
-            }
-            // `echo 'rm -rf /' | sh`: what is printed runs.
-            if let Some(from) = simple.reads_from.and_then(|at| all.get(at))
-                && matches!(from.words.first().map(program), Some("echo" | "printf"))
-            {
-                let printed: Vec<&str> = from
-                    .words
-                    .iter()
-                    .skip(1)
-                    .map(|word| word.text.as_str())
-                    .collect();
-                self.script(&printed.join(" "), depth + 1);
-            }
-        }
     }
 
     /// Removing, or changing owners and modes, which locks out as well as removal does.
@@ -362,8 +384,10 @@ impl Judge<'_> {
         let known = target.filter(|word| {
             !word.has_variable && !word.has_substitution && !word.is_home && word.text != "-"
         });
-        let Some(target) = known else {
-            self.places.push(None);
+        let Some(target) = known.filter(|_| self.places.len() < PLACES_MAX) else {
+            if !self.places.contains(&None) {
+                self.places.push(None);
+            }
             return;
         };
         let next: Vec<Option<PathBuf>> = self

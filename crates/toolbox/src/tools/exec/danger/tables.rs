@@ -74,7 +74,7 @@ pub(super) const ACTIONS: &[(&str, &[&str], &str)] = &[
 /// Interpreters that run what they read.
 pub(super) const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "python", "python3", "perl", "ruby", "node",
-    "php", "lua", "source", ".",
+    "php", "lua", "deno", "bun", "pwsh", "tclsh", "source", ".", "eval", "at", "batch",
 ];
 pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 pub(super) const DOWNLOADERS: &[&str] = &["curl", "wget", "fetch", "aria2c", "http", "nc", "ncat"];
@@ -107,3 +107,31 @@ pub(super) const WRAPPERS: &[(&str, usize)] = &[
     ("unbuffer", 0),
     ("watch", 0),
 ];
+
+/// Options of wrappers that have the next word as their value.
+pub(super) const VALUED: &[(&str, &str)] = &[
+    ("xargs", "-I"),
+    ("xargs", "-d"),
+    ("xargs", "-E"),
+    ("xargs", "-a"),
+    ("parallel", "-I"),
+    ("parallel", "-a"),
+];
+/// Wrappers that make arguments of what they read.
+pub(super) const FEEDERS: &[&str] = &["xargs", "parallel"];
+/// Options of interpreters that have the next word as their value.
+pub(super) const INTERPRETER_VALUED: &[&str] = &[
+    "-o",
+    "+o",
+    "-O",
+    "--rcfile",
+    "--init-file",
+    "-W",
+    "-X",
+    "-I",
+    "-r",
+    "--require",
+    "-d",
+];
+/// Names of the standard input.
+pub(super) const STDIN_NAMES: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];

@@ -2,13 +2,24 @@
 
 use super::*;
 
-fn codes(command: &str) -> Vec<String> {
-    let mut codes: Vec<String> = reasons(command, Path::new("/home/u/space"), None)
-        .into_iter()
-        .map(|reason| reason.code)
-        .collect();
+fn judged<'a>(command: &'a str, stdin: Option<&'a str>) -> Judged<'a> {
+    Judged {
+        command,
+        stdin,
+        workspace: Path::new("/home/u/space"),
+        working_dir: None,
+    }
+}
+
+fn codes_with(command: &str, stdin: Option<&str>) -> Vec<String> {
+    let found = reasons(&judged(command, stdin));
+    let mut codes: Vec<String> = found.into_iter().map(|reason| reason.code).collect();
     codes.dedup();
     codes
+}
+
+fn codes(command: &str) -> Vec<String> {
+    codes_with(command, None)
 }
 
 #[test]
@@ -220,16 +231,90 @@ fn tools_can_not_answer_for_people() {
 
 #[test]
 fn the_directory_it_starts_in_counts() {
-    let found = reasons("rm -rf ../other", Path::new("/home/u/space"), Some("sub"));
-    assert_eq!(found, []);
-    let found = reasons(
-        "rm -rf ../../other",
-        Path::new("/home/u/space"),
-        Some("sub"),
-    );
+    let in_sub = |command| {
+        reasons(&Judged {
+            working_dir: Some("sub"),
+            ..judged(command, None)
+        })
+    };
+    assert_eq!(in_sub("rm -rf ../other"), []);
+    let found = in_sub("rm -rf ../../other");
     assert_eq!(found.len(), 1);
     assert_eq!(
         found[0].text,
         "`rm -rf ../../other` reaches outside the workspace"
     );
+}
+
+#[test]
+fn what_a_command_is_given_to_run_is_read_as_well() {
+    const RM: &str = "rm -rf ../victim";
+    let table = [
+        ("sh", RM),
+        ("bash -s", RM),
+        ("bash -s -- -y", RM),
+        ("bash -o pipefail", RM),
+        ("sh -", RM),
+        ("sh /dev/stdin", RM),
+        (". /dev/stdin", RM),
+        ("cd sub; env A=b dash", "cd ..\nrm -rf ../victim"),
+        ("cat | sh", RM),
+        ("tr a b | tee copy | bash", RM),
+        ("sh -c sh", RM),
+        ("sh -c \"$(cat)\"", RM),
+        ("eval \"$(cat)\"", RM),
+        ("while read -r line; do $line; done", RM),
+        ("while read -r line; do eval \"$line\"; done", RM),
+        ("at now", RM),
+        ("sh", "sh -c 'rm -rf ../victim'"),
+        ("xargs rm -rf", "../victim"),
+        ("xargs -I {} rm -rf {}", "../victim"),
+        ("cat | xargs -n 1 rm -rf", "a\n../victim"),
+        ("xargs -I {} sh -c '{}'", RM),
+        ("parallel", RM),
+        ("sh", "xargs rm -rf\n../victim"),
+        ("python3", "import os\nos.system('rm -rf ../victim')"),
+        (
+            "python3.13 -",
+            "# don't\nrun([\"rm\", \"-rf\", \"../victim\"])",
+        ),
+        ("perl", "system \"rm -rf ../victim\";"),
+        ("cat | node", "execSync(`rm -rf ../victim`)"),
+    ];
+    for (command, stdin) in table {
+        let found = codes_with(command, Some(stdin));
+        assert!(
+            found.iter().any(|code| code == "destructive_command"),
+            "{command} < {stdin}: {found:?}"
+        );
+        assert_eq!(codes(command), Vec::<String>::new(), "{command}");
+    }
+    assert_eq!(codes_with("sh", Some("echo 'open")), ["unreadable_command"]);
+    assert_eq!(
+        codes("echo ../victim | xargs rm -rf"),
+        ["destructive_command"]
+    );
+}
+
+#[test]
+fn what_a_command_only_reads_is_nobodys_business() {
+    for (command, stdin) in [
+        ("cat > notes.md", "rm -rf /"),
+        ("grep rm", "sudo rm -rf /"),
+        ("git apply", "+rm -rf ../victim"),
+        ("./run.sh", "rm -rf /"),
+        ("sh run.sh", "rm -rf /"),
+        ("sh -c 'wc -l'", "rm -rf /"),
+        ("python3 count.py", "os.system('rm -rf /')"),
+        ("python3", "print('it is', \"don't\")\n# rm -rf /"),
+        ("sh", "cargo test\nrm -rf build"),
+        ("xargs rm -f", "a.txt b.txt"),
+        ("xargs grep rm", "a.txt"),
+    ] {
+        assert_eq!(
+            codes_with(command, Some(stdin)),
+            Vec::<String>::new(),
+            "{command} < {stdin}"
+        );
+    }
 }

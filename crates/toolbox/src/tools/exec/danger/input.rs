@@ -1,0 +1,234 @@
+//! What a command reads, where what it reads runs.
+
+use super::tables::{DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, SHELLS, STDIN_NAMES};
+use super::{Binding, Judge, program, written};
+use crate::tools::exec::shell::{self, Simple, Word};
+
+/// Commands that make arguments of the standard input and are followed; with more of them the
+/// command counts as unreadable.
+const FED_COMMANDS_MAX: usize = 16;
+
+/// The standard input, and what the command makes of it.
+///
+/// It is judged once, after everything else and in every directory seen: judging it wherever a
+/// shell is named would take as many times its length.
+pub(super) struct Feeding<'a> {
+    stdin: Option<&'a str>,
+    runs_as_shell: bool,
+    runs_as_code: bool,
+    /// Commands that get its words as arguments.
+    argued: Vec<Vec<Word>>,
+}
+
+impl<'a> Feeding<'a> {
+    pub(super) fn new(stdin: Option<&'a str>) -> Self {
+        Self {
+            stdin,
+            runs_as_shell: false,
+            runs_as_code: false,
+            argued: Vec::new(),
+        }
+    }
+
+    /// Something runs it as commands, or may do so.
+    pub(super) fn runs(&mut self) {
+        self.runs_as_shell = true;
+    }
+}
+
+impl Judge<'_> {
+    /// Judges the standard input as what the command makes of it.
+    pub(super) fn standard_input(&mut self) {
+        let Some(text) = self.feeding.stdin else {
+            return;
+        };
+        self.binding = Binding::ToAll;
+        if self.feeding.runs_as_shell {
+            self.script(text, 1);
+        }
+        if self.feeding.runs_as_code {
+            self.code(text, 1);
+        }
+        let argued = std::mem::take(&mut self.feeding.argued);
+        // Nothing that is started with its words reads it once more.
+        self.feeding.stdin = None;
+        if argued.len() > FED_COMMANDS_MAX {
+            self.raise("unreadable_command", text, "is read by too many commands");
+        }
+        for words in argued.into_iter().take(FED_COMMANDS_MAX) {
+            self.with_arguments(words, text, 1);
+        }
+    }
+
+    /// `xargs` and its like: what they read are arguments of the command behind them.
+    pub(super) fn fed_by_words(
+        &mut self,
+        behind: &[Word],
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+    ) {
+        let before = simple.words.len().saturating_sub(behind.len());
+        let mut wrappers = simple.words.iter().take(before);
+        if !wrappers.any(|word| FEEDERS.contains(&program(word))) {
+            return;
+        }
+        if let Some(text) = given(simple, all) {
+            self.with_arguments(behind.to_vec(), &text, depth + 1);
+        } else if self.feeding.stdin.is_some() && self.feeding.argued.len() <= FED_COMMANDS_MAX {
+            self.feeding.argued.push(behind.to_vec());
+        }
+    }
+
+    fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
+        // Each line may be a command of its own, as for `parallel`, or a script for `sh -c`.
+        if words
+            .first()
+            .is_none_or(|word| is_interpreter(program(word)))
+        {
+            self.script(text, depth);
+        }
+        words.extend(text.split_whitespace().map(|word| Word {
+            text: word.trim_matches(['\'', '"']).to_owned(),
+            ..Word::default()
+        }));
+        let simple = Simple {
+            words,
+            ..Simple::default()
+        };
+        self.simple(&simple, &[], depth);
+    }
+
+    pub(super) fn interpreter(
+        &mut self,
+        name: &str,
+        args: &[Word],
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+        whole: &str,
+    ) {
+        if runs_download(simple, all) {
+            self.raise("runs_download", whole, "runs what it downloads");
+        }
+        let is_shell = SHELLS.contains(&name) || matches!(name, "source" | "." | "at" | "batch");
+        if name == "eval" {
+            self.script(&written(args), depth + 1);
+        } else if is_shell && let Some(script) = inline(args) {
+            self.script(&script.text.clone(), depth + 1);
+        }
+        if let Some(text) = given(simple, all) {
+            if is_shell {
+                self.script(&text, depth + 1);
+            } else {
+                self.code(&text, depth + 1);
+            }
+        } else if reads_its_program(name, args) {
+            if is_shell || name == "eval" {
+                self.feeding.runs_as_shell = true;
+            } else {
+                self.feeding.runs_as_code = true;
+            }
+        }
+    }
+
+    /// A program in another language. Only the commands it spells out in strings are seen: one by
+    /// one, as for `system("…")`, and those of a line together, as for `run(["rm", "…"])`.
+    fn code(&mut self, text: &str, depth: usize) {
+        for line in text.lines() {
+            let literals = literals(line);
+            let together = literals.join(" ");
+            let alone = literals.iter().filter(|_| literals.len() > 1);
+            for command in alone.chain([&together]) {
+                if !shell::read(command).is_unreadable {
+                    self.script(command, depth + 1);
+                }
+            }
+        }
+    }
+}
+
+/// Whether it runs what it reads or is told; `python3.13` is `python`.
+pub(super) fn is_interpreter(name: &str) -> bool {
+    let bare = name.trim_end_matches(|sign: char| sign == '.' || sign.is_ascii_digit());
+    INTERPRETERS.contains(&name) || (!bare.is_empty() && INTERPRETERS.contains(&bare))
+}
+
+/// What the command line itself hands to a command: a here-document, or what `echo` prints.
+fn given(simple: &Simple, all: &[Simple]) -> Option<String> {
+    if let Some(input) = &simple.input {
+        return Some(input.clone());
+    }
+    let from = all.get(simple.reads_from?)?;
+    let prints = matches!(from.words.first().map(program), Some("echo" | "printf"));
+    prints.then(|| written(from.words.get(1..).unwrap_or_default()))
+}
+
+fn runs_download(simple: &Simple, all: &[Simple]) -> bool {
+    let downloads = |at: &usize| {
+        all.get(*at).is_some_and(|simple| {
+            let mut words = simple.words.iter();
+            words.any(|word| DOWNLOADERS.contains(&program(word)))
+        })
+    };
+    let mut piped = std::iter::successors(simple.reads_from, |at| all.get(*at)?.reads_from);
+    piped.any(|at| downloads(&at)) || simple.inside.iter().any(downloads)
+}
+
+/// The script behind `-c`, also behind `-xc`.
+fn inline(args: &[Word]) -> Option<&Word> {
+    let at = args.iter().position(|word| {
+        word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
+    })?;
+    args.get(at + 1)
+}
+
+/// Whether an interpreter gets its program from the standard input, or may do so.
+fn reads_its_program(name: &str, args: &[Word]) -> bool {
+    let computed = |word: &Word| word.has_variable || word.has_substitution;
+    match name {
+        "eval" => return args.iter().any(computed),
+        "at" | "batch" => return !args.iter().any(|word| word.text == "-f"),
+        _ => {}
+    }
+    if SHELLS.contains(&name)
+        && let Some(script) = inline(args)
+    {
+        return computed(script);
+    }
+    let mut rest = args.iter();
+    while let Some(word) = rest.next() {
+        let text = word.text.as_str();
+        if STDIN_NAMES.contains(&text) || (SHELLS.contains(&name) && text == "-s") {
+            return true;
+        }
+        if INTERPRETER_VALUED.contains(&text) {
+            rest.next();
+        } else if matches!(text, "-c" | "-e" | "-m" | "--eval" | "-p" | "--print")
+            || !text.starts_with(['-', '+'])
+        {
+            return computed(word);
+        }
+    }
+    !matches!(name, "source" | ".")
+}
+
+/// What stands in quotes in one line of a program.
+fn literals(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut signs = line.chars();
+    while let Some(quote) = signs.find(|sign| matches!(sign, '\'' | '"' | '`')) {
+        let mut literal = String::new();
+        while let Some(sign) = signs.next().filter(|sign| *sign != quote) {
+            literal.extend(if sign == '\\' {
+                signs.next()
+            } else {
+                Some(sign)
+            });
+        }
+        if !literal.trim().is_empty() {
+            found.push(literal);
+        }
+    }
+    found
+}

@@ -1,0 +1,109 @@
+//! Whose request it is, and what has to be on record before it counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::redact::Redactor;
+use holdfast_contract::{
+    Answer, DedupeMode, Effect, PermissionTier, Scope, SystemClock, SystemEntropy, Tool,
+};
+use holdfast_reliability::observe::Observers;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_toolbox::approval::{AnswerError, Approvals};
+use holdfast_toolbox::audit::AuditLog;
+use holdfast_toolbox::permit::PermissionConfig;
+use serde_json::json;
+
+use crate::bench::{Build, Probe, Recorded, ask};
+
+const FOR_SESSION: Answer = Answer::Approve {
+    scope: Scope::Session,
+};
+
+#[tokio::test]
+async fn an_open_request_is_its_askers_alone() {
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let bench = Build::default().bench(vec![probe.clone() as Arc<dyn Tool>]);
+    for (id, agent, root) in [
+        ("main", "agent", "/w"),
+        ("other", "agent", "/w"),
+        ("agent", "another", "/w"),
+        ("place", "agent", "/elsewhere"),
+    ] {
+        let channel = Recorded::silent();
+        bench
+            .tree
+            .open_main(id, agent, root.into(), Some(channel))
+            .await
+            .unwrap();
+    }
+    let calls = [
+        ("main", "actor"),
+        ("main", "somebody"),
+        ("other", "actor"),
+        ("agent", "actor"),
+        ("place", "actor"),
+    ];
+    let mut waiting = Vec::new();
+    for (session, actor) in calls {
+        let mut envelope = ask("probe", session, json!({"n": 1}));
+        // Without a key requests are found by an id that the caller chooses.
+        envelope.request_id = "the-same".into();
+        envelope.transport.dedupe_mode = DedupeMode::Disabled;
+        envelope.target.actor_id = actor.into();
+        let stack = bench.stack.clone();
+        waiting.push(tokio::spawn(async move { stack.call(envelope).await }));
+        let expected = waiting.len();
+        let mut open = 0;
+        for _ in 0..1000 {
+            open = bench.approvals.open_requests().await.unwrap().len();
+            if open == expected {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(open, expected, "{session} {actor}");
+    }
+    for call in waiting {
+        call.abort();
+    }
+    assert_eq!(probe.runs(), 0);
+}
+
+#[tokio::test]
+async fn what_can_not_be_recorded_is_not_approved() {
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let bench = Build::default().bench(vec![probe.clone() as Arc<dyn Tool>]);
+    let channel = Recorded::silent();
+    bench.main("/w".into(), Some(channel)).await;
+    let stack = bench.stack.clone();
+    let call = tokio::spawn(async move { stack.call(ask("probe", "main", json!({}))).await });
+    let id = loop {
+        if let [only] = bench.approvals.open_requests().await.unwrap().as_slice() {
+            break only.id.clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SystemClock);
+    let audit = AuditLog::new(
+        &dir.path().join("gone"),
+        bench.documents.clone(),
+        clock.clone(),
+        Redactor::default(),
+    );
+    let runtime = Runtime::new(clock, Arc::new(SystemEntropy), Observers::new());
+    let unrecorded = Approvals::new(
+        bench.documents.clone(),
+        Some(Arc::new(audit)),
+        Arc::new(runtime),
+        Arc::new(PermissionConfig::default()),
+    );
+    let refused = unrecorded.answer(&id, &FOR_SESSION, "person").await;
+    assert!(matches!(refused, Err(AnswerError::Audit(_))), "{refused:?}");
+    let kept = bench.approvals.get(&id).await.unwrap().unwrap();
+    assert_eq!(kept.state.as_str(), "pending");
+    assert!(bench.approvals.rules().await.unwrap().is_empty());
+    call.abort();
+    assert_eq!(probe.runs(), 0);
+}
