@@ -63,6 +63,9 @@ pub enum CheckpointError {
         "what stands before the checkpoint has changed since, in the session and in its backups; nothing was rolled back"
     )]
     Changed,
+    /// It is a database, or nothing that an agent wrote.
+    #[error("{0}; nothing was reset")]
+    NotASession(&'static str),
     /// One JSON document can not be cut.
     #[error("is one JSON document; only sessions with an entry a line have checkpoints")]
     NotLines,
@@ -215,23 +218,15 @@ fn holds(path: &Path, wanted: &Checkpoint) -> Option<(File, u64)> {
 /// the archive is. Archives are never removed by Holdfast.
 pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, CheckpointError> {
     let session = session.canonicalize()?;
-    let mut header = Vec::new();
-    let mut count = 0;
-    let shape = read::entries(File::open(&session)?, |entry| {
-        count += 1;
-        if count == 1 && entry.seen.is_ok_and(|seen| seen.kind == Kind::Header) {
-            header = [entry.bytes, b"\n"].concat();
-        }
-        Ok(())
-    });
-    // A session that nothing can be read from is what a reset is for.
-    let is_document = shape.is_ok_and(|shape| matches!(shape.layout, Layout::Document { .. }));
-    if is_document {
-        header = b"[]\n".to_vec();
+    if crate::store::is_store(&session)? {
+        // Its newest rows are in a file beside it, and all its sessions are in it.
+        let why = "is a database; its sessions are reset by their agent";
+        return Err(CheckpointError::NotASession(why));
     }
+    let beginning = beginning(&session)?;
     let archive = archive_path(&session, now_ms);
     fs::hard_link(&session, &archive).or_else(|_| fs::copy(&session, &archive).map(|_| ()))?;
-    let replaced = replace_with(&session, now_ms, |out| out.write_all(&header));
+    let replaced = replace_with(&session, now_ms, |out| out.write_all(&beginning));
     match replaced {
         Ok(backup) => {
             // The archive is the same file.
@@ -243,4 +238,57 @@ pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, Checkpo
             Err(error.into())
         }
     }
+}
+
+/// What a session begins anew with.
+fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
+    let mut header = Vec::new();
+    let mut count = 0;
+    let shape = read::entries(File::open(session)?, |entry| {
+        count += 1;
+        if count == 1 && entry.seen.is_ok_and(|seen| seen.kind == Kind::Header) {
+            header = [entry.bytes, b"\n"].concat();
+        }
+        Ok(())
+    });
+    match shape {
+        Ok(shape) if matches!(shape.layout, Layout::Document { .. }) => Ok(b"[]\n".to_vec()),
+        // Too long to be read is what a reset is for.
+        Ok(_) | Err(ReadError::TooLong(_)) => Ok(header),
+        Err(error @ ReadError::Io(_)) => Err(error.into()),
+        Err(_) if is_damaged(File::open(session)?)? => Ok(Vec::new()),
+        Err(_) => Err(CheckpointError::NotASession(
+            "is not a transcript, and not the rest of one",
+        )),
+    }
+}
+
+/// Names that stand in the entries of transcripts.
+const NAMES: [&[u8]; 6] = [
+    b"\"role\"",
+    b"\"parentId\"",
+    b"\"parentUuid\"",
+    b"\"sessionId\"",
+    b"\"payload\"",
+    b"\"call_id\"",
+];
+
+/// Whether a file that can not be read as a transcript was one: its blocks were lost and are
+/// zeros, or it begins with what is left of an entry. JSON that is whole is something else.
+fn is_damaged(file: File) -> io::Result<bool> {
+    let mut text = Vec::new();
+    file.take(crate::limits::READ_BYTES as u64)
+        .read_to_end(&mut text)?;
+    let is_lost = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    if text.iter().all(is_lost) {
+        return Ok(true);
+    }
+    let is_rest = |line: &[u8]| {
+        let named = NAMES
+            .iter()
+            .any(|name| memchr::memmem::find(line, name).is_some());
+        named && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
+    };
+    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok();
+    Ok(!is_whole && text.split(|byte| *byte == b'\n').any(is_rest))
 }
