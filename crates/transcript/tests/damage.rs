@@ -9,7 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use holdfast_contract::redact::Redactor;
+use holdfast_transcript::Strategy;
 use holdfast_transcript::checkpoint::{CheckpointError, archive_and_reset};
+use holdfast_transcript::discover::Candidate;
+use holdfast_transcript::scan::{Action, scan};
+use holdfast_transcript::write::repair_bytes;
 
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -72,5 +77,137 @@ fn what_is_left_of_a_session_is_reset() {
         let archive = archive_and_reset(&path, now_ms()).expect(name);
         assert_eq!(fs::read(archive).expect("reads"), content, "{name}");
         assert_eq!(fs::read(&path).expect("reads"), b"", "{name}");
+    }
+}
+
+fn message(number: usize) -> String {
+    let content =
+        format!(r#"[{{"type":"text","text":"a]}},{{{number}"}},{{"type":"text","text":"b"}}]"#);
+    let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+    format!(r#"{{"role":"{role}","content":{content}}}"#)
+}
+
+/// A list of messages with these in it, on its own and in a request.
+fn documents(items: &[String], separator: &str) -> [String; 3] {
+    let list = items.join(separator);
+    [
+        format!("[{list}]"),
+        format!(r#"{{"model":"m","messages":[{list}],"tools":[{{"name":"x"}}],"stream":true}}"#),
+        format!("{{\n\"messages\": [\n{list}\n]\n}}\n"),
+    ]
+}
+
+/// Ways to break one message.
+const BREAKS: [fn(&str) -> String; 7] = [
+    |item| item.replacen(':', " ", 1),
+    |item| item.replacen('"', "", 1),
+    |item| item.replacen("\"type\"", "type", 1),
+    |item| item.replacen('[', "", 1),
+    |item| item.replacen('{', "", 1),
+    |item| item[..item.len() - 1].to_owned(),
+    |item| item.replacen("\"b\"", "tru", 1),
+];
+
+#[test]
+fn a_bad_byte_in_a_document_costs_one_message() {
+    let all: Vec<String> = (0..6).map(message).collect();
+    for (at, (how, broken)) in
+        (0..all.len()).flat_map(|at| (0..).zip(BREAKS).map(move |it| (at, it)))
+    {
+        let mut items = all.clone();
+        items[at] = broken(&items[at]);
+        let kept = [&all[..at], &all[at + 1..]].concat();
+        for separator in [",", " ,\n  "] {
+            let whole = documents(&kept, separator);
+            for (document, whole) in documents(&items, separator).iter().zip(&whole) {
+                for strategy in [Strategy::RemoveOrphans, Strategy::Reconstruct] {
+                    let repaired = repair_bytes(document.as_bytes(), strategy)
+                        .expect("a transcript")
+                        .expect("broken");
+                    let value = |text: &[u8]| -> serde_json::Value {
+                        serde_json::from_slice(text).expect("JSON")
+                    };
+                    assert_eq!(
+                        value(&repaired),
+                        value(whole.as_bytes()),
+                        "message {at}, broken in way {how}: {document}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn commas_too_many_or_too_few_cost_nothing() {
+    let all: Vec<String> = (0..4).map(message).collect();
+    for (at, comma) in [(0, ""), (1, "\n"), (2, ",,"), (3, ",")] {
+        let mut list = String::new();
+        for (number, item) in all.iter().enumerate() {
+            let usual = if number + 1 < all.len() { ", " } else { "" };
+            list += item;
+            list += if number == at { comma } else { usual };
+        }
+        let whole = documents(&all, ",");
+        for (document, whole) in documents(&[list.clone()], "").iter().zip(&whole) {
+            let repaired = repair_bytes(document.as_bytes(), Strategy::RemoveOrphans)
+                .expect("a transcript")
+                .expect("broken");
+            let value =
+                |text: &[u8]| -> serde_json::Value { serde_json::from_slice(text).expect("JSON") };
+            assert_eq!(value(&repaired), value(whole.as_bytes()), "{document}");
+        }
+    }
+}
+
+#[test]
+fn a_document_that_breaks_off_is_closed_by_every_strategy() {
+    let all: Vec<String> = (0..4).map(message).collect();
+    let [list, ..] = documents(&all, ",");
+    for cut in [1, 5, 20, 60] {
+        let text = &list[..list.len() - cut];
+        for strategy in Strategy::ALL {
+            let repaired = repair_bytes(text.as_bytes(), strategy)
+                .expect("a transcript")
+                .expect("broken");
+            let value: serde_json::Value = serde_json::from_slice(&repaired).expect("JSON");
+            let kept = value.as_array().map(Vec::len);
+            assert_eq!(
+                kept,
+                Some(if cut == 1 { 4 } else { 3 }),
+                "{cut} {strategy:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_document_is_not_repaired_by_guessing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let list = (0..4).map(message).collect::<Vec<_>>().join(",");
+    let cases = [
+        // Behind the list, where nothing can be set aside.
+        format!(r#"{{"messages":[{list}],"model":"m",}}"#),
+        format!(r#"{{"messages":[{list}],"tools":[{{"name" "x"}}],"model":"m"}}"#),
+        format!("[{list}] and more"),
+        // In the list and behind it.
+        format!(r#"{{"messages":[{list},{{"role" "user"}},{list}],"model":"m",}}"#),
+    ];
+    for (number, document) in cases.iter().enumerate() {
+        let path = quiet(dir.path(), &format!("{number}.json"), document.as_bytes());
+        let candidate = Candidate {
+            path: path.clone(),
+            is_named: true,
+        };
+        for action in [
+            Action::DryRun(Strategy::RemoveOrphans),
+            Action::Repair(Strategy::Reconstruct),
+        ] {
+            let report = scan(&candidate, action, now_ms(), &Redactor::default());
+            let error = report.error.unwrap_or_default();
+            assert!(error.contains("would have to guess"), "{error}: {document}");
+            assert!(!report.findings.is_empty(), "{document}");
+        }
+        assert_eq!(fs::read(&path).expect("reads"), document.as_bytes());
     }
 }
