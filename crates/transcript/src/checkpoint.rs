@@ -89,7 +89,7 @@ fn list_path(session: &Path) -> PathBuf {
 
 /// The checkpoints of a session, oldest first.
 pub fn checkpoints(session: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
-    match fs::read_to_string(list_path(session)) {
+    match fs::read_to_string(list_path(&session.canonicalize()?)) {
         // A line that a crash cut short is no checkpoint.
         Ok(text) => Ok(text
             .lines()
@@ -100,12 +100,13 @@ pub fn checkpoints(session: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
     }
 }
 
-/// Where the entries of a file end, and the session's id.
+/// Where the entries of a file end, without their line ends: the last one may get its own only when
+/// the next one is written. And the session's id.
 fn measure(file: &File) -> Result<(usize, Vec<u64>, Option<String>), CheckpointError> {
     let mut ends = Vec::new();
     let mut session = None;
     let shape = read::entries(file, |entry| {
-        ends.push(entry.offset + entry.bytes.len() as u64 + 1);
+        ends.push(entry.offset + entry.bytes.len() as u64);
         if let Ok(seen) = entry.seen
             && session.is_none()
         {
@@ -144,6 +145,8 @@ pub fn checkpoint(
     id: String,
     now_ms: u64,
 ) -> Result<Checkpoint, CheckpointError> {
+    // Beside the session itself, where a roll back looks, and not beside a link to it.
+    let session = &session.canonicalize()?;
     let mut file = File::open(session)?;
     let (count, ends, session_id) = measure(&file)?;
     let size = file.metadata()?.len();
@@ -193,9 +196,12 @@ pub fn roll_back(session: &Path, id: &str, now_ms: u64) -> Result<PathBuf, Check
     let older = backups(&session).into_iter().rev();
     for source in std::iter::once(session.clone()).chain(older) {
         if let Some((mut file, end)) = holds(&source, wanted) {
+            let line_end = u64::from(end > 0);
             return Ok(replace_with(&session, now_ms, |out| {
                 file.seek(SeekFrom::Start(0))?;
-                io::copy(&mut file.take(end), out).map(|_| ())
+                io::copy(&mut (&mut file).take(end), out)?;
+                // The line end belongs to the last line, if it has one.
+                io::copy(&mut file.take(line_end), out).map(|_| ())
             })?);
         }
     }
