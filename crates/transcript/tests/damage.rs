@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use holdfast_contract::redact::Redactor;
-use holdfast_transcript::Strategy;
-use holdfast_transcript::checkpoint::{CheckpointError, archive_and_reset};
+use holdfast_transcript::checkpoint::{
+    CheckpointError, Operation, archive_and_reset, checkpoint, checkpoints, roll_back,
+};
 use holdfast_transcript::discover::Candidate;
-use holdfast_transcript::scan::{Action, scan};
+use holdfast_transcript::scan::{Action, scan, scan_bytes};
 use holdfast_transcript::write::repair_bytes;
+use holdfast_transcript::{Fault, Strategy};
 
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -83,7 +85,11 @@ fn what_is_left_of_a_session_is_reset() {
 fn message(number: usize) -> String {
     let content =
         format!(r#"[{{"type":"text","text":"a]}},{{{number}"}},{{"type":"text","text":"b"}}]"#);
-    let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+    let role = if number.is_multiple_of(2) {
+        "user"
+    } else {
+        "assistant"
+    };
     format!(r#"{{"role":"{role}","content":{content}}}"#)
 }
 
@@ -209,5 +215,106 @@ fn a_document_is_not_repaired_by_guessing() {
             assert!(!report.findings.is_empty(), "{document}");
         }
         assert_eq!(fs::read(&path).expect("reads"), document.as_bytes());
+    }
+}
+
+#[test]
+fn a_checkpoint_holds_without_a_final_newline_and_through_a_link() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let header = r#"{"type":"session","version":4,"id":"s1","cwd":"/"}"#;
+    let first = r#"{"type":"custom","id":"a","parentId":null}"#;
+    let second = r#"{"type":"custom","id":"b","parentId":"a"}"#;
+    let begun = format!("{header}\n{first}");
+    let path = quiet(dir.path(), "s.jsonl", begun.as_bytes());
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let link = elsewhere.path().join("link.jsonl");
+    std::os::unix::fs::symlink(&path, &link).expect("links");
+    let made = checkpoint(&link, Operation::Manual, "c1".to_owned(), now_ms()).expect("makes one");
+    assert_eq!(checkpoints(&path).expect("lists"), [made]);
+    quiet(
+        dir.path(),
+        "s.jsonl",
+        format!("{begun}\n{second}\n").as_bytes(),
+    );
+    roll_back(&link, "c1", now_ms()).expect("goes back");
+    assert_eq!(
+        fs::read_to_string(&path).expect("reads"),
+        format!("{begun}\n")
+    );
+}
+
+/// A session whose compaction keeps this entry first.
+fn compacted(kept: &str) -> String {
+    let entry = |id: &str, parent: &str, message: &str| {
+        format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{message}}}"#)
+    };
+    let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"t1","name":"x","arguments":{}}]}"#;
+    let result = r#"{"role":"toolResult","toolCallId":"t1","content":[{"type":"text","text":"the only one"}]}"#;
+    let user = r#"{"role":"user","content":"go on"}"#;
+    let compaction = format!(
+        r#"{{"type":"compaction","id":"k","parentId":"d","summary":"so far","firstKeptEntryId":"{kept}"}}"#
+    );
+    [
+        r#"{"type":"session","version":4,"id":"s1","cwd":"/"}"#.to_owned(),
+        entry("a", "null", user),
+        entry("b", "\"a\"", call),
+        entry("c", "\"b\"", result),
+        entry("d", "\"c\"", user),
+        compaction,
+        entry("e", "\"k\"", user),
+    ]
+    .map(|line| line + "\n")
+    .concat()
+}
+
+#[test]
+fn a_compaction_that_parts_a_result_from_its_call_keeps_both() {
+    let parted = compacted("c");
+    let found = scan_bytes("-", parted.as_bytes())
+        .expect("a session")
+        .findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].fault, Fault::OrphanedToolResult);
+    for strategy in [Strategy::RemoveOrphans, Strategy::Reconstruct] {
+        let repaired = repair_bytes(parted.as_bytes(), strategy).expect("a session");
+        let repaired = String::from_utf8(repaired.expect("broken")).expect("text");
+        assert_eq!(repaired, compacted("b"));
+        assert_eq!(
+            repair_bytes(repaired.as_bytes(), strategy).expect("a session"),
+            None
+        );
+    }
+}
+
+#[test]
+fn a_compaction_that_keeps_what_is_not_there_is_a_broken_link() {
+    let dangling = compacted("gone");
+    let found = scan_bytes("-", dangling.as_bytes())
+        .expect("a session")
+        .findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].fault, found[0].entry), (Fault::BrokenParent, 5));
+    assert_eq!(found[0].id.as_deref(), Some("gone"));
+    for strategy in [Strategy::RemoveOrphans, Strategy::Reconstruct] {
+        let repaired = repair_bytes(dangling.as_bytes(), strategy).expect("a session");
+        assert_eq!(repaired.expect("broken"), compacted("k").as_bytes());
+    }
+}
+
+#[test]
+fn a_compaction_follows_when_the_entry_it_keeps_goes() {
+    // The entry it keeps first is a result that nobody called.
+    let session = compacted("d").replace(
+        r#""id":"d","parentId":"c","message":{"role":"user","content":"go on"}"#,
+        r#""id":"d","parentId":"c","message":{"role":"toolResult","toolCallId":"t9","content":[]}"#,
+    );
+    for strategy in [Strategy::RemoveOrphans, Strategy::Reconstruct] {
+        let repaired = repair_bytes(session.as_bytes(), strategy).expect("a session");
+        let repaired = String::from_utf8(repaired.expect("broken")).expect("text");
+        assert!(!repaired.contains("\"d\""), "{repaired}");
+        assert_eq!(
+            repair_bytes(repaired.as_bytes(), strategy).expect("a session"),
+            None
+        );
     }
 }
