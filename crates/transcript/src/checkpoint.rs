@@ -63,6 +63,9 @@ pub enum CheckpointError {
         "what stands before the checkpoint has changed since, in the session and in its backups; nothing was rolled back"
     )]
     Changed,
+    /// It is a database, or nothing that an agent wrote.
+    #[error("{0}; nothing was reset")]
+    NotASession(&'static str),
     /// One JSON document can not be cut.
     #[error("is one JSON document; only sessions with an entry a line have checkpoints")]
     NotLines,
@@ -86,7 +89,7 @@ fn list_path(session: &Path) -> PathBuf {
 
 /// The checkpoints of a session, oldest first.
 pub fn checkpoints(session: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
-    match fs::read_to_string(list_path(session)) {
+    match fs::read_to_string(list_path(&session.canonicalize()?)) {
         // A line that a crash cut short is no checkpoint.
         Ok(text) => Ok(text
             .lines()
@@ -97,12 +100,13 @@ pub fn checkpoints(session: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
     }
 }
 
-/// Where the entries of a file end, and the session's id.
+/// Where the entries of a file end, without their line ends: the last one may get its own only when
+/// the next one is written. And the session's id.
 fn measure(file: &File) -> Result<(usize, Vec<u64>, Option<String>), CheckpointError> {
     let mut ends = Vec::new();
     let mut session = None;
     let shape = read::entries(file, |entry| {
-        ends.push(entry.offset + entry.bytes.len() as u64 + 1);
+        ends.push(entry.offset + entry.bytes.len() as u64);
         if let Ok(seen) = entry.seen
             && session.is_none()
         {
@@ -141,6 +145,8 @@ pub fn checkpoint(
     id: String,
     now_ms: u64,
 ) -> Result<Checkpoint, CheckpointError> {
+    // Beside the session itself, where a roll back looks, and not beside a link to it.
+    let session = &session.canonicalize()?;
     let mut file = File::open(session)?;
     let (count, ends, session_id) = measure(&file)?;
     let size = file.metadata()?.len();
@@ -190,9 +196,12 @@ pub fn roll_back(session: &Path, id: &str, now_ms: u64) -> Result<PathBuf, Check
     let older = backups(&session).into_iter().rev();
     for source in std::iter::once(session.clone()).chain(older) {
         if let Some((mut file, end)) = holds(&source, wanted) {
+            let line_end = u64::from(end > 0);
             return Ok(replace_with(&session, now_ms, |out| {
                 file.seek(SeekFrom::Start(0))?;
-                io::copy(&mut file.take(end), out).map(|_| ())
+                io::copy(&mut (&mut file).take(end), out)?;
+                // The line end belongs to the last line, if it has one.
+                io::copy(&mut file.take(line_end), out).map(|_| ())
             })?);
         }
     }
@@ -215,23 +224,15 @@ fn holds(path: &Path, wanted: &Checkpoint) -> Option<(File, u64)> {
 /// the archive is. Archives are never removed by Holdfast.
 pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, CheckpointError> {
     let session = session.canonicalize()?;
-    let mut header = Vec::new();
-    let mut count = 0;
-    let shape = read::entries(File::open(&session)?, |entry| {
-        count += 1;
-        if count == 1 && entry.seen.is_ok_and(|seen| seen.kind == Kind::Header) {
-            header = [entry.bytes, b"\n"].concat();
-        }
-        Ok(())
-    });
-    // A session that nothing can be read from is what a reset is for.
-    let is_document = shape.is_ok_and(|shape| matches!(shape.layout, Layout::Document { .. }));
-    if is_document {
-        header = b"[]\n".to_vec();
+    if crate::store::is_store(&session)? {
+        // Its newest rows are in a file beside it, and all its sessions are in it.
+        let why = "is a database; its sessions are reset by their agent";
+        return Err(CheckpointError::NotASession(why));
     }
+    let beginning = beginning(&session)?;
     let archive = archive_path(&session, now_ms);
     fs::hard_link(&session, &archive).or_else(|_| fs::copy(&session, &archive).map(|_| ()))?;
-    let replaced = replace_with(&session, now_ms, |out| out.write_all(&header));
+    let replaced = replace_with(&session, now_ms, |out| out.write_all(&beginning));
     match replaced {
         Ok(backup) => {
             // The archive is the same file.
@@ -243,4 +244,57 @@ pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, Checkpo
             Err(error.into())
         }
     }
+}
+
+/// What a session begins anew with.
+fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
+    let mut header = Vec::new();
+    let mut count = 0;
+    let shape = read::entries(File::open(session)?, |entry| {
+        count += 1;
+        if count == 1 && entry.seen.is_ok_and(|seen| seen.kind == Kind::Header) {
+            header = [entry.bytes, b"\n"].concat();
+        }
+        Ok(())
+    });
+    match shape {
+        Ok(shape) if matches!(shape.layout, Layout::Document { .. }) => Ok(b"[]\n".to_vec()),
+        // Too long to be read is what a reset is for.
+        Ok(_) | Err(ReadError::TooLong(_)) => Ok(header),
+        Err(error @ ReadError::Io(_)) => Err(error.into()),
+        Err(_) if is_damaged(File::open(session)?)? => Ok(Vec::new()),
+        Err(_) => Err(CheckpointError::NotASession(
+            "is not a transcript, and not the rest of one",
+        )),
+    }
+}
+
+/// Names that stand in the entries of transcripts.
+const NAMES: [&[u8]; 6] = [
+    b"\"role\"",
+    b"\"parentId\"",
+    b"\"parentUuid\"",
+    b"\"sessionId\"",
+    b"\"payload\"",
+    b"\"call_id\"",
+];
+
+/// Whether a file that can not be read as a transcript was one: its blocks were lost and are
+/// zeros, or it begins with what is left of an entry. JSON that is whole is something else.
+fn is_damaged(file: File) -> io::Result<bool> {
+    let mut text = Vec::new();
+    file.take(crate::limits::READ_BYTES as u64)
+        .read_to_end(&mut text)?;
+    let is_lost = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    if text.iter().all(is_lost) {
+        return Ok(true);
+    }
+    let is_rest = |line: &[u8]| {
+        let named = NAMES
+            .iter()
+            .any(|name| memchr::memmem::find(line, name).is_some());
+        named && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
+    };
+    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok();
+    Ok(!is_whole && text.split(|byte| *byte == b'\n').any(is_rest))
 }

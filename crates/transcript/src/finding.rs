@@ -4,9 +4,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::check::{Fault, Found};
 use crate::format::Format;
-use crate::index::Index;
+use crate::index::{Index, Link};
 use crate::read::{self, Shape};
-use crate::seen::Seen;
+use crate::seen::{Kind, Seen};
 
 /// One finding. Its members are the interface of `holdfast scan --json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -60,12 +60,19 @@ impl Words<'_> {
         }
     }
 
+    fn is_linked(&self, found: Found) -> bool {
+        let entry = self.index.entry(found.entry);
+        entry.is_some_and(|it| it.kind == Kind::Compaction && it.link != Link::Broken)
+    }
+
     fn id(&self, found: Found, seen: &Seen, text: &[u8]) -> Option<String> {
         let span = match found.item {
             Some(item) => {
                 let first = self.index.items_of(found.entry).start;
                 seen.blocks.get(item as usize - first)?.id?
             }
+            // Its parent is there: what is not is the entry that a compaction keeps.
+            None if self.is_linked(found) => seen.kept?,
             None => match seen.parent {
                 crate::seen::Parent::Named(span) => span,
                 _ => return None,

@@ -86,7 +86,7 @@ pub(crate) fn hint(entry: &[u8], strings: &Strings) -> Result<Hint, Invalid> {
         return cursor.end().map(|()| Hint::Nothing);
     }
     let mut top = Top::default();
-    cursor.object(|cursor, key| match key.raw() {
+    cursor.object(|cursor, key| match &*key.unescaped() {
         b"type" => cursor.string().map(|text| top.kind = text),
         b"role" => cursor.string().map(|text| top.role = text),
         b"uuid" | b"leafUuid" => cursor.skip().map(|()| top.has_uuid = true),
@@ -119,7 +119,7 @@ fn content(cursor: &mut Cursor<'_>, found: &mut Option<Format>) -> Result<(), In
             if !key.is(b"type") {
                 return cursor.skip();
             }
-            let format = cursor.string()?.and_then(|kind| match kind.raw() {
+            let format = cursor.string()?.and_then(|kind| match &*kind.unescaped() {
                 b"tool_use" | b"tool_result" | b"thinking" => Some(Format::Anthropic),
                 b"input_text" | b"output_text" | b"input_image" => Some(Format::OpenAiResponses),
                 _ => None,
@@ -133,8 +133,12 @@ fn content(cursor: &mut Cursor<'_>, found: &mut Option<Format>) -> Result<(), In
 impl Top<'_> {
     fn hint(&self) -> Hint {
         use Format::{Anthropic, ClaudeCode, Codex, OpenAiChat, OpenAiResponses, OpenClaw};
-        let kind = self.kind.map_or(&b""[..], Text::raw);
-        let role = self.role.map_or(&b""[..], Text::raw);
+        let (kind, role) = (
+            self.kind.map(Text::unescaped),
+            self.role.map(Text::unescaped),
+        );
+        let (kind, role) = (kind.unwrap_or_default(), role.unwrap_or_default());
+        let (kind, role) = (&*kind, &*role);
         if self.has_payload
             && matches!(
                 kind,

@@ -1,6 +1,8 @@
 //! A session as the checker and the planner see it: who continues whom, which calls and results
 //! there are, and where it all stands in the file. No text is kept.
 
+use std::collections::HashMap;
+
 use hashbrown::HashTable;
 
 use crate::chunks::Chunks;
@@ -135,6 +137,35 @@ impl Index {
     /// Compactions with a number for the id of the entry that each of them keeps first.
     pub fn compactions(&self) -> &[(Number, u64)] {
         &self.kept
+    }
+
+    /// Compactions that name the entry they keep first, and that entry; none when it is not there.
+    pub(crate) fn kept_entries(&self) -> Vec<(Number, Option<Number>)> {
+        let mut last: HashMap<u64, Option<Number>> =
+            self.kept.iter().map(|(_, id)| (*id, None)).collect();
+        let mut compactions = self.kept.iter().peekable();
+        let mut kept = Vec::new();
+        for (number, entry) in (0..).zip(self.entries.iter()) {
+            if let Some((_, id)) = compactions.next_if(|(compaction, _)| *compaction == number) {
+                // One that names itself keeps nothing.
+                let is_own = entry.id == *id;
+                let found = if is_own {
+                    Some(number)
+                } else {
+                    last.get(id).copied().flatten()
+                };
+                if *id != 0 {
+                    kept.push((number, found));
+                }
+            }
+            if compactions.peek().is_none() {
+                break;
+            }
+            if let Some(last) = last.get_mut(&entry.id) {
+                *last = Some(number);
+            }
+        }
+        kept
     }
 
     /// Whether entries name whom they continue.

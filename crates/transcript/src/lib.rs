@@ -11,6 +11,7 @@
 //! | [`adapter`] | one file a format: where ids, parents, calls and results are |
 //! | [`seen`] | what an adapter finds in an entry |
 //! | [`read`] | bytes in, entries out |
+//! | `document` | the list in one JSON document, and where it goes on behind a fault |
 //! | [`index`] | a session in 32 bytes an entry |
 //! | [`check`] | the rules, on every branch |
 //! | [`finding`] | what is wrong, in words |
@@ -32,6 +33,7 @@ pub mod check;
 pub mod checkpoint;
 mod chunks;
 pub mod discover;
+mod document;
 pub mod finding;
 pub mod format;
 pub mod history;

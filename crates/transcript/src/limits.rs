@@ -22,6 +22,8 @@ pub const BACKUPS_MAX: usize = 5;
 pub const DIFF_LINE_BYTES_MAX: usize = 240;
 /// A compressed row of a store, unpacked.
 pub const ROW_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How many times the length of a broken JSON document is looked at to find where it goes on.
+pub const RESYNC_FACTOR_MAX: usize = 32;
 /// Checkpoints that are kept of a session.
 pub const CHECKPOINTS_MAX: usize = 100;
 
@@ -76,6 +78,11 @@ pub const LIMITS: &[Limit] = &[
         "ROW_BYTES_MAX",
         ROW_BYTES_MAX as u64,
         "size of an unpacked row of OpenClaw's store; a larger one is an `invalid_line`",
+    ),
+    limit(
+        "RESYNC_FACTOR_MAX",
+        RESYNC_FACTOR_MAX as u64,
+        "times the length of a broken JSON document that are looked at to find where it goes on; then it is not repaired",
     ),
     limit(
         "CHECKPOINTS_MAX",

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::ops::Range;
 
 use crate::adapter::adapter;
-use crate::format::{Format, Hint, WRAPPERS, hint};
+pub use crate::document::Ends;
+use crate::document::items;
+use crate::format::{Format, Hint, hint};
 use crate::index::{Index, TooLong};
 use crate::json::{Cursor, Invalid, Strings};
 use crate::limits::{ENTRY_BYTES_MAX, READ_BYTES, SNIFF_ENTRIES_MAX, TRANSCRIPT_BYTES_MAX};
@@ -21,6 +22,8 @@ pub enum Layout {
     Document {
         /// How many brackets have to be closed behind the last item.
         closers: u8,
+        /// How it ends.
+        ends: Ends,
     },
 }
 
@@ -61,9 +64,27 @@ pub enum ReadError {
     /// One of its lines is too long.
     #[error("has a line of more than {ENTRY_BYTES_MAX} bytes")]
     LineTooLong,
+    /// A repair would have to guess.
+    #[error(
+        "is one JSON document that is broken in a way that a repair would have to guess; it was not touched"
+    )]
+    Unclear,
     /// It is one JSON document, and too large for that.
     #[error("is one JSON document of more than {TRANSCRIPT_BYTES_MAX} bytes")]
     DocumentTooLarge,
+}
+
+impl Shape {
+    /// Refuses what can not be written anew without losing something.
+    pub(crate) const fn writable(self) -> Result<Self, ReadError> {
+        match self.layout {
+            Layout::Document {
+                ends: Ends::Unclear,
+                ..
+            } => Err(ReadError::Unclear),
+            _ => Ok(self),
+        }
+    }
 }
 
 /// Reads a transcript into an index.
@@ -188,17 +209,18 @@ impl Reading {
         text: &[u8],
         entry: &mut impl FnMut(RawEntry<'_>) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
-        let items = items(text);
-        for item in items.whole {
-            self.entry(item.start as u64, &text[item], false, entry)?;
-        }
-        if let Some((rest, why)) = items.broken {
+        for (item, why) in items(text).all {
+            let offset = item.start as u64;
+            let Some(why) = why else {
+                self.entry(offset, &text[item], false, entry)?;
+                continue;
+            };
             let number = self.number;
             self.number = self.number.saturating_add(1);
             entry(RawEntry {
                 number,
-                offset: rest.start as u64,
-                bytes: &text[rest],
+                offset,
+                bytes: &text[item],
                 seen: Err(why),
             })?;
         }
@@ -214,66 +236,6 @@ fn utf8(bytes: &[u8]) -> Result<(), Invalid> {
     std::str::from_utf8(bytes)
         .map(|_| ())
         .map_err(|error| Invalid::new(error.valid_up_to(), "a byte that is not UTF-8"))
-}
-
-/// The items of a document's list, and what is left when it breaks off.
-struct Items {
-    whole: Vec<Range<usize>>,
-    broken: Option<(Range<usize>, Invalid)>,
-    closers: u8,
-    /// Whether there was a list at all.
-    is_list: bool,
-}
-
-/// Finds the list in a document: the document itself, or a request's messages.
-fn items(text: &[u8]) -> Items {
-    let mut found = Items {
-        whole: Vec::new(),
-        broken: None,
-        closers: 1,
-        is_list: false,
-    };
-    let mut strings = Strings::default();
-    // A string that does not end is found by the cursor as well, and then its place is known.
-    let indexed = strings.index(text);
-    let mut cursor = Cursor::new(text, &strings);
-    let walked = if cursor.peek() == b'[' {
-        found.list(&mut cursor)
-    } else {
-        cursor.object(|cursor, key| {
-            if !found.is_list && WRAPPERS.contains(&key.raw()) && cursor.peek() == b'[' {
-                found.closers = 2;
-                return found.list(cursor);
-            }
-            cursor.skip()
-        })
-    };
-    let end = walked.and_then(|()| cursor.end()).and(indexed);
-    if let Err(why) = end {
-        let start = found.whole.last().map_or(0, |item| item.end);
-        // What stands between the last whole item and the broken one is punctuation.
-        let start = start + leading_punctuation(&text[start..]);
-        let why = Invalid::new(why.at.saturating_sub(start), why.what);
-        found.broken = Some((start..text.len(), why));
-    }
-    found
-}
-
-fn leading_punctuation(text: &[u8]) -> usize {
-    text.iter()
-        .take_while(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b'['))
-        .count()
-}
-
-impl Items {
-    fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Invalid> {
-        self.is_list = true;
-        cursor.list(|cursor| {
-            let span = cursor.span()?;
-            self.whole.push(span);
-            Ok(())
-        })
-    }
 }
 
 /// Whole lines from a source, with one buffer for all of them.
@@ -484,20 +446,22 @@ impl Votes {
 /// begins like a list: it could as well be lines.
 fn document_shape(text: &[u8], strings: &mut Strings, is_list: bool) -> Option<Shape> {
     let items = items(text);
-    if !items.is_list || (items.broken.is_some() && !is_list && items.whole.len() < 2) {
+    let is_short = items.whole().nth(1).is_none();
+    if !items.is_list() || (items.is_broken() && !is_list && is_short) {
         return None;
     }
     let mut votes = Votes::default();
-    for item in items.whole.iter().take(SNIFF_ENTRIES_MAX) {
-        votes.count(&text[item.clone()], strings);
+    for item in items.whole().take(SNIFF_ENTRIES_MAX) {
+        votes.count(&text[item], strings);
     }
     // A list without messages is a transcript without messages.
-    let empty = items.whole.is_empty() && items.broken.is_none();
+    let empty = items.all.is_empty();
     let format = votes.winner().or(empty.then_some(Format::OpenAiChat))?;
     Some(Shape {
         format,
         layout: Layout::Document {
             closers: items.closers,
+            ends: items.ends,
         },
     })
 }

@@ -102,6 +102,9 @@ fn scan_file(
         Action::Report => {}
         Action::DryRun(strategy) => {
             let plan = plan(&index, pairing, strategy);
+            let shape = shape
+                .writable()
+                .map_err(|error| format!("not repaired: {error}"))?;
             report.diff = write::diff(shape, &index, &plan, &mut file, redactor).map_err(said)?;
         }
         Action::Repair(strategy) => match repair_file(path, strategy, now_ms, &|_| {}) {

@@ -5,7 +5,7 @@
 //! continue. So a result is in its place exactly when its anchor holds its call, in a list as well
 //! as in a tree.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use hashbrown::HashTable;
 
@@ -79,6 +79,11 @@ pub(super) fn check(
         has_begun |= entry.kind != Kind::Header;
         if !matches!(entry.kind, Kind::Invalid | Kind::Header) {
             before = Some(number);
+        }
+    }
+    for (compaction, kept) in index.kept_entries() {
+        if kept.is_none() {
+            found.push(whole(compaction, Fault::BrokenParent));
         }
     }
     walk.judge_unmatched(found);
@@ -334,6 +339,7 @@ impl Walk<'_> {
 
     /// Results that the last compaction keeps without their call.
     fn compacted_away(&self, found: &mut Vec<Found>) {
+        let judged: HashSet<u32> = found.iter().filter_map(|found| found.item).collect();
         let Some((compaction, kept)) = self.index.compactions().last().copied() else {
             return;
         };
@@ -353,8 +359,9 @@ impl Walk<'_> {
                 continue;
             }
             for at in self.index.items_of(number) {
-                if let (Some(item), Ok(place)) = (self.index.item(at), u32::try_from(at)) {
-                    found.retain(|found| found.item != Some(place));
+                if let (Some(item), Ok(place)) = (self.index.item(at), u32::try_from(at))
+                    && !judged.contains(&place)
+                {
                     found.push(Found {
                         is_compacted: true,
                         ..fault(place, item, Fault::OrphanedToolResult)

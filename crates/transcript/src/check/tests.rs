@@ -196,6 +196,8 @@ fn a_codex_compaction_cuts_everything_before_it() {
     let cut = r#"{"timestamp":"t","type":"compacted","payload":{"message":"so far"}}"#;
     assert_eq!(faults(&[&call, &output, cut]), Vec::<String>::new());
     assert_eq!(faults(&[&call, cut, &output]), ["orphaned_tool_result@2!"]);
+    assert_eq!(faults(&[&call, cut]), Vec::<String>::new());
+    assert_eq!(faults(&[cut, &call, cut, &call, cut]), Vec::<String>::new());
 }
 
 #[test]

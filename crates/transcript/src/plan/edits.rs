@@ -18,6 +18,8 @@ pub(super) struct Edits<'i> {
     /// Results that move, and the entries they move behind.
     moved: BTreeMap<u32, Number>,
     inserts: BTreeMap<Number, Vec<Insert>>,
+    /// The message that the last compaction has to keep first.
+    kept: Option<Number>,
     end: Option<Number>,
 }
 
@@ -31,6 +33,7 @@ impl<'i> Edits<'i> {
             mended: BTreeSet::new(),
             moved: BTreeMap::new(),
             inserts: BTreeMap::new(),
+            kept: None,
             end: None,
         }
     }
@@ -42,6 +45,12 @@ impl<'i> Edits<'i> {
     /// Joins an entry to the one before it.
     pub(super) fn mend(&mut self, entry: Number) {
         self.mended.insert(entry);
+    }
+
+    /// Has the last compaction keep the message that a result belongs to.
+    pub(super) fn keep_together(&mut self, result: u32, anchors: &[Number]) {
+        let entry = self.index.item(result as usize).map(|item| item.entry);
+        self.kept = entry.and_then(|entry| anchors.get(entry as usize).copied());
     }
 
     pub(super) fn cut(&mut self, item: u32) {
@@ -104,8 +113,10 @@ impl<'i> Edits<'i> {
             changes.entry(entry).or_insert(Change::Alter {
                 parent: None,
                 cut: blocks,
+                kept: None,
             });
         }
+        self.keep(&mut changes);
         if self.index.has_parents()
             && !(self.dropped.is_empty() && self.inserts.is_empty() && self.mended.is_empty())
         {
@@ -203,6 +214,29 @@ impl<'i> Edits<'i> {
             .collect()
     }
 
+    /// Gives every compaction whose first entry went, or belongs to one before it, its new one.
+    fn keep(&self, changes: &mut BTreeMap<Number, Change>) {
+        let all = self.index.kept_entries();
+        let last = all.last().map(|(compaction, _)| *compaction);
+        for (compaction, old) in all {
+            let wanted = self.kept.filter(|_| Some(compaction) == last).or(old);
+            // What stays next; the compaction itself when nothing before it does.
+            let first = wanted.unwrap_or(compaction)..compaction;
+            let stays = |number: &Number| {
+                let entry = self.index.entry(*number);
+                !self.dropped.contains(number) && entry.is_some_and(|entry| entry.id != 0)
+            };
+            let new = first.into_iter().find(stays).unwrap_or(compaction);
+            let has_id = self.index.entry(compaction).is_some_and(|it| it.id != 0);
+            if Some(new) != old && (new != compaction || has_id) {
+                let change = changes.entry(compaction).or_insert(UNCHANGED);
+                if let Change::Alter { kept, .. } = change {
+                    *kept = Some(new);
+                }
+            }
+        }
+    }
+
     /// Gives every entry whose parent went, or got something behind it, its new parent.
     fn relink(&self, changes: &mut BTreeMap<Number, Change>) {
         let mut before = None;
@@ -265,6 +299,12 @@ impl<'i> Edits<'i> {
     }
 }
 
+const UNCHANGED: Change = Change::Alter {
+    parent: None,
+    cut: Vec::new(),
+    kept: None,
+};
+
 fn old_parent(link: Link) -> Option<NewParent> {
     match link {
         Link::To(parent) => Some(NewParent::Entry(parent)),
@@ -274,10 +314,7 @@ fn old_parent(link: Link) -> Option<NewParent> {
 }
 
 fn alter(changes: &mut BTreeMap<Number, Change>, number: Number, to: NewParent) {
-    let change = changes.entry(number).or_insert(Change::Alter {
-        parent: None,
-        cut: Vec::new(),
-    });
+    let change = changes.entry(number).or_insert(UNCHANGED);
     if let Change::Alter { parent, .. } = change {
         *parent = Some(to);
     }

@@ -7,7 +7,8 @@
 //! | `truncate` | cuts back to the last point where every call has its result |
 //!
 //! Every strategy sets lines aside that are not JSON and joins broken chains to the entry before.
-//! An entry that stays keeps its bytes, except for whom it continues; only where an entry holds
+//! An entry that stays keeps its bytes, except for its links: whom it continues, and what a
+//! compaction keeps first; only where an entry holds
 //! more than the block that has to go is that block cut out of it.
 
 mod edits;
@@ -16,7 +17,7 @@ mod truncate;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::adapter::{Joins, Pairing};
-use crate::check::{Fault, Pairs, pairs};
+use crate::check::{Fault, Found, Pairs, pairs};
 use crate::index::{Index, Number};
 use crate::seen::BlockKind;
 
@@ -69,6 +70,8 @@ pub enum Change {
         parent: Option<NewParent>,
         /// Blocks that go, by their place in the entry.
         cut: Vec<usize>,
+        /// The entry that a compaction keeps first from now on.
+        kept: Option<Number>,
     },
 }
 
@@ -109,15 +112,24 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
         match (found.fault, found.item) {
             (Fault::InvalidLine, _) => edits.drop_entry(found.entry),
             (Fault::BrokenParent, _) => edits.mend(found.entry),
+            (_, Some(item)) if is_parted(index, &pairs, found) => {
+                edits.keep_together(item, &pairs.anchors);
+            }
             _ => {}
         }
     }
     match strategy {
-        Strategy::RemoveOrphans => remove_orphans(&pairs, &mut edits),
+        Strategy::RemoveOrphans => remove_orphans(index, &pairs, &mut edits),
         Strategy::Reconstruct => reconstruct(index, &pairs, &mut edits),
         Strategy::Truncate => edits.cut_off(truncate::last_good(index, &pairs)),
     }
     edits.finish()
+}
+
+/// Whether a compaction keeps a result and not its call, though both are still there: then the
+/// compaction is wrong, and not the result. Codex's calls are gone with everything before them.
+fn is_parted(index: &Index, pairs: &Pairs, found: &Found) -> bool {
+    found.is_compacted && !pairs.anchors.is_empty() && !index.compactions().is_empty()
 }
 
 const fn joins(pairing: Pairing) -> Joins {
@@ -127,8 +139,11 @@ const fn joins(pairing: Pairing) -> Joins {
     }
 }
 
-fn remove_orphans(pairs: &Pairs, edits: &mut edits::Edits<'_>) {
+fn remove_orphans(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     for found in &pairs.found {
+        if is_parted(index, pairs, found) {
+            continue;
+        }
         if let (
             Fault::OrphanedToolResult | Fault::MisplacedToolResult | Fault::DuplicateToolResult,
             Some(item),
@@ -156,6 +171,7 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     }
     for found in &pairs.found {
         match (found.fault, found.item) {
+            _ if is_parted(index, pairs, found) => {}
             (Fault::OrphanedToolResult | Fault::DuplicateToolResult, Some(item)) => edits.cut(item),
             (Fault::MisplacedToolResult, Some(item)) => match found.call {
                 Some(call) if !edits.is_cut(call) && is_call(index, call) => {
@@ -168,18 +184,6 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
         }
     }
     answer_the_rest(index, pairs, edits);
-    // A call whose only result a compaction made an orphan has none any more.
-    let compacted: BTreeSet<u32> = pairs
-        .found
-        .iter()
-        .filter(|found| found.is_compacted)
-        .filter_map(|found| found.item)
-        .collect();
-    for (call, result) in &pairs.answers {
-        if compacted.contains(result) && !edits.is_cut(*call) {
-            edits.answer(*call);
-        }
-    }
 }
 
 /// A message whose calls were all pending is not pending any more once a result was moved to it:

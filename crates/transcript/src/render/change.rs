@@ -31,6 +31,16 @@ pub(super) fn alter(
     Ok(text)
 }
 
+/// The compaction with another entry (its id as JSON) that it keeps first.
+pub(super) fn keep(format: Format, mut text: Vec<u8>, kept: &[u8]) -> Result<Vec<u8>, Invalid> {
+    if let Some(span) = read::entry(format, &text)?.kept {
+        // With its quotation marks.
+        let place = span.start as usize - 1..span.end as usize + 1;
+        text.splice(place, kept.iter().copied());
+    }
+    Ok(text)
+}
+
 /// The member that holds a chat completion's calls.
 const CALLS: &[u8] = b"\"tool_calls\"";
 

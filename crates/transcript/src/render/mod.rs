@@ -57,8 +57,8 @@ pub(crate) fn pieces(
         at = number + 1;
         match plan.changes.get(&number) {
             Some(Change::Drop) => {}
-            Some(Change::Alter { parent, cut }) => {
-                let text = render.altered(number, *parent, cut)?;
+            Some(Change::Alter { parent, cut, kept }) => {
+                let text = render.altered(number, *parent, cut, *kept)?;
                 piece(Piece::Altered(number, text))?;
             }
             None => piece(Piece::Same(number..number + 1))?,
@@ -86,13 +86,18 @@ impl<T: Texts> Render<'_, T> {
         number: Number,
         parent: Option<NewParent>,
         cut: &[usize],
+        kept: Option<Number>,
     ) -> io::Result<Vec<u8>> {
         let text = self.texts.text(number)?;
         let parent = match parent {
             Some(parent) => Some(self.parent_value(parent)?),
             None => None,
         };
-        change::alter(self.format, text, parent.as_deref(), cut).map_err(changed_meanwhile)
+        let text = change::alter(self.format, text, parent.as_deref(), cut);
+        let text = text.map_err(changed_meanwhile)?;
+        let Some(kept) = kept else { return Ok(text) };
+        let kept = self.id_value(kept)?;
+        change::keep(self.format, text, &kept).map_err(changed_meanwhile)
     }
 
     /// What names a parent, as JSON.

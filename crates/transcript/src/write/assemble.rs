@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::index::{Index, Number};
 use crate::plan::Plan;
-use crate::read::{Layout, Shape};
+use crate::read::{Ends, Layout, Shape};
 use crate::render::{Piece, Texts, pieces};
 
 /// Reads entries from where they stand.
@@ -61,7 +61,10 @@ pub(crate) fn assemble<S: Read + Seek>(
     }
     match shape.layout {
         Layout::Lines => old.lines(source, parts, out),
-        Layout::Document { closers } => old.document(source, parts, closers, plan, out),
+        Layout::Document { closers, ends } => {
+            shape.writable().map_err(io::Error::other)?;
+            old.document(source, parts, (closers, ends), out)
+        }
     }
 }
 
@@ -144,8 +147,7 @@ impl Old<'_> {
         &mut self,
         source: &mut S,
         parts: Vec<Piece>,
-        closers: u8,
-        plan: &Plan,
+        (closers, ends): (u8, Ends),
         out: &mut impl Write,
     ) -> io::Result<()> {
         let span = |number: Number| {
@@ -158,6 +160,9 @@ impl Old<'_> {
         let (first, _) = span(0);
         copy(source, 0, first, out)?;
         let mut between: Option<(u64, u64)> = (count > 1).then(|| (span(0).1, span(1).0));
+        // Beside a broken item there may be more, or less, than a comma.
+        let is_sure = self.index.invalid().first().is_none_or(|(at, _)| *at > 1);
+        between = between.filter(|_| is_sure);
         let mut written = false;
         for piece in parts {
             if written {
@@ -180,18 +185,11 @@ impl Old<'_> {
             }
         }
         // A document that broke off is closed; any other one ends as it did.
-        let last = count.saturating_sub(1);
-        let is_broken = self
-            .index
-            .invalid()
-            .iter()
-            .any(|(number, _)| *number == last)
-            && plan.changes.contains_key(&last);
-        if is_broken {
+        if ends == Ends::BrokenOff {
             let closing: &[u8] = if closers > 1 { b"]}" } else { b"]" };
-            out.write_all(closing)?;
-            return Ok(());
+            return out.write_all(closing);
         }
+        let last = count.saturating_sub(1);
         copy(source, span(last).1, self.total, out)
     }
 }

@@ -82,6 +82,7 @@ pub fn repair_file(
     if plan.is_empty() {
         return Ok(None);
     }
+    shape.writable()?;
     if let Some(live) = look(&path, now_ms)? {
         return Err(live.into());
     }
@@ -152,6 +153,7 @@ pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, 
     if plan.is_empty() {
         return Ok(None);
     }
+    shape.writable()?;
     let mut out = Vec::new();
     write_plan(shape, &index, &plan, &mut io::Cursor::new(text), &mut out)?;
     Ok(Some(out))
