@@ -113,6 +113,9 @@ pub(crate) fn intent_of(
     if call.elided {
         intent.problems.push(Problem::Elided);
     }
+    if call.ambiguous {
+        say_ambiguous(&mut intent);
+    }
     match found {
         None => intent.problems.push(Problem::UnknownTool {
             name: intent.name.clone(),
@@ -190,7 +193,14 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
                 argument: name.clone(),
             });
         }
-        intent.arguments.insert(name, value);
+        match intent.arguments.get(&name) {
+            // What came first can not have been written by a later value's text.
+            Some(known) if *known != value => say_ambiguous(intent),
+            Some(_) => {}
+            None => {
+                intent.arguments.insert(name, value);
+            }
+        }
     }
     for (argument, text) in call.open {
         intent
@@ -205,6 +215,14 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
                 argument: argument.to_owned(),
             });
         }
+    }
+}
+
+/// Two readings are possible: neither is run.
+fn say_ambiguous(intent: &mut Intent) {
+    intent.complete = false;
+    if !intent.problems.contains(&Problem::Ambiguous) {
+        intent.problems.push(Problem::Ambiguous);
     }
 }
 
