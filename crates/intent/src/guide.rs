@@ -13,7 +13,7 @@ use crate::tools::{NameMatch, ToolSet, ToolSpec, clean_name, fold};
 const REPAIR_COST: f64 = 0.05;
 /// What a guessed name costs.
 const GUESS_COST: f64 = 0.1;
-/// A fuzzy reading of a tool that changes things is never surer than this, which is below
+/// A fuzzy reading of a tool that changes things, or a guess at its name, is never surer than this, which is below
 /// [`crate::RUN_MUTATING_MIN`]: it is asked back, not run.
 pub const FUZZY_MUTATING_MAX: f64 = 0.4;
 
@@ -129,7 +129,9 @@ pub(crate) fn intent_of(
         Some((_, NameMatch::Known)) => {}
     }
     fill(&mut intent, call, found.map(|(tool, _)| tool));
-    if intent.strategy == Strategy::Fuzzy && intent.mutating {
+    let guessed =
+        intent.strategy == Strategy::Fuzzy || matches!(found, Some((_, NameMatch::Close)));
+    if guessed && intent.mutating {
         intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
         intent.problems.push(Problem::NeedsConfirmation);
     }

@@ -103,7 +103,7 @@ impl Problem {
             }
             Self::UnreadableArguments => "The arguments could not be read.".to_owned(),
             Self::NeedsConfirmation => {
-                "This was guessed from prose and would change things; say it as a tool call."
+                "This is a guess and would change things; say it as a tool call with the tool's own name."
                     .to_owned()
             }
             Self::LooksLikeFailedCall => {
