@@ -128,9 +128,11 @@ pub(crate) fn intent_of(
         }
         Some((_, NameMatch::Known)) => {}
     }
+    let doubtful = call.doubtful;
     fill(&mut intent, call, found.map(|(tool, _)| tool));
-    let guessed =
-        intent.strategy == Strategy::Fuzzy || matches!(found, Some((_, NameMatch::Close)));
+    let guessed = doubtful
+        || intent.strategy == Strategy::Fuzzy
+        || matches!(found, Some((_, NameMatch::Close)));
     if guessed && intent.mutating {
         intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
         intent.problems.push(Problem::NeedsConfirmation);

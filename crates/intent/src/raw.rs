@@ -59,6 +59,8 @@ pub(crate) struct RawCall {
     pub(crate) elided: bool,
     /// Whether it can be read in more than one way.
     pub(crate) ambiguous: bool,
+    /// Whether the words before it leave open who means it.
+    pub(crate) doubtful: bool,
     /// Whether a name that no tool has is still a call: true inside a format's own tags.
     pub(crate) unknown_ok: bool,
     /// The server's name of this call.
@@ -79,6 +81,7 @@ impl RawCall {
             ending: Ending::Whole,
             elided: false,
             ambiguous: false,
+            doubtful: false,
             unknown_ok: true,
             call_id: None,
             open: Vec::new(),
@@ -102,6 +105,11 @@ impl RawCall {
 
     pub(crate) fn ambiguous(mut self, ambiguous: bool) -> Self {
         self.ambiguous |= ambiguous;
+        self
+    }
+
+    pub(crate) fn doubtful(mut self, doubtful: bool) -> Self {
+        self.doubtful |= doubtful;
         self
     }
 
