@@ -100,7 +100,8 @@ fn of_json(value: Value, types: &[&str], schema: Option<&Value>) -> Coerced {
     }
 }
 
-/// `5.0` is 5 where an integer is wanted.
+/// `5.0` is 5 where an integer is wanted. The digits stay as they are: as a fraction, a number above
+/// 2^53 would become its neighbour with the first reader that has only doubles.
 fn whole_number(value: Value, types: &[&str]) -> Value {
     if types.contains(&"integer")
         && !types.contains(&"number")
@@ -149,7 +150,7 @@ fn convert(value: &Value, kind: &str) -> Option<Value> {
             let text = text.trim();
             let number = json::number_from(text)?;
             let value = Value::Number(number);
-            fits(&value, kind).then_some(value)
+            fits(&value, kind).then(|| whole_number(value, &[kind]))
         }
         ("boolean", Value::String(text)) => match text.trim() {
             "true" | "True" | "TRUE" => Some(Value::Bool(true)),

@@ -230,6 +230,18 @@ impl<'a> Doc<'a> {
         self.in_quoted(at) || cues::shows_example(self.lead(at, since), "")
     }
 
+    /// What the words before a form say about who means it. What a quotation mark opens right
+    /// before it is a quotation, unless that is all there is.
+    pub(crate) fn standing(&self, at: usize, since: usize) -> cues::Standing {
+        let before = &self.text[..at];
+        let quoted = before.strip_suffix(['"', '\u{201c}']);
+        if quoted.is_some_and(|before| !before.trim().is_empty()) {
+            return cues::Standing::Reported;
+        }
+        let at = self.fence_at(at).map_or(at, |fence| fence.start);
+        cues::standing(self.lead(at, since))
+    }
+
     /// Whether the block began with a call, so that what follows can be one more.
     fn calls_before(&self, fence: &Fence, at: usize) -> bool {
         fence.lang == "tool_code"

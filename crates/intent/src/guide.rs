@@ -13,7 +13,7 @@ use crate::tools::{NameMatch, ToolSet, ToolSpec, clean_name, fold};
 const REPAIR_COST: f64 = 0.05;
 /// What a guessed name costs.
 const GUESS_COST: f64 = 0.1;
-/// A fuzzy reading of a tool that changes things is never surer than this, which is below
+/// A fuzzy reading of a tool that changes things, or a guess at its name, is never surer than this, which is below
 /// [`crate::RUN_MUTATING_MIN`]: it is asked back, not run.
 pub const FUZZY_MUTATING_MAX: f64 = 0.4;
 
@@ -113,6 +113,9 @@ pub(crate) fn intent_of(
     if call.elided {
         intent.problems.push(Problem::Elided);
     }
+    if call.ambiguous {
+        say_ambiguous(&mut intent);
+    }
     match found {
         None => intent.problems.push(Problem::UnknownTool {
             name: intent.name.clone(),
@@ -125,8 +128,12 @@ pub(crate) fn intent_of(
         }
         Some((_, NameMatch::Known)) => {}
     }
+    let doubtful = call.doubtful;
     fill(&mut intent, call, found.map(|(tool, _)| tool));
-    if intent.strategy == Strategy::Fuzzy && intent.mutating {
+    let guessed = doubtful
+        || intent.strategy == Strategy::Fuzzy
+        || matches!(found, Some((_, NameMatch::Close)));
+    if guessed && intent.mutating {
         intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
         intent.problems.push(Problem::NeedsConfirmation);
     }
@@ -190,7 +197,14 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
                 argument: name.clone(),
             });
         }
-        intent.arguments.insert(name, value);
+        match intent.arguments.get(&name) {
+            // What came first can not have been written by a later value's text.
+            Some(known) if *known != value => say_ambiguous(intent),
+            Some(_) => {}
+            None => {
+                intent.arguments.insert(name, value);
+            }
+        }
     }
     for (argument, text) in call.open {
         intent
@@ -205,6 +219,14 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
                 argument: argument.to_owned(),
             });
         }
+    }
+}
+
+/// Two readings are possible: neither is run.
+fn say_ambiguous(intent: &mut Intent) {
+    intent.complete = false;
+    if !intent.problems.contains(&Problem::Ambiguous) {
+        intent.problems.push(Problem::Ambiguous);
     }
 }
 

@@ -46,6 +46,9 @@ pub enum Problem {
     },
     /// Arguments, or parts of them, were left out with `...`.
     Elided,
+    /// The arguments can be read in more than one way: marks that nobody escaped, or one argument
+    /// given twice.
+    Ambiguous,
     /// The arguments could not be read at all.
     UnreadableArguments,
     /// A guess at a tool that changes things: ask back, do not run.
@@ -93,9 +96,14 @@ impl Problem {
             Self::Elided => {
                 "Parts of the arguments were left out with `...`; write them out.".to_owned()
             }
+            Self::Ambiguous => {
+                "The arguments can be read in more than one way; escape the quotation \
+                                marks inside of strings and give each argument once."
+                    .to_owned()
+            }
             Self::UnreadableArguments => "The arguments could not be read.".to_owned(),
             Self::NeedsConfirmation => {
-                "This was guessed from prose and would change things; say it as a tool call."
+                "This is a guess and would change things; say it as a tool call with the tool's own name."
                     .to_owned()
             }
             Self::LooksLikeFailedCall => {

@@ -42,6 +42,10 @@ impl Args {
 
 /// A call as it was written.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(crate) struct RawCall {
     pub(crate) name: String,
     pub(crate) args: Args,
@@ -53,6 +57,10 @@ pub(crate) struct RawCall {
     pub(crate) ending: Ending,
     /// Whether arguments were left out with `...`.
     pub(crate) elided: bool,
+    /// Whether it can be read in more than one way.
+    pub(crate) ambiguous: bool,
+    /// Whether the words before it leave open who means it.
+    pub(crate) doubtful: bool,
     /// Whether a name that no tool has is still a call: true inside a format's own tags.
     pub(crate) unknown_ok: bool,
     /// The server's name of this call.
@@ -72,6 +80,8 @@ impl RawCall {
             repaired: false,
             ending: Ending::Whole,
             elided: false,
+            ambiguous: false,
+            doubtful: false,
             unknown_ok: true,
             call_id: None,
             open: Vec::new(),
@@ -93,12 +103,23 @@ impl RawCall {
         self
     }
 
+    pub(crate) fn ambiguous(mut self, ambiguous: bool) -> Self {
+        self.ambiguous |= ambiguous;
+        self
+    }
+
+    pub(crate) fn doubtful(mut self, doubtful: bool) -> Self {
+        self.doubtful |= doubtful;
+        self
+    }
+
     /// The call with arguments that were read on their own.
     pub(crate) fn with_args(mut self, read: ReadArgs) -> Self {
         self.args = read.args;
         self.repaired(read.repaired)
             .ending(read.ending)
             .elided(read.elided)
+            .ambiguous(read.ambiguous)
     }
 
     pub(crate) fn repaired(mut self, repaired: bool) -> Self {
@@ -114,6 +135,7 @@ pub(crate) struct ReadArgs {
     pub(crate) repaired: bool,
     pub(crate) ending: Ending,
     pub(crate) elided: bool,
+    pub(crate) ambiguous: bool,
 }
 
 impl ReadArgs {
@@ -124,6 +146,7 @@ impl ReadArgs {
             repaired: false,
             ending: Ending::Whole,
             elided: false,
+            ambiguous: false,
         }
     }
 }
@@ -168,6 +191,7 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             repaired: read.repaired,
             ending: read.ending,
             elided: read.elided,
+            ambiguous: read.ambiguous,
         };
     }
     if trimmed.starts_with('`') && !trimmed.trim_matches('`').contains(['`', '\n', ' ']) {

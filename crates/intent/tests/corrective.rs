@@ -59,7 +59,7 @@ fn each_strategy_shows_its_own_format() {
     Tools: web_search, web_fetch, read, write, edit, exec, browser.
     "##);
     insta::assert_snapshot!(said(Strategy::Fuzzy, "I'll save it as a.txt."), @r##"
-    `write`: This was guessed from prose and would change things; say it as a tool call.
+    `write`: This is a guess and would change things; say it as a tool call with the tool's own name.
     To call a tool, reply with exactly this format and nothing else:
     Thought: why
     Action: write

@@ -40,7 +40,8 @@ fn ends_anywhere(intent: &Intent, case: &Case, whole: &Parsed) -> bool {
     let damaged = whole
         .intents
         .iter()
-        .any(|known| known.problems.contains(&Problem::Repaired));
+        .flat_map(|known| &known.problems)
+        .any(|problem| matches!(problem, Problem::Repaired | Problem::Ambiguous));
     damaged
         || case.name.contains("literal closer")
         || case.name.contains("implicit joining")

@@ -6,7 +6,10 @@
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
+mod reported;
 mod tables;
+
+pub(crate) use reported::Standing;
 
 use tables::{
     EXAMPLE, EXPLAINS, FIRST_PERSON, HANDS_OVER, HOLDS_BACK, INTRODUCES_EXAMPLE, OTHERS,
@@ -59,6 +62,12 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
             .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
     };
     shown || in_chapter || SHOWN_AFTER.iter().any(starts)
+}
+
+/// Whether the words before a call say that it is not the model's, or not of now.
+pub(crate) fn standing(lead: Lead<'_>) -> Standing {
+    let line = lead.line.to_lowercase();
+    reported::standing(last_sentence(&line), lead.same_line)
 }
 
 /// "Reading a.txt:".

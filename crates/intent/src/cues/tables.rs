@@ -341,6 +341,16 @@ pub(super) const SHOWN_AFTER: &[&str] = &[
     "in the call above",
     "in the code above",
     "in the above",
+    "i ignored",
+    "i have ignored",
+    "i've ignored",
+    "i will ignore",
+    "i'll ignore",
+    "i did not run",
+    "i didn't run",
+    "i did not execute",
+    "i didn't execute",
+    "i refused",
     "^",
 ];
 

@@ -96,6 +96,7 @@ pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
     for (place, call) in found.calls.iter_mut().enumerate() {
         call.repaired |= read.repaired;
         call.elided |= read.elided;
+        call.ambiguous |= read.ambiguous;
         // Only the last call can have been cut off.
         if place + 1 == many {
             call.ending = call.ending.max(read.ending);

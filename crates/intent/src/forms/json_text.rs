@@ -121,7 +121,8 @@ fn named_before(doc: &Doc<'_>, at: usize, read: &json::Repaired) -> Option<Found
     .confidence(sure::PYTHON)
     .repaired(read.repaired)
     .ending(read.ending)
-    .elided(read.elided);
+    .elided(read.elided)
+    .ambiguous(read.ambiguous);
     Some(Found::calls(vec![call], read.end))
 }
 

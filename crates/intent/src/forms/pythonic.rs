@@ -157,7 +157,7 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
     at += 1;
     let mut args = Args::default();
     let mut ending = Ending::Whole;
-    let mut repaired = false;
+    let (mut repaired, mut ambiguous) = (false, false);
     loop {
         while at < stop && (bytes[at].is_ascii_whitespace() || bytes[at] == b',') {
             at += 1;
@@ -180,6 +180,7 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
         ending = ending.max(read.ending);
         // Python's own literals are no damage here.
         repaired |= read.ending != Ending::Whole;
+        ambiguous |= read.ambiguous;
         let bare = !matches!(
             bytes.get(value_at + blank(text, value_at)),
             Some(b'"' | b'\'' | b'{' | b'[' | b'(' | b'-' | b'0'..=b'9')
@@ -209,7 +210,8 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
     }
     let mut call = RawCall::new(name, args, [from, at], Strategy::Native)
         .confidence(sure::PYTHON)
-        .repaired(repaired);
+        .repaired(repaired)
+        .ambiguous(ambiguous);
     call.ending = ending;
     Some((call, at))
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
+use crate::cues::Standing;
 use crate::doc::Doc;
 use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
@@ -145,8 +146,8 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         return scan;
     };
     let mut at = 0;
-    // Where the form before this one ended, and whether it was only shown.
-    let mut before: Option<(usize, bool)> = None;
+    // Where the form before this one ended, and whether it was meant.
+    let mut before: Option<(usize, Standing)> = None;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
         visit(hit.end() - at);
@@ -180,7 +181,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
             if form == Form::Harmony {
                 // A message of its own: what it says is not said about the next one.
-                before = Some((at, false));
+                before = Some((at, Standing::Meant));
             }
             continue;
         }
@@ -189,8 +190,9 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             .calls
             .first()
             .map_or(hit.start(), |call| call.span[0].min(hit.start()));
-        let inert = is_inert(doc, start, at, before);
-        before = Some((at, inert));
+        let standing = standing(doc, start, at, before);
+        let inert = standing == Standing::Reported;
+        before = Some((at, standing));
         doc.call_end.set(at);
         if inert {
             continue;
@@ -204,7 +206,9 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             scan.stopped = Some(Problem::TooManyIntents);
             break;
         }
-        scan.calls.extend(found.calls);
+        let doubtful = standing == Standing::Doubtful;
+        scan.calls
+            .extend(found.calls.into_iter().map(|call| call.doubtful(doubtful)));
     }
     scan
 }
@@ -214,19 +218,28 @@ fn serves(only: Strategy, form: Form) -> bool {
     only == own || only == Strategy::GuidedJson && form == Form::Python
 }
 
-/// Whether a form is only shown. One that follows another at once shares its fate.
-fn is_inert(doc: &Doc<'_>, start: usize, end: usize, before: Option<(usize, bool)>) -> bool {
+/// Whether a form is meant or only shown. One that follows another at once shares its fate.
+fn standing(
+    doc: &Doc<'_>,
+    start: usize,
+    end: usize,
+    before: Option<(usize, Standing)>,
+) -> Standing {
     let since = before.map_or(0, |(end, _)| end);
-    if let Some((_, inert)) = before
+    if let Some((_, standing)) = before
         && start >= since
         && doc.text[since..start]
             .bytes()
             .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
     {
-        return inert;
+        return standing;
     }
     // Words right behind a call can make it an example; behind a block the block's check looks.
-    doc.is_inert(start, since)
+    let shown = doc.is_inert(start, since)
         || doc.fence_at(start).is_none()
-            && crate::cues::shows_example(crate::cues::Lead::default(), doc.after(end))
+            && crate::cues::shows_example(crate::cues::Lead::default(), doc.after(end));
+    if shown {
+        return Standing::Reported;
+    }
+    doc.standing(start, since)
 }

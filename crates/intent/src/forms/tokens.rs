@@ -151,7 +151,8 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
             .confidence(sure::TOKENS)
             .repaired(read.repaired)
             .ending(read.ending)
-            .elided(read.elided),
+            .elided(read.elided)
+            .ambiguous(read.ambiguous),
         );
         from = doc.text.len() - doc.text[end..].trim_start_matches([',', ' ', '\n']).len();
         if doc.text[from..].starts_with('[') {

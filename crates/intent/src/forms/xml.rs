@@ -100,7 +100,8 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     )
     .confidence(sure::TOKENS)
     .repaired(inner.repaired)
-    .elided(inner.elided);
+    .elided(inner.elided)
+    .ambiguous(inner.ambiguous);
     call.ending = ending;
     Some(Found::calls(vec![call], end))
 }
@@ -121,6 +122,10 @@ fn head_of(text: &str, at: usize, plain: bool) -> Option<(&str, usize)> {
 }
 
 /// What stands inside a call's element.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 struct Inner {
     args: Args,
     end: usize,
@@ -129,6 +134,7 @@ struct Inner {
     ending: Ending,
     repaired: bool,
     elided: bool,
+    ambiguous: bool,
 }
 
 fn inner(doc: &Doc<'_>, body: usize, words: &Words) -> Inner {
@@ -175,6 +181,7 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
         ending: read.ending,
         repaired: read.repaired,
         elided: read.elided,
+        ambiguous: read.ambiguous,
     })
 }
 
@@ -196,6 +203,7 @@ fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> (Inner, usi
         ending: Ending::Whole,
         repaired: false,
         elided: false,
+        ambiguous: false,
     };
     // The open value: its tag's head, where it starts, and the last closer that may have ended it.
     let mut open: Option<(&str, usize, Option<usize>)> = None;

@@ -156,7 +156,7 @@ impl Reader<'_> {
     }
 
     /// A key in marks and its colon, both in sight.
-    fn key_surely_follows(&self, at: usize) -> bool {
+    pub(super) fn key_surely_follows(&self, at: usize) -> bool {
         let stop = (at + LOOKAHEAD_BYTES_MAX).min(self.end);
         let key = memchr::memchr(self.bytes[at], &self.bytes[(at + 1).min(stop)..stop]);
         key.is_some_and(|len| len > 0 && self.byte(self.over_blank(at + len + 2)) == Some(b':'))

@@ -36,6 +36,10 @@ pub struct Repaired {
     pub ending: Ending,
     /// Whether `...` stands where members or items were left out.
     pub elided: bool,
+    /// Whether it can be read in more than one way: the text was repaired, and two members have one
+    /// name or an object in marks can not be told from what is around it. Of two members the first
+    /// one is kept then, which nothing inside a later value can have written.
+    pub ambiguous: bool,
 }
 
 impl Repaired {
@@ -67,9 +71,7 @@ pub(crate) fn try_read_at(text: &str, at: usize, end: usize) -> Option<Result<Re
     if !matches!(text.as_bytes().get(at), Some(b'{' | b'[')) || at >= end {
         return None;
     }
-    let mut reader = reader::Reader::new(text, at, end);
-    let value = reader.value(reader::Place::Top);
-    Some(reader.finish(value))
+    Some(read(text, at, end, reader::Place::Top))
 }
 
 /// Reads a whole text that should be one object or list, with anything around it.
@@ -80,9 +82,21 @@ pub fn read_text(text: &str) -> Option<Repaired> {
 
 /// Reads one Python argument value (`"x"`, `[1, 2]`, `None`); it ends before `,` or `)`.
 pub(crate) fn read_argument(text: &str, at: usize, end: usize) -> Option<Repaired> {
-    let mut reader = reader::Reader::new(text, at, end.min(text.len()));
-    let value = reader.value(reader::Place::Argument);
-    reader.finish(value).ok()
+    read(text, at, end.min(text.len()), reader::Place::Argument).ok()
+}
+
+fn read(text: &str, at: usize, end: usize, place: reader::Place) -> Result<Repaired, usize> {
+    let mut reader = reader::Reader::new(text, at, end, reader::Keep::Last);
+    let value = reader.value(place);
+    let overwrote = reader.repetition == reader::Repetition::Overwritten;
+    let read = reader.finish(value)?;
+    if !read.ambiguous || !overwrote {
+        return Ok(read);
+    }
+    // The damage showed only behind the second member of a name.
+    let mut reader = reader::Reader::new(text, at, end, reader::Keep::First);
+    let value = reader.value(place);
+    reader.finish(value)
 }
 
 #[cfg(test)]

@@ -15,6 +15,26 @@ pub(super) enum Place {
     Argument,
 }
 
+/// Which of two members of one name counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    First,
+    /// As with any strict reader, as long as the text is no other than strict.
+    Last,
+}
+
+/// What became of members of one name, the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Repetition {
+    None,
+    /// They have the same value.
+    Same,
+    /// They differ, and the first one was kept.
+    Dropped,
+    /// They differ, and the last one was kept.
+    Overwritten,
+}
+
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
@@ -25,12 +45,16 @@ pub(super) struct Reader<'a> {
     pub(super) repaired: bool,
     pub(super) ending: Ending,
     pub(super) elided: bool,
+    keep: Keep,
+    pub(super) repetition: Repetition,
+    /// Whether a string holds what begins like an object and is none.
+    pub(super) torn: bool,
     /// Where it became too deep.
     too_deep: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str, at: usize, end: usize) -> Self {
+    pub(super) fn new(text: &'a str, at: usize, end: usize, keep: Keep) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
@@ -41,6 +65,9 @@ impl<'a> Reader<'a> {
             repaired: false,
             ending: Ending::Whole,
             elided: false,
+            keep,
+            repetition: Repetition::None,
+            torn: false,
             too_deep: None,
         }
     }
@@ -53,9 +80,14 @@ impl<'a> Reader<'a> {
             None => Ok(Repaired {
                 value,
                 end: self.pos,
-                repaired: self.repaired || self.ending != Ending::Whole,
+                repaired: self.repaired
+                    || self.repetition != Repetition::None
+                    || self.ending != Ending::Whole,
                 ending: self.ending,
                 elided: self.elided,
+                ambiguous: self.torn
+                    || self.repetition >= Repetition::Dropped
+                        && (self.repaired || self.ending != Ending::Whole),
             }),
         }
     }
@@ -240,8 +272,21 @@ impl<'a> Reader<'a> {
             return;
         }
         let value = self.value(Place::Member);
-        // One of two members of the same name is lost, as with any reader, and said so.
-        self.repaired |= members.insert(key, value).is_some();
+        self.insert(members, key, value);
+    }
+
+    /// One of two members of the same name is lost, as with any reader, and said so.
+    fn insert(&mut self, members: &mut Map<String, Value>, key: String, value: Value) {
+        let found = match members.get(&key) {
+            None => Repetition::None,
+            Some(known) if *known == value => Repetition::Same,
+            Some(_) if self.keep == Keep::Last && !self.repaired => Repetition::Overwritten,
+            Some(_) => Repetition::Dropped,
+        };
+        self.repetition = self.repetition.max(found);
+        if matches!(found, Repetition::None | Repetition::Overwritten) {
+            members.insert(key, value);
+        }
     }
 
     /// `"name: "read"`: the key's closing mark was forgotten, so the string ran on into the value.

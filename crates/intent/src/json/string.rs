@@ -3,6 +3,7 @@
 //! passes that test, so valid JSON is never read differently.
 
 use memchr::memmem;
+use serde::de::IgnoredAny;
 
 use super::Ending;
 use super::reader::{Place, Reader};
@@ -131,7 +132,7 @@ impl Reader<'_> {
                 }
                 self.repaired = true;
                 doubt = true;
-                self.pos += 1;
+                self.pos = self.object_around(start).unwrap_or(self.pos + 1);
             } else if byte == b'\\' {
                 out.push_str(&self.text[from..self.pos]);
                 strict &= self.escape(&mut out);
@@ -147,6 +148,29 @@ impl Reader<'_> {
         out.push_str(&self.text[from..self.pos]);
         self.ended(Ending::OpenString);
         out
+    }
+
+    /// `"{"a": "b"}"`: a mark that does not close and opens the first key of an object is content,
+    /// and so is all of that object. Where it ends, or where it turns out to be none: then nobody
+    /// knows which of its marks ends the string.
+    fn object_around(&mut self, start: usize) -> Option<usize> {
+        let before = self.text[start..self.pos].trim_end();
+        if self.torn || !before.ends_with('{') || !self.key_surely_follows(self.pos) {
+            return None;
+        }
+        let brace = start + before.len() - 1;
+        let rest = &self.text[brace..self.end];
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        let len = match values.next() {
+            Some(Ok(_)) => values.byte_offset(),
+            Some(Err(error)) => {
+                self.torn = true;
+                offset_of(rest, error.line(), error.column())
+            }
+            None => return None,
+        };
+        crate::steps::visit(len);
+        Some(crate::doc::floor(self.text, brace + len).max(self.pos + 1))
     }
 
     /// Behind a closing mark: a plus sign and another string (JavaScript), or another string on
@@ -172,6 +196,16 @@ impl Reader<'_> {
         self.pos += taken;
         strict
     }
+}
+
+/// Where the place is that serde counts in lines and columns.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let mut breaks = memchr::memchr_iter(b'\n', text.as_bytes());
+    let start = match line.checked_sub(2) {
+        Some(before) => breaks.nth(before).map_or(0, |at| at + 1),
+        None => 0,
+    };
+    (start + column.saturating_sub(1)).min(text.len())
 }
 
 pub(super) fn is_name(byte: u8) -> bool {
