@@ -226,7 +226,15 @@ impl Crowd<'_> {
         self.waiting = sure.map(|(intent, _)| *intent).collect();
         assert!(!self.waiting.is_empty(), "somebody finished something");
         self.told.clear();
+        self.codes.clear();
+        let calm = Instant::now();
         loop {
+            assert!(
+                calm.elapsed() < HANG,
+                "{} still not settled after {HANG:?} of calm: {:?}",
+                self.waiting.len(),
+                self.codes
+            );
             self.hand_out();
             if self.waiting.is_empty() && self.workers.iter().all(|one| one.under_way.is_empty()) {
                 break;
