@@ -41,6 +41,39 @@ fn no_sentence_of_a_case_is_turned_away() {
     assert!(led > 1_000, "only {led} of {seen} sentences have a lead");
 }
 
+const WISHES: &[&str] = &[
+    "read a.txt",
+    "reading a.txt",
+    "do a web search for x",
+    "going to run ls",
+];
+
+#[test]
+fn no_opening_that_the_lists_make_is_turned_away() {
+    let leads = || [PLANS, UNDER_WAY_LEADS, FIRST_PERSON, &[""]].concat();
+    let befores = FILLERS
+        .iter()
+        .map(|filler| format!("{filler}, "))
+        .chain(["", "1. ", "- "].map(str::to_owned))
+        .chain(OPENINGS.iter().map(|link| format!("that is old{link}")))
+        .chain(OPENINGS.iter().map(|link| format!("that is old{link}now ")))
+        .chain(TURNS.iter().map(|turn| format!("i won't do it{turn}")));
+    let mut led = 0;
+    for before in befores {
+        for lead in leads() {
+            for wish in WISHES {
+                let lower = format!("{before}{lead} {wish}");
+                if has_lead(&lower) {
+                    led += 1;
+                    assert!(is_possible(&lower), "{lower}");
+                }
+            }
+        }
+    }
+    println!("{led} openings have a lead");
+    assert!(led > 10_000, "only {led} openings have a lead");
+}
+
 fn piece() -> impl Strategy<Value = String> {
     let of = |words: &'static [&'static str]| prop::sample::select(words).prop_map(str::to_owned);
     prop_oneof![
