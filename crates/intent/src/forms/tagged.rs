@@ -35,7 +35,8 @@ fn closers(opener: &str) -> &'static [&'static str] {
 
 /// The first closer at or after `from`: where it starts and ends.
 pub(super) fn find_close(doc: &Doc<'_>, from: usize, closers: &[&str]) -> Option<(usize, usize)> {
-    let rest = &doc.text.as_bytes()[from..];
+    // Behind the end of the text there is no closer.
+    let rest = doc.text.as_bytes().get(from..)?;
     let found = first_of(rest, closers);
     doc.may_read(found.map_or(rest.len(), |(at, _)| at));
     found.map(|(at, which)| {

@@ -29,7 +29,7 @@ const LINKS: &[&str] = &[
 ];
 
 /// Where a sentence turns: what is denied before it is not denied behind it.
-const TURNS: &[&str] = &[", but ", " but ", ", instead ", " instead, ", ", rather "];
+pub(super) const TURNS: &[&str] = &[", but ", " but ", ", instead ", " instead, ", ", rather "];
 
 /// What stands behind each turn of a text in lower case.
 pub(super) fn behind_turns(lower: &str) -> impl Iterator<Item = &str> {

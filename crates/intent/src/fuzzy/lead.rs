@@ -361,3 +361,6 @@ pub(super) fn strip_word<'a>(text: &'a str, words: &str) -> Option<&'a str> {
         });
     bound.then(|| tail.trim_start())
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,6 +89,26 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn of_two_members_the_first_is_kept_where_the_text_is_damaged() {
+    let read = |text: &str| read_at(text, 0, text.len()).unwrap();
+    let strict = read(r#"{"a": 1, "a": 2}"#);
+    assert_eq!((strict.value, strict.ambiguous), (json!({"a": 2}), false));
+    for damaged in [
+        r#"{"a": 1, "b": "x "y" z", "a": 2}"#,
+        r#"{"a": 1, "a": 2, "b": "x "y" z"}"#,
+        r#"{"a": 1, "a": 2"#,
+    ] {
+        let read = read(damaged);
+        assert_eq!(read.value["a"], json!(1), "{damaged}");
+        assert!(read.ambiguous, "{damaged}");
+    }
+    let nested = read(r#"{"a": "{"a": "b", "c": ["d"]}"}"#);
+    assert_eq!(nested.value, json!({"a": r#"{"a": "b", "c": ["d"]}"#}));
+    assert!(nested.repaired && !nested.ambiguous);
+    assert!(read(r#"{"a": "{"b": "c", d: "e"}"}"#).ambiguous);
+}
+
 proptest! {
     #[test]
     fn valid_json_is_read_as_it_is(value in any_json(), pretty in any::<bool>()) {
