@@ -33,7 +33,7 @@ use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::tools::base_tools;
 
 use crate::args::GlobalArgs;
-use crate::config::{Config, expand, state_dir};
+use crate::config::{Config, expand, state_dir, user_file};
 use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Shared};
@@ -44,6 +44,7 @@ use crate::terminal::TerminalChannel;
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) state_dir: PathBuf,
+    config_file: Option<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
     log: String,
 }
@@ -91,6 +92,7 @@ impl App {
             .unwrap_or_else(|| config.observability.log.clone());
         Ok(Self {
             state_dir: state_dir(global.state.as_deref())?,
+            config_file: global.config.clone().or_else(user_file),
             config,
             clock: Arc::new(SystemClock),
             log,
@@ -112,6 +114,7 @@ impl App {
         Self {
             config,
             state_dir,
+            config_file: None,
             clock: Arc::new(SystemClock),
             log: "off".to_owned(),
         }
@@ -284,18 +287,20 @@ impl App {
         AuditLog::new(&self.state_dir, documents, self.clock.clone(), redactor)
     }
 
-    /// What no tool may enter, by its real name.
+    /// What no tool may enter, as written and by its real name: the state, and what says who may
+    /// call and what is allowed.
     fn reserved(&self) -> Vec<PathBuf> {
-        let absolute = std::path::absolute(&self.state_dir);
-        let written = absolute.unwrap_or_else(|_| self.state_dir.clone());
-        let mut names = vec![
-            self.state_dir
-                .canonicalize()
-                .unwrap_or_else(|_| written.clone()),
-        ];
-        if !names.contains(&written) {
-            names.push(written);
+        let server = &self.config.server;
+        let tokens = [&server.token_file, &server.admin_token_file];
+        let files = tokens.into_iter().flatten().map(|file| expand(file));
+        let all = files.chain(self.config_file.clone());
+        let mut names = Vec::new();
+        for path in std::iter::once(self.state_dir.clone()).chain(all) {
+            let written = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+            let real = path.canonicalize().unwrap_or_else(|_| written.clone());
+            names.extend([real, written]);
         }
+        names.dedup();
         names
     }
 

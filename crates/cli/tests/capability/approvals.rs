@@ -245,6 +245,39 @@ fn the_state_is_out_of_reach_also_within_the_workspace() {
 }
 
 #[test]
+fn what_says_who_may_call_is_out_of_reach() {
+    let house = House::new();
+    let token = house.path("token");
+    std::fs::write(&token, "t".repeat(40)).expect("written");
+    let server = json!({"server": {"tokenFile": token, "adminTokenFile": token}});
+    let config = house.path("guard.yaml");
+    std::fs::write(&config, server.to_string()).expect("written");
+    std::os::unix::fs::symlink(".", house.path("here")).expect("linked");
+    let mut calls = vec![
+        ("exec", json!({"command": "cat token"})),
+        ("exec", json!({"command": "sh", "stdin": "cat ./token"})),
+        (
+            "exec",
+            json!({"command": "cat <guard.yaml; cat ../*/guard.yaml guard.yaml"}),
+        ),
+    ];
+    for path in ["token", "here/token", "guard.yaml", "here/guard.yaml"] {
+        calls.push(("read", json!({"path": path})));
+        calls.push(("write", json!({"path": path, "content": "mine"})));
+    }
+    for (tool, args) in calls {
+        let args = args.to_string();
+        let config = config.to_str().expect("text");
+        let call = [
+            "--config", config, "call", tool, "--json", "--turn", &args, "--args", &args,
+        ];
+        let answer = house.run(&call).error("permission_denied");
+        assert!(message(&answer).contains("the tokens"), "{args}: {answer}");
+    }
+    assert_eq!(std::fs::read_to_string(token).expect("there").len(), 40);
+}
+
+#[test]
 fn who_goes_away_withdraws_and_who_runs_out_of_time_does_not() {
     let house = House::new();
     let mut call = house.start_exec("k", "rm -f ../a", &[]);

@@ -4,7 +4,7 @@
 //! through cap-std). What is compared as text here only turns an absolute path into a relative
 //! one and gives a clear answer early; the defence does not rest on it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -88,13 +88,17 @@ impl Beneath {
         })
     }
 
-    /// Refuses what really lies where no tool may go, however the path got there.
-    fn out_of_bounds(&self, opened: &impl AsRawFd) -> Result<(), ToolError> {
+    /// Refuses what really lies where no tool may go, however the path got there; with a name, the
+    /// file of that name in the opened directory.
+    fn out_of_bounds(&self, opened: &impl AsRawFd, name: &OsStr) -> Result<(), ToolError> {
         if self.reserved.is_empty() {
             return Ok(());
         }
         let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
-        let real = real.map_err(|error| self.fault("look at", &error))?;
+        let mut real = real.map_err(|error| self.fault("look at", &error))?;
+        if !name.is_empty() {
+            real.push(name);
+        }
         match self.reserved.iter().find(|dir| real.starts_with(dir)) {
             Some(dir) => Err(ToolError::PermissionDenied {
                 tier: PermissionTier::Elevated,
@@ -152,7 +156,7 @@ impl Beneath {
             .metadata()
             .map_err(|error| self.fault("read", &error))?;
         self.regular(&opened)?;
-        self.out_of_bounds(&file)?;
+        self.out_of_bounds(&file, OsStr::new(""))?;
         Ok((file, opened))
     }
 
@@ -162,7 +166,7 @@ impl Beneath {
             .root
             .open_dir(&self.relative)
             .map_err(|error| self.fault("enter", &error))?;
-        self.out_of_bounds(&dir)?;
+        self.out_of_bounds(&dir, OsStr::new(""))?;
         Ok(dir)
     }
 
@@ -206,7 +210,7 @@ impl Beneath {
         };
         self.root.create_dir_all(parent).map_err(failed)?;
         let parent = self.root.open_dir(parent).map_err(failed)?;
-        self.out_of_bounds(&parent)?;
+        self.out_of_bounds(&parent, name)?;
         Ok(Slot {
             parent,
             name: name.to_owned(),

@@ -45,12 +45,13 @@ impl Place {
     }
 }
 
-/// Why a directory is out of bounds.
+/// Why a path is out of bounds.
 pub(super) fn reserved(dir: &Path) -> Reason {
     Reason::new(
         "reserved",
         dir.display().to_string(),
-        "the state directory holds what guards the calls, and no tool may reach it",
+        "the state directory, the tokens and the configuration guard the calls, and no tool may \
+         reach them",
     )
 }
 

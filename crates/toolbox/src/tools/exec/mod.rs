@@ -9,6 +9,7 @@
 //! | `supervise` | watches one command: output, end, time limit, caller gone |
 //! | `family` | finds and kills everything a command started |
 //! | `shell`, `danger` | reads a command, and says whether a person has to see it first |
+//! | `reach` | says whether a command names what no tool may reach |
 //! | `capture` | keeps the beginning and the end of an output |
 //!
 //! Each command is watched by a thread of its own that waits in one `poll` for its output, its
@@ -47,6 +48,7 @@ mod danger;
 mod environment;
 mod family;
 mod guardian;
+mod reach;
 mod shell;
 mod spawner;
 mod supervise;
@@ -217,10 +219,11 @@ impl Tool for ExecTool {
                     "approvals are answered by people, never by a tool",
                 ));
             }
-            for dir in &session.reserved {
-                if text.contains(&*dir.to_string_lossy()) {
-                    verdict.forbidden = Some(place::reserved(dir));
-                }
+            let start = session
+                .workspace_root
+                .join(judged.working_dir.unwrap_or_default());
+            if let Some(path) = reach::named(text, &session.reserved, &start, &self.environment) {
+                verdict.forbidden = Some(place::reserved(path));
             }
         }
         for reason in danger::reasons(&judged) {

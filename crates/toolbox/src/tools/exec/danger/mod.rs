@@ -11,7 +11,8 @@ use holdfast_reliability::canonical::Digest;
 use serde_json::json;
 
 use self::input::Feeding;
-use self::paths::{is_device, is_within, normal};
+pub(super) use self::paths::normal;
+use self::paths::{is_device, is_within};
 use self::tables::{ACTIONS, DESTROYERS, RIGHTS, VALUED, WRAPPERS};
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;

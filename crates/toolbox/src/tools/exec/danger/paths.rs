@@ -22,7 +22,7 @@ pub(super) fn is_within(path: &Path, workspace: &Path) -> bool {
 }
 
 /// The path with its `.` and `..` worked out by name.
-pub(super) fn normal(path: &Path) -> PathBuf {
+pub(in crate::tools::exec) fn normal(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {
