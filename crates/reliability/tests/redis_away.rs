@@ -379,3 +379,22 @@ async fn one_claim_makes_room_in_a_bounded_number_of_steps() {
     let records = server.command(&["SCARD", "{holdfast:0}x"]).unwrap();
     assert_eq!(records, "85", "sixteen made room for one");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_may_forget_records_is_refused_until_it_is_set_right() {
+    let policy = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = RedisServer::start(Persistence::None, &policy).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let error = store.claim(&wish(1, "a")).await.unwrap_err().to_string();
+    assert!(
+        error.contains("allkeys-lru") && error.contains("noeviction"),
+        "{error}"
+    );
+    server
+        .command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"])
+        .unwrap();
+    until("it is set right", async || {
+        matches!(store.claim(&wish(1, "a")).await, Ok(Claim::Granted { .. }))
+    })
+    .await;
+}
