@@ -17,6 +17,7 @@ use crate::app::App;
 mod shared {
     use std::sync::Arc;
 
+    use holdfast_contract::Clock;
     use holdfast_reliability::config::ReliabilityConfig;
     use holdfast_reliability::observe::Event;
     use holdfast_reliability::retry::RetryBudgetPolicy;
@@ -35,6 +36,11 @@ mod shared {
             let options = RedisOptions::of(&self.config.reliability.store.redis);
             RedisState::open(&options, self.clock.clone())
         }
+    }
+
+    /// The clock by which leases in this store end: its own.
+    pub(crate) fn clock_of(shared: &Arc<Shared>, _: &Arc<dyn Clock>) -> Arc<dyn Clock> {
+        shared.clone()
     }
 
     /// Tells the observers when the store goes away and comes back, and shares the retry budget
@@ -64,6 +70,7 @@ mod shared {
 mod shared {
     use std::sync::Arc;
 
+    use holdfast_contract::Clock;
     use holdfast_reliability::config::ReliabilityConfig;
     use holdfast_reliability::runtime::Runtime;
     use holdfast_reliability::store::unavailable::UnavailableStore;
@@ -83,10 +90,16 @@ mod shared {
         }
     }
 
+    /// There is no other than ours.
+    pub(crate) fn clock_of(_: &Arc<Shared>, ours: &Arc<dyn Clock>) -> Arc<dyn Clock> {
+        ours.clone()
+    }
+
     /// There is nothing to attach.
     pub(crate) fn attach(_: &Shared, _: &Arc<Runtime>, _: &ReliabilityConfig) {}
 }
 
+use shared::clock_of;
 pub(crate) use shared::{Shared, attach};
 
 /// The records and breakers that the commands look at.
@@ -95,6 +108,7 @@ pub(crate) struct Records {
     breakers: Arc<dyn BreakerStore>,
     /// Knows more about holders on this machine.
     local: Option<Arc<SqliteState>>,
+    /// The store's own: ours may be far from it.
     clock: Arc<dyn Clock>,
 }
 
@@ -132,10 +146,10 @@ impl App {
         if self.config.reliability.store.kind == StoreKind::Redis {
             let shared = self.open_shared()?;
             return Ok(Records {
+                clock: clock_of(&shared, &self.clock),
                 dedupe: shared.clone(),
                 breakers: shared,
                 local: None,
-                clock: self.clock.clone(),
             });
         }
         let state = self.open_state()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdfast_contract::{ResultOutput, SystemClock};
+use holdfast_contract::{Clock, ResultOutput, SystemClock};
 use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{Execution, RecordRequest, RecordState};
@@ -378,4 +378,42 @@ async fn one_claim_makes_room_in_a_bounded_number_of_steps() {
     assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
     let records = server.command(&["SCARD", "{holdfast:0}x"]).unwrap();
     assert_eq!(records, "85", "sixteen made room for one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_may_forget_records_is_refused_until_it_is_set_right() {
+    let policy = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = RedisServer::start(Persistence::None, &policy).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let error = store.claim(&wish(1, "a")).await.unwrap_err().to_string();
+    assert!(
+        error.contains("allkeys-lru") && error.contains("noeviction"),
+        "{error}"
+    );
+    server
+        .command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"])
+        .unwrap();
+    until("it is set right", async || {
+        matches!(store.claim(&wish(1, "a")).await, Ok(Claim::Granted { .. }))
+    })
+    .await;
+}
+
+/// A machine whose clock is an hour ahead.
+struct Ahead;
+
+impl Clock for Ahead {
+    fn now_ms(&self) -> u64 {
+        SystemClock.now_ms() + 60 * 60 * 1000
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_judged_by_the_time_of_the_store() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(Ahead)).unwrap();
+    let _ = store.claim(&wish(1, "a")).await.unwrap();
+    let record = store.get(&wish(1, "a").key).await.unwrap().unwrap();
+    assert!(record.lease_has_ended(Ahead.now_ms()));
+    assert!(!record.lease_has_ended(store.now_ms()), "it runs");
 }

@@ -358,6 +358,7 @@ impl Link {
             .connect()
             .await
             .map_err(|error| error.to_string())?;
+        conn.check_evictions().await?;
         self.check_meta(&mut conn).await?;
         if let Ok(skew_ms) = self.measure_skew(&mut conn).await {
             self.skew_ms.store(skew_ms, Ordering::Relaxed);

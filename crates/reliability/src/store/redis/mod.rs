@@ -233,6 +233,13 @@ impl RedisState {
     }
 }
 
+/// The store's time, by which leases end, as well as it is known here.
+impl Clock for RedisState {
+    fn now_ms(&self) -> u64 {
+        self.shared.link.now_ms()
+    }
+}
+
 impl Drop for RedisState {
     fn drop(&mut self) {
         // What can not be said to a server that is away is settled by the lease.

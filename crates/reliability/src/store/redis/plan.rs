@@ -33,6 +33,46 @@ impl Conn {
         }
         .extract_error()
     }
+
+    /// Says so if the server may forget records when its memory is full. One that does not tell,
+    /// as many that are rented, is believed.
+    pub(super) async fn check_evictions(&mut self) -> Result<(), String> {
+        let mut cmd = redis::cmd("CONFIG");
+        cmd.arg("GET").arg("maxmemory*");
+        let Ok(answer) = self.send(&cmd).await else {
+            return Ok(());
+        };
+        let mut words = Vec::new();
+        flatten(answer, &mut words);
+        let values = |name: &'static str| {
+            let pairs = words.windows(2).filter(move |pair| pair[0] == name);
+            pairs.map(|pair| pair[1].as_str())
+        };
+        let bounded = values("maxmemory").any(|bytes| bytes != "0");
+        match values("maxmemory-policy").find(|policy| *policy != "noeviction") {
+            Some(policy) if bounded => Err(format!(
+                "the server's maxmemory-policy is {policy}, so it may forget records that protect \
+                 effects: set it to noeviction"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The words of an answer in their order: a list or a map, of one server or of each node.
+fn flatten(answer: Value, words: &mut Vec<String>) {
+    match answer {
+        Value::Array(parts) => parts.into_iter().for_each(|part| flatten(part, words)),
+        Value::Map(pairs) => {
+            for (name, value) in pairs {
+                flatten(name, words);
+                flatten(value, words);
+            }
+        }
+        Value::BulkString(text) => words.push(String::from_utf8_lossy(&text).into_owned()),
+        Value::SimpleString(text) => words.push(text),
+        _ => {}
+    }
 }
 
 /// Everything needed to connect, checked.
