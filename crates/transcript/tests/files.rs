@@ -266,7 +266,12 @@ fn a_kill_at_any_step_leaves_the_old_or_the_new_file() {
 #[test]
 fn hostile_content_is_read_to_its_end() {
     let user = br#"{"role":"user","content":"a"}"#;
-    let cases: [(&str, Vec<u8>, usize); 7] = [
+    let cases: [(&str, Vec<u8>, usize); 8] = [
+        (
+            "a byte order mark before a document",
+            [&b"\xef\xbb\xbf["[..], user, b",", user, b"]"].concat(),
+            0,
+        ),
         (
             "NUL bytes",
             [user, &b"\n"[..], &[0; 5000], b"\n", user].concat(),
@@ -297,7 +302,7 @@ fn hostile_content_is_read_to_its_end() {
         (
             "a byte order mark",
             [&b"\xef\xbb\xbf"[..], user, b"\n", user, b"\n", user].concat(),
-            1,
+            0,
         ),
     ];
     for (what, bytes, invalid) in cases {
