@@ -278,9 +278,12 @@ impl<R> Drop for Lines<R> {
 
 impl<R: Read> Lines<R> {
     fn new(source: R) -> Self {
+        let mut buffer = SPARE.take();
+        // A short document left it short: the format is told from what fits into the first read.
+        buffer.resize(buffer.len().max(READ_BYTES), 0);
         Self {
             source,
-            buffer: SPARE.take(),
+            buffer,
             whole: 0,
             used: 0,
             filled: 0,

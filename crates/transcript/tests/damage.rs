@@ -347,3 +347,15 @@ fn many_faults_in_one_message_are_cut_out_at_once() {
         );
     }
 }
+
+#[test]
+fn what_was_read_before_does_not_decide_the_format() {
+    let user = r#"{"role":"user","content":"a"}"#;
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"x","arguments":"{}"}}]}"#;
+    let session = format!("{user}\n{call}\n{user}\n");
+    for before in ["[]".to_owned(), format!("[{user}]")] {
+        scan_bytes("-", before.as_bytes()).expect("a document");
+        let (shape, _) = holdfast_transcript::read::index(session.as_bytes()).expect("a session");
+        assert_eq!(shape.format, holdfast_transcript::Format::OpenAiChat);
+    }
+}
