@@ -36,9 +36,14 @@ pub(crate) struct Words<'w> {
 impl Words<'_> {
     /// A finding, with the text of its entry to take the id from.
     pub(crate) fn finding(&self, found: Found, text: &[u8]) -> Finding {
-        let entry = self.index.entry(found.entry);
         let seen = read::entry(self.format, text).ok();
-        let id = seen.as_ref().and_then(|seen| self.id(found, seen, text));
+        self.finding_in(found, text, seen.as_ref())
+    }
+
+    /// A finding in an entry that was read already.
+    fn finding_in(&self, found: Found, text: &[u8], seen: Option<&Seen>) -> Finding {
+        let entry = self.index.entry(found.entry);
+        let id = seen.and_then(|seen| self.id(found, seen, text));
         let (what, provider) = words(self.format, found, id.as_deref());
         let what = match self
             .index
@@ -142,7 +147,8 @@ fn answer(format: Format, fault: Fault, id: &str) -> String {
     }
 }
 
-/// Puts what was found into words. The entries are read once more: nothing of their text was kept.
+/// Puts what was found into words. The entries are read once more, each of them once however much
+/// was found in it: nothing of their text was kept.
 pub fn describe(
     file: &str,
     shape: Shape,
@@ -157,14 +163,16 @@ pub fn describe(
     };
     let mut text = Vec::new();
     let mut findings = Vec::with_capacity(found.len());
-    for found in found {
-        let Some(entry) = index.entry(found.entry) else {
+    for of_entry in found.chunk_by(|one, next| one.entry == next.entry) {
+        let Some(entry) = of_entry.first().and_then(|found| index.entry(found.entry)) else {
             continue;
         };
         text.clear();
         source.seek(SeekFrom::Start(entry.offset))?;
         source.take(u64::from(entry.len)).read_to_end(&mut text)?;
-        findings.push(words.finding(*found, &text));
+        let seen = read::entry(shape.format, &text).ok();
+        let put = |found: &Found| words.finding_in(*found, &text, seen.as_ref());
+        findings.extend(of_entry.iter().map(put));
     }
     Ok(findings)
 }

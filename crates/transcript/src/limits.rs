@@ -62,7 +62,7 @@ pub const LIMITS: &[Limit] = &[
     limit(
         "LOCK_STALE_MS",
         LOCK_STALE_MS,
-        "how long a lock beside a session counts that does not name its process",
+        "how long a lock beside a session counts whose process is not named or can not be seen",
     ),
     limit(
         "BACKUPS_MAX",

@@ -168,7 +168,8 @@ impl Reading {
     ) -> Result<(), ReadError> {
         // Checked once for all lines of the chunk; line by line only to find the bad one.
         let is_utf8 = simdutf8::basic::from_utf8(chunk).is_ok();
-        let mut at = 0;
+        // A byte order mark says nothing, and is no part of the first line.
+        let mut at = if start == 0 { mark(chunk) } else { 0 };
         while at < chunk.len() {
             let end = memchr::memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |len| at + len);
             let line = &chunk[at..end];
@@ -228,6 +229,16 @@ impl Reading {
     }
 }
 
+/// The length of the byte order mark that a text begins with.
+pub(crate) fn mark(text: &[u8]) -> usize {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if text.starts_with(MARK) {
+        MARK.len()
+    } else {
+        0
+    }
+}
+
 fn is_blank(line: &[u8]) -> bool {
     line.first().is_none_or(|byte| *byte <= b' ') && line.iter().all(u8::is_ascii_whitespace)
 }
@@ -267,9 +278,12 @@ impl<R> Drop for Lines<R> {
 
 impl<R: Read> Lines<R> {
     fn new(source: R) -> Self {
+        let mut buffer = SPARE.take();
+        // A short document left it short: the format is told from what fits into the first read.
+        buffer.resize(buffer.len().max(READ_BYTES), 0);
         Self {
             source,
-            buffer: SPARE.take(),
+            buffer,
             whole: 0,
             used: 0,
             filled: 0,
@@ -370,7 +384,8 @@ impl<R: Read> Lines<R> {
     fn shape(&mut self, strings: &mut Strings) -> Result<Option<Shape>, ReadError> {
         let mut votes = Votes::default();
         let mut lines = 0_u32;
-        for line in self.buffer[..self.whole].split(|byte| *byte == b'\n') {
+        let text = &self.buffer[mark(&self.buffer[..self.whole])..self.whole];
+        for line in text.split(|byte| *byte == b'\n') {
             if votes.is_settled() || lines as usize > SNIFF_ENTRIES_MAX {
                 break;
             }
@@ -380,9 +395,7 @@ impl<R: Read> Lines<R> {
             lines += 1;
             votes.count(line, strings);
         }
-        let first = self.buffer[..self.whole]
-            .iter()
-            .find(|byte| !byte.is_ascii_whitespace());
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let by_lines = votes.winner().map(|format| Shape {
             format,
             layout: Layout::Lines,

@@ -70,13 +70,18 @@ pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
         }
     }
     let found = check(&index, adapter(format).pairing());
+    // Findings come in the order of the messages: each message is looked at once.
+    let mut looked_at = None;
     found
         .into_iter()
         .map(|found| {
             let message_index = found.entry as usize;
             let id = found.item.and_then(|item| {
-                let mut blocks = Vec::new();
-                facts(format, messages.get(message_index)?, &mut blocks);
+                if looked_at != Some(message_index) {
+                    blocks.clear();
+                    facts(format, messages.get(message_index)?, &mut blocks);
+                    looked_at = Some(message_index);
+                }
                 let first = index.items_of(found.entry).start;
                 blocks.get(item as usize - first)?.1.map(str::to_owned)
             });

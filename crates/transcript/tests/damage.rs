@@ -318,3 +318,44 @@ fn a_compaction_follows_when_the_entry_it_keeps_goes() {
         );
     }
 }
+
+#[test]
+fn many_faults_in_one_message_are_cut_out_at_once() {
+    let result =
+        |id: usize| format!(r#"{{"type":"tool_result","tool_use_id":"t{id}","content":"lost"}}"#);
+    let text = r#"{"type":"text","text":"mine"}"#;
+    let orphans: Vec<String> = (0..20_000).map(result).collect();
+    let orphans = orphans.join(" , ");
+    // The person's words first, in the middle and last.
+    for content in [
+        format!("{text}, {orphans}"),
+        format!("{orphans},{text}"),
+        format!("{orphans}, {text} ,{orphans}"),
+    ] {
+        let session = format!("{{\"role\":\"user\",\"content\":[{content}]}}\n");
+        let found = scan_bytes("-", session.as_bytes())
+            .expect("a session")
+            .findings;
+        assert_eq!(found.len(), session.matches("lost").count());
+        assert_eq!(found[7].id.as_deref(), Some("t7"));
+        let repaired = repair_bytes(session.as_bytes(), Strategy::RemoveOrphans);
+        let repaired = repaired.expect("a session").expect("broken");
+        let value: serde_json::Value = serde_json::from_slice(&repaired).expect("JSON");
+        assert_eq!(
+            value["content"],
+            serde_json::json!([{"type": "text", "text": "mine"}])
+        );
+    }
+}
+
+#[test]
+fn what_was_read_before_does_not_decide_the_format() {
+    let user = r#"{"role":"user","content":"a"}"#;
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"x","arguments":"{}"}}]}"#;
+    let session = format!("{user}\n{call}\n{user}\n");
+    for before in ["[]".to_owned(), format!("[{user}]")] {
+        scan_bytes("-", before.as_bytes()).expect("a document");
+        let (shape, _) = holdfast_transcript::read::index(session.as_bytes()).expect("a session");
+        assert_eq!(shape.format, holdfast_transcript::Format::OpenAiChat);
+    }
+}

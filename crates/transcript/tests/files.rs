@@ -184,6 +184,11 @@ fn live_files_are_left_alone_and_said_so() {
     // A stale lock is no reason.
     make_quiet(&path);
     fs::write(&lock, "{\"pid\": 999999999}").expect("writes");
+    // Its process may be in a container that can not be looked into.
+    untouched("holds its lock");
+    let hour_ago = SystemTime::now() - Duration::from_hours(1);
+    let file = fs::File::options().write(true).open(&lock).expect("opens");
+    file.set_modified(hour_ago).expect("sets the time");
     assert_eq!(
         look(&path, Action::Repair(Strategy::RemoveOrphans)).repaired,
         1
@@ -266,7 +271,12 @@ fn a_kill_at_any_step_leaves_the_old_or_the_new_file() {
 #[test]
 fn hostile_content_is_read_to_its_end() {
     let user = br#"{"role":"user","content":"a"}"#;
-    let cases: [(&str, Vec<u8>, usize); 7] = [
+    let cases: [(&str, Vec<u8>, usize); 8] = [
+        (
+            "a byte order mark before a document",
+            [&b"\xef\xbb\xbf["[..], user, b",", user, b"]"].concat(),
+            0,
+        ),
         (
             "NUL bytes",
             [user, &b"\n"[..], &[0; 5000], b"\n", user].concat(),
@@ -297,7 +307,7 @@ fn hostile_content_is_read_to_its_end() {
         (
             "a byte order mark",
             [&b"\xef\xbb\xbf"[..], user, b"\n", user, b"\n", user].concat(),
-            1,
+            0,
         ),
     ];
     for (what, bytes, invalid) in cases {

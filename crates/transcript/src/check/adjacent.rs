@@ -5,11 +5,13 @@
 //! continue. So a result is in its place exactly when its anchor holds its call, in a list as well
 //! as in a tree.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use hashbrown::HashTable;
 
 use super::anywhere::fault;
+use super::tree::Tree;
 use super::{Bits, Fault, Found, is_broken, whole};
 use crate::adapter::{Ids, Joins};
 use crate::index::{Entry, Index, Item, Link, Number};
@@ -17,10 +19,6 @@ use crate::seen::{BlockKind, Kind};
 
 /// No anchor: nothing was said yet.
 const NOBODY: Number = Number::MAX;
-
-/// How many generations are walked to tell one branch from another. A call further back than that
-/// counts as one of the same branch.
-const GENERATIONS_MAX: usize = 100_000;
 
 /// How many branches that used a call's id are looked at to find it on the way to an entry.
 const REUSES_MAX: usize = 1_000;
@@ -40,6 +38,10 @@ struct Walk<'i> {
     calls: HashTable<u32>,
     /// The call with the same id before a call.
     earlier: HashMap<u32, u32>,
+    /// Built when somebody asks who came before whom.
+    tree: OnceCell<Tree>,
+    /// The first answer of each call, where branches make that matter.
+    answer_of: HashMap<u32, u32>,
     /// Calls and the results that answer them, where somebody wants to know.
     answers: Vec<(u32, u32)>,
     keep_answers: bool,
@@ -63,9 +65,10 @@ pub(super) fn check(
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
         earlier: HashMap::new(),
+        tree: OnceCell::new(),
+        answer_of: HashMap::new(),
         answers: Vec::new(),
-        // Which branch an answer is on decides whether another one is too many.
-        keep_answers: keep_answers || index.has_branches(),
+        keep_answers,
         unmatched: Vec::new(),
     };
     let mut before = None;
@@ -228,6 +231,10 @@ impl Walk<'_> {
                 Some(call) => {
                     self.answered.set(call as usize);
                     self.begun.set(anchor as usize);
+                    // Which branch an answer is on decides whether another one is too many.
+                    if self.index.has_branches() {
+                        self.answer_of.insert(call, place);
+                    }
                     if self.keep_answers {
                         self.answers.push((call, place));
                     }
@@ -268,32 +275,19 @@ impl Walk<'_> {
         if !self.index.has_branches() || self.joins == Joins::Groups {
             return true;
         }
-        let first = self
-            .answers
-            .iter()
-            .rev()
-            .find(|(answered, _)| *answered == call);
+        let first = self.answer_of.get(&call);
         let entry_of = |place: u32| self.index.item(place as usize).map(|item| item.entry);
         first
-            .and_then(|(_, answer)| entry_of(*answer))
+            .and_then(|answer| entry_of(*answer))
             .is_none_or(|answer| self.is_ancestor(answer, number))
     }
 
-    fn is_ancestor(&self, earlier: Number, mut number: Number) -> bool {
+    fn is_ancestor(&self, earlier: Number, number: Number) -> bool {
         if !self.index.has_branches() {
             return true;
         }
-        for _ in 0..GENERATIONS_MAX {
-            if number <= earlier {
-                return number == earlier;
-            }
-            number = match self.index.entry(number).map(|entry| entry.link) {
-                Some(Link::To(parent)) => parent,
-                Some(Link::Broken) => number.saturating_sub(1),
-                _ => return false,
-            };
-        }
-        true
+        let tree = self.tree.get_or_init(|| Tree::new(self.index));
+        tree.is_ancestor(earlier, number)
     }
 
     /// Results whose message does not hold their call: is it elsewhere?

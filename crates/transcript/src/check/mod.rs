@@ -7,6 +7,7 @@
 
 mod adjacent;
 mod anywhere;
+mod tree;
 
 use crate::adapter::Pairing;
 use crate::index::{Entry, Index, Link, Number};

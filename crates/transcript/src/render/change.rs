@@ -19,9 +19,9 @@ pub(super) fn alter(
         .filter_map(|block| seen.blocks.get(*block))
         .map(|block| block.start as usize..block.end as usize)
         .collect();
-    blocks.sort_unstable_by_key(|block| std::cmp::Reverse(block.start));
-    for block in blocks {
-        cut_item(&mut text, block);
+    blocks.sort_unstable_by_key(|block| block.start);
+    if !blocks.is_empty() {
+        text = without(&text, &blocks);
     }
     // Cutting moved what stands behind: the place is looked up again.
     let place = read::entry(format, &text)?.parent_value;
@@ -44,28 +44,42 @@ pub(super) fn keep(format: Format, mut text: Vec<u8>, kept: &[u8]) -> Result<Vec
 /// The member that holds a chat completion's calls.
 const CALLS: &[u8] = b"\"tool_calls\"";
 
-/// Takes an item out of its list, with the comma that parts it from its neighbour. A list of calls
-/// that is empty then goes as well: providers refuse it.
-fn cut_item(text: &mut Vec<u8>, item: Range<usize>) {
-    let gone = with_comma(text, item);
-    text.drain(gone.clone());
-    let (before, behind) = (last_sign(text, gone.start), next_sign(text, gone.start));
-    if text.get(before) != Some(&b'[') || text.get(behind) != Some(&b']') {
-        return;
+/// The text without some items of its lists, in one pass.
+fn without(text: &[u8], items: &[Range<usize>]) -> Vec<u8> {
+    let mut gone: Vec<Range<usize>> = Vec::new();
+    for item in items {
+        let mut range = with_comma(text, item.clone());
+        // Neighbours go as one, so that the last of a list finds the comma before all of them.
+        if let Some(before) = gone.pop_if(|before| before.end >= item.start) {
+            range = with_comma(text, before.start..item.end);
+        }
+        gone.push(range);
     }
-    let Some(colon) = before.checked_sub(1).map(|at| last_sign(text, at + 1)) else {
-        return;
-    };
+    let mut left = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for range in gone {
+        let range = with_emptied_calls(text, range);
+        left.extend_from_slice(&text[at..range.start.max(at)]);
+        at = range.end.max(at);
+    }
+    left.extend_from_slice(&text[at..]);
+    left
+}
+
+/// The range, or the member that it is all of: providers refuse a list of calls that is empty.
+fn with_emptied_calls(text: &[u8], gone: Range<usize>) -> Range<usize> {
+    let (before, behind) = (last_sign(text, gone.start), next_sign(text, gone.end));
+    if text.get(before) != Some(&b'[') || text.get(behind) != Some(&b']') {
+        return gone;
+    }
+    let colon = last_sign(text, before);
     if text.get(colon) != Some(&b':') {
-        return;
+        return gone;
     }
     let key_end = last_sign(text, colon);
-    let Some(key) = (key_end + 1).checked_sub(CALLS.len()) else {
-        return;
-    };
-    if text.get(key..=key_end) == Some(CALLS) {
-        let member = with_comma(text, key..behind + 1);
-        text.drain(member);
+    match (key_end + 1).checked_sub(CALLS.len()) {
+        Some(key) if text.get(key..=key_end) == Some(CALLS) => with_comma(text, key..behind + 1),
+        _ => gone,
     }
 }
 

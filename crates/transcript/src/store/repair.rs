@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,6 +113,12 @@ fn open_alone(path: &Path) -> Result<Store, StoreError> {
 }
 
 fn back_up(connection: &Connection, path: &Path, backup: &Path) -> Result<(), StoreError> {
+    // Nobody else may read it, not even while it is made.
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(backup)?;
     let mut copy = Connection::open(backup)?;
     {
         let copying = rusqlite::backup::Backup::new(connection, &mut copy)?;

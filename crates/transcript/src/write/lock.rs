@@ -75,19 +75,36 @@ fn look_at_lock(lock: &Path, now_ms: u64) -> io::Result<Option<Live>> {
     if let Some(pid) = said.get("pid").and_then(Value::as_u64) {
         let began = said.get("starttime").and_then(Value::as_u64);
         let is_same = match (began, start_time(pid)) {
-            (_, None) => false,
+            // Gone, or in a container that we can not look into: then its age decides.
+            (_, None) => !is_of_our_view(&said) && is_fresh(lock, now_ms),
             (Some(began), Some(now)) => began == now,
             (None, Some(_)) => true,
         };
         return Ok(is_same.then_some(Live::Locked { pid }));
     }
     // Half written, or not ours to read: its age decides, as for `OpenClaw`.
+    Ok(is_fresh(lock, now_ms).then_some(Live::LockedBySomebody))
+}
+
+fn is_fresh(lock: &Path, now_ms: u64) -> bool {
     let age = fs::metadata(lock).map(|meta| {
         let taken_ms = meta.mtime().cast_unsigned().saturating_mul(1000);
         now_ms.saturating_sub(taken_ms)
     });
-    let is_fresh = age.is_ok_and(|age_ms| age_ms < LOCK_STALE_MS);
-    Ok(is_fresh.then_some(Live::LockedBySomebody))
+    age.is_ok_and(|age_ms| age_ms < LOCK_STALE_MS)
+}
+
+/// Which processes we see: those of this boot, in this namespace.
+fn view() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let space = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), space.display()))
+}
+
+/// Whether the writer of a lock saw the processes that we see, so that one we do not see is gone.
+fn is_of_our_view(said: &Value) -> bool {
+    let theirs = said.get("holdfastView").and_then(Value::as_str);
+    theirs.is_some() && theirs == view().as_deref()
 }
 
 /// When a process began, in the kernel's ticks; none when it is gone.
@@ -151,6 +168,8 @@ fn is_writable(pid: u64, fd: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
+    /// Which file it is.
+    own: (u64, u64),
 }
 
 impl Lock {
@@ -161,9 +180,8 @@ impl Lock {
             if let Some(live) = look_at_lock(&path, now_ms)? {
                 return Ok(Err(live));
             }
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+            if let Some(live) = set_aside(&path, now_ms)? {
+                return Ok(Err(live));
             }
         }
         let opened = OpenOptions::new()
@@ -178,21 +196,46 @@ impl Lock {
             }
             Err(error) => return Err(error),
         };
-        let lock = Self { path };
+        let meta = opened.metadata()?;
+        let own = (meta.dev(), meta.ino());
+        let lock = Self { path, own };
         let pid = u64::from(std::process::id());
         let said = json!({
             "pid": pid,
             "createdAt": crate::time::iso(now_ms),
             "starttime": start_time(pid),
+            "holdfastView": view(),
         });
         opened.write_all(said.to_string().as_bytes())?;
         Ok(Ok(lock))
     }
 }
 
+/// Takes a stale lock away under another name, and looks again: between the look and now somebody
+/// else may have replaced it, and then it is put back.
+fn set_aside(lock: &Path, now_ms: u64) -> io::Result<Option<Live>> {
+    let aside = super::beside(lock, &format!(".holdfast-stale-{}", std::process::id()));
+    match fs::rename(lock, &aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        renamed => renamed?,
+    }
+    let live = look_at_lock(&aside, now_ms)?;
+    if live.is_some() {
+        // A link does not replace what may stand there by now.
+        let _ = fs::hard_link(&aside, lock);
+    }
+    fs::remove_file(&aside)?;
+    Ok(live)
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A lock that stays is found to be stale: its process is gone.
-        let _ = fs::remove_file(&self.path);
+        // A lock that stays is found to be stale: its process is gone. One that is not ours any
+        // more is left to whom it belongs.
+        let is_own =
+            fs::metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.own);
+        if is_own {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
