@@ -4,7 +4,7 @@
 //! when and for which agent it was made, which types of records it holds and how many. Every later
 //! line is a record, oldest first, so that two exports of the same records are the same bytes.
 //!
-//! A newer Holdfast reads all older versions: [`format`] takes each line through pure functions, one
+//! A newer Holdfast reads all older versions: [`mod@format`] takes each line through pure functions, one
 //! for each step from a version to the next.
 
 use std::io::{BufRead, Write};

@@ -1,6 +1,6 @@
 //! Reading JSON without building it: a line in, the few members that matter out.
 //!
-//! Two steps. [`stage`] looks at all bytes of a text in blocks of 64 and finds its strings, so that
+//! Two steps. `stage` looks at all bytes of a text in blocks of 64 and finds its strings, so that
 //! the second step jumps over them in one go however long they are and however many escapes they
 //! hold. [`Cursor`] then walks what is left, hands out the members an adapter asks for and checks
 //! everything it steps over: a text that gets through is valid JSON, as if it had been parsed whole.
