@@ -85,7 +85,9 @@ pub(super) fn check(
         }
     }
     for (compaction, kept) in index.kept_entries() {
-        if kept.is_none() {
+        // Without an id of its own there is nothing that it could be pointed at instead.
+        let has_id = index.entry(compaction).is_some_and(|entry| entry.id != 0);
+        if kept.is_none() && has_id {
             found.push(whole(compaction, Fault::BrokenParent));
         }
     }

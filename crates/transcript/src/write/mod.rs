@@ -156,6 +156,8 @@ pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, 
     shape.writable()?;
     let mut out = Vec::new();
     write_plan(shape, &index, &plan, &mut io::Cursor::new(text), &mut out)?;
+    // As with a file: what is not whole afterwards is not given out as repaired.
+    verify(shape, strategy, &out[..])?;
     Ok(Some(out))
 }
 
