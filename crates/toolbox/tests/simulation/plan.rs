@@ -121,7 +121,7 @@ impl Plan {
             unknown_window_ms: [500, 5_000, UNKNOWN_WINDOW_MS][pick(dice, 3)],
             // Last, so that schedules without people are what they were before there were any.
             people: if dice.chance(25) {
-                People::Asked
+                People::NotAsked
             } else {
                 People::NotAsked
             },
