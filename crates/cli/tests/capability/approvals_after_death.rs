@@ -9,11 +9,16 @@ const KEY: &str = "clean-up-7";
 /// Reaches outside the workspace, so it needs a person. Each run leaves a line.
 const COMMAND: &str = "rm -f ../victim; echo ran >> effect";
 
+/// The requests that nobody has answered.
+pub(super) fn open_requests(house: &House) -> Vec<Value> {
+    let listed = house.run(&["approvals", "list", "--json"]).json();
+    listed.as_array().expect("a list").clone()
+}
+
 /// The only open request; waits for it.
 pub(super) fn pending(house: &House) -> Value {
     eventually("a request is pending", || {
-        let listed = house.run(&["approvals", "list", "--json"]).json();
-        match listed.as_array()?.as_slice() {
+        match open_requests(house).as_slice() {
             [only] => Some(only.clone()),
             _ => None,
         }

@@ -114,6 +114,9 @@ pub enum ClaimDecision {
     Grant {
         /// The record to store, replacing what was there.
         record: SharedRecord,
+        /// The record of a call with equal content that was lost while it waited: to be stored in
+        /// the same step, so that its holder, should it come back, may not begin any more.
+        passed_over: Option<SharedRecord>,
     },
     /// Somebody executes it.
     InFlight {
@@ -166,7 +169,14 @@ pub fn claim(
     if let Some(answer) = answer_from_content(same_content, wish, now_ms) {
         return answer;
     }
-    grant(wish, existing.map(|(record, _)| record), now_ms)
+    let lost_waiting = same_content.filter(|(record, holder)| {
+        record.key != wish.key && is_lost_before_start(record, *holder, now_ms)
+    });
+    ClaimDecision::Grant {
+        record: Arc::new(granted(wish, existing.map(|(record, _)| record), now_ms)),
+        passed_over: lost_waiting
+            .map(|(record, _)| Arc::new(turned_cancelled(record, wish, now_ms))),
+    }
 }
 
 /// What the intent's own record says; `None` when it may run, or run again.
@@ -259,30 +269,42 @@ fn ended(record: &DedupeRecord) -> ClaimDecision {
     }
 }
 
-fn grant(wish: &ClaimRequest, before: Option<&DedupeRecord>, now_ms: u64) -> ClaimDecision {
+fn granted(wish: &ClaimRequest, before: Option<&DedupeRecord>, now_ms: u64) -> DedupeRecord {
     let ttl_ms = wish.lifetimes.unknown_ms.max(wish.lifetimes.done_ms);
-    ClaimDecision::Grant {
-        record: Arc::new(DedupeRecord {
-            key: wish.key,
-            tool: wish.tool.clone(),
-            idempotency_key: wish.idempotency_key.clone(),
-            state: RecordState::Inflight,
-            created_at_ms: now_ms,
-            updated_at_ms: now_ms,
-            expires_at_ms: now_ms.saturating_add(ttl_ms),
-            ttl_ms,
-            request: wish.request.clone(),
-            execution: None,
-            payload: None,
-            error: None,
-            lock_until_ms: Some(now_ms.saturating_add(wish.lifetimes.lease_ms)),
-            // Continuing the count keeps a former holder's version from ever fitting again.
-            version: before.map_or(0, |record| record.version) + 1,
-            owner: wish.owner.clone(),
-            content_key: wish.content.as_ref().map(|lookup| lookup.key),
-            repeat_safe: wish.repeat == RepeatSafety::Safe,
-            held: wish.hold == Hold::Held,
-        }),
+    DedupeRecord {
+        key: wish.key,
+        tool: wish.tool.clone(),
+        idempotency_key: wish.idempotency_key.clone(),
+        state: RecordState::Inflight,
+        created_at_ms: now_ms,
+        updated_at_ms: now_ms,
+        expires_at_ms: now_ms.saturating_add(ttl_ms),
+        ttl_ms,
+        request: wish.request.clone(),
+        execution: None,
+        payload: None,
+        error: None,
+        lock_until_ms: Some(now_ms.saturating_add(wish.lifetimes.lease_ms)),
+        // Continuing the count keeps a former holder's version from ever fitting again.
+        version: before.map_or(0, |record| record.version) + 1,
+        owner: wish.owner.clone(),
+        content_key: wish.content.as_ref().map(|lookup| lookup.key),
+        repeat_safe: wish.repeat == RepeatSafety::Safe,
+        held: wish.hold == Hold::Held,
+    }
+}
+
+/// The record of a call that was lost while it waited, and whose content another call sends now.
+fn turned_cancelled(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> DedupeRecord {
+    DedupeRecord {
+        state: RecordState::Cancelled,
+        updated_at_ms: now_ms,
+        expires_at_ms: now_ms.saturating_add(wish.lifetimes.cancelled_ms),
+        ttl_ms: wish.lifetimes.cancelled_ms,
+        lock_until_ms: None,
+        held: false,
+        version: record.version + 1,
+        ..record.clone()
     }
 }
 

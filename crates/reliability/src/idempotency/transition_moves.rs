@@ -145,7 +145,7 @@ impl World {
             &wish,
             self.now_ms,
         ) {
-            ClaimDecision::Grant { record } => {
+            ClaimDecision::Grant { record, .. } => {
                 self.claims += 1;
                 self.all_unsafe &= !safe;
                 // An unknown outcome is only run again by a caller that vouches and asks for it.

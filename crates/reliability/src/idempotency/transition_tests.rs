@@ -40,7 +40,7 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
 
 fn granted(wish: &ClaimRequest) -> DedupeRecord {
     match claim(None, None, wish, NOW_MS) {
-        ClaimDecision::Grant { record } => Arc::unwrap_or_clone(record),
+        ClaimDecision::Grant { record, .. } => Arc::unwrap_or_clone(record),
         other => panic!("not granted: {other:?}"),
     }
 }

@@ -38,6 +38,20 @@ pub struct Document {
 }
 
 impl Document {
+    /// What a store makes of a new document.
+    pub fn first(new: &NewDocument, now_ms: u64) -> Self {
+        Self {
+            kind: new.kind.clone(),
+            id: new.id.clone(),
+            group: new.group.clone(),
+            version: 1,
+            body: new.body.clone(),
+            created_at_ms: now_ms,
+            updated_at_ms: now_ms,
+            expires_at_ms: new.expires_at_ms,
+        }
+    }
+
     /// Whether its time is over.
     pub fn is_expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms.is_some_and(|end_ms| end_ms <= now_ms)

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::model::{ApprovalState, Subject, digest_of};
 use super::service::{AnswerError, Approvals, Lost, Seen};
 use super::step::{Action, Refused};
+use super::withdraw::Withdraw;
 use crate::audit::AuditError;
 use crate::permit::{Decision, PermissionConfig, decision, deny};
 
@@ -60,24 +61,6 @@ impl From<AnswerError> for Stop {
             AnswerError::Store(error) => error.into(),
             AnswerError::Audit(error) => error.into(),
             other => Self::Denied(other.to_string()),
-        }
-    }
-}
-
-/// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
-/// open: whoever delivers the call again finds the answer.
-struct Withdraw {
-    approvals: Arc<Approvals>,
-    seen: Option<Seen>,
-    deadline_at_ms: Option<u64>,
-}
-
-impl Drop for Withdraw {
-    fn drop(&mut self) {
-        let now_ms = self.approvals.runtime.clock.now_ms();
-        let ran_out = self.deadline_at_ms.is_some_and(|end_ms| end_ms <= now_ms);
-        if let Some(seen) = self.seen.take().filter(|_| !ran_out) {
-            self.approvals.withdraw_detached(&seen);
         }
     }
 }
@@ -194,26 +177,22 @@ impl<S: Service> Approve<S> {
             call.explain(format!("approved by the rule {} of {}", rule.id, rule.by));
             return begin(call).await;
         }
-        let seen = approvals.open(call, need, route).await?;
+        let mut guard = Withdraw::new(approvals, call.envelope.control.deadline_at_ms);
+        let seen = approvals.open(call, need, route, &mut guard).await?;
         call.explain(format!(
             "waited for the approval {}: {}",
             seen.approval.id,
             reasons(need)
         ));
-        let mut guard = Withdraw {
-            approvals: approvals.clone(),
-            seen: Some(seen.clone()),
-            deadline_at_ms: call.envelope.control.deadline_at_ms,
-        };
         let outcome = self.answered(approvals, seen, route, &mut guard).await;
         if !matches!(outcome, Err(Stop::Trouble(_))) {
             // Answered or over: there is nothing left to withdraw.
-            guard.seen = None;
+            guard.stand_down();
         }
         let approved = outcome?;
         self.unchanged(call, need)?;
         self.take(approvals, &approved, &digest, call).await?;
-        guard.seen = None;
+        guard.stand_down();
         begin(call).await
     }
 
@@ -270,7 +249,7 @@ impl<S: Service> Approve<S> {
                     error: &error,
                 }),
             }
-            guard.seen = Some(seen.clone());
+            guard.watch(&seen);
         }
     }
 

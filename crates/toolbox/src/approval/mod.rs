@@ -21,6 +21,7 @@ pub mod resume;
 pub mod service;
 pub mod step;
 pub mod token;
+mod withdraw;
 
 pub use layer::Approve;
 pub use model::{Approval, ApprovalRequest, ApprovalState, Rule};

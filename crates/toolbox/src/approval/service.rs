@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
 use super::step::{Action, Refused, step};
+use super::withdraw::Withdraw;
 use crate::audit::{AuditError, AuditLog};
 use crate::permit::PermissionConfig;
 
@@ -65,7 +66,7 @@ pub(super) struct Seen {
 
 /// The approvals of one state.
 pub struct Approvals {
-    store: Arc<dyn DocumentStore>,
+    pub(super) store: Arc<dyn DocumentStore>,
     audit: Option<Arc<AuditLog>>,
     pub(super) runtime: Arc<Runtime>,
     pub(super) config: Arc<PermissionConfig>,
@@ -90,7 +91,7 @@ impl Approvals {
         }
     }
 
-    fn now_ms(&self) -> u64 {
+    pub(super) fn now_ms(&self) -> u64 {
         self.runtime.clock.now_ms()
     }
 
@@ -300,6 +301,7 @@ impl Approvals {
         call: &Call,
         need: &Need,
         route: &ApprovalRoute,
+        guard: &mut Withdraw,
     ) -> Result<Seen, AnswerError> {
         let now_ms = self.now_ms();
         let group = intent_of(call);
@@ -308,6 +310,7 @@ impl Approvals {
         for document in all_documents(&*self.store, filter).await? {
             let seen = read(document)?;
             if seen.approval.is_open(now_ms) && is_of(&seen.approval.request, call, need, &digest) {
+                guard.watch(&seen);
                 return Ok(seen);
             }
         }
@@ -316,7 +319,7 @@ impl Approvals {
             let why = format!("{open} approval requests wait for answers");
             return Err(StoreError::Full(why).into());
         }
-        self.create(call, need, route, group).await
+        self.create(call, need, route, group, guard).await
     }
 
     /// A request as it would be asked now.
@@ -352,6 +355,7 @@ impl Approvals {
         need: &Need,
         route: &ApprovalRoute,
         group: String,
+        guard: &mut Withdraw,
     ) -> Result<Seen, AnswerError> {
         let mut approval = self.draft(call, need, route);
         let kept_until_ms = approval
@@ -366,11 +370,19 @@ impl Approvals {
                 body: json!(approval),
                 expires_at_ms: Some(kept_until_ms),
             };
+            let document = Document::first(&new, self.now_ms());
+            let mut seen = Seen { approval, document };
+            guard.watch(&seen);
             let Created::New(document) = self.store.create(new).await? else {
                 // Somebody has this id already.
+                guard.stand_down();
+                approval = seen.approval;
                 approval.id = self.new_id();
                 continue;
             };
+            seen.document = document;
+            guard.watch(&seen);
+            let approval = &seen.approval;
             let request = &approval.request;
             self.record(
                 "approval.requested",
@@ -384,7 +396,7 @@ impl Approvals {
                        "expiresAtMs": request.expires_at_ms}),
             )
             .await?;
-            return Ok(Seen { approval, document });
+            return Ok(seen);
         }
     }
 
@@ -409,18 +421,6 @@ impl Approvals {
             Replaced::Changed(document) => Err(Lost::Changed(Box::new(read(document)?))),
             Replaced::Gone => Err(Lost::Gone),
         })
-    }
-
-    /// Withdraws a request from a place that can not wait.
-    pub(super) fn withdraw_detached(&self, seen: &Seen) {
-        if let Ok(state) = step(&seen.approval, Action::Withdraw, self.now_ms()) {
-            let next = Approval {
-                state,
-                ..seen.approval.clone()
-            };
-            self.store
-                .replace_detached(Replacement::of(&seen.document, json!(next)));
-        }
     }
 
     /// Short enough to be typed. Not a secret: an answer needs more than the id.

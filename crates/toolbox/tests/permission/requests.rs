@@ -3,12 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     Answer, DedupeMode, Effect, PermissionTier, Scope, SystemClock, SystemEntropy, Tool,
 };
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::StoreFuture;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+};
+use holdfast_reliability::store::memory::MemoryDocumentStore;
+use holdfast_testkit::TokioClock;
 use holdfast_toolbox::approval::{AnswerError, Approvals};
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::permit::PermissionConfig;
@@ -106,4 +113,64 @@ async fn what_can_not_be_recorded_is_not_approved() {
     assert!(bench.approvals.rules().await.unwrap().is_empty());
     call.abort();
     assert_eq!(probe.runs(), 0);
+}
+
+/// Documents whose making is seen by all but the one who made them.
+struct DeafMaker(MemoryDocumentStore);
+
+impl DocumentStore for DeafMaker {
+    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
+        let deaf = async move {
+            let created = self.0.create(new).await?;
+            // A session opens as usual.
+            if matches!(&created, Created::New(made) if made.kind == "approval") {
+                std::future::pending::<()>().await;
+            }
+            Ok(created)
+        };
+        deaf.boxed().into()
+    }
+
+    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
+        self.0.document(kind, id)
+    }
+
+    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
+        self.0.replace(change)
+    }
+
+    fn replace_detached(&self, change: Replacement) {
+        self.0.replace_detached(change);
+    }
+
+    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
+        self.0.documents(filter)
+    }
+
+    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        self.0.remove(kind, id)
+    }
+
+    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
+        self.0.sweep_documents()
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_goes_away_while_it_asks_withdraws() {
+    let clock = Arc::new(TokioClock::new());
+    let build = Build {
+        documents: Some(Arc::new(DeafMaker(MemoryDocumentStore::new(clock)))),
+        ..Build::default()
+    };
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let bench = build.bench(vec![probe as Arc<dyn Tool>]);
+    bench.main("/w".into(), Some(Recorded::silent())).await;
+    let mut call = Box::pin(bench.stack.call(ask("probe", "main", json!({}))));
+    // Its request is there for all to see, and the call has not heard of it.
+    while bench.approvals.open_requests().await.unwrap().is_empty() {
+        assert!(futures_util::poll!(&mut call).is_pending());
+    }
+    drop(call);
+    assert!(bench.approvals.open_requests().await.unwrap().is_empty());
 }

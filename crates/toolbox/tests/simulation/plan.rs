@@ -120,8 +120,7 @@ impl Plan {
             touchy_breaker: dice.chance(40),
             unknown_window_ms: [500, 5_000, UNKNOWN_WINDOW_MS][pick(dice, 3)],
             // Last, so that schedules without people are what they were before there were any.
-            // Not for messages yet: seed 3485 with them asked sends an echo.
-            people: if dice.chance(25) && !intents.iter().any(|it| it.nature == Nature::Message) {
+            people: if dice.chance(25) {
                 People::Asked
             } else {
                 People::NotAsked

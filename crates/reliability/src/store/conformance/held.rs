@@ -2,7 +2,7 @@
 
 use super::{
     Arc, Bench, ClaimRequest, Digest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok,
-    wish,
+    wish, with_content,
 };
 
 fn held(wish: ClaimRequest) -> ClaimRequest {
@@ -66,4 +66,30 @@ pub async fn beginning_is_for_the_holder_only(factory: &dyn StoreFactory) {
     assert!(ok(bench.store.clear(&first.key)).await);
     let cleared = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
     assert_eq!(cleared, Err(Refused::Gone));
+}
+
+/// Another call sent its content while it stalled: what it waited for leave to send is sent.
+pub async fn a_call_whose_content_was_taken_over_may_not_begin(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    let first = held(with_content(wish(1, "first")));
+    let second = held(with_content(wish(2, "second")));
+    bench.granted(first.clone()).await;
+    assert_eq!(bench.in_flight(second.clone()).await.key, first.key);
+    bench.clock.advance(LEASE_MS + 1);
+    bench.granted(second.clone()).await;
+    let passed_over = bench.get(&first).await.expect("a record");
+    assert_eq!(passed_over.state, RecordState::Cancelled);
+    assert!(!passed_over.held && passed_over.lock_until_ms.is_none());
+    // It comes back, says that it lives, and wants to begin.
+    for extended in [
+        ok(bench.store.renew(&first.key, "first", LEASE_MS)).await,
+        ok(bench.store.begin(&first.key, "first", LEASE_MS)).await,
+    ] {
+        assert_eq!(extended, Err(Refused::NotTheHolder));
+    }
+    let begun = ok(bench.store.begin(&second.key, "second", LEASE_MS)).await;
+    assert_eq!(begun, Ok(()));
+    // Delivered again, the first joins the second.
+    let ticket = bench.in_flight(held(with_content(wish(1, "third")))).await;
+    assert_eq!(ticket.key, second.key);
 }

@@ -119,6 +119,7 @@ macro_rules! for_each_store_check {
             a_call_lost_while_it_waited_is_granted_again
             a_call_that_began_is_unknown_when_lost
             beginning_is_for_the_holder_only
+            a_call_whose_content_was_taken_over_may_not_begin
         }
     };
 }

@@ -248,9 +248,15 @@ impl MemoryDedupeStore {
             now_ms,
         );
         Ok(match decision {
-            ClaimDecision::Grant { record } => {
+            ClaimDecision::Grant {
+                record,
+                passed_over,
+            } => {
                 if existing.is_none() {
                     held.make_room(&self.limits, now_ms)?;
+                }
+                if let Some(passed_over) = passed_over {
+                    held.put(passed_over);
                 }
                 held.put(record);
                 Claim::Granted { lifeline: None }

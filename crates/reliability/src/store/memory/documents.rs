@@ -46,16 +46,7 @@ impl MemoryDocumentStore {
         if held.len() as u64 >= DOCUMENTS_MAX {
             return Err(StoreError::Full(format!("{DOCUMENTS_MAX} documents")));
         }
-        let document = Document {
-            kind: new.kind,
-            id: new.id,
-            group: new.group,
-            version: 1,
-            body: new.body,
-            created_at_ms: now_ms,
-            updated_at_ms: now_ms,
-            expires_at_ms: new.expires_at_ms,
-        };
+        let document = Document::first(&new, now_ms);
         held.insert(name, document.clone());
         Ok(Created::New(document))
     }

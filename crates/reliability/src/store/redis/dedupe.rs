@@ -126,6 +126,7 @@ impl Shared {
             ))
             .wide(lookup.map_or(0, |lookup| lookup.unknown_window_ms))
             .wide(lookup.map_or(0, |lookup| lookup.echo_window_ms))
+            .exact(lifetimes.cancelled_ms)
             .exact(lifetimes.unknown_ms);
         let running_ms =
             running_key_ttl_ms(lifetimes.unknown_ms.max(lifetimes.done_ms)).to_string();

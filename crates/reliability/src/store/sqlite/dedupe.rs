@@ -97,9 +97,15 @@ fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> Step
         step.now_ms,
     );
     Ok(match decision {
-        ClaimDecision::Grant { record } => {
+        ClaimDecision::Grant {
+            record,
+            passed_over,
+        } => {
             if existing.is_none() {
                 make_room(step, &shared.options)?;
+            }
+            if let Some(passed_over) = passed_over {
+                put_and_wake(shared, step, same_content.as_ref(), &passed_over)?;
             }
             Answer::Granted(grant(shared, step, existing.as_ref(), &record)?)
         }

@@ -72,16 +72,7 @@ fn create(step: &Step<'_>, new: &NewDocument) -> StepResult<Created> {
             sql_int(step.now_ms),
             new.expires_at_ms.map(sql_int),
         ])?;
-    Ok(Created::New(Document {
-        kind: new.kind.clone(),
-        id: new.id.clone(),
-        group: new.group.clone(),
-        version: 1,
-        body: new.body.clone(),
-        created_at_ms: step.now_ms,
-        updated_at_ms: step.now_ms,
-        expires_at_ms: new.expires_at_ms,
-    }))
+    Ok(Created::New(Document::first(new, step.now_ms)))
 }
 
 fn make_room(step: &Step<'_>) -> StepResult<()> {

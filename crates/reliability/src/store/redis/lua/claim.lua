@@ -1,6 +1,7 @@
 -- Claims an intent. Mirrors `transition::claim`; the conformance suite holds the two together.
 -- KEYS: record, index, and for a second look-up the content's pointer.
--- ARGV: numbers and the time to live of an unknown outcome, rest of the record, life of the key.
+-- ARGV: numbers and the times to live of a cancelled call and of an unknown outcome, rest of the
+-- record, life of the key.
 -- Written for the first claim of a key: what only others need is unpacked only for them.
 local now, lease, cap, mark, safe, again, uwin, ewin = struct.unpack('<I8I8I8BBBI8I8', ARGV[1])
 if now == 0 then
@@ -16,18 +17,21 @@ if before or KEYS[3] then
     local prefix = string.match(string.sub(KEYS[1], 1, -34), '^{(.*):%d+}$')
     redis.call('PUBLISH', '{' .. prefix .. '}:changed', of .. struct.pack('<I8', v))
   end
-  -- What stands on record about a running call whose holder is lost: nobody knows.
-  local function lose(at, of, rec, flags, v, created, pos)
+  -- Ends a running call without its holder.
+  local function settle(state, ttl, tail, at, of, rec, flags, v, created, pos)
     local length, begins = struct.unpack('<I4', rec, pos)
-    local ttl = string.sub(ARGV[1], -8)
-    local unknown = struct.pack('<c1BI8I8I8I8', 'u', flags % 2, v + 1, created, now, 0)
-      .. ttl .. string.sub(rec, 43, begins + length - 1) .. 'L'
+    local ended = struct.pack('<c1BI8I8I8I8', state, flags % 2, v + 1, created, now, 0)
+      .. ttl .. string.sub(rec, 43, begins + length - 1) .. tail
     local life = math.min(struct.unpack('<I8', ttl), 3e12) + 900000
-    redis.call('SET', at, unknown, 'PX', string.format('%.0f', life))
+    redis.call('SET', at, ended, 'PX', string.format('%.0f', life))
     if flags >= 4 then
       publish(of, v + 1)
     end
-    return 'E' .. of .. unknown
+    return 'E' .. of .. ended
+  end
+  -- What stands on record about a running call whose holder is lost: nobody knows.
+  local function lose(...)
+    return settle('u', string.sub(ARGV[1], -8), 'L', ...)
   end
   -- The holder will tell those who wait.
   local function wait(at, of, flags, v, lock)
@@ -85,6 +89,8 @@ if before or KEYS[3] then
         elseif flags % 4 < 2 then
           return lose(at, other, rec, flags, v, created, pos)
         end
+        -- Lost while it waited: should its holder come back, it may not begin any more.
+        settle('c', string.sub(ARGV[1], -16, -9), '', at, other, rec, flags, v, created, pos)
       elseif updated + ttl > now and ((state == 'u' and now - updated < uwin)
         or (state == 'd' and now - updated < ewin)) then
         return 'E' .. other .. rec
