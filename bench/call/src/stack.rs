@@ -10,14 +10,10 @@ use holdfast_contract::{
     Effect, SessionContext, Status, SystemClock, SystemEntropy, Tool, ToolCallEnvelope,
 };
 use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy};
-use holdfast_reliability::config::ReliabilityConfig;
-use holdfast_reliability::guard::GuardConfig;
-use holdfast_reliability::hooks::Hooks;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::observe::log::{JsonLog, WriterSink};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::MemoryLimits;
-use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 
 use crate::load::{BATCH, Calls, FAILING, MUTATING, Noop, READ_ONLY};
@@ -59,21 +55,12 @@ pub fn stack(log: Log, sink: &Path) -> std::io::Result<(Arc<ToolStack>, Stores)>
             fails,
         })
     };
-    let stack = ToolStack::new(Parts {
-        runtime,
-        stores: stores.clone(),
-        tools: vec![
-            tool(READ_ONLY, Effect::None, false),
-            tool(MUTATING, Effect::External, false),
-            tool(FAILING, Effect::External, true),
-        ],
-        reliability: ReliabilityConfig::default(),
-        guard: GuardConfig::default(),
-        permissions: PermissionConfig::default(),
-        hooks: Hooks::default(),
-        attribution: None,
-        sessions: Arc::new(move |_| session.clone()),
-    })
+    let parts = Parts::new(runtime, stores.clone(), Arc::new(move |_| session.clone()));
+    let stack = ToolStack::new(parts.with_tools([
+        tool(READ_ONLY, Effect::None, false),
+        tool(MUTATING, Effect::External, false),
+        tool(FAILING, Effect::External, true),
+    ]))
     .map_err(std::io::Error::other)?;
     Ok((Arc::new(stack), stores))
 }
