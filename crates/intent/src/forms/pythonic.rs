@@ -101,23 +101,44 @@ fn is_bare(given: &Given) -> bool {
     matches!(given, Given::Text(_))
 }
 
-/// One call a line, or in a list, in a format's own tags.
-pub(crate) fn many(doc: &Doc<'_>, start: usize, stop: usize) -> Option<Vec<RawCall>> {
+/// The calls between a format's own tags, one a line or in a list, and where the tag closes: a
+/// closer in a string of theirs closes nothing.
+pub(crate) fn within(
+    doc: &Doc<'_>,
+    start: usize,
+    close: Option<(usize, usize)>,
+    closers: &[&str],
+) -> Option<(Vec<RawCall>, Option<(usize, usize)>)> {
+    let stop = close.map_or(doc.text.len(), |(from, _)| from);
+    let (calls, end) = run(doc, start, stop);
+    if calls.last()?.ending == Ending::OpenString && close.is_some() {
+        let (wide, end) = run(doc, start, doc.text.len());
+        let rest = doc.text[end..].trim_start();
+        let closer = closers.iter().find(|closer| rest.starts_with(**closer));
+        if let (Some(closer), true) = (closer, wide.iter().all(|call| call.ending == Ending::Whole))
+        {
+            let from = doc.text.len() - rest.len();
+            return Some((wide, Some((from, from + closer.len()))));
+        }
+    }
+    (end == stop).then_some((calls, close))
+}
+
+/// Calls one after the other, as far as they go, and where they end.
+fn run(doc: &Doc<'_>, start: usize, stop: usize) -> (Vec<RawCall>, usize) {
     let mut from = start;
     let mut calls = Vec::new();
-    while from < stop {
+    loop {
         let rest = doc.text[from..stop].trim_start_matches(|letter: char| {
             letter.is_whitespace() || matches!(letter, '[' | ']' | ',' | ';')
         });
-        if rest.is_empty() {
-            break;
-        }
         from = stop - rest.len();
-        let (call, end) = one(doc, from, stop)?;
+        let Some((call, end)) = one(doc, from, stop) else {
+            return (calls, from);
+        };
         calls.push(call);
         from = end;
     }
-    (!calls.is_empty()).then_some(calls)
 }
 
 fn name_start(text: &str, paren: usize) -> usize {
@@ -163,8 +184,14 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
             at += 1;
         }
         if at >= stop {
+            // Two marks at the very end may be the first of three.
+            let opens = ["\"\"", "''"]
+                .iter()
+                .any(|marks| text[..stop].ends_with(marks));
             ending = ending.max(if args.named.is_empty() && args.positional.is_empty() {
                 Ending::OpenValue
+            } else if opens {
+                Ending::OpenString
             } else {
                 Ending::MissingClosers
             });

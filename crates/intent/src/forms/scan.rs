@@ -7,6 +7,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
 use crate::cues::Standing;
 use crate::doc::Doc;
+use crate::json::Ending;
 use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
 use crate::problem::Problem;
@@ -148,6 +149,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
     let mut at = 0;
     // Where the form before this one ended, and whether it was meant.
     let mut before: Option<(usize, Standing)> = None;
+    let mut open_string = false;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
         visit(hit.end() - at);
@@ -206,7 +208,12 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             scan.stopped = Some(Problem::TooManyIntents);
             break;
         }
-        let doubtful = standing == Standing::Doubtful;
+        // What follows a string that nobody closed may belong to it.
+        let doubtful = standing == Standing::Doubtful || open_string;
+        open_string |= found
+            .calls
+            .iter()
+            .any(|call| call.ending == Ending::OpenString);
         scan.calls
             .extend(found.calls.into_iter().map(|call| call.doubtful(doubtful)));
     }

@@ -165,13 +165,15 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
 
 /// `<|python_tag|>{…}; {…}` or `<|python_tag|>brave_search.call(query="x")`.
 pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
-    let close = find_close(doc, after, &["<|eom_id|>", "<|eot_id|>", "<|python_end|>"]);
+    let closers = ["<|eom_id|>", "<|eot_id|>", "<|python_end|>"];
+    let close = find_close(doc, after, &closers);
     let stop = close.map_or(doc.text.len(), |(from, _)| from);
     let end = close.map_or(doc.text.len(), |(_, to)| to);
     let body = doc.text[after..stop].trim_start();
     let mut from = stop - body.len();
     if !body.starts_with('{') && !body.starts_with("[{") {
-        let mut calls = pythonic::many(doc, from, stop)?;
+        let (mut calls, close) = pythonic::within(doc, from, close, &closers)?;
+        let end = close.map_or(doc.text.len(), |(_, to)| to);
         if close.is_some() {
             finish_closed(&mut calls);
         }
