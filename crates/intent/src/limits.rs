@@ -22,6 +22,8 @@ pub const CONTEXT_BYTES_MAX: usize = 320;
 pub const QUOTED_BYTES_MAX: usize = 400;
 /// A sentence longer than this is not read as a wish.
 pub const SENTENCE_BYTES_MAX: usize = 2_000;
+/// Tools of a similar name that are said where a name is unknown.
+pub const SIMILAR_NAMES_MAX: usize = 3;
 /// Tools that a corrective message names; a model that has more knows them from its prompt.
 pub const CORRECTIVE_NAMES_MAX: usize = 24;
 
@@ -76,6 +78,11 @@ pub const LIMITS: &[Limit] = &[
         "SENTENCE_BYTES_MAX",
         SENTENCE_BYTES_MAX,
         "a longer sentence is not read as a wish",
+    ),
+    limit(
+        "SIMILAR_NAMES_MAX",
+        SIMILAR_NAMES_MAX,
+        "tools of a similar name said where a name is unknown",
     ),
     limit(
         "CORRECTIVE_NAMES_MAX",

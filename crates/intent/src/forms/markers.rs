@@ -10,7 +10,7 @@ use crate::doc::Doc;
 use crate::json::{self, Ending, Skimmed};
 use crate::limits::{CONTEXT_BYTES_MAX, NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::{FinishReason, Strategy};
-use crate::raw::{Args, Given, RawCall, read_args};
+use crate::raw::{Args, Given, RawCall, Unknown, read_args};
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let text = doc.text;
@@ -46,7 +46,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         .trim_start();
     let mut call =
         RawCall::new(name, Args::default(), [at, end], Strategy::Markers).confidence(sure::MARKERS);
-    call.unknown_ok = !rest.is_empty() && super::react::at_line_start(text, at);
+    if rest.is_empty() || !super::react::at_line_start(text, at) {
+        call.unknown = Unknown::Nothing;
+    }
     if rest.starts_with('{') {
         let from = stop - rest.len();
         call = call.with_args(read_args(text, from, stop));
@@ -306,7 +308,9 @@ pub(crate) fn done(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let line = crate::doc::line_start(doc.text, at);
     let tail = crate::doc::line_rest(doc.text, after).trim();
     let lead = doc.text[line..at].trim();
-    let alone = tail.is_empty() && (lead.is_empty() || lead.ends_with([']', '.', '!', '?']));
+    // `data: [DONE]` is how a stream of events ends.
+    let alone = tail.is_empty()
+        && (lead.is_empty() || lead == "data:" || lead.ends_with([']', '.', '!', '?']));
     alone.then(|| Found {
         end: after,
         done: true,

@@ -4,7 +4,7 @@ use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall};
+use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::clean_name;
 
 /// `[f(a=1), …]` at the start of a line.
@@ -25,9 +25,17 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let text = &doc.text[..stop];
     let mut from = doc.text.len() - inner.len();
     let mut calls = Vec::new();
-    let closed;
+    let (mut closed, mut cut) = (false, false);
     loop {
-        let (call, end) = one(doc, from, stop)?;
+        let Some((call, end)) = one(doc, from, stop) else {
+            // The text ends in the next call's name: those before it are whole.
+            cut = !calls.is_empty() && text[from..].bytes().all(is_name);
+            if !cut {
+                return None;
+            }
+            from = stop;
+            break;
+        };
         // In a list of calls an unknown name may stand beside known ones, not alone.
         calls.push(call);
         let rest = text[end..].trim_start();
@@ -49,12 +57,44 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
         .iter()
         .any(|call| doc.tools.find_close(&call.name).is_some());
     if !known {
-        return None;
+        return mistakes(doc, at, calls, from);
     }
-    if !closed && let Some(last) = calls.last_mut() {
+    if !closed
+        && !cut
+        && let Some(last) = calls.last_mut()
+    {
         last.ending = last.ending.max(Ending::MissingClosers);
     }
-    Some(Found::calls(super::tagged::spanned(calls, at, from), from))
+    let found = Found::calls(super::tagged::spanned(calls, at, from), from);
+    Some(Found { cut, ..found })
+}
+
+/// Calls of tools that nobody knows: a mistake when they are all of the reply and give their
+/// arguments by name, which no plain code does throughout.
+fn mistakes(doc: &Doc<'_>, at: usize, mut calls: Vec<RawCall>, end: usize) -> Option<Found> {
+    let alone = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b'`' | b';'))
+    };
+    let fence = doc.fence_at(at);
+    let (from, to) = fence.map_or((at, end), |fence| (fence.start, fence.end.max(end)));
+    let called = |call: &RawCall| {
+        !call.args.named.is_empty()
+            && call.args.positional.is_empty()
+            && call.ending == Ending::Whole
+            && call.args.named.iter().all(|(_, given)| !is_bare(given))
+    };
+    if !alone(&doc.text[..from])
+        || !alone(&doc.text[to..])
+        || fence.is_some_and(|fence| !alone(&doc.text[fence.body.min(at)..at]))
+        || !calls.iter().all(called)
+    {
+        return None;
+    }
+    for call in &mut calls {
+        call.unknown = Unknown::Mistake;
+    }
+    Some(Found::calls(calls, end))
 }
 
 /// `f(a=1)` alone on its line, `at` being the parenthesis.
@@ -85,7 +125,10 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return None;
     }
     let name = clean_name(&doc.text[name_from..at]);
-    doc.tools.find(name)?;
+    if doc.tools.find(name).is_none() {
+        let (call, end) = one(doc, name_from, doc.text.len()).filter(|_| lead.is_empty())?;
+        return mistakes(doc, name_from, vec![call], end);
+    }
     let (call, end) = one(doc, name_from, doc.text.len())?;
     let tail = crate::doc::line_rest(doc.text, end).trim();
     if !matches!(tail, "" | ")" | ";" | "." | "`" | "```" | "<bot_end>") {

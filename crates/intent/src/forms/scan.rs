@@ -136,6 +136,8 @@ pub(crate) struct Scan {
     pub(crate) answer: Option<String>,
     /// Something wanted to be a call but could not be read.
     pub(crate) failed: bool,
+    /// The text was cut off in something that no call is left of.
+    pub(crate) cut: bool,
     /// Why the end of the text was not read.
     pub(crate) stopped: Option<Problem>,
 }
@@ -200,6 +202,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             continue;
         }
         scan.failed |= found.failed;
+        scan.cut |= found.cut;
         scan.done |= found.done;
         if found.answer.is_some() {
             scan.answer = found.answer;

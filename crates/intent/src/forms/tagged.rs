@@ -157,6 +157,7 @@ fn json_values(doc: &Doc<'_>, at: usize, start: usize, close: (usize, usize)) ->
         doc.may_read(read.end - from);
         let next = read.end.max(from + 1);
         let reading = Reading {
+            text: doc.text,
             tools: doc.tools,
             span: [from, read.end],
             tagged: true,

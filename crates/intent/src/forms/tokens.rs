@@ -64,7 +64,12 @@ pub(crate) fn kimi(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         let brace = region.find('{')?;
         (region[..brace].trim(), after + brace)
     };
-    Some(call(doc, name, [at, end], (args_at, stop), close.is_some()))
+    let mut found = call(doc, name, [at, end], (args_at, stop), close.is_some());
+    for call in &mut found.calls {
+        // `functions.read:0` is the call's name for its result.
+        call.call_id = name.contains(':').then(|| name.to_owned());
+    }
+    Some(found)
 }
 
 fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), closed: bool) -> Found {
@@ -99,6 +104,7 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         doc.may_read(read.end - start);
         let end = read.end;
         let reading = Reading {
+            text: doc.text,
             tools: doc.tools,
             span: [start, end],
             tagged: true,
@@ -188,6 +194,7 @@ pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found
         doc.may_read(read.end - begin);
         from = read.end.max(begin + 1);
         let reading = Reading {
+            text: doc.text,
             tools: doc.tools,
             span: [begin, read.end],
             tagged: true,

@@ -19,7 +19,7 @@ use crate::doc::Doc;
 use crate::json::Ending;
 use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::{FinishReason, Strategy};
-use crate::raw::{Args, Given, RawCall};
+use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::steps::visit;
 
 /// What one clause wants.
@@ -184,7 +184,7 @@ impl Spoken<'_> {
                 .map(|(name, value)| (name, Given::Text(value)))
                 .collect();
             call.open = wish.open;
-            call.unknown_ok = false;
+            call.unknown = Unknown::Nothing;
             if doc.finish == FinishReason::Length && is_last(doc.text, span)
                 || in_open_block(doc, end)
             {
