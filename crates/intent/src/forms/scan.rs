@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
-use crate::cues::Standing;
-use crate::doc::Doc;
+use crate::cues::{self, Standing};
+use crate::doc::{Doc, line_rest};
 use crate::json::Ending;
 use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
@@ -199,6 +199,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         before = Some((at, standing));
         doc.call_end.set(at);
         if inert {
+            doc.show([start, at]);
             continue;
         }
         scan.failed |= found.failed;
@@ -238,16 +239,19 @@ fn standing(
     let since = before.map_or(0, |(end, _)| end);
     if let Some((_, standing)) = before
         && start >= since
-        && doc.text[since..start]
-            .bytes()
-            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
+        && doc.text[since..start].bytes().all(|byte| {
+            byte.is_ascii_whitespace()
+                || byte.is_ascii_digit()
+                || matches!(byte, b',' | b';' | b'-' | b'*' | b'.' | b')')
+        })
     {
         return standing;
     }
     // Words right behind a call can make it an example; behind a block the block's check looks.
     let shown = doc.is_inert(start, since)
         || doc.fence_at(start).is_none()
-            && crate::cues::shows_example(crate::cues::Lead::default(), doc.after(end));
+            && (cues::shows_example(cues::Lead::default(), doc.after(end))
+                || cues::is_mentioned(doc.lead(start, since), line_rest(doc.text, end)));
     if shown {
         return Standing::Reported;
     }

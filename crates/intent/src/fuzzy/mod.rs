@@ -71,6 +71,10 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         if sentence.question || text.len() > SENTENCE_BYTES_MAX {
             continue;
         }
+        let start = sentence.span[0];
+        if doc.is_hidden(start, 0) || doc.is_shown(start) {
+            continue;
+        }
         // Same length, so offsets fit both.
         lower.clear();
         lower.push_str(text);
