@@ -153,6 +153,10 @@ fn calls_of_cut_list(reading: Reading<'_>) -> Option<CallsRead> {
         let read = json::read_at(reading.text, item, end);
         let before = found.calls.len();
         if let Some(read) = read {
+            // More behind it: the list is damaged, and only all of it together tells how.
+            if next_item(reading.text, read.end, end).is_some() {
+                return None;
+            }
             let span = [item, end];
             let inner = Reading {
                 span,

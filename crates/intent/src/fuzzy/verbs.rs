@@ -124,6 +124,9 @@ fn one_of_results(low: &str) -> Option<&str> {
         .iter()
         .find_map(|article| strip_word(head, article))
         .unwrap_or(head);
+    let pointed = ["that", "this"]
+        .iter()
+        .find_map(|article| strip_word(head, article));
     let tail = [
         "first",
         "top",
@@ -137,7 +140,8 @@ fn one_of_results(low: &str) -> Option<&str> {
         "official",
     ]
     .iter()
-    .find_map(|which| strip_word(tail, which))?;
+    .find_map(|which| strip_word(tail, which))
+    .or(pointed)?;
     let tail = strip_word(tail, "search").unwrap_or(tail);
     let noun = tail
         .split(|letter: char| !letter.is_alphanumeric())

@@ -125,7 +125,33 @@ pub(super) fn is_denied(lower: &str) -> bool {
 }
 
 fn is_denied_plainly(lower: &str) -> bool {
-    DENIALS.is_in(lower) || lower.contains("n't ")
+    if lower.contains("n't ") {
+        return true;
+    }
+    DENIALS.is_in(lower)
+        && (!lower.contains(" if ") || DENIALS.is_in(&without_indirect_questions(lower)))
+}
+
+/// "to see if it is there" asks, it does not set a condition.
+fn without_indirect_questions(lower: &str) -> String {
+    const ASKING: &[&str] = &[
+        "see if ",
+        "check if ",
+        "know if ",
+        "determine if ",
+        "verify if ",
+        "find out if ",
+        "learn if ",
+        "tell if ",
+        "confirm if ",
+        "test if ",
+        "look if ",
+    ];
+    let mut text = lower.to_owned();
+    for asking in ASKING {
+        text = text.replace(asking, "see whether ");
+    }
+    text
 }
 
 fn without_quoted(text: &str) -> String {
