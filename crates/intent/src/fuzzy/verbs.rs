@@ -15,6 +15,10 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
     if at == lower.len() && verb != Verb::Screenshot {
         return None;
     }
+    // "Write access to a.txt was denied" only looks like an order.
+    if order && !matches!(verb, Verb::Search | Verb::Find) && super::words::is_report(low) {
+        return None;
+    }
     let found = match verb {
         Verb::Search => search(rest, low, false, order),
         Verb::Find => search(rest, low, true, order),

@@ -353,6 +353,15 @@ pub(super) fn is_statement(lower: &str) -> bool {
     FINITE.iter().any(|word| has_words(&bare, word))
 }
 
+/// Whether what begins like an order goes on as a statement about something.
+pub(super) fn is_report(lower: &str) -> bool {
+    const VERBS: &[&str] = &[
+        "was", "were", "takes", "took", "has", "requires", "failed", "helps", "means", "seems",
+    ];
+    let bare = without_quoted(lower);
+    VERBS.iter().any(|word| has_words(&bare, word))
+}
+
 /// Whether a text begins with the verb of a statement: "… b.txt is next".
 pub(super) fn starts_statement(text: &str) -> bool {
     let word = text
