@@ -43,12 +43,12 @@ pub(crate) fn message(strategy: Strategy, tools: &ToolSet, parsed: &Parsed) -> O
     Some(text)
 }
 
-/// What is wrong, each thing once. That a server returned nothing is not the model's mistake.
+/// What is wrong, each thing once. What a server did wrong is not the model's mistake.
 fn complaints(parsed: &Parsed) -> Vec<String> {
     let mut found: Vec<String> = parsed
         .problems
         .iter()
-        .filter(|problem| **problem != Problem::EmptyReply)
+        .filter(|problem| !matches!(problem, Problem::EmptyReply | Problem::ServerError { .. }))
         .map(Problem::message)
         .collect();
     for intent in &parsed.intents {

@@ -44,6 +44,10 @@ pub(crate) struct Doc<'a> {
     quoted: Vec<[usize; 2]>,
     /// Private reasoning that something else follows.
     thought: Vec<[usize; 2]>,
+    /// Comments and what was struck out.
+    hidden: Vec<[usize; 2]>,
+    /// Forms that are only shown, in their order.
+    shown: std::cell::RefCell<Vec<[usize; 2]>>,
     /// Where private reasoning opens that nothing closes.
     pub(crate) open_thought: Option<usize>,
     /// Bytes that may still be read again.
@@ -83,6 +87,8 @@ impl<'a> Doc<'a> {
             fences: Vec::new(),
             quoted: Vec::new(),
             thought: thoughts(text, finish),
+            hidden: crate::hidden::regions(text),
+            shown: std::cell::RefCell::default(),
             open_thought: open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
             call_end: std::cell::Cell::new(0),
@@ -218,16 +224,75 @@ impl<'a> Doc<'a> {
     /// Whether a structured form at this place is shown, not meant.
     /// What stands before `since` belongs to an earlier call and says nothing about this one.
     pub(crate) fn is_inert(&self, at: usize, since: usize) -> bool {
-        if self.in_thought(at) {
+        if self.in_thought(at)
+            || self.is_hidden(at, since)
+            || self.is_output(at, since)
+            || self.is_reference(at, since)
+        {
             return true;
         }
         if let Some(fence) = self.fence_at(at) {
             return !CALL_LANGS.contains(&fence.lang.as_str())
                 || !self.text[fence.body.min(at)..at].trim().is_empty()
                     && !self.calls_before(fence, at)
-                || cues::shows_example(self.lead(fence.start, since), self.after(fence.end));
+                || self.shows_example(fence.start, since, self.after(fence.end));
         }
-        self.in_quoted(at) || cues::shows_example(self.lead(at, since), "")
+        self.in_quoted(at) || self.shows_example(at, since, "")
+    }
+
+    fn shows_example(&self, at: usize, since: usize, after: &str) -> bool {
+        let lead = self.lead(at, since);
+        if cues::shows_example(lead, after) {
+            return true;
+        }
+        // A thought belongs to the action behind it: what introduces it introduces both.
+        let head = lead.line.trim_start().get(..8).unwrap_or_default();
+        if !head.eq_ignore_ascii_case("thought:") {
+            return false;
+        }
+        let said = self.text[..at].trim_end().len();
+        let lead = self.lead(said - lead.line.len(), since);
+        lead.line.trim_end().ends_with(':') && cues::shows_example(lead, "")
+    }
+
+    /// Whether this place is in a comment or struck out. What opens inside of an earlier call, before
+    /// `since`, is that call's text.
+    pub(crate) fn is_hidden(&self, at: usize, since: usize) -> bool {
+        let next = self.hidden.partition_point(|[_, end]| *end <= at);
+        let region = self.hidden.get(next);
+        region.is_some_and(|[start, _]| (since..=at).contains(start))
+    }
+
+    /// Whether the chapter is called like a tool and describes it before this place.
+    fn is_reference(&self, at: usize, since: usize) -> bool {
+        let lead = self.lead(at, since);
+        let heading = lead.heading.trim();
+        let name = heading.trim_matches(['#', '`', '*', ' ']);
+        heading.starts_with('#')
+            && lead.line.trim() != heading
+            && lead.line.trim_end().ends_with('.')
+            && !cues::is_own(lead)
+            && self.tools.find(name).is_some()
+    }
+
+    /// Whether a label above, in the same paragraph, says that a tool or a program wrote this.
+    fn is_output(&self, at: usize, since: usize) -> bool {
+        let at = self.fence_at(at).map_or(at, |fence| fence.start);
+        let from = floor(
+            self.text,
+            at.saturating_sub(CONTEXT_BYTES_MAX).max(since.min(at)),
+        );
+        cues::ends_in_output(&self.text[from..at])
+    }
+
+    /// Remembers a form that is only shown.
+    pub(crate) fn show(&self, span: [usize; 2]) {
+        self.shown.borrow_mut().push(span);
+    }
+
+    /// Whether this place belongs to a form that is only shown.
+    pub(crate) fn is_shown(&self, at: usize) -> bool {
+        within(&self.shown.borrow(), at)
     }
 
     /// What the words before a form say about who means it. What a quotation mark opens right
@@ -273,8 +338,13 @@ impl<'a> Doc<'a> {
             at.saturating_sub(CONTEXT_BYTES_MAX).max(since.min(at)),
         );
         let before = &self.text[from..at];
-        let said = before.trim_end();
-        let line = said.rfind('\n').map_or(0, |found| found + 1);
+        let mut said = before.trim_end();
+        let mut line = said.rfind('\n').map_or(0, |found| found + 1);
+        // The mark of a list's item says nothing; the line above does.
+        if line > 0 && !said[line..].contains(char::is_alphabetic) {
+            said = said[..line].trim_end();
+            line = said.rfind('\n').map_or(0, |found| found + 1);
+        }
         let heading = said
             .lines()
             .rfind(|line| is_heading(line))

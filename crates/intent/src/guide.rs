@@ -6,7 +6,7 @@ use crate::coerce::{self, Coerced};
 use crate::json::Ending;
 use crate::model::{FinishReason, Intent, Strategy};
 use crate::problem::Problem;
-use crate::raw::{Args, Given, RawCall};
+use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::{NameMatch, ToolSet, ToolSpec, clean_name, fold};
 
 /// What a repair costs in confidence.
@@ -70,16 +70,19 @@ const SAME_ARGUMENT: &[&[&str]] = &[
     &["timeout", "timeoutseconds", "timeoutsec"],
 ];
 
-/// Turns a written call into an intent. `None` when no tool is meant.
+/// Turns a written call into an intent. `Err` when no tool is meant, with what is wrong if that is
+/// a mistake.
 pub(crate) fn intent_of(
     call: RawCall,
     tools: &ToolSet,
     finish: FinishReason,
     text_len: usize,
-) -> Option<Intent> {
+) -> Result<Intent, Option<Problem>> {
     let found = tools.find_close(&call.name);
-    if found.is_none() && !call.unknown_ok {
-        return None;
+    match (found, call.unknown) {
+        (None, Unknown::Mistake) => return Err(Some(unknown_tool(&call.name, tools))),
+        (None, Unknown::Nothing) => return Err(None),
+        _ => {}
     }
     let mut intent = Intent {
         name: found.map_or_else(
@@ -96,7 +99,7 @@ pub(crate) fn intent_of(
         mutating: found.is_none_or(|(tool, _)| tool.mutating),
     };
     if intent.name.is_empty() || intent.name.len() > crate::limits::NAME_BYTES_MAX {
-        return None;
+        return Err(None);
     }
     let at_end = call.span[1] >= text_len;
     let cut = call.ending >= Ending::OpenString
@@ -117,9 +120,7 @@ pub(crate) fn intent_of(
         say_ambiguous(&mut intent);
     }
     match found {
-        None => intent.problems.push(Problem::UnknownTool {
-            name: intent.name.clone(),
-        }),
+        None => intent.problems.push(unknown_tool(&call.name, tools)),
         Some((_, NameMatch::Close)) => {
             intent.confidence -= GUESS_COST;
             intent.problems.push(Problem::NameGuessed {
@@ -138,7 +139,15 @@ pub(crate) fn intent_of(
         intent.problems.push(Problem::NeedsConfirmation);
     }
     intent.confidence = (intent.confidence.clamp(0.0, 1.0) * 100.0).round() / 100.0;
-    Some(intent)
+    Ok(intent)
+}
+
+fn unknown_tool(written: &str, tools: &ToolSet) -> Problem {
+    let name = clean_name(written).to_owned();
+    Problem::UnknownTool {
+        similar: tools.similar(&name),
+        name,
+    }
 }
 
 fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {

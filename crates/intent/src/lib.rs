@@ -15,6 +15,7 @@
 //! |---|---|
 //! | [`json`] | reads JSON as models write it and says how it ended |
 //! | `doc` | finds code blocks, quotations and private reasoning |
+//! | `hidden` | comments, struck-out text and what is marked up as an example |
 //! | `cues` | words that make a call an example |
 //! | `forms` | the structured forms, found by their openers |
 //! | `fuzzy` | plain English |
@@ -30,6 +31,7 @@ mod doc;
 mod forms;
 mod fuzzy;
 mod guide;
+mod hidden;
 pub mod json;
 pub mod limits;
 mod model;

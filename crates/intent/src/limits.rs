@@ -12,8 +12,8 @@ pub const INTENTS_MAX: usize = 256;
 pub const NAME_BYTES_MAX: usize = 128;
 /// How often text may be read again after a reading that led nowhere, as a multiple of its length.
 pub const REREAD_FACTOR_MAX: usize = 8;
-/// Closing tags that a string may hold before the reader gives up looking for the real one.
-pub const TAG_WIDENINGS_MAX: usize = 4;
+/// How deep calls may nest inside a value before their closers are no longer paired up.
+pub const NESTED_CALLS_MAX: usize = 8;
 /// Code blocks of one reply. What stands behind the last one counts as one more.
 pub const BLOCKS_MAX: usize = 4_096;
 /// How much text before or after a call is looked at to see whether it is only an example.
@@ -22,6 +22,8 @@ pub const CONTEXT_BYTES_MAX: usize = 320;
 pub const QUOTED_BYTES_MAX: usize = 400;
 /// A sentence longer than this is not read as a wish.
 pub const SENTENCE_BYTES_MAX: usize = 2_000;
+/// Tools of a similar name that are said where a name is unknown.
+pub const SIMILAR_NAMES_MAX: usize = 3;
 /// Tools that a corrective message names; a model that has more knows them from its prompt.
 pub const CORRECTIVE_NAMES_MAX: usize = 24;
 
@@ -53,9 +55,9 @@ pub const LIMITS: &[Limit] = &[
         "how often text is read again after a reading that led nowhere",
     ),
     limit(
-        "TAG_WIDENINGS_MAX",
-        TAG_WIDENINGS_MAX,
-        "closing tags inside strings that are stepped over to find the real one",
+        "NESTED_CALLS_MAX",
+        NESTED_CALLS_MAX,
+        "calls nested inside a value whose closers are paired up to find its end",
     ),
     limit(
         "BLOCKS_MAX",
@@ -76,6 +78,11 @@ pub const LIMITS: &[Limit] = &[
         "SENTENCE_BYTES_MAX",
         SENTENCE_BYTES_MAX,
         "a longer sentence is not read as a wish",
+    ),
+    limit(
+        "SIMILAR_NAMES_MAX",
+        SIMILAR_NAMES_MAX,
+        "tools of a similar name said where a name is unknown",
     ),
     limit(
         "CORRECTIVE_NAMES_MAX",

@@ -71,21 +71,40 @@ pub enum FinishReason {
     Unknown,
     /// It ended by itself, or to call a tool.
     Stop,
-    /// It was cut off: the last thing in the text is not whole.
+    /// It was cut off, by a limit or a filter: the last thing in the text may not be whole.
     Length,
 }
 
 impl FinishReason {
-    /// Reads an OpenAI-compatible, Anthropic or Gemini finish reason.
+    /// Reads an OpenAI-compatible, Anthropic or Gemini finish reason. Whatever ended the model
+    /// against its will (a limit, a filter, an error) can have cut its last call.
     pub fn from_wire(reason: &str) -> Self {
         match reason.to_ascii_lowercase().as_str() {
             "length"
             | "max_tokens"
             | "max_output_tokens"
             | "model_length"
-            | "model_context_window_exceeded" => Self::Length,
+            | "model_context_window_exceeded"
+            | "content_filter"
+            | "content_filtered"
+            | "safety"
+            | "recitation"
+            | "blocklist"
+            | "prohibited_content"
+            | "spii"
+            | "language"
+            | "malformed_function_call"
+            | "guardrail_intervened"
+            | "insufficient_system_resource"
+            | "incomplete"
+            | "abort"
+            | "aborted"
+            | "cancelled"
+            | "canceled"
+            | "timeout"
+            | "error" => Self::Length,
             "stop" | "stop_sequence" | "tool_calls" | "tool_use" | "function_call" | "end_turn"
-            | "eos" => Self::Stop,
+            | "eos" | "eos_token" | "complete" | "refusal" => Self::Stop,
             _ => Self::Unknown,
         }
     }

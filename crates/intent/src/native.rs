@@ -27,6 +27,39 @@ pub(crate) struct NativeReply {
     pub(crate) finish: FinishReason,
     /// A call without a name was there.
     pub(crate) failed: bool,
+    /// The server's error in the place of a reply.
+    pub(crate) error: Option<String>,
+}
+
+/// What an error says: `OpenAI`'s, Anthropic's, vLLM's, Ollama's and Gemini's. A lone `error` with
+/// a text is one too, for no answer looks like that.
+fn error_of(value: &Value) -> Option<String> {
+    let map = value.as_object()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match map.get("error") {
+        Some(error @ Value::Object(_)) => {
+            let message = error.get("message").or_else(|| error.get("type"))?;
+            (!map.contains_key("choices") && !map.contains_key("name")).then(|| text(message))?
+        }
+        Some(error @ Value::String(_)) if map.len() == 1 => text(error),
+        _ if map.get("object").is_some_and(|kind| kind == "error") => {
+            text(map.get("message").unwrap_or(&Value::from("")))
+        }
+        _ => None,
+    }
+}
+
+/// Whether these are the items of a Responses output, with or without the response around them.
+fn is_output(items: &Value) -> bool {
+    let kind = |item: &Value| item.get("type").and_then(Value::as_str).map(str::to_owned);
+    items.as_array().is_some_and(|items| {
+        items.iter().all(|item| kind(item).is_some())
+            && items.iter().any(|item| {
+                matches!(kind(item).as_deref(), Some("function_call" | "message"))
+                    && (item.get("call_id").is_some()
+                        || item.get("role").is_some_and(|role| role == "assistant"))
+            })
+    })
 }
 
 /// Whether a value can only be what a chat server returned.
@@ -42,6 +75,9 @@ pub(crate) fn is_completion(value: &Value) -> bool {
         || has("candidates", Value::is_array) && !has("name", Value::is_string)
         || has("output", Value::is_array)
             && value.get("object").is_some_and(|kind| kind == "response")
+        || value.get("output").is_some_and(is_output)
+        || is_output(value)
+        || error_of(value).is_some()
 }
 
 fn is_choice(value: &Value) -> bool {
@@ -57,16 +93,25 @@ pub(crate) fn is_reply(value: &Value) -> bool {
             || value.get("functionCall").is_some()
     };
     is_completion(value)
-        || ["tool_calls", "function_call", "content", "choices"]
-            .iter()
-            .any(|key| value.get(*key).is_some())
+        || [
+            "tool_calls",
+            "function_call",
+            "content",
+            "choices",
+            "output",
+        ]
+        .iter()
+        .any(|key| value.get(*key).is_some())
         || value.as_array().is_some_and(|list| list.iter().all(call))
         || value.is_object() && call(value)
 }
 
 /// Takes a reply apart: a completion, a choice, a message, a list of calls or one call.
 pub(crate) fn read(value: &Value) -> NativeReply {
-    let mut reply = NativeReply::default();
+    let mut reply = NativeReply {
+        error: error_of(value),
+        ..NativeReply::default()
+    };
     let mut message = value;
     for key in ["choices", "candidates"] {
         if let Some(choices) = value.get(key).and_then(Value::as_array) {
@@ -87,20 +132,31 @@ pub(crate) fn read(value: &Value) -> NativeReply {
     }
     if let Value::Array(calls) = message {
         for call in calls {
-            add_call(call, &mut reply);
+            let call_type = call.get("type").and_then(Value::as_str);
+            if matches!(
+                call_type,
+                Some("message" | "reasoning" | "text" | "thinking")
+            ) {
+                add_part(call, &mut reply);
+            } else {
+                add_call(call, &mut reply);
+            }
         }
     } else {
         read_message(message, &mut reply);
     }
-    // With nothing in it, the last call's arguments may have been about to come.
-    if reply.finish == FinishReason::Length
-        && let Some(last) = reply.calls.last_mut()
-        && last.args == Args::default()
+    reply
+}
+
+/// The last call of a reply that was cut off. With nothing in it, its arguments may have been about
+/// to come; an object was closed by the server, not by the model, and may lack its end.
+pub(crate) fn mark_cut(calls: &mut [RawCall]) {
+    if let Some(last) = calls.last_mut()
         && last.ending == Ending::Whole
+        && (last.args == Args::default() || last.closed_by_server)
     {
         last.ending = Ending::OpenValue;
     }
-    reply
 }
 
 fn finish_of(value: &Value) -> Option<FinishReason> {
@@ -205,6 +261,7 @@ fn add_call(call: &Value, reply: &mut NativeReply) {
         .cloned()
         .unwrap_or(Value::Null);
     let text = given.as_str().map(str::to_owned);
+    let closed_by_server = given.is_object();
     let read = args_of_value(given);
     // Arguments that are no object, or more than one of them, were mended.
     let rest = text.as_deref().and_then(|text| text.get(read.end..));
@@ -214,6 +271,7 @@ fn add_call(call: &Value, reply: &mut NativeReply) {
         .confidence(SURE)
         .with_args(read)
         .repaired(mended);
+    made.closed_by_server = closed_by_server;
     // A Responses item has an id of its own beside the call's, and its result needs the call's.
     made.call_id = ["call_id", "id", "tool_call_id"]
         .iter()

@@ -7,7 +7,7 @@ use crate::forms;
 use crate::fuzzy;
 use crate::guide;
 use crate::limits::INTENTS_MAX;
-use crate::model::{FinishReason, Parsed, Strategy};
+use crate::model::{FinishReason, Intent, Parsed, Strategy};
 use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
@@ -102,12 +102,21 @@ impl Parser {
         } else {
             finish
         };
+        if let Some(message) = read.error {
+            return Parsed {
+                problems: vec![Problem::ServerError { message }],
+                ..Parsed::default()
+            };
+        }
         let failed = read.failed;
         if read.calls.is_empty() {
             let mut parsed = self.parse_beside(&read, finish);
             if failed && parsed.intents.is_empty() {
                 parsed.completed = false;
                 parsed.final_text = None;
+                parsed
+                    .problems
+                    .retain(|problem| *problem != Problem::EmptyReply);
                 if !parsed.problems.contains(&Problem::LooksLikeFailedCall) {
                     parsed.problems.push(Problem::LooksLikeFailedCall);
                 }
@@ -115,8 +124,12 @@ impl Parser {
             return parsed;
         }
         let doc = Doc::new("", &self.tools, finish);
+        let mut calls = read.calls;
+        if finish == FinishReason::Length {
+            native::mark_cut(&mut calls);
+        }
         let calls = Reply {
-            calls: read.calls,
+            calls,
             failed,
             ..Reply::default()
         };
@@ -179,6 +192,8 @@ struct Reply {
     done: bool,
     answer: Option<String>,
     failed: bool,
+    /// The text was cut off in something that no call is left of.
+    cut: bool,
     /// Why the end of the text was not read.
     stopped: Option<Problem>,
 }
@@ -197,6 +212,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         done: scan.done,
         answer: scan.answer,
         failed: scan.failed,
+        cut: scan.cut,
         stopped: scan.stopped,
     };
     // Words beside a call that could not be read say the same as the call: no guess from them.
@@ -215,8 +231,14 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     let mut parsed = Parsed::default();
     let mut failed = reply.failed;
     for call in reply.calls {
-        let Some(mut intent) = guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) else {
-            continue;
+        let mut intent = match guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) {
+            Ok(intent) => intent,
+            Err(mistake) => {
+                failed |= mistake.is_some();
+                let new = mistake.filter(|problem| !parsed.problems.contains(problem));
+                parsed.problems.extend(new);
+                continue;
+            }
         };
         if doc.finish == FinishReason::Length
             && doc.open_thought.is_some_and(|open| intent.span[0] > open)
@@ -226,15 +248,17 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
             intent.complete = false;
             intent.problems.push(Problem::Truncated);
         }
-        let repeated = parsed.intents.iter().any(|known| {
+        let known = parsed.intents.iter().position(|known| {
             known.name == intent.name
                 && known.arguments == intent.arguments
                 && known.complete == intent.complete
                 // A server wants a result for each of its calls.
                 && (intent.call_id.is_none() || known.call_id == intent.call_id)
         });
-        if !repeated && parsed.intents.len() < INTENTS_MAX {
-            parsed.intents.push(intent);
+        match known {
+            Some(known) => say_repeated(&mut parsed.intents[known]),
+            None if parsed.intents.len() < INTENTS_MAX => parsed.intents.push(intent),
+            None => {}
         }
     }
     failed |= reply.stopped.is_some() && parsed.intents.is_empty();
@@ -245,21 +269,46 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
             parsed.problems.push(Problem::LooksLikeFailedCall);
         }
     }
-    let cut = doc.finish == FinishReason::Length;
-    if cut && parsed.intents.is_empty() {
+    let cut = doc.finish == FinishReason::Length || reply.cut;
+    if reply.cut || cut && parsed.intents.is_empty() {
         parsed.problems.push(Problem::Truncated);
     }
     let nothing_left = parsed.intents.is_empty() && (reply.done || !failed) && !cut;
-    parsed.completed = reply.done || nothing_left;
     parsed.final_text = match reply.answer {
         Some(answer) => Some(answer),
         None if nothing_left => {
-            let text = without_thought(doc.text).trim();
+            let text = without_end_of_stream(without_thought(doc.text).trim());
             (!text.is_empty()).then(|| text.to_owned())
         }
         None => None,
     };
+    let empty = nothing_left && !reply.done && parsed.final_text.is_none();
+    if empty {
+        parsed.problems.push(Problem::EmptyReply);
+    }
+    // An answer that was cut off is not the answer.
+    parsed.completed = (reply.done && !cut || nothing_left) && !empty;
     parsed
+}
+
+/// One more of a call that is known already.
+fn say_repeated(intent: &mut Intent) {
+    for problem in &mut intent.problems {
+        if let Problem::Repeated { times } = problem {
+            *times += 1;
+            return;
+        }
+    }
+    intent.problems.push(Problem::Repeated { times: 2 });
+}
+
+/// The text without the `[DONE]` of a marker or of a stream of events.
+fn without_end_of_stream(text: &str) -> &str {
+    let Some(rest) = text.strip_suffix("[DONE]") else {
+        return text;
+    };
+    let rest = rest.trim_end();
+    rest.strip_suffix("data:").unwrap_or(rest).trim_end()
 }
 
 fn without_thought(text: &str) -> &str {

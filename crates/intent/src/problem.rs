@@ -14,6 +14,9 @@ pub enum Problem {
     UnknownTool {
         /// The name as written.
         name: String,
+        /// Tools with names like it, the most similar first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        similar: Vec<String>,
     },
     /// The name was not exactly a tool's; the closest one was taken.
     NameGuessed {
@@ -59,6 +62,16 @@ pub enum Problem {
     TooManyIntents,
     /// The server returned neither text nor calls.
     EmptyReply,
+    /// The server returned an error in the place of a reply.
+    ServerError {
+        /// What it says.
+        message: String,
+    },
+    /// The same call with the same arguments stands there more than once; it is given once.
+    Repeated {
+        /// How often it stands there.
+        times: usize,
+    },
     /// So much of the text led nowhere that the rest of it was not read.
     ReadingGivenUp,
 }
@@ -68,7 +81,10 @@ impl Problem {
     pub fn is_blocking(&self) -> bool {
         !matches!(
             self,
-            Self::Repaired | Self::NameGuessed { .. } | Self::UnknownArgument { .. }
+            Self::Repaired
+                | Self::NameGuessed { .. }
+                | Self::UnknownArgument { .. }
+                | Self::Repeated { .. }
         )
     }
 
@@ -77,7 +93,13 @@ impl Problem {
         match self {
             Self::Truncated => "The call was cut off before its end.".to_owned(),
             Self::Repaired => "The arguments were not valid JSON and were repaired.".to_owned(),
-            Self::UnknownTool { name } => format!("There is no tool named `{name}`."),
+            Self::UnknownTool { name, similar } if similar.is_empty() => {
+                format!("There is no tool named `{name}`.")
+            }
+            Self::UnknownTool { name, similar } => format!(
+                "There is no tool named `{name}`; did you mean `{}`?",
+                similar.join("` or `")
+            ),
             Self::NameGuessed { written } => {
                 format!("`{written}` is not a tool's name; the closest one was taken.")
             }
@@ -108,6 +130,12 @@ impl Problem {
             }
             Self::LooksLikeFailedCall => {
                 "The reply looks like a tool call but could not be read as one.".to_owned()
+            }
+            Self::ServerError { message } => {
+                format!("The server returned an error: {message}")
+            }
+            Self::Repeated { times } => {
+                format!("The same call was made {times} times; it counts once.")
             }
             Self::EmptyReply => "The reply is empty.".to_owned(),
             Self::ReadingGivenUp => "The reply is so tangled that its end was not read.".to_owned(),

@@ -40,6 +40,17 @@ impl Args {
     }
 }
 
+/// What a call is whose name no tool has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// Still a call: it stands in a format's own tags.
+    Call,
+    /// No call, but it has the shape of one, and the reply is no answer.
+    Mistake,
+    /// No call: words, or data.
+    Nothing,
+}
+
 /// A call as it was written.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
@@ -61,8 +72,10 @@ pub(crate) struct RawCall {
     pub(crate) ambiguous: bool,
     /// Whether the words before it leave open who means it.
     pub(crate) doubtful: bool,
-    /// Whether a name that no tool has is still a call: true inside a format's own tags.
-    pub(crate) unknown_ok: bool,
+    /// What it is when no tool has its name.
+    pub(crate) unknown: Unknown,
+    /// Whether a server wrote the arguments as an object, so that it shut what the model left open.
+    pub(crate) closed_by_server: bool,
     /// The server's name of this call.
     pub(crate) call_id: Option<String>,
     /// What an argument refers to when it is named, not given ("the first result").
@@ -82,7 +95,8 @@ impl RawCall {
             elided: false,
             ambiguous: false,
             doubtful: false,
-            unknown_ok: true,
+            unknown: Unknown::Call,
+            closed_by_server: false,
             call_id: None,
             open: Vec::new(),
         }

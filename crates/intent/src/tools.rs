@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{NAME_BYTES_MAX, SIMILAR_NAMES_MAX};
 
 /// One tool, as far as the parser needs to know it.
 #[derive(Debug, Clone, PartialEq)]
@@ -242,6 +242,49 @@ impl ToolSet {
         best.filter(|_| !tied)
             .map(|(_, place)| (&self.tools[place], NameMatch::Close))
     }
+}
+
+/// From here on two names are alike.
+const SIMILAR_MIN: f64 = 0.8;
+/// Words of a name that are shorter say nothing about what it does.
+const WORD_BYTES_MIN: usize = 4;
+
+impl ToolSet {
+    /// Tools whose names are like this one, or share a word with it; the most similar first.
+    pub(crate) fn similar(&self, written: &str) -> Vec<String> {
+        let folded = fold(written);
+        if folded.is_empty() || folded.len() > NAME_BYTES_MAX {
+            return Vec::new();
+        }
+        let words = words_of(written);
+        let mut scored: Vec<(f64, &str)> = self
+            .tools
+            .iter()
+            .filter_map(|tool| {
+                let likeness = strsim::jaro_winkler(&fold(&tool.name), &folded);
+                let shared = words_of(&tool.name).iter().any(|word| words.contains(word));
+                (shared || likeness >= SIMILAR_MIN).then_some((likeness, tool.name.as_str()))
+            })
+            .collect();
+        scored.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(other.1)));
+        let names = scored.into_iter().map(|(_, name)| name.to_owned());
+        names.take(SIMILAR_NAMES_MAX).collect()
+    }
+}
+
+/// The longer words of a name, in lower case: `getWeather_now` has `weather`.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || letter.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words.retain(|word| word.len() >= WORD_BYTES_MIN);
+    words
 }
 
 /// The name without what formats put around it: `functions.`, `:0`, quotation marks, parentheses.

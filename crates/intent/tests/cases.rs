@@ -60,6 +60,9 @@ fn complaint(case: &Case, parsed: &Parsed) -> Option<String> {
                 .get("strategy")
                 .is_none_or(|strategy| got["strategy"] == *strategy)
             && wanted
+                .get("call_id")
+                .is_none_or(|call_id| got["call_id"] == *call_id)
+            && wanted
                 .get("runnable")
                 .is_none_or(|runnable| json!(intent.is_runnable()) == *runnable)
             && wanted

@@ -13,7 +13,7 @@ pub(crate) use reported::Standing;
 
 use tables::{
     EXAMPLE, EXPLAINS, FIRST_PERSON, HANDS_OVER, HOLDS_BACK, INTRODUCES_EXAMPLE, OTHERS,
-    OWN_GERUNDS, OWN_VERBS, SHOWING_HEADINGS, SHOWN_AFTER,
+    OWN_GERUNDS, OWN_VERBS, SHOWING_HEADINGS, SHOWN_AFTER, WAITS,
 };
 
 /// What stands before a call.
@@ -38,7 +38,9 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
     let own = any(&FIRST_PERSON) || speaks_of_itself(sentence);
     let speaks = own || starts_with_gerund(sentence);
     let example = any(&EXAMPLE);
-    let holds_back = any(&HOLDS_BACK) && !has_words(sentence, "i would like to");
+    let holds_back = any(&HOLDS_BACK) && !has_words(sentence, "i would like to")
+        || any(&WAITS)
+        || tells_to_use(sentence);
     let shown = if introduces && speaks {
         holds_back || example && any(&EXPLAINS)
     } else if introduces {
@@ -55,13 +57,132 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
         example && !speaks
     };
     let in_chapter = !own && SHOWING_HEADINGS.is_in(lead.heading);
+    let points_back = is_about_above(after);
     let after = after.trim_start().as_bytes();
     let starts = |cue: &&str| {
         after
             .get(..cue.len())
             .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
     };
-    shown || in_chapter || SHOWN_AFTER.iter().any(starts)
+    shown || in_chapter || points_back || SHOWN_AFTER.iter().any(starts)
+}
+
+/// "Use …", "type …": the call itself is what somebody is told to use. "Use the search tool:" names
+/// a tool and not the call.
+fn tells_to_use(sentence: &str) -> bool {
+    let mut words = sentence
+        .split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '\'' | '_'))
+        .filter(|word| !word.is_empty());
+    let first = words.clone().next().unwrap_or_default();
+    let last = words.next_back().unwrap_or_default();
+    matches!(first, "type" | "enter" | "paste" | "copy")
+        || matches!(last, "use" | "type" | "enter" | "paste" | "emit")
+            && !sentence.ends_with(':')
+            && !speaks_of_itself(sentence)
+            && !FIRST_PERSON.is_in(sentence)
+}
+
+/// Words before a call that are no sentence, so that the call is none's part.
+const INTERJECTIONS: &[&str] = &[
+    "sure",
+    "ok",
+    "okay",
+    "yes",
+    "alright",
+    "great",
+    "now",
+    "next",
+    "first",
+    "then",
+    "so",
+    "well",
+    "certainly",
+    "here",
+    "right",
+    "and",
+    "of",
+    "course",
+    "done",
+    "step",
+    "good",
+    "perfect",
+];
+
+/// Whether a call is a part of a sentence that goes on behind it and that does not speak of the
+/// model's own doing: "simply put … in your reply", "does anyone know what … does?".
+pub(crate) fn is_mentioned(lead: Lead<'_>, rest: &str) -> bool {
+    let line = lead.line.to_lowercase();
+    let sentence = last_sentence(&line);
+    if !lead.same_line || sentence.ends_with(['.', '!', '?', ':', '>', ';', ',']) {
+        return false;
+    }
+    let said = |word: &&str| !word.is_empty() && !INTERJECTIONS.contains(word);
+    let many = sentence
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
+        .filter(said)
+        .count();
+    let rest = rest.trim();
+    let goes_on = rest.starts_with(|letter: char| letter.is_lowercase());
+    many > 0 && rest.ends_with('?') || many > 1 && goes_on && !is_own(lead)
+}
+
+/// "The line above …", "the call above …".
+fn is_about_above(after: &str) -> bool {
+    let mut words = after.split_whitespace();
+    let the = words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("the"));
+    the && words.take(3).skip(1).any(|word| {
+        word.trim_end_matches([',', ':', '.'])
+            .eq_ignore_ascii_case("above")
+    })
+}
+
+/// Labels of what tools and programs wrote.
+const OUTPUT_LABELS: &[&str] = &[
+    "observation",
+    "output",
+    "result",
+    "results",
+    "tool output",
+    "tool result",
+    "tool response",
+    "stdout",
+    "stderr",
+    "response",
+    "log",
+];
+
+/// Whether a text ends under a label for what a tool or a program wrote: the label's line and no
+/// empty line, and no label of the model's own, behind it.
+pub(crate) fn ends_in_output(before: &str) -> bool {
+    for line in before.lines().rev() {
+        let line = line.trim().trim_start_matches(['*', '#', '_', '-', ' ']);
+        if line.is_empty() {
+            return false;
+        }
+        let Some((label, _)) = line.split_once(':') else {
+            continue;
+        };
+        let label = label.trim_end_matches('*').to_ascii_lowercase();
+        if OUTPUT_LABELS.contains(&label.as_str()) {
+            return true;
+        }
+        if matches!(
+            label.as_str(),
+            "thought" | "action" | "action input" | "final answer" | "assistant"
+        ) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether the sentence before a call speaks of the model itself.
+pub(crate) fn is_own(lead: Lead<'_>) -> bool {
+    let line = lead.line.to_lowercase();
+    let sentence = last_sentence(&line);
+    FIRST_PERSON.is_in(sentence) || speaks_of_itself(sentence) || starts_with_gerund(sentence)
 }
 
 /// Whether the words before a call say that it is not the model's, or not of now.

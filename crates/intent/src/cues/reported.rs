@@ -181,7 +181,58 @@ const ASKS: &[&str] = &[
     "okay to ",
     "want me to ",
     "am i allowed ",
+    "is this ",
+    "is that ",
+    "are you sure",
+    "are you ok",
+    "are you fine",
+    "did you mean",
+    "does this ",
+    "does that ",
+    "would this ",
+    "would that ",
+    "would it ",
+    "will this ",
+    "will that ",
+    "what would ",
+    "what does ",
+    "what if ",
+    "how about ",
+    "do you think ",
+    "have you tried ",
+    "why not ",
 ];
+/// Words of a question that is put to somebody, or that points to the call.
+const ASKED: &[&str] = &["following", "this", "these", "below", "you", "your"];
+/// The first or last word of a label for what a program wrote, or was sent.
+const WRITTEN: &[&str] = &[
+    "output",
+    "outputs",
+    "observation",
+    "result",
+    "results",
+    "response",
+    "reply",
+    "stdout",
+    "stderr",
+    "log",
+    "logs",
+    "printed",
+    "prints",
+    "returned",
+    "returns",
+    "replied",
+    "answered",
+    "echoed",
+    "logged",
+    "body",
+    "request",
+    "transcript",
+    "history",
+    "server",
+];
+/// A label is short.
+const LABEL_WORDS_MAX: usize = 5;
 
 /// Reads the sentence before a call, in lower case.
 pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
@@ -194,7 +245,9 @@ pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
     let asks = ASKS.iter().any(|ask| trimmed.starts_with(ask));
     let finished = trimmed.ends_with(['.', '!']);
     if trimmed.ends_with('?') {
-        return if asks {
+        // What is asked of somebody, or about the call itself, is not decided yet.
+        let about = |word: &&str| ASKED.contains(word);
+        return if asks || words.iter().any(about) {
             Standing::Reported
         } else {
             Standing::Doubtful
@@ -204,7 +257,10 @@ pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
         return Standing::Meant;
     }
     let introduces = same_line || trimmed.ends_with(':');
-    if asks && introduces || is_past(&words, introduces) {
+    let equated = words
+        .last()
+        .is_some_and(|word| matches!(*word, "was" | "were"));
+    if asks || equated || is_past(&words, introduces) {
         return Standing::Reported;
     }
     if !introduces {
@@ -213,6 +269,14 @@ pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
     if let [verdict] = words.as_slice()
         && VERDICTS.contains(verdict)
     {
+        return Standing::Reported;
+    }
+    let label = |words: &[&str]| {
+        let last = words.last().is_some_and(|word| WRITTEN.contains(word));
+        let first = words.first().is_some_and(|word| WRITTEN.contains(word));
+        words.len() <= LABEL_WORDS_MAX && (first || last)
+    };
+    if trimmed.ends_with(':') && label(&words) && !announces(&words) {
         return Standing::Reported;
     }
     of_source(&words, &sentence)

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::sure;
-use crate::json::{Ending, Repaired};
+use crate::json::{self, Ending, Repaired};
+use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall, args_of_value};
+use crate::raw::{Args, RawCall, Unknown, args_of_value};
 use crate::tools::ToolSet;
 
 const NAME_KEYS: &[&str] = &[
@@ -76,11 +77,14 @@ pub(crate) struct CallsRead {
     pub(crate) reasoning: Option<String>,
     /// Whether the value has the shape of guided decoding's reply, calls or not.
     pub(crate) guided: bool,
+    /// Whether the text was cut off in something behind the calls.
+    pub(crate) cut: bool,
 }
 
 /// How an object is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
+    pub(crate) text: &'a str,
     pub(crate) tools: &'a ToolSet,
     pub(crate) span: [usize; 2],
     /// Whether the format's own tags stand around, so that an unknown name is a call too.
@@ -90,6 +94,11 @@ pub(crate) struct Reading<'a> {
 
 /// Reads the calls of a value. Empty when it is data, not a call.
 pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
+    if read.ending != Ending::Whole
+        && let Some(found) = calls_of_cut_list(reading)
+    {
+        return found;
+    }
     let mut found = CallsRead::default();
     collect(read.value, reading, &mut found, 0);
     let many = found.calls.len();
@@ -105,6 +114,80 @@ pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
         }
     }
     found
+}
+
+/// The calls of a list that lacks its end. Those that are well-formed on their own are whole, only
+/// what follows them was cut off. `None` when there is no such list, or not one whole item in it.
+fn calls_of_cut_list(reading: Reading<'_>) -> Option<CallsRead> {
+    let [start, end] = reading.span;
+    let (list, tagged) = match reading.text.as_bytes().get(start)? {
+        b'[' => (start, reading.tagged),
+        _ => (list_in(&reading.text[start..end])? + start, true),
+    };
+    let mut found = CallsRead {
+        guided: list != start,
+        ..CallsRead::default()
+    };
+    let mut at = list + 1;
+    while let Some(item) = next_item(reading.text, at, end)
+        && let Some(item_end) = json::skim(reading.text, item)
+    {
+        let span = [item, item_end];
+        let value = json::read_at(reading.text, item, item_end)?.value;
+        let before = found.calls.len();
+        let inner = Reading {
+            span,
+            tagged,
+            ..reading
+        };
+        collect(value, inner, &mut found, 1);
+        if found.calls.len() == before && !tagged {
+            return None;
+        }
+        at = item_end;
+    }
+    if found.calls.is_empty() {
+        return None;
+    }
+    if let Some(item) = next_item(reading.text, at, end) {
+        let read = json::read_at(reading.text, item, end);
+        let before = found.calls.len();
+        if let Some(read) = read {
+            // More behind it: the list is damaged, and only all of it together tells how.
+            if next_item(reading.text, read.end, end).is_some() {
+                return None;
+            }
+            let span = [item, end];
+            let inner = Reading {
+                span,
+                tagged,
+                ..reading
+            };
+            collect(read.value, inner, &mut found, 1);
+            for call in &mut found.calls[before..] {
+                call.repaired = true;
+                call.ending = call.ending.max(read.ending);
+            }
+        }
+        found.cut = found.calls.len() == before;
+    }
+    Some(found)
+}
+
+/// Where the next object of a list starts.
+fn next_item(text: &str, at: usize, end: usize) -> Option<usize> {
+    let rest = text.get(at..end)?;
+    let item = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == ',');
+    item.starts_with('{').then_some(end - item.len())
+}
+
+/// Where the list of calls starts in an object that is not whole.
+fn list_in(text: &str) -> Option<usize> {
+    LIST_KEYS.iter().find_map(|key| {
+        let (_, rest) = text.split_once(&format!("\"{key}\""))?;
+        let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+        rest.starts_with('[').then(|| text.len() - rest.len())
+    })
 }
 
 fn collect(value: Value, reading: Reading<'_>, found: &mut CallsRead, depth: usize) {
@@ -201,8 +284,13 @@ fn object(map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, 
             .is_some_and(|inner| inner.get("name").is_some())
         {
             let inner = map.remove(key).unwrap_or_default();
+            let before = found.calls.len();
             if let (Value::Object(inner), true) = (inner, depth < 4) {
                 object(inner, reading, found, depth + 1);
+            }
+            let id = call_id(&map);
+            for call in found.calls.iter_mut().skip(before) {
+                call.call_id = call.call_id.take().or_else(|| id.clone());
             }
             return;
         }
@@ -210,10 +298,39 @@ fn object(map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, 
     found.calls.extend(single(map, reading));
 }
 
+/// The name that a server or a model gave to one call.
+fn call_id(map: &Map<String, Value>) -> Option<String> {
+    ["call_id", "id", "tool_call_id"]
+        .iter()
+        .find_map(|key| map.get(*key)?.as_str())
+        .filter(|id| !id.is_empty() && id.len() <= NAME_BYTES_MAX)
+        .map(str::to_owned)
+}
+
+/// Whether an object with these two keys, and a name that no tool has, can only be a call: an
+/// answer in JSON can have a name and parameters too.
+fn is_clearly_call(name: &str, [name_key, argument_key]: [&str; 2]) -> bool {
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
+    let identifier = name.len() <= NAME_BYTES_MAX
+        && name.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && name.bytes().all(plain);
+    let compound = name
+        .bytes()
+        .any(|byte| !byte.is_ascii_lowercase() && !byte.is_ascii_digit());
+    let data = matches!(name_key, "name" | "function" | "action" | "func")
+        && !matches!(argument_key, "arguments" | "action_input" | "tool_input");
+    identifier && (compound || !data)
+}
+
 fn single(mut map: Map<String, Value>, reading: Reading<'_>) -> Option<RawCall> {
+    let id = call_id(&map);
     let make = |name: &str, args, sure| {
         let mut call = RawCall::new(name, args, reading.span, reading.strategy).confidence(sure);
-        call.unknown_ok = reading.tagged;
+        if !reading.tagged {
+            call.unknown = Unknown::Nothing;
+        }
+        call.call_id.clone_from(&id);
         call
     };
     let name_key = NAME_KEYS
@@ -256,7 +373,16 @@ fn single(mut map: Map<String, Value>, reading: Reading<'_>) -> Option<RawCall> 
         } else {
             sure::JSON
         };
-        return Some(make(&name, Args::default(), sure).with_args(read));
+        let mut call = make(&name, Args::default(), sure).with_args(read);
+        map.retain(|key, _| !SIDE_KEYS.contains(&key.as_str()));
+        if !reading.tagged
+            && map.is_empty()
+            && call.args.positional.is_empty()
+            && is_clearly_call(&name, [*name_key, *argument_key])
+        {
+            call.unknown = Unknown::Mistake;
+        }
+        return Some(call);
     }
     map.retain(|key, _| !SIDE_KEYS.contains(&key.as_str()));
     let tool = known?;

@@ -3,9 +3,9 @@
 
 use super::xml::{attribute, without_edge_breaks};
 use super::{Found, sure};
-use crate::doc::Doc;
+use crate::doc::{Doc, first_of};
 use crate::json::Ending;
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, read_args};
 use crate::tools::ToolSpec;
@@ -107,7 +107,14 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let name = attribute(tag.head, "name")?;
     doc.tools.find_close(name)?;
     let (stop, end, closed) = close_of(doc, tag.end, tag.name);
-    Some(inside(doc, name, at, (tag.end, stop), end, closed))
+    Some(inside(
+        doc,
+        (name, tag.name),
+        at,
+        (tag.end, stop),
+        end,
+        closed,
+    ))
 }
 
 /// `<tool_name>x</tool_name>` and the element with the arguments behind it.
@@ -127,7 +134,14 @@ fn name_and_arguments(doc: &Doc<'_>, at: usize, tag: &Tag<'_>) -> Option<Found> 
         return None;
     }
     let (stop, end, closed) = close_of(doc, arguments.end, arguments.name);
-    Some(inside(doc, name, at, (arguments.end, stop), end, closed))
+    Some(inside(
+        doc,
+        (name, tag.name),
+        at,
+        (arguments.end, stop),
+        end,
+        closed,
+    ))
 }
 
 /// `<read_file><path>a</path></read_file>`: only where the children are the tool's arguments.
@@ -144,23 +158,51 @@ fn named_by_tag(doc: &Doc<'_>, at: usize, tag: &Tag<'_>, tool: &ToolSpec) -> Opt
         return None;
     }
     let (stop, end, closed) = close_of(doc, tag.end, tag.name);
-    Some(inside(doc, tag.name, at, (tag.end, stop), end, closed))
+    Some(inside(
+        doc,
+        (tag.name, tag.name),
+        at,
+        (tag.end, stop),
+        end,
+        closed,
+    ))
 }
 
 /// The element's own closer: where it starts, where it ends, and whether it is there.
 fn close_of(doc: &Doc<'_>, from: usize, name: &str) -> (usize, usize, bool) {
-    let closer = format!("</{name}>");
-    let found = memchr::memmem::find(&doc.text.as_bytes()[from..], closer.as_bytes());
-    doc.may_read(found.unwrap_or(doc.text.len() - from));
-    found.map_or((doc.text.len(), doc.text.len(), false), |found| {
-        (from + found, from + found + closer.len(), true)
+    let rest = &doc.text[from..];
+    let found = paired_closer(rest, 0, name);
+    doc.may_read(found.map_or(rest.len(), |(_, end)| end));
+    found.map_or((doc.text.len(), doc.text.len(), false), |(stop, end)| {
+        (from + stop, from + end, true)
     })
 }
 
-/// The call whose arguments stand in `region`: JSON, elements or a bare text.
+/// The closer that belongs to an element which opened right before `from`: elements of its name
+/// inside have closers of their own. `None` where they do not pair up.
+pub(super) fn paired_closer(text: &str, from: usize, name: &str) -> Option<(usize, usize)> {
+    let (opener, closer) = (format!("<{name}>"), format!("</{name}>"));
+    let tags = [opener.as_str(), closer.as_str()];
+    let mut depth = 0_usize;
+    let mut at = from;
+    while let Some((found, which)) = first_of(&text.as_bytes()[at..], &tags) {
+        let tag = at + found;
+        at = tag + tags[which].len();
+        match (which, depth) {
+            (0, NESTED_CALLS_MAX..) => return None,
+            (0, _) => depth += 1,
+            (_, 0) => return Some((tag, at)),
+            _ => depth -= 1,
+        }
+    }
+    None
+}
+
+/// The call whose arguments stand in `region`: JSON, elements or a bare text. It has the tool's name
+/// and that of its own element.
 fn inside(
     doc: &Doc<'_>,
-    name: &str,
+    (name, own): (&str, &str),
     at: usize,
     region: (usize, usize),
     end: usize,
@@ -169,8 +211,17 @@ fn inside(
     let body = &doc.text[region.0..region.1];
     let mut call =
         RawCall::new(name, Args::default(), [at, end], Strategy::Native).confidence(sure::TOKENS);
+    let mut closed = closed;
     if body.trim_start().starts_with('<') {
-        (call.args, call.ending) = children(body);
+        let children = children(body, own, closed);
+        doc.may_read(children.end);
+        (call.args, call.ending) = (children.args, children.ending);
+        let next = tag_at(body, children.end).filter(|_| !closed);
+        if let Some(next) = next.filter(|_| call.ending == Ending::Whole) {
+            // Its name stands in a value and has no closer, or the next call follows at once.
+            closed = next.closes;
+            call.span[1] = region.0 + if next.closes { next.end } else { children.end };
+        }
     } else {
         call = call.with_args(read_args(doc.text, region.0, region.1));
         if !closed && !body.trim_start().starts_with('{') {
@@ -182,51 +233,74 @@ fn inside(
     } else {
         call.ending = call.ending.max(Ending::MissingClosers);
     }
+    let end = call.span[1];
     Found::calls(vec![call], end)
 }
 
-/// `<key>value</key>` or `<arg key="key">value</arg>`, one after the other.
-fn children(body: &str) -> (Args, Ending) {
+/// The elements inside of a call.
+struct Children {
+    args: Args,
+    /// Where the next thing stands that is none of them.
+    end: usize,
+    ending: Ending,
+}
+
+/// `<key>value</key>` or `<arg key="key">value</arg>`, one after the other. Where the call itself
+/// is not `closed`, one more of its `own` name can follow at once.
+fn children(body: &str, own: &str, closed: bool) -> Children {
     let mut args = Args::default();
     let mut at = body.len() - body.trim_start().len();
     while let Some(tag) = tag_at(body, at).filter(|tag| !tag.closes) {
+        if !closed && tag.name == own {
+            break;
+        }
         let key = ["key", "name"]
             .iter()
             .find_map(|key| attribute(tag.head, key))
             .unwrap_or(tag.name);
-        let (stop, end) = child_end(body, tag.end, tag.name);
+        let (stop, end) = child_end(body, tag.end, tag.name, closed);
         let value = without_edge_breaks(&body[tag.end..stop]);
         args.named
             .push((key.to_owned(), Given::Text(value.to_owned())));
         let Some(end) = end else {
-            return (args, Ending::OpenString);
+            return Children {
+                args,
+                end: body.len(),
+                ending: Ending::OpenString,
+            };
         };
-        let rest = body[end..].trim_start();
-        at = body.len() - rest.len();
+        at = body.len() - body[end..].trim_start().len();
     }
     let rest = body[at.min(body.len())..].trim();
     let cut = rest.starts_with('<') && !rest.contains('>');
-    (
+    Children {
         args,
-        if cut {
+        end: at,
+        ending: if cut {
             Ending::OpenValue
         } else {
             Ending::Whole
         },
-    )
+    }
 }
 
-/// Where a child ends: at the first closer that another element, or nothing, follows.
-fn child_end(body: &str, from: usize, name: &str) -> (usize, Option<usize>) {
-    let closer = format!("</{name}>");
+/// Where a child ends: at the first closer that another element, or nothing, follows. Where elements
+/// of its name do not pair up, the value was cut, unless the call around it is `closed`.
+fn child_end(body: &str, from: usize, name: &str, closed: bool) -> (usize, Option<usize>) {
     let mut last = None;
-    for found in memchr::memmem::find_iter(&body.as_bytes()[from..], closer.as_bytes()) {
-        let end = from + found + closer.len();
+    let mut at = from;
+    while let Some((stop, end)) = paired_closer(body, at, name) {
         let rest = body[end..].trim_start();
-        last = Some((from + found, Some(end)));
+        last = Some((stop, Some(end)));
         if rest.is_empty() || rest.starts_with('<') {
             break;
         }
+        at = end;
     }
-    last.unwrap_or((body.len(), None))
+    let closer = format!("</{name}>");
+    let first = || {
+        let (found, _) = first_of(&body.as_bytes()[from..], &[&closer]).filter(|_| closed)?;
+        Some((from + found, Some(from + found + closer.len())))
+    };
+    last.or_else(first).unwrap_or((body.len(), None))
 }

@@ -1,8 +1,9 @@
 //! gpt-oss channels in raw text, with the recipient in the channel or in the role, end tokens
 //! missing, and JSON that is not quite.
 
+use super::tagged::find_close;
 use super::{Found, sure};
-use crate::doc::{Doc, first_of};
+use crate::doc::Doc;
 use crate::json::Ending;
 use crate::model::Strategy;
 use crate::raw::{Args, RawCall, read_args};
@@ -91,19 +92,8 @@ fn recipient_of(header: &str) -> Option<&str> {
 }
 
 fn body_end(doc: &Doc<'_>, body: usize) -> (usize, usize, bool) {
-    let rest = &doc.text[body..];
-    let Some((at, which)) = first_of(rest.as_bytes(), ENDS) else {
-        doc.may_read(rest.len());
-        return (doc.text.len(), doc.text.len(), false);
-    };
-    doc.may_read(at);
-    // The next message's opener is read again as such.
-    let len = if matches!(ENDS[which], "<|start|>" | "<|channel|>") {
-        0
-    } else {
-        ENDS[which].len()
-    };
-    (body + at, body + at + len, true)
+    let end = doc.text.len();
+    find_close(doc, body, ENDS).map_or((end, end, false), |(stop, end)| (stop, end, true))
 }
 
 fn call(

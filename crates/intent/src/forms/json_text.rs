@@ -12,7 +12,7 @@ use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::limits::CONTEXT_BYTES_MAX;
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall};
+use crate::raw::{Args, RawCall, Unknown};
 
 /// Reads the object or list at `at`, when it stands where a call would stand.
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -37,6 +37,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return Some(found);
     }
     let reading = Reading {
+        text: doc.text,
         tools: doc.tools,
         span: [at, read.end],
         tagged: false,
@@ -58,10 +59,13 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return Some(result);
     }
     result.calls = found.calls;
-    if ending == Ending::OpenString || ending == Ending::OpenValue {
-        // A block that was closed over an open string is damaged, not cut.
+    result.cut = found.cut;
+    if !ends_reply(doc, stop) {
+        // Words behind it make it part of an answer.
         for call in &mut result.calls {
-            call.ending = call.ending.max(ending);
+            if call.unknown == Unknown::Mistake {
+                call.unknown = Unknown::Nothing;
+            }
         }
     }
     result.done = found.done;
@@ -69,6 +73,13 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         result.answer = found.reasoning;
     }
     Some(result)
+}
+
+/// Whether nothing but closers follows.
+fn ends_reply(doc: &Doc<'_>, at: usize) -> bool {
+    doc.text[at..]
+        .chars()
+        .all(|letter| letter.is_whitespace() || matches!(letter, '`' | '~' | ',' | ']' | '}' | ';'))
 }
 
 /// Labels before a name, and between the name and its arguments.

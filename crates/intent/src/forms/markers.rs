@@ -7,10 +7,10 @@
 
 use super::{Found, sure};
 use crate::doc::Doc;
-use crate::json::Ending;
-use crate::limits::CONTEXT_BYTES_MAX;
+use crate::json::{self, Ending, Skimmed};
+use crate::limits::{CONTEXT_BYTES_MAX, NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::{FinishReason, Strategy};
-use crate::raw::{Args, Given, RawCall, read_args};
+use crate::raw::{Args, Given, RawCall, Unknown, read_args};
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let text = doc.text;
@@ -22,7 +22,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         at: stop,
         closed,
         seen,
-    } = close_of(text, start);
+    } = close_of(text, behind_object(text, start));
     doc.may_read(seen - start);
     let mut end = if closed { stop + 1 } else { stop };
     let body = &text[start..stop];
@@ -46,7 +46,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         .trim_start();
     let mut call =
         RawCall::new(name, Args::default(), [at, end], Strategy::Markers).confidence(sure::MARKERS);
-    call.unknown_ok = !rest.is_empty() && super::react::at_line_start(text, at);
+    if rest.is_empty() || !super::react::at_line_start(text, at) {
+        call.unknown = Unknown::Nothing;
+    }
     if rest.starts_with('{') {
         let from = stop - rest.len();
         call = call.with_args(read_args(text, from, stop));
@@ -82,6 +84,18 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     Some(Found::calls(vec![call], end))
 }
 
+/// `name|{…}`: behind the object, when it is well-formed as far as it goes, for nothing in it closes
+/// the marker; else where the name starts.
+fn behind_object(text: &str, start: usize) -> usize {
+    let head = &text[start..crate::doc::floor(text, start + NAME_BYTES_MAX)];
+    let object = head.find(|letter: char| !letter.is_alphanumeric() && !"_-. |".contains(letter));
+    match object.map(|at| json::skim_open(text, start + at)) {
+        Some(Skimmed::Whole(end)) => end,
+        Some(Skimmed::Open) => text.len(),
+        _ => start,
+    }
+}
+
 /// Where a marker ends.
 struct Close {
     at: usize,
@@ -99,6 +113,17 @@ impl Close {
             seen,
         }
     }
+
+    /// The same, for a marker that the next one ends at the latest.
+    fn before(next: Option<(usize, Option<usize>)>, bracket: Option<usize>, seen: usize) -> Self {
+        match next {
+            Some((next, bracket)) => Self {
+                seen,
+                ..Self::first(bracket, next)
+            },
+            None => Self::first(bracket, seen),
+        }
+    }
 }
 
 /// The bracket that closes the marker: brackets inside values pair up, marks hide them. Where they
@@ -109,10 +134,16 @@ fn close_of(text: &str, from: usize) -> Close {
     let mut depth = 0_usize;
     let mut first = None;
     let mut mark: Option<u8> = None;
+    let mut lines = false;
+    // The first marker inside, and the first bracket before it. When the brackets do not pair up it
+    // is the next one, and this one was never closed.
+    let mut inner: Option<(usize, Option<usize>)> = None;
     for (at, byte) in bytes.iter().enumerate().skip(from) {
         match (mark, byte) {
             (Some(open), byte) if *byte == open && !is_escaped(bytes, at) => mark = None,
-            (Some(_), b']') => first = first.or(Some(at)),
+            // A forgotten mark is forgotten on its line; over several lines it holds a value.
+            (Some(_), b']') if !lines => first = first.or(Some(at)),
+            (Some(_), b'\n') => lines = true,
             (Some(_), _) => {}
             (None, b'"' | b'\'') if matches!(bytes[at - 1], b'=' | b':' | b'{') => {
                 mark = Some(*byte);
@@ -124,19 +155,32 @@ fn close_of(text: &str, from: usize) -> Close {
             {
                 mark = Some(*byte);
             }
-            // The next marker begins: this one was never closed.
-            (None, b'[') if bytes[at..].starts_with(b"[TOOL:") => return Close::first(first, at),
-            (None, b'[') => depth += 1,
+            (None, b'[') => {
+                depth += 1;
+                let next_line =
+                    at > 0 && bytes[at - 1] == b'\n' && bytes[at..].starts_with(b"[TOOL");
+                if next_line || bytes[at..].starts_with(b"[TOOL:") {
+                    inner = inner.or(Some((at, first)));
+                    if depth > NESTED_CALLS_MAX {
+                        return Close::before(inner, first, at);
+                    }
+                }
+            }
             (None, b']') if depth == 0 => return Close::first(Some(at), at),
             (None, b']') => {
                 first = first.or(Some(at));
                 depth -= 1;
             }
-            (None, b'\n') if bytes[at..].starts_with(b"\n[TOOL") => return Close::first(first, at),
             _ => {}
         }
     }
+    // One in the middle of a line is part of a value that was cut.
+    let next = inner.filter(|(at, _)| bytes[at - 1] == b'\n');
+    if next.is_some() {
+        return Close::before(next, first, text.len());
+    }
     let lines_follow = |at: &usize| text[at + 1..].trim_end().contains('\n');
+    let first = first.filter(|_| inner.is_none());
     Close::first(first.filter(lines_follow), text.len())
 }
 
@@ -156,7 +200,7 @@ fn closes_on_line(rest: &[u8], mark: u8) -> bool {
 /// `key=value` parts. A bar that no key follows belongs to the value: `command=cat a | grep b`.
 fn pairs(text: &str) -> Args {
     let mut args = Args::default();
-    for part in text.split('|') {
+    for part in split_bars(text) {
         let key = part
             .split_once('=')
             .map(|(key, _)| key.trim())
@@ -193,12 +237,80 @@ fn pairs(text: &str) -> Args {
     args
 }
 
+/// The text between bars. A bar inside a whole marker, or inside the marks around a value, is text.
+fn split_bars(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let mut parts = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    // What did not end once does not end later either.
+    let (mut markers_end, mut marks_end) = (true, true);
+    while at < bytes.len() {
+        let end = match bytes[at] {
+            b'[' if markers_end && bytes[at..].starts_with(b"[TOOL:") => {
+                let end = marker_end(bytes, at);
+                markers_end = end.is_some();
+                end
+            }
+            b'"' | b'\'' if marks_end && at > 0 && bytes[at - 1] == b'=' => {
+                let end = marked_end(text, at);
+                marks_end = end.is_some();
+                end
+            }
+            b'|' => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+                None
+            }
+            _ => None,
+        };
+        at = end.unwrap_or(at + 1);
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Behind the bracket that closes the one at `at`.
+fn marker_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (place, byte) in bytes.iter().enumerate().skip(at) {
+        match byte {
+            b'[' => depth += 1,
+            b']' if depth == 1 => return Some(place + 1),
+            b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Behind the mark that closes the value whose mark stands at `at`: a bar, or nothing, follows it.
+fn marked_end(text: &str, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut depth = 0_usize;
+    for (place, byte) in bytes.iter().enumerate().skip(at + 1) {
+        match byte {
+            b'[' => depth += 1,
+            b']' => depth = depth.saturating_sub(1),
+            byte if *byte == bytes[at] && depth == 0 && !is_escaped(bytes, place) => {
+                let rest = text[place + 1..].trim_start();
+                if rest.is_empty() || rest.starts_with('|') {
+                    return Some(place + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// `[DONE]` on a line of its own.
 pub(crate) fn done(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let line = crate::doc::line_start(doc.text, at);
     let tail = crate::doc::line_rest(doc.text, after).trim();
     let lead = doc.text[line..at].trim();
-    let alone = tail.is_empty() && (lead.is_empty() || lead.ends_with([']', '.', '!', '?']));
+    // `data: [DONE]` is how a stream of events ends.
+    let alone = tail.is_empty()
+        && (lead.is_empty() || lead == "data:" || lead.ends_with([']', '.', '!', '?']));
     alone.then(|| Found {
         end: after,
         done: true,

@@ -29,6 +29,8 @@ pub(crate) struct Found {
     pub(crate) answer: Option<String>,
     /// Something that wanted to be a call but can not be read.
     pub(crate) failed: bool,
+    /// The text was cut off in something that no call is left of.
+    pub(crate) cut: bool,
 }
 
 impl Found {

@@ -4,7 +4,7 @@ use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall};
+use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::clean_name;
 
 /// `[f(a=1), …]` at the start of a line.
@@ -25,9 +25,17 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let text = &doc.text[..stop];
     let mut from = doc.text.len() - inner.len();
     let mut calls = Vec::new();
-    let closed;
+    let (mut closed, mut cut) = (false, false);
     loop {
-        let (call, end) = one(doc, from, stop)?;
+        let Some((call, end)) = one(doc, from, stop) else {
+            // The text ends in the next call's name: those before it are whole.
+            cut = !calls.is_empty() && text[from..].bytes().all(is_name);
+            if !cut {
+                return None;
+            }
+            from = stop;
+            break;
+        };
         // In a list of calls an unknown name may stand beside known ones, not alone.
         calls.push(call);
         let rest = text[end..].trim_start();
@@ -49,12 +57,44 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
         .iter()
         .any(|call| doc.tools.find_close(&call.name).is_some());
     if !known {
-        return None;
+        return mistakes(doc, at, calls, from);
     }
-    if !closed && let Some(last) = calls.last_mut() {
+    if !closed
+        && !cut
+        && let Some(last) = calls.last_mut()
+    {
         last.ending = last.ending.max(Ending::MissingClosers);
     }
-    Some(Found::calls(super::tagged::spanned(calls, at, from), from))
+    let found = Found::calls(super::tagged::spanned(calls, at, from), from);
+    Some(Found { cut, ..found })
+}
+
+/// Calls of tools that nobody knows: a mistake when they are all of the reply and give their
+/// arguments by name, which no plain code does throughout.
+fn mistakes(doc: &Doc<'_>, at: usize, mut calls: Vec<RawCall>, end: usize) -> Option<Found> {
+    let alone = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b'`' | b';'))
+    };
+    let fence = doc.fence_at(at);
+    let (from, to) = fence.map_or((at, end), |fence| (fence.start, fence.end.max(end)));
+    let called = |call: &RawCall| {
+        !call.args.named.is_empty()
+            && call.args.positional.is_empty()
+            && call.ending == Ending::Whole
+            && call.args.named.iter().all(|(_, given)| !is_bare(given))
+    };
+    if !alone(&doc.text[..from])
+        || !alone(&doc.text[to..])
+        || fence.is_some_and(|fence| !alone(&doc.text[fence.body.min(at)..at]))
+        || !calls.iter().all(called)
+    {
+        return None;
+    }
+    for call in &mut calls {
+        call.unknown = Unknown::Mistake;
+    }
+    Some(Found::calls(calls, end))
 }
 
 /// `f(a=1)` alone on its line, `at` being the parenthesis.
@@ -85,7 +125,10 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return None;
     }
     let name = clean_name(&doc.text[name_from..at]);
-    doc.tools.find(name)?;
+    if doc.tools.find(name).is_none() {
+        let (call, end) = one(doc, name_from, doc.text.len()).filter(|_| lead.is_empty())?;
+        return mistakes(doc, name_from, vec![call], end);
+    }
     let (call, end) = one(doc, name_from, doc.text.len())?;
     let tail = crate::doc::line_rest(doc.text, end).trim();
     if !matches!(tail, "" | ")" | ";" | "." | "`" | "```" | "<bot_end>") {
@@ -101,23 +144,44 @@ fn is_bare(given: &Given) -> bool {
     matches!(given, Given::Text(_))
 }
 
-/// One call a line, or in a list, in a format's own tags.
-pub(crate) fn many(doc: &Doc<'_>, start: usize, stop: usize) -> Option<Vec<RawCall>> {
+/// The calls between a format's own tags, one a line or in a list, and where the tag closes: a
+/// closer in a string of theirs closes nothing.
+pub(crate) fn within(
+    doc: &Doc<'_>,
+    start: usize,
+    close: Option<(usize, usize)>,
+    closers: &[&str],
+) -> Option<(Vec<RawCall>, Option<(usize, usize)>)> {
+    let stop = close.map_or(doc.text.len(), |(from, _)| from);
+    let (calls, end) = run(doc, start, stop);
+    if calls.last()?.ending == Ending::OpenString && close.is_some() {
+        let (wide, end) = run(doc, start, doc.text.len());
+        let rest = doc.text[end..].trim_start();
+        let closer = closers.iter().find(|closer| rest.starts_with(**closer));
+        if let (Some(closer), true) = (closer, wide.iter().all(|call| call.ending == Ending::Whole))
+        {
+            let from = doc.text.len() - rest.len();
+            return Some((wide, Some((from, from + closer.len()))));
+        }
+    }
+    (end == stop).then_some((calls, close))
+}
+
+/// Calls one after the other, as far as they go, and where they end.
+fn run(doc: &Doc<'_>, start: usize, stop: usize) -> (Vec<RawCall>, usize) {
     let mut from = start;
     let mut calls = Vec::new();
-    while from < stop {
+    loop {
         let rest = doc.text[from..stop].trim_start_matches(|letter: char| {
             letter.is_whitespace() || matches!(letter, '[' | ']' | ',' | ';')
         });
-        if rest.is_empty() {
-            break;
-        }
         from = stop - rest.len();
-        let (call, end) = one(doc, from, stop)?;
+        let Some((call, end)) = one(doc, from, stop) else {
+            return (calls, from);
+        };
         calls.push(call);
         from = end;
     }
-    (!calls.is_empty()).then_some(calls)
 }
 
 fn name_start(text: &str, paren: usize) -> usize {
@@ -163,8 +227,14 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
             at += 1;
         }
         if at >= stop {
+            // Two marks at the very end may be the first of three.
+            let opens = ["\"\"", "''"]
+                .iter()
+                .any(|marks| text[..stop].ends_with(marks));
             ending = ending.max(if args.named.is_empty() && args.positional.is_empty() {
                 Ending::OpenValue
+            } else if opens {
+                Ending::OpenString
             } else {
                 Ending::MissingClosers
             });

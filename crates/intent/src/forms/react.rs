@@ -150,8 +150,8 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
         )
     {
         doc.may_read(read.end - start);
-        // A string that runs into the next label was never closed.
-        let read = if read.end > stop && !read.is_strict() {
+        // A string that runs into the next label was never closed, unless all is well-formed.
+        let read = if read.end > stop && json::skim(text, start + brace).is_none() {
             json::read_at(text, start + brace, start + body.len()).unwrap_or(read)
         } else {
             read

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
-use crate::cues::Standing;
-use crate::doc::Doc;
+use crate::cues::{self, Standing};
+use crate::doc::{Doc, line_rest};
+use crate::json::Ending;
 use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
 use crate::problem::Problem;
@@ -135,6 +136,8 @@ pub(crate) struct Scan {
     pub(crate) answer: Option<String>,
     /// Something wanted to be a call but could not be read.
     pub(crate) failed: bool,
+    /// The text was cut off in something that no call is left of.
+    pub(crate) cut: bool,
     /// Why the end of the text was not read.
     pub(crate) stopped: Option<Problem>,
 }
@@ -148,6 +151,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
     let mut at = 0;
     // Where the form before this one ended, and whether it was meant.
     let mut before: Option<(usize, Standing)> = None;
+    let mut open_string = false;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
         visit(hit.end() - at);
@@ -195,9 +199,11 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         before = Some((at, standing));
         doc.call_end.set(at);
         if inert {
+            doc.show([start, at]);
             continue;
         }
         scan.failed |= found.failed;
+        scan.cut |= found.cut;
         scan.done |= found.done;
         if found.answer.is_some() {
             scan.answer = found.answer;
@@ -206,7 +212,12 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             scan.stopped = Some(Problem::TooManyIntents);
             break;
         }
-        let doubtful = standing == Standing::Doubtful;
+        // What follows a string that nobody closed may belong to it.
+        let doubtful = standing == Standing::Doubtful || open_string;
+        open_string |= found
+            .calls
+            .iter()
+            .any(|call| call.ending == Ending::OpenString);
         scan.calls
             .extend(found.calls.into_iter().map(|call| call.doubtful(doubtful)));
     }
@@ -228,16 +239,19 @@ fn standing(
     let since = before.map_or(0, |(end, _)| end);
     if let Some((_, standing)) = before
         && start >= since
-        && doc.text[since..start]
-            .bytes()
-            .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'))
+        && doc.text[since..start].bytes().all(|byte| {
+            byte.is_ascii_whitespace()
+                || byte.is_ascii_digit()
+                || matches!(byte, b',' | b';' | b'-' | b'*' | b'.' | b')')
+        })
     {
         return standing;
     }
     // Words right behind a call can make it an example; behind a block the block's check looks.
     let shown = doc.is_inert(start, since)
         || doc.fence_at(start).is_none()
-            && crate::cues::shows_example(crate::cues::Lead::default(), doc.after(end));
+            && (cues::shows_example(cues::Lead::default(), doc.after(end))
+                || cues::is_mentioned(doc.lead(start, since), line_rest(doc.text, end)));
     if shown {
         return Standing::Reported;
     }

@@ -4,8 +4,7 @@
 use super::call_object::{Reading, calls_of};
 use super::{Found, pythonic, sure, xml};
 use crate::doc::{Doc, first_of};
-use crate::json::{self, Ending};
-use crate::limits::TAG_WIDENINGS_MAX;
+use crate::json::{self, Ending, Skimmed};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, read_args};
 
@@ -33,8 +32,29 @@ fn closers(opener: &str) -> &'static [&'static str] {
     }
 }
 
-/// The first closer at or after `from`: where it starts and ends.
+/// The first closer at or after `from`: where it starts and ends. One that stands in a string of a
+/// well-formed value closes nothing: what the string holds is text, even if it looks like a call.
 pub(super) fn find_close(doc: &Doc<'_>, from: usize, closers: &[&str]) -> Option<(usize, usize)> {
+    let mut close = first_close(doc, from, closers)?;
+    let mut at = from;
+    while let Some(open) = memchr::memchr2(b'{', b'[', &doc.text.as_bytes()[at..close.0]) {
+        match json::skim_open(doc.text, at + open) {
+            Skimmed::Whole(end) => {
+                doc.may_read(end - at);
+                at = end;
+            }
+            // All that follows stands in a value that was cut off.
+            Skimmed::Open => return None,
+            Skimmed::Broken => break,
+        }
+        if at > close.0 {
+            close = first_close(doc, at, closers)?;
+        }
+    }
+    Some(close)
+}
+
+fn first_close(doc: &Doc<'_>, from: usize, closers: &[&str]) -> Option<(usize, usize)> {
     // Behind the end of the text there is no closer.
     let rest = doc.text.as_bytes().get(from..)?;
     let found = first_of(rest, closers);
@@ -42,7 +62,8 @@ pub(super) fn find_close(doc: &Doc<'_>, from: usize, closers: &[&str]) -> Option
     found.map(|(at, which)| {
         let closer = closers[which];
         // The next call's opener is read again as such.
-        let opens = closer == "<tool_call>" || closer.contains("begin");
+        let opens = matches!(closer, "<tool_call>" | "<|start|>" | "<|channel|>")
+            || closer.contains("begin");
         (from + at, from + at + if opens { 0 } else { closer.len() })
     })
 }
@@ -85,14 +106,18 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
             start
         };
         let stop = body_stop(rest, stop, doc.text.len());
-        return Some(json_values(doc, at, start, (stop, end), closers));
+        return Some(json_values(doc, at, start, (stop, end)));
     }
     let region = &doc.text[start..stop];
-    if region.contains("<arg_key>") {
-        return Some(glm(doc, at, start, stop, end, close.is_some()));
+    if region
+        .find("<arg_key>")
+        .is_some_and(|at| is_name(region[..at].trim()))
+    {
+        return Some(glm(doc, at, start, close, closers));
     }
-    if let Some(found) = pythonic::many(doc, start, stop) {
-        return Some(Found::calls(spanned(found, at, end), end));
+    if let Some((calls, close)) = pythonic::within(doc, start, close, closers) {
+        let end = close.map_or(doc.text.len(), |(_, to)| to);
+        return Some(Found::calls(spanned(calls, at, end), end));
     }
     named(doc, at, start, stop, end, close.is_some())
 }
@@ -117,14 +142,8 @@ pub(super) fn spanned(mut calls: Vec<RawCall>, start: usize, end: usize) -> Vec<
 }
 
 /// One or more JSON values up to the closer.
-fn json_values(
-    doc: &Doc<'_>,
-    at: usize,
-    start: usize,
-    close: (usize, usize),
-    closers: &[&str],
-) -> Found {
-    let (mut stop, mut end) = close;
+fn json_values(doc: &Doc<'_>, at: usize, start: usize, close: (usize, usize)) -> Found {
+    let (stop, end) = close;
     let mut calls = Vec::new();
     let mut from = start;
     while from < stop {
@@ -132,32 +151,13 @@ fn json_values(
             break;
         };
         from += skip;
-        let Some(mut read) = json::read_at(doc.text, from, stop) else {
+        let Some(read) = json::read_at(doc.text, from, stop) else {
             break;
         };
         doc.may_read(read.end - from);
-        // The closer may stand inside a string: then the text up to a later one is valid JSON.
-        if read.ending == Ending::OpenString {
-            // An opener that ended the text is stepped over: it has no length as a closer.
-            let mut wider = end.max(stop + 1);
-            for _ in 0..TAG_WIDENINGS_MAX {
-                let next = find_close(doc, wider, closers);
-                let (to, behind) = next.unwrap_or((doc.text.len(), doc.text.len()));
-                if let Some(better) = json::read_at(doc.text, from, to)
-                    && better.is_strict()
-                {
-                    (read, stop, end) = (better, to, behind);
-                    break;
-                }
-                doc.may_read(to - from);
-                if next.is_none() {
-                    break;
-                }
-                wider = behind.max(to + 1);
-            }
-        }
         let next = read.end.max(from + 1);
         let reading = Reading {
+            text: doc.text,
             tools: doc.tools,
             span: [from, read.end],
             tagged: true,
@@ -188,18 +188,23 @@ pub(super) fn finish_closed(calls: &mut [RawCall]) {
 }
 
 /// GLM: the name, then pairs of `<arg_key>` and `<arg_value>`.
-fn glm(doc: &Doc<'_>, at: usize, start: usize, stop: usize, end: usize, closed: bool) -> Found {
-    let region = &doc.text[start..stop];
-    let name_end = region.find("<arg_key>").unwrap_or(region.len());
-    let name = region[..name_end].trim();
+fn glm(
+    doc: &Doc<'_>,
+    at: usize,
+    start: usize,
+    close: Option<(usize, usize)>,
+    closers: &[&str],
+) -> Found {
+    let text = doc.text;
+    let mut close = close;
+    let stop_of = |close: Option<(usize, usize)>| close.map_or(text.len(), |(from, _)| from);
+    let name_end = text[start..stop_of(close)]
+        .find("<arg_key>")
+        .map_or(stop_of(close), |found| start + found);
     let mut args = Args::default();
-    let mut ending = if closed {
-        Ending::Whole
-    } else {
-        Ending::MissingClosers
-    };
-    let mut rest = &region[name_end..];
-    while let Some((key, tail)) = rest
+    let mut ending = Ending::Whole;
+    let mut from = name_end;
+    while let Some((key, tail)) = text[from..stop_of(close)]
         .strip_prefix("<arg_key>")
         .and_then(|rest| rest.split_once("</arg_key>"))
     {
@@ -207,25 +212,66 @@ fn glm(doc: &Doc<'_>, at: usize, start: usize, stop: usize, end: usize, closed: 
             ending = Ending::OpenString;
             break;
         };
-        let (value, tail) = if let Some(found) = tail.split_once("</arg_value>") {
-            found
-        } else {
+        let value = stop_of(close) - tail.len();
+        let (value_end, behind) = glm_value_end(doc, value, stop_of(close));
+        let Some(behind) = behind else {
             ending = Ending::OpenString;
-            (tail, "")
+            // A call in the middle of a line of the open value is part of it.
+            let part = |(from, to): &(usize, usize)| {
+                from == to && !super::react::at_line_start(text, *from)
+            };
+            close = close.filter(|close| !part(close));
+            push_text(&mut args, key, &text[value..value_end]);
+            from = stop_of(close);
+            break;
         };
-        args.named.push((
-            key.trim().to_owned(),
-            Given::Text(xml::without_edge_breaks(value).to_owned()),
-        ));
-        rest = tail.find("<arg_key>").map_or("", |next| &tail[next..]);
+        push_text(&mut args, key, &text[value..value_end]);
+        if behind > stop_of(close) {
+            close = find_close(doc, behind, closers);
+        }
+        let stop = stop_of(close);
+        from = text[behind..stop]
+            .find("<arg_key>")
+            .map_or(stop, |next| behind + next);
     }
-    if rest.starts_with("<arg_key>") {
+    if text[from..stop_of(close)].starts_with("<arg_key>") {
         ending = Ending::OpenString;
+    } else if close.is_none() {
+        ending = ending.max(Ending::MissingClosers);
     }
+    let end = close.map_or(text.len(), |(_, to)| to);
+    let name = text[start..name_end].trim();
     let call = RawCall::new(name, args, [at, end], Strategy::Native)
         .confidence(sure::TOKENS)
         .ending(ending);
     Found::calls(vec![call], end)
+}
+
+fn push_text(args: &mut Args, key: &str, value: &str) {
+    let value = xml::without_edge_breaks(value).to_owned();
+    args.named.push((key.trim().to_owned(), Given::Text(value)));
+}
+
+/// Where a value ends, and the byte behind its closer. A value that holds whole calls ends behind
+/// them.
+fn glm_value_end(doc: &Doc<'_>, from: usize, stop: usize) -> (usize, Option<usize>) {
+    let closer = "</arg_value>";
+    let flat = doc.text[from..stop].find(closer).map(|found| from + found);
+    let to = flat.unwrap_or(stop);
+    if flat.is_none() || doc.text[from..to].contains("<arg_value>") {
+        let paired = super::elements::paired_closer(doc.text, from, "arg_value");
+        doc.may_read(paired.map_or(doc.text.len(), |(_, end)| end) - from);
+        if let Some((to, end)) = paired {
+            return (to, Some(end));
+        }
+    }
+    (to, flat.map(|flat| flat + closer.len()))
+}
+
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/')
+    })
 }
 
 /// `name` and then JSON, or a name alone.
@@ -242,11 +288,8 @@ fn named(
         .find(|letter: char| letter.is_whitespace() || matches!(letter, '{' | '(' | '<' | '['))
         .unwrap_or(region.len());
     let name = region[..name_end].trim();
-    let named = name.bytes().all(|byte| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/')
-    });
     if name.is_empty()
-        || !named
+        || !is_name(name)
         || name_end > crate::limits::NAME_BYTES_MAX
         || !closed && doc.tools.find(name).is_none()
     {

@@ -64,7 +64,12 @@ pub(crate) fn kimi(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         let brace = region.find('{')?;
         (region[..brace].trim(), after + brace)
     };
-    Some(call(doc, name, [at, end], (args_at, stop), close.is_some()))
+    let mut found = call(doc, name, [at, end], (args_at, stop), close.is_some());
+    for call in &mut found.calls {
+        // `functions.read:0` is the call's name for its result.
+        call.call_id = name.contains(':').then(|| name.to_owned());
+    }
+    Some(found)
 }
 
 fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), closed: bool) -> Found {
@@ -99,6 +104,7 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         doc.may_read(read.end - start);
         let end = read.end;
         let reading = Reading {
+            text: doc.text,
             tools: doc.tools,
             span: [start, end],
             tagged: true,
@@ -165,13 +171,15 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
 
 /// `<|python_tag|>{…}; {…}` or `<|python_tag|>brave_search.call(query="x")`.
 pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
-    let close = find_close(doc, after, &["<|eom_id|>", "<|eot_id|>", "<|python_end|>"]);
+    let closers = ["<|eom_id|>", "<|eot_id|>", "<|python_end|>"];
+    let close = find_close(doc, after, &closers);
     let stop = close.map_or(doc.text.len(), |(from, _)| from);
     let end = close.map_or(doc.text.len(), |(_, to)| to);
     let body = doc.text[after..stop].trim_start();
     let mut from = stop - body.len();
     if !body.starts_with('{') && !body.starts_with("[{") {
-        let mut calls = pythonic::many(doc, from, stop)?;
+        let (mut calls, close) = pythonic::within(doc, from, close, &closers)?;
+        let end = close.map_or(doc.text.len(), |(_, to)| to);
         if close.is_some() {
             finish_closed(&mut calls);
         }
@@ -186,6 +194,7 @@ pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found
         doc.may_read(read.end - begin);
         from = read.end.max(begin + 1);
         let reading = Reading {
+            text: doc.text,
             tools: doc.tools,
             span: [begin, read.end],
             tagged: true,

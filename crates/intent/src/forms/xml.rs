@@ -1,12 +1,17 @@
 //! Calls as elements: `<invoke name="…"><parameter name="…">` (Anthropic, `MiniMax`, `DeepSeek`'s
 //! DSML, Step) and `<function=…><parameter=…>` (Qwen Coder, Seed, Llama).
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
 use super::{Found, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending};
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall};
+use crate::steps::visit;
 
 pub(super) struct Words {
     call_open: &'static str,
@@ -41,6 +46,10 @@ const KINDS: &[Words] = &[
     prefixed!("antml:"),
 ];
 
+/// How calls of the other kinds open and close inside of a value.
+const CALL_OPENS: &[&str] = &["<invoke ", "<function="];
+const CALL_CLOSES: &[&str] = &["</invoke>", "</function>"];
+
 /// Containers that may stand around calls; their closers belong to the last one.
 const CONTAINER_CLOSERS: &[&str] = &[
     "</function_calls>",
@@ -56,12 +65,57 @@ const CONTAINER_CLOSERS: &[&str] = &[
     "<｜tool_calls_end｜>",
 ];
 
+/// The tags that the walk through a call of one kind stops at, its own four first, then the
+/// containers' and those of calls of other kinds.
+struct Tags {
+    tags: Vec<&'static str>,
+    foreign: usize,
+    finder: Option<AhoCorasick>,
+}
+
+static TAGS: LazyLock<Vec<Tags>> = LazyLock::new(|| KINDS.iter().map(Tags::of).collect());
+
+impl Tags {
+    fn of(words: &Words) -> Self {
+        let mut tags = vec![
+            words.call_close,
+            words.call_open,
+            words.parameter_open,
+            words.parameter_close,
+        ];
+        tags.extend(CONTAINER_CLOSERS);
+        let foreign = tags.len();
+        tags.extend(CALL_OPENS);
+        tags.extend(CALL_CLOSES);
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            .build(&tags)
+            .ok();
+        Self {
+            tags,
+            foreign,
+            finder,
+        }
+    }
+
+    /// The next tag from `at` on: where, and which.
+    fn next(&self, text: &str, at: usize) -> Option<(usize, usize)> {
+        let hit = self
+            .finder
+            .as_ref()?
+            .find(Input::new(text).span(at..text.len()));
+        visit(hit.map_or(text.len(), |hit| hit.end()) - at);
+        hit.map(|hit| (hit.start(), hit.pattern().as_usize()))
+    }
+}
+
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let rest = &doc.text[at..];
-    let words = KINDS.iter().find(|words| {
+    let kind = KINDS.iter().position(|words| {
         rest.get(..words.call_open.len())
             .is_some_and(|head| head.eq_ignore_ascii_case(words.call_open))
     })?;
+    let words = &KINDS[kind];
     let head_at = at + words.call_open.len();
     let (head, body) = head_of(doc.text, head_at, words.call_open.ends_with('='))?;
     let name = if words.call_open.ends_with('=') {
@@ -72,7 +126,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
-    let inner = inner(doc, body, words);
+    let inner = inner(doc, body, kind);
     if !inner.closed && inner.args == Args::default() && inner.ending == Ending::Whole {
         // A tag that opens and never goes on is talk about tags.
         return None;
@@ -103,6 +157,11 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     .elided(inner.elided)
     .ambiguous(inner.ambiguous);
     call.ending = ending;
+    // A value's closer that nobody opened: this stands inside a value of the call before, whose end
+    // was written into it.
+    call.doubtful = doc.text[end..]
+        .trim_start()
+        .starts_with(words.parameter_close);
     Some(Found::calls(vec![call], end))
 }
 
@@ -137,21 +196,21 @@ struct Inner {
     ambiguous: bool,
 }
 
-fn inner(doc: &Doc<'_>, body: usize, words: &Words) -> Inner {
+fn inner(doc: &Doc<'_>, body: usize, kind: usize) -> Inner {
     let rest = &doc.text[body..];
     let lead = rest.len() - rest.trim_start().len();
     if rest[lead..].starts_with('{')
-        && let Some(found) = json_inner(doc, body + lead, words)
+        && let Some(found) = json_inner(doc, body + lead, &KINDS[kind])
     {
         return found;
     }
     // Values can hold whole calls. Where reading them as such leads nowhere, tags in values are
     // only text.
-    let (nested, depth) = walk(doc, body, words, true);
+    let (nested, depth) = walk(doc, body, kind, true);
     if nested.closed || depth == 0 {
         return nested;
     }
-    let (flat, _) = walk(doc, body, words, false);
+    let (flat, _) = walk(doc, body, kind, false);
     if flat.closed { flat } else { nested }
 }
 
@@ -161,7 +220,7 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
     // A string that ran over the closer was never closed itself.
     let close = first_of(&doc.text.as_bytes()[at..], &[words.call_close]).map(|(n, _)| at + n);
     let read = match close {
-        Some(close) if read.end > close && !read.is_strict() => {
+        Some(close) if read.end > close && json::skim(doc.text, at).is_none() => {
             json::read_at(doc.text, at, close).unwrap_or(read)
         }
         _ => read,
@@ -187,15 +246,10 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
 
 /// Walks from tag to tag. `nesting` says whether calls inside of values are stepped over whole;
 /// how many of them were still open at the end is said too.
-fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> (Inner, usize) {
+fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize) {
     let text = doc.text;
-    let mut tags = vec![
-        words.call_close,
-        words.call_open,
-        words.parameter_open,
-        words.parameter_close,
-    ];
-    tags.extend(CONTAINER_CLOSERS);
+    let words = &KINDS[kind];
+    let Tags { tags, foreign, .. } = &TAGS[kind];
     let mut inner = Inner {
         args: Args::default(),
         end: text.len(),
@@ -209,12 +263,19 @@ fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> (Inner, usi
     let mut open: Option<(&str, usize, Option<usize>)> = None;
     let mut depth = 0_usize;
     let mut at = body;
-    while let Some((found, which)) = first_of(&text.as_bytes()[at..], &tags) {
-        doc.may_read(found);
-        let tag = at + found;
+    while let Some((tag, which)) = TAGS[kind].next(text, at) {
+        doc.may_read(tag - at);
         at = tag + tags[which].len();
+        // A call of another kind inside of a value counts like one of this kind, and nowhere else.
+        let which = match which.checked_sub(*foreign) {
+            None => which,
+            Some(_) if open.is_none() => continue,
+            Some(kind) if kind < CALL_OPENS.len() => 1,
+            Some(_) if depth == 0 => continue,
+            Some(_) => 0,
+        };
         match (&mut open, which) {
-            (Some(_), 1) if nesting && is_element(text, tag) => depth += 1,
+            (Some(_), 1) if nesting && is_element(text, tag, words) => depth += 1,
             (Some(_), 0) if depth > 0 => depth -= 1,
             (Some(_), 0 | 2 | 3) if depth > 0 => {}
             (None, 2) => {
@@ -274,8 +335,11 @@ fn walk(doc: &Doc<'_>, body: usize, words: &Words, nesting: bool) -> (Inner, usi
 }
 
 /// Whether a tag inside a value opens an element and is not only named in a sentence.
-fn is_element(text: &str, tag: usize) -> bool {
-    starts_line(text, tag) || text[..tag].trim_end().ends_with('>')
+fn is_element(text: &str, tag: usize, words: &Words) -> bool {
+    starts_line(text, tag)
+        || text[..tag].trim_end().ends_with('>')
+        || head_of(text, tag, false)
+            .is_some_and(|(_, body)| text[body..].trim_start().starts_with(words.parameter_open))
 }
 
 fn starts_line(text: &str, tag: usize) -> bool {

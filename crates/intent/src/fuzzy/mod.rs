@@ -19,7 +19,7 @@ use crate::doc::Doc;
 use crate::json::Ending;
 use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::{FinishReason, Strategy};
-use crate::raw::{Args, Given, RawCall};
+use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::steps::visit;
 
 /// What one clause wants.
@@ -69,6 +69,10 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         let text = sentence.text(doc);
         visit(text.len());
         if sentence.question || text.len() > SENTENCE_BYTES_MAX {
+            continue;
+        }
+        let start = sentence.span[0];
+        if doc.is_hidden(start, 0) || doc.is_shown(start) {
             continue;
         }
         // Same length, so offsets fit both.
@@ -184,7 +188,7 @@ impl Spoken<'_> {
                 .map(|(name, value)| (name, Given::Text(value)))
                 .collect();
             call.open = wish.open;
-            call.unknown_ok = false;
+            call.unknown = Unknown::Nothing;
             if doc.finish == FinishReason::Length && is_last(doc.text, span)
                 || in_open_block(doc, end)
             {

@@ -163,6 +163,68 @@ const VAGUE: &[&str] = &[
     "something",
 ];
 
+/// Words that say when or how, not what.
+const EMPTY: &[&str] = &[
+    "now",
+    "again",
+    "online",
+    "further",
+    "more",
+    "first",
+    "instead",
+    "quickly",
+    "carefully",
+    "then",
+    "once",
+    "the",
+    "web",
+    "internet",
+    "and",
+    "for",
+    "right",
+    "away",
+    "immediately",
+];
+
+/// The query without the words at its end that say when.
+fn without_when(query: &str) -> &str {
+    [" now", " again", " instead", " right away"]
+        .iter()
+        .find_map(|end| {
+            let head = query.len().checked_sub(end.len())?;
+            let tail = query.get(head..)?;
+            tail.eq_ignore_ascii_case(end)
+                .then(|| trim_object(&query[..head]))
+        })
+        .unwrap_or(query)
+}
+
+/// "find out who won the cup": the question is the query, when it is one about the world.
+fn find_out(rest: &str, low: &str) -> Option<Wish> {
+    const QUESTIONS: &[&str] = &[
+        "who", "when", "which", "what", "where", "how many", "how much", "how old", "how tall",
+        "how far", "how long", "how big",
+    ];
+    let asked = strip_word(low, "out")?;
+    QUESTIONS.iter().find_map(|word| strip_word(asked, word))?;
+    let query = trim_object(&rest[rest.len() - asked.len()..]);
+    let plain = |word: &str| {
+        word.trim_matches(|letter: char| !letter.is_alphanumeric())
+            .to_owned()
+    };
+    let here = asked.split_whitespace().map(plain).any(|word| {
+        LOCAL.contains(&word.as_str())
+            || matches!(word.as_str(), "you" | "your" | "user" | "i" | "we")
+    });
+    let names = query
+        .split_whitespace()
+        .skip(1)
+        .any(|word| word.starts_with(char::is_uppercase));
+    let about = names || ON_THE_WEB.iter().any(|word| has_words(asked, word));
+    (about && !here && path(query).is_none())
+        .then(|| Wish::new("web_search").arg("query", query).bonus(-0.05))
+}
+
 /// "… with query 'x'": the query itself.
 fn stated_query<'a>(text: &'a str, low: &str) -> Option<&'a str> {
     let at = [" with query ", " with the query ", " query="]
@@ -172,6 +234,12 @@ fn stated_query<'a>(text: &'a str, low: &str) -> Option<&'a str> {
 }
 
 pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<Wish> {
+    if find
+        && !order
+        && let Some(wish) = find_out(rest, low)
+    {
+        return Some(wish);
+    }
     let mut at = 0;
     for word in [
         "the web",
@@ -240,7 +308,7 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
         .filter_map(|end| low.find(end))
         .min()
         .unwrap_or(query.len());
-    let query = trim_object(&query[..end]);
+    let query = without_when(trim_object(&query[..end]));
     let low = &low[..end];
     // "Query planning is hard" is a statement.
     let asks = [
@@ -254,7 +322,9 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
     if order && !asks && states {
         return None;
     }
-    let vague = VAGUE.contains(&query.to_ascii_lowercase().as_str());
+    let said = query.to_ascii_lowercase();
+    let vague =
+        VAGUE.contains(&said.as_str()) || said.split_whitespace().all(|word| EMPTY.contains(&word));
     if vague {
         return None;
     }

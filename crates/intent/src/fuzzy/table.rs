@@ -33,6 +33,11 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("google", Verb::Search),
     ("googling", Verb::Search),
     ("web search", Verb::Search),
+    ("research", Verb::Search),
+    ("researching", Verb::Search),
+    ("see what the internet says about", Verb::Search),
+    ("see what the web says about", Verb::Search),
+    ("see what google says about", Verb::Search),
     ("look online for", Verb::Search),
     ("look on the web for", Verb::Search),
     ("look for", Verb::Find),
@@ -240,13 +245,19 @@ fn a_look(lower: &str) -> Option<&str> {
 /// "do a quick web search": what stands behind it.
 fn a_search(lower: &str) -> Option<&str> {
     let (_, tail) = SEARCH_PHRASES.strip(lower)?;
-    let mut tail = ["a", "another", "one more"]
+    let mut tail = ["a", "another", "one more", "some", "more"]
         .iter()
         .find_map(|article| strip_word(tail, article))?;
     // At most a few adjectives: "quick web".
     for _ in 0..4 {
         if let Some(rest) = strip_word(tail, "search") {
             return Some(rest);
+        }
+        if let Some(rest) = strip_word(tail, "research") {
+            let about = ["on", "into"]
+                .iter()
+                .find_map(|word| strip_word(rest, word));
+            return Some(about.unwrap_or(rest));
         }
         tail = tail.split_once(' ')?.1.trim_start();
     }

@@ -15,6 +15,10 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
     if at == lower.len() && verb != Verb::Screenshot {
         return None;
     }
+    // "Write access to a.txt was denied" only looks like an order.
+    if order && !matches!(verb, Verb::Search | Verb::Find) && super::words::is_report(low) {
+        return None;
+    }
     let found = match verb {
         Verb::Search => search(rest, low, false, order),
         Verb::Find => search(rest, low, true, order),
@@ -124,6 +128,9 @@ fn one_of_results(low: &str) -> Option<&str> {
         .iter()
         .find_map(|article| strip_word(head, article))
         .unwrap_or(head);
+    let pointed = ["that", "this"]
+        .iter()
+        .find_map(|article| strip_word(head, article));
     let tail = [
         "first",
         "top",
@@ -137,7 +144,8 @@ fn one_of_results(low: &str) -> Option<&str> {
         "official",
     ]
     .iter()
-    .find_map(|which| strip_word(tail, which))?;
+    .find_map(|which| strip_word(tail, which))
+    .or(pointed)?;
     let tail = strip_word(tail, "search").unwrap_or(tail);
     let noun = tail
         .split(|letter: char| !letter.is_alphanumeric())

@@ -125,7 +125,33 @@ pub(super) fn is_denied(lower: &str) -> bool {
 }
 
 fn is_denied_plainly(lower: &str) -> bool {
-    DENIALS.is_in(lower) || lower.contains("n't ")
+    if lower.contains("n't ") {
+        return true;
+    }
+    DENIALS.is_in(lower)
+        && (!lower.contains(" if ") || DENIALS.is_in(&without_indirect_questions(lower)))
+}
+
+/// "to see if it is there" asks, it does not set a condition.
+fn without_indirect_questions(lower: &str) -> String {
+    const ASKING: &[&str] = &[
+        "see if ",
+        "check if ",
+        "know if ",
+        "determine if ",
+        "verify if ",
+        "find out if ",
+        "learn if ",
+        "tell if ",
+        "confirm if ",
+        "test if ",
+        "look if ",
+    ];
+    let mut text = lower.to_owned();
+    for asking in ASKING {
+        text = text.replace(asking, "see whether ");
+    }
+    text
 }
 
 fn without_quoted(text: &str) -> String {
@@ -325,6 +351,15 @@ const FINITE: &[&str] = &[
 pub(super) fn is_statement(lower: &str) -> bool {
     let bare = without_quoted(lower);
     FINITE.iter().any(|word| has_words(&bare, word))
+}
+
+/// Whether what begins like an order goes on as a statement about something.
+pub(super) fn is_report(lower: &str) -> bool {
+    const VERBS: &[&str] = &[
+        "was", "were", "takes", "took", "has", "requires", "failed", "helps", "means", "seems",
+    ];
+    let bare = without_quoted(lower);
+    VERBS.iter().any(|word| has_words(&bare, word))
 }
 
 /// Whether a text begins with the verb of a statement: "… b.txt is next".

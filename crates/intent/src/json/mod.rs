@@ -3,11 +3,13 @@
 
 mod closing;
 mod reader;
+mod skim;
 mod string;
 mod word;
 
 use serde_json::Value;
 
+pub(crate) use skim::{Skimmed, skim, skim_open};
 pub(crate) use word::number_from;
 
 /// How a value ended.

@@ -13,6 +13,7 @@
 
 mod data;
 mod forms;
+mod nested;
 mod pen;
 mod plain;
 mod trial;

@@ -1,0 +1,88 @@
+//! Text that is there and not said: comments, what was struck out, and what is marked up as code,
+//! a quotation or an example.
+
+use memchr::memmem;
+
+use crate::steps::visit;
+
+/// What hides, from its opener to its closer.
+const HIDING: &[(&str, &str)] = &[
+    ("<!--", "-->"),
+    ("<del>", "</del>"),
+    ("<s>", "</s>"),
+    ("<strike>", "</strike>"),
+    ("<blockquote>", "</blockquote>"),
+    ("<code>", "</code>"),
+    ("<example>", "</example>"),
+    ("<examples>", "</examples>"),
+];
+
+/// The hidden places, sorted and apart. What nobody closes hides nothing.
+pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    visit(text.len());
+    // What has no closer once has none later either.
+    let mut closes = [true; HIDING.len()];
+    let mut at = 0;
+    while let Some(next) = memchr::memchr2(b'<', b'~', &bytes[at..]) {
+        let start = at + next;
+        at = start + 1;
+        if bytes[start] == b'~' {
+            if let Some(end) = struck_out(text, start) {
+                found.push([start, end]);
+                at = end;
+            }
+            continue;
+        }
+        let kind = HIDING.iter().position(|(open, _)| {
+            bytes[start..]
+                .get(..open.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(open.as_bytes()))
+        });
+        let Some(kind) = kind.filter(|kind| closes[*kind]) else {
+            continue;
+        };
+        let (open, close) = HIDING[kind];
+        let from = start + open.len();
+        match memmem::find(&bytes[from..], close.as_bytes()) {
+            Some(end) => {
+                visit(end);
+                at = from + end + close.len();
+                found.push([start, at]);
+            }
+            None => {
+                visit(bytes.len() - from);
+                closes[kind] = false;
+            }
+        }
+    }
+    found
+}
+
+/// The end of `~~…~~` on one line that opens at `at`; three of them are a block.
+fn struck_out(text: &str, at: usize) -> Option<usize> {
+    let rest = text[at..].strip_prefix("~~")?;
+    if rest.starts_with('~') || rest.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
+    visit(line.len());
+    let close = line.find("~~").filter(|close| *close > 0)?;
+    Some(at + 2 + close + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::regions;
+
+    #[test]
+    fn what_is_closed_hides() {
+        let text = "a <!-- b --> c ~~d~~ ~~~ <DEL>e</del> <s>open <!-- open";
+        let shown: Vec<&str> = regions(text)
+            .iter()
+            .map(|[from, to]| &text[*from..*to])
+            .collect();
+        assert_eq!(shown, ["<!-- b -->", "~~d~~", "<DEL>e</del>"]);
+    }
+}
