@@ -10,6 +10,7 @@
 //! | [`format`](mod@format) | the formats, and which one a text is in |
 //! | [`adapter`] | one file a format: where ids, parents, calls and results are |
 //! | [`seen`] | what an adapter finds in an entry |
+//! | `stand_in` | what stands in for a result that was lost |
 //! | [`read`] | bytes in, entries out |
 //! | `document` | the list in one JSON document, and where it goes on behind a fault |
 //! | [`index`] | a session in 32 bytes an entry |
@@ -46,6 +47,7 @@ pub mod read;
 mod render;
 pub mod scan;
 pub mod seen;
+mod stand_in;
 pub mod store;
 mod time;
 pub mod values;

@@ -81,6 +81,8 @@ pub struct Block {
     pub id: Option<Span>,
     /// The tool's name.
     pub name: Option<Span>,
+    /// What is peculiar about a result.
+    pub marks: Marks,
     /// The whole block in the entry's text.
     pub start: u32,
     /// The byte behind it.
@@ -96,6 +98,15 @@ pub enum BlockKind {
     BrokenOffCall,
     /// The result of a call.
     Result,
+}
+
+/// What is peculiar about a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// It only stands in for a result that was lost; see [`Strategy::Reconstruct`](crate::Strategy).
+    pub is_stand_in: bool,
+    /// Something else stands before it in its message, where results have to come first.
+    pub is_late: bool,
 }
 
 /// What an adapter found in an entry. Kept and used again for the next one.

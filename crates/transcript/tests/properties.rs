@@ -19,6 +19,9 @@ use holdfast_transcript::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+/// What a repair puts in the place of a lost result, as people read it in their sessions.
+const STAND_IN: &str = "[holdfast] The result of this call was lost. Whether it had an effect is not known: look before you repeat it.";
+
 fn id() -> impl Strategy<Value = String> {
     // Few, so that they collide.
     (0_u8..6).prop_map(|number| format!("call\"{number}"))
@@ -38,6 +41,8 @@ fn what() -> impl Strategy<Value = What> {
             .prop_map(|(text, calls)| What::Assistant { text, calls }),
         5 => id().prop_map(|call| What::Result { call, text: "ok".to_owned() }),
         1 => id().prop_map(|call| What::ResultAndText { call, text: "ok".to_owned() }),
+        1 => id().prop_map(|call| What::TextAndResult { call, text: "ok".to_owned() }),
+        1 => id().prop_map(|call| What::Result { call, text: STAND_IN.to_owned() }),
     ]
 }
 
@@ -207,11 +212,19 @@ fn survived(
         .filter(|found| found.fault == Fault::DuplicateToolCallId)
         .filter_map(|found| found.id.as_deref())
         .collect();
+    // What stands in for a result goes when the real one is there.
+    let stood_in_for: HashSet<&str> = found
+        .iter()
+        .filter(|found| found.fault == Fault::DuplicateToolResult)
+        .filter_map(|found| found.id.as_deref())
+        .collect();
+    let names = |ids: &HashSet<&str>, line: &str| {
+        let quoted = |id: &&str| json!(id).to_string();
+        ids.iter().any(|id| line.contains(&quoted(id)))
+    };
     let goes_too = |line: &str| {
         strategy == Repair::Reconstruct
-            && reused
-                .iter()
-                .any(|id| line.contains(&json!(id).to_string()))
+            && (names(&reused, line) || line.contains(STAND_IN) && names(&stood_in_for, line))
     };
     let healthy: Vec<String> = (0..)
         .zip(old)

@@ -30,8 +30,6 @@ struct Walk<'i> {
     anchors: Vec<Number>,
     /// Messages that something follows which is not a result.
     closed: Bits,
-    /// Messages that at least one result follows.
-    begun: Bits,
     /// Calls that have their result.
     answered: Bits,
     /// The last call with each id.
@@ -42,6 +40,8 @@ struct Walk<'i> {
     tree: OnceCell<Tree>,
     /// The first answer of each call, where branches make that matter.
     answer_of: HashMap<u32, u32>,
+    /// Calls whose answer only stands in for a lost one, and that answer.
+    stand_ins: HashMap<u32, u32>,
     /// Calls and the results that answer them, where somebody wants to know.
     answers: Vec<(u32, u32)>,
     keep_answers: bool,
@@ -61,12 +61,12 @@ pub(super) fn check(
         ids,
         anchors: Vec::with_capacity(index.len()),
         closed: Bits::new(index.len()),
-        begun: Bits::new(index.len()),
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
         earlier: HashMap::new(),
         tree: OnceCell::new(),
         answer_of: HashMap::new(),
+        stand_ins: HashMap::new(),
         answers: Vec::new(),
         keep_answers,
         unmatched: Vec::new(),
@@ -227,22 +227,57 @@ impl Walk<'_> {
             match self.call_of(item, anchor) {
                 Some(call) if self.answered.get(call as usize) => {
                     if self.is_answered_here(call, number) {
-                        found.push(fault(place, item, Fault::DuplicateToolResult));
+                        found.push(self.another(call, place, item));
                     }
                 }
-                Some(call) => {
+                Some(call) if item.marks.is_late => {
                     self.answered.set(call as usize);
-                    self.begun.set(anchor as usize);
-                    // Which branch an answer is on decides whether another one is too many.
-                    if self.index.has_branches() {
-                        self.answer_of.insert(call, place);
-                    }
-                    if self.keep_answers {
-                        self.answers.push((call, place));
-                    }
+                    found.push(Found {
+                        call: Some(call),
+                        ..fault(place, item, Fault::MisplacedToolResult)
+                    });
                 }
+                Some(call) => self.answer(call, place, item),
                 None => self.unmatched.push((place, item)),
             }
+        }
+    }
+
+    /// A result that is in its place.
+    fn answer(&mut self, call: u32, place: u32, item: Item) {
+        self.answered.set(call as usize);
+        // Which branch an answer is on decides whether another one is too many.
+        if self.index.has_branches() {
+            self.answer_of.insert(call, place);
+        }
+        if item.marks.is_stand_in {
+            self.stand_ins.insert(call, place);
+        }
+        if self.keep_answers {
+            self.answers.push((call, place));
+        }
+    }
+
+    /// One result too many. What only stands in for a result goes when the real one is there.
+    fn another(&mut self, call: u32, place: u32, item: Item) -> Found {
+        let duplicate = fault(place, item, Fault::DuplicateToolResult);
+        if item.marks.is_stand_in {
+            return duplicate;
+        }
+        let Some(stand_in) = self.stand_ins.remove(&call) else {
+            return duplicate;
+        };
+        if item.marks.is_late {
+            return Found {
+                call: Some(call),
+                ..duplicate
+            };
+        }
+        self.answers.retain(|answer| *answer != (call, stand_in));
+        self.answer(call, place, item);
+        match self.index.item(stand_in as usize) {
+            Some(item) => fault(stand_in, item, Fault::DuplicateToolResult),
+            None => duplicate,
         }
     }
 
@@ -316,7 +351,12 @@ impl Walk<'_> {
                         ..fault(place, item, Fault::MisplacedToolResult)
                     }
                 }
-                Some(_) => fault(place, item, Fault::DuplicateToolResult),
+                Some(call) => Found {
+                    // The real result of a call that something stands in for.
+                    call: (!item.marks.is_stand_in && self.stand_ins.remove(&call).is_some())
+                        .then_some(call),
+                    ..fault(place, item, Fault::DuplicateToolResult)
+                },
                 None => fault(place, item, Fault::OrphanedToolResult),
             });
         }
@@ -374,7 +414,8 @@ impl Walk<'_> {
                 continue;
             }
             let message = self.anchor(Some(item.entry)) as usize;
-            if self.closed.get(message) || self.begun.get(message) {
+            // Nothing came after the message but results, if anything: the others may still come.
+            if self.closed.get(message) {
                 found.push(fault(at, item, Fault::MissingToolResult));
             }
         }

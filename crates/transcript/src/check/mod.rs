@@ -1,7 +1,7 @@
 //! The rules: what makes a provider refuse a session.
 //!
 //! A result needs a call in the model's message before it; a call needs a result, unless it is in
-//! the last message; no id is used twice. Entries that name whom they continue form a tree, and
+//! the last message, where others of its calls may have theirs already; no id is used twice. Entries that name whom they continue form a tree, and
 //! each branch is held to the rules by itself: a branch that somebody went back from is allowed to
 //! end anywhere.
 
@@ -68,7 +68,8 @@ pub struct Found {
     pub item: Option<u32>,
     /// What is wrong.
     pub fault: Fault,
-    /// The call that a misplaced result belongs to, by its place in [`Index::items`].
+    /// The call that a misplaced result belongs to, by its place in [`Index::items`]; also that of a
+    /// result which comes late, when something stands in for it.
     pub call: Option<u32>,
     /// Whether a compaction took the call away from its result.
     pub is_compacted: bool,

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Insert, NewParent, Plan};
-use crate::adapter::Joins;
+use crate::adapter::{Joins, Pairing};
 use crate::index::{Index, Link, Number};
 use crate::seen::Kind;
 
 pub(super) struct Edits<'i> {
     index: &'i Index,
-    joins: Joins,
+    pairing: Pairing,
     /// Calls and results that go, by their places.
     cut: BTreeSet<u32>,
     dropped: BTreeSet<Number>,
@@ -24,10 +24,10 @@ pub(super) struct Edits<'i> {
 }
 
 impl<'i> Edits<'i> {
-    pub(super) fn new(index: &'i Index, joins: Joins) -> Self {
+    pub(super) fn new(index: &'i Index, pairing: Pairing) -> Self {
         Self {
             index,
-            joins,
+            pairing,
             cut: BTreeSet::new(),
             dropped: BTreeSet::new(),
             mended: BTreeSet::new(),
@@ -82,18 +82,34 @@ impl<'i> Edits<'i> {
         }
     }
 
-    /// The last entry of a message that spans neighbours: results come behind all of it.
+    /// What an entry is to a model's message that spans its neighbours.
+    fn span(&self, entry: Number) -> Span {
+        let Some(kind) = self.index.entry(entry).map(|entry| entry.kind) else {
+            return Span::Ends;
+        };
+        match (self.pairing, kind) {
+            (Pairing::Anywhere | Pairing::Adjacent(Joins::Neighbours, _), Kind::Assistant) => {
+                Span::Goes
+            }
+            // Set aside, so that its neighbours meet.
+            (_, Kind::Invalid) => Span::Between,
+            // What the model thought between its calls.
+            (Pairing::Anywhere, Kind::Neutral) => Span::Between,
+            _ => Span::Ends,
+        }
+    }
+
+    /// The last entry of a message that spans neighbours: results come behind all of it, so that
+    /// calls of it that still run are not passed over.
     fn last_of(&self, entry: Number) -> Number {
         let mut last = entry;
-        if self.joins != Joins::Neighbours {
-            return last;
-        }
-        for next in entry + 1.. {
-            match self.index.entry(next).map(|next| next.kind) {
-                Some(Kind::Assistant) => last = next,
-                // Set aside, so that its neighbours meet.
-                Some(Kind::Invalid) => {}
-                _ => break,
+        if self.span(entry) == Span::Goes {
+            for next in entry + 1.. {
+                match self.span(next) {
+                    Span::Goes => last = next,
+                    Span::Between => {}
+                    Span::Ends => break,
+                }
             }
         }
         last
@@ -192,17 +208,22 @@ impl<'i> Edits<'i> {
         for (entry, inserts) in std::mem::take(&mut self.inserts) {
             let mut behind = Some(entry);
             while let Some(gone) = behind.filter(|entry| self.dropped.contains(entry)) {
-                behind = gone.checked_sub(1).filter(|before| {
-                    self.joins == Joins::Neighbours
-                        && self.index.entry(*before).is_some_and(|entry| {
-                            matches!(entry.kind, Kind::Assistant | Kind::Invalid)
-                        })
-                });
+                behind = gone
+                    .checked_sub(1)
+                    .filter(|_| self.spans_neighbours())
+                    .filter(|before| self.span(*before) != Span::Ends);
             }
             if let Some(behind) = behind {
                 self.inserts.entry(behind).or_default().extend(inserts);
             }
         }
+    }
+
+    fn spans_neighbours(&self) -> bool {
+        matches!(
+            self.pairing,
+            Pairing::Anywhere | Pairing::Adjacent(Joins::Neighbours, _)
+        )
     }
 
     fn cuts(&self) -> Vec<(Number, Vec<usize>)> {
@@ -291,12 +312,23 @@ impl<'i> Edits<'i> {
 
     /// Entries of one message stay linked to each other; results hang beside them.
     fn is_same_message(&self, parent: Number, number: Number) -> bool {
-        self.joins == Joins::Groups
+        matches!(self.pairing, Pairing::Adjacent(Joins::Groups, _))
             && match (self.index.entry(parent), self.index.entry(number)) {
                 (Some(parent), Some(entry)) => parent.group != 0 && parent.group == entry.group,
                 _ => false,
             }
     }
+}
+
+/// See [`Edits::span`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Span {
+    /// It is part of the message.
+    Goes,
+    /// It stands between parts of the message.
+    Between,
+    /// The message is over.
+    Ends,
 }
 
 const UNCHANGED: Change = Change::Alter {

@@ -14,9 +14,9 @@
 mod edits;
 mod truncate;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::adapter::{Joins, Pairing};
+use crate::adapter::Pairing;
 use crate::check::{Fault, Found, Pairs, pairs};
 use crate::index::{Index, Number};
 use crate::seen::BlockKind;
@@ -107,7 +107,7 @@ impl Plan {
 /// What to do with a session so that a provider takes it.
 pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
     let pairs = pairs(index, pairing);
-    let mut edits = edits::Edits::new(index, joins(pairing));
+    let mut edits = edits::Edits::new(index, pairing);
     for found in &pairs.found {
         match (found.fault, found.item) {
             (Fault::InvalidLine, _) => edits.drop_entry(found.entry),
@@ -130,13 +130,6 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
 /// compaction is wrong, and not the result. Codex's calls are gone with everything before them.
 fn is_parted(index: &Index, pairs: &Pairs, found: &Found) -> bool {
     found.is_compacted && !pairs.anchors.is_empty() && !index.compactions().is_empty()
-}
-
-const fn joins(pairing: Pairing) -> Joins {
-    match pairing {
-        Pairing::Adjacent(joins, _) => joins,
-        Pairing::Anywhere => Joins::Never,
-    }
 }
 
 fn remove_orphans(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
@@ -172,53 +165,21 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     for found in &pairs.found {
         match (found.fault, found.item) {
             _ if is_parted(index, pairs, found) => {}
-            (Fault::OrphanedToolResult | Fault::DuplicateToolResult, Some(item)) => edits.cut(item),
-            (Fault::MisplacedToolResult, Some(item)) => match found.call {
+            (
+                Fault::OrphanedToolResult | Fault::DuplicateToolResult | Fault::MisplacedToolResult,
+                Some(item),
+            ) => match found.call {
                 Some(call) if !edits.is_cut(call) && is_call(index, call) => {
                     edits.move_behind(item, call);
+                    // What stood in for it until now.
+                    let answers = pairs.answers.iter();
+                    let stand_in = answers.filter(|(of, _)| *of == call);
+                    stand_in.for_each(|(_, result)| edits.cut(*result));
                 }
                 _ => edits.cut(item),
             },
             (Fault::MissingToolResult, Some(item)) if !edits.is_cut(item) => edits.answer(item),
             _ => {}
-        }
-    }
-    answer_the_rest(index, pairs, edits);
-}
-
-/// A message whose calls were all pending is not pending any more once a result was moved to it:
-/// its other calls need one too.
-fn answer_the_rest(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
-    let moved = pairs.found.iter().filter_map(|found| found.call);
-    let moved: Vec<Number> = moved
-        .filter(|call| !edits.is_cut(*call))
-        .filter_map(|call| index.item(call as usize))
-        .map(|call| call.entry)
-        .collect();
-    let Some(last) = moved.iter().max() else {
-        return;
-    };
-    let message = |entry: Number| pairs.anchors.get(entry as usize).copied();
-    let messages: BTreeSet<Option<Number>> = moved.iter().map(|entry| message(*entry)).collect();
-    let answered: BTreeSet<u32> = pairs
-        .answers
-        .iter()
-        .map(|(call, _)| *call)
-        .chain(pairs.found.iter().filter_map(|found| found.call))
-        .collect();
-    for (place, item) in (0_u32..).zip(index.items()) {
-        let is_concerned = if pairs.anchors.is_empty() {
-            item.entry <= *last
-        } else {
-            messages.contains(&message(item.entry))
-        };
-        if item.kind == BlockKind::Call
-            && is_concerned
-            && item.id != 0
-            && !answered.contains(&place)
-            && !edits.is_cut(place)
-        {
-            edits.answer(place);
         }
     }
 }

@@ -42,6 +42,11 @@ pub(crate) enum What {
         call: String,
         text: String,
     },
+    /// The same the other way round, which no provider takes.
+    TextAndResult {
+        call: String,
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -168,7 +173,9 @@ fn items(what: &What) -> Vec<Value> {
             }));
             items
         }
-        What::Result { call, text } | What::ResultAndText { call, text } => {
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
             vec![json!({"type": "function_call_output", "call_id": call, "output": text})]
         }
     }
@@ -192,7 +199,9 @@ fn chat(what: &What) -> Value {
             };
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
-        What::Result { call, text } | What::ResultAndText { call, text } => {
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
             json!({"role": "tool", "tool_call_id": call, "content": text})
         }
     }
@@ -217,6 +226,11 @@ fn anthropic(id: &str, what: &What) -> Value {
         What::ResultAndText { call, text } => {
             json!({"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": call, "content": text}, {"type": "text", "text": text},
+            ]})
+        }
+        What::TextAndResult { call, text } => {
+            json!({"role": "user", "content": [
+                {"type": "text", "text": text}, {"type": "tool_result", "tool_use_id": call, "content": text},
             ]})
         }
     }
