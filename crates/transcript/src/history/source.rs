@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Builder, Session, read, reader};
 use crate::adapter::adapter;
 use crate::check::{self, Fault, check};
-use crate::discover::Candidate;
+use crate::discover::{Candidate, Claim};
 use crate::format::Format;
 use crate::read::{ReadError, index};
 use crate::store::{Store, StoreError, is_store};
@@ -32,7 +32,7 @@ pub fn each(candidate: &Candidate, take: &mut impl FnMut(Found)) -> Result<(), S
         Err(error) => Err(Trouble::Other(format!("can not be read: {error}"))),
     };
     match read {
-        Err(Trouble::NoTranscript) if candidate.is_named => {
+        Err(Trouble::NoTranscript) if candidate.claim == Claim::Named => {
             Err(ReadError::UnknownFormat.to_string())
         }
         Err(Trouble::Other(why)) => Err(why),

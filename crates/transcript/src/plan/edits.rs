@@ -91,10 +91,8 @@ impl<'i> Edits<'i> {
             (Pairing::Anywhere | Pairing::Adjacent(Joins::Neighbours, _), Kind::Assistant) => {
                 Span::Goes
             }
-            // Set aside, so that its neighbours meet.
-            (_, Kind::Invalid) => Span::Between,
-            // What the model thought between its calls.
-            (Pairing::Anywhere, Kind::Neutral) => Span::Between,
+            // Set aside, so that its neighbours meet; and what the model thought between its calls.
+            (_, Kind::Invalid) | (Pairing::Anywhere, Kind::Neutral) => Span::Between,
             _ => Span::Ends,
         }
     }

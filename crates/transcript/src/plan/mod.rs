@@ -46,6 +46,13 @@ impl Strategy {
             Self::Truncate => "truncate",
         }
     }
+
+    /// Whether it may leave a fault: removing results mends neither calls without one nor calls
+    /// that use an id again.
+    pub const fn leaves(self, fault: Fault) -> bool {
+        matches!(self, Self::RemoveOrphans)
+            && matches!(fault, Fault::MissingToolResult | Fault::DuplicateToolCallId)
+    }
 }
 
 /// Whom an entry will continue.
@@ -101,6 +108,55 @@ impl Plan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.inserts.is_empty() && self.end.is_none()
+    }
+}
+
+/// How much a repair changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Changes {
+    /// Entries that went.
+    pub removed: usize,
+    /// Results that stand elsewhere now.
+    pub moved: usize,
+    /// Entries that stayed where they were with a link or a block changed.
+    pub altered: usize,
+    /// Results that were made for calls that had none.
+    pub added: usize,
+}
+
+impl Changes {
+    /// What a plan does to a session.
+    pub fn of(plan: &Plan, index: &Index) -> Self {
+        let inserts = || plan.inserts.values().flatten();
+        let entries_moved = inserts().filter(|insert| matches!(insert, Insert::Moved(_)));
+        let dropped = plan
+            .changes
+            .values()
+            .filter(|change| **change == Change::Drop);
+        let cut_off = plan
+            .end
+            .map_or(0, |end| index.len().saturating_sub(end as usize));
+        let added = inserts().filter(|insert| matches!(insert, Insert::Answer(_)));
+        let added = added.count();
+        Self {
+            removed: (dropped.count() + cut_off).saturating_sub(entries_moved.count()),
+            moved: inserts().count() - added,
+            altered: plan
+                .changes
+                .values()
+                .filter(|change| **change != Change::Drop)
+                .count(),
+            added,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.removed += other.removed;
+        self.moved += other.moved;
+        self.altered += other.altered;
+        self.added += other.added;
     }
 }
 
