@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::limits::CHECKPOINTS_MAX;
 use crate::read::{self, Layout, ReadError};
 use crate::seen::Kind;
-use crate::unread::{Damage, is_damaged};
+use crate::unread;
 use crate::write::{RepairError, archive_path, backups, beside, replace_with};
 
 /// What a checkpoint was made for.
@@ -263,7 +263,7 @@ fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
         // Too long to be read is what a reset is for.
         Ok(_) | Err(ReadError::TooLong(_)) => Ok(header),
         Err(error @ ReadError::Io(_)) => Err(error.into()),
-        Err(_) if is_damaged(File::open(session)?)? != Damage::None => Ok(Vec::new()),
+        Err(_) if unread::was_session(session)? => Ok(Vec::new()),
         Err(_) => Err(CheckpointError::NotASession(
             "is not a transcript, and not the rest of one",
         )),

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use crate::check::Fault;
 use crate::discover::{Candidate, Claim};
@@ -24,18 +25,29 @@ pub(crate) enum Unread {
     SomethingElse,
 }
 
+fn ending(path: &Path) -> Option<&str> {
+    path.extension().and_then(|ending| ending.to_str())
+}
+
+/// Whether a file that is in no known format was a session, so that it may be begun anew.
+pub(crate) fn was_session(path: &Path) -> Result<bool, ReadError> {
+    if ending(path) != Some("jsonl") {
+        return Ok(damage(File::open(path)?)? != Damage::None);
+    }
+    Ok(!matches!(lines(path)?, Unread::SomethingElse))
+}
+
 /// Finds out what a file is that is in no known format.
 pub(crate) fn look(candidate: &Candidate) -> Result<Unread, ReadError> {
     let path = &candidate.path;
-    let ending = path.extension().and_then(|ending| ending.to_str());
+    let ending = ending(path);
     if ending == Some("sqlite") {
         return Ok(Unread::Rest(
             "is not a database, though it is named like one",
         ));
     }
     if ending != Some("jsonl") {
-        let is_rest = is_damaged(File::open(path)?)?;
-        return Ok(match is_rest {
+        return Ok(match damage(File::open(path)?)? {
             Damage::Blank if candidate.claim == Claim::Named => Unread::Blank,
             Damage::Rest => {
                 Unread::Rest("is the rest of a transcript, of which nothing can be read")
@@ -43,6 +55,11 @@ pub(crate) fn look(candidate: &Candidate) -> Result<Unread, ReadError> {
             Damage::Blank | Damage::None => Unread::SomethingElse,
         });
     }
+    lines(path)
+}
+
+/// The lines that are not JSON.
+fn lines(path: &Path) -> Result<Unread, ReadError> {
     let mut findings = Vec::new();
     let mut count = 0_u64;
     read::lines(File::open(path)?, |entry| {
@@ -80,7 +97,7 @@ const NAMES: [&[u8]; 6] = [
 
 /// How a file is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Damage {
+enum Damage {
     /// Nothing is in it but white space, or its blocks were lost and are zeros.
     Blank,
     /// It holds what is left of an entry.
@@ -89,9 +106,9 @@ pub(crate) enum Damage {
     None,
 }
 
-/// Whether a file that can not be read as a transcript was one. JSON that is whole is something
+/// What is wrong with a file that can not be read as a transcript. JSON that is whole is something
 /// else.
-pub(crate) fn is_damaged(file: File) -> io::Result<Damage> {
+fn damage(file: File) -> io::Result<Damage> {
     let mut text = Vec::new();
     file.take(READ_BYTES as u64).read_to_end(&mut text)?;
     let is_lost = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
