@@ -156,7 +156,7 @@ pub fn checkpoint(
     let made = Checkpoint {
         id,
         session_id: session_id.unwrap_or_else(|| name.into_owned()),
-        timestamp: crate::time::iso(now_ms),
+        timestamp: holdfast_contract::time::rfc3339(now_ms),
         message_index: count,
         content_hash: hash(&mut file, end)?,
         operation,

@@ -180,15 +180,6 @@ impl Index {
         self.by_id.is_some()
     }
 
-    /// The last entry with an id before `before`.
-    pub(crate) fn find(&self, id: u64, before: Number) -> Option<Number> {
-        if let Some(table) = &self.by_id {
-            let found = *table.find(id, |number| self.id_of(*number) == id)?;
-            return (found < before).then_some(found);
-        }
-        (0..before).rev().find(|number| self.id_of(*number) == id)
-    }
-
     fn id_of(&self, number: Number) -> u64 {
         self.entries
             .get(number as usize)

@@ -9,7 +9,7 @@ use crate::format::{Format, Hint, hint};
 use crate::index::{Facts, Index, ParentId};
 use crate::json::Strings;
 use crate::limits::SNIFF_ENTRIES_MAX;
-use crate::seen::{BlockKind, Kind, Marks};
+use crate::seen::{BlockKind, Kind, Marks, Reply};
 use crate::stand_in;
 
 /// One thing that is wrong with a list of messages. The members are those of the incident log.
@@ -257,6 +257,7 @@ fn marks(content: Option<&Value>, is_late: bool) -> Marks {
     Marks {
         is_stand_in: stand_in::is_value(content),
         is_late,
+        is_past: false,
     }
 }
 
@@ -294,8 +295,14 @@ fn rollout<'v>(entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         Some("session_meta") => Kind::Header,
         Some("compacted") => {
             let history = payload.get("replacement_history").and_then(Value::as_array);
+            let mut reply = Reply::default();
             for inner in history.into_iter().flatten() {
-                item(inner, blocks);
+                let before = blocks.len();
+                let kind = item(inner, blocks);
+                reply.step(kind, before, blocks.len());
+            }
+            for (_, marks, _) in blocks.iter_mut().take(reply.first) {
+                marks.is_past = true;
             }
             Kind::Cut
         }

@@ -364,6 +364,6 @@ fn rename(entry: &mut Said, half: usize) {
         | What::TextAndResult { call, .. } => {
             *call = format!("{call}-{half}");
         }
-        What::User(_) => {}
+        What::User(_) | What::Compacted { .. } => {}
     }
 }

@@ -43,6 +43,11 @@ fn what() -> impl Strategy<Value = What> {
         1 => id().prop_map(|call| What::ResultAndText { call, text: "ok".to_owned() }),
         1 => id().prop_map(|call| What::TextAndResult { call, text: "ok".to_owned() }),
         1 => id().prop_map(|call| What::Result { call, text: STAND_IN.to_owned() }),
+        1 => prop::collection::vec(prop_oneof![
+            Just(What::User("before".to_owned())),
+            call().prop_map(|call| What::Assistant { text: String::new(), calls: vec![call] }),
+            id().prop_map(|call| What::Result { call, text: "ok".to_owned() }),
+        ], 0..4).prop_map(|instead| What::Compacted { kept: String::new(), instead }),
     ]
 }
 
@@ -53,6 +58,7 @@ fn session() -> impl Strategy<Value = (Format, Vec<Said>)> {
         prop::option::weighted(0.08, any::<prop::sample::Index>()),
         prop::option::weighted(0.06, 1_usize..40),
         prop::bool::weighted(0.05),
+        any::<prop::sample::Index>(),
     );
     (
         prop::sample::select(Format::ALL.to_vec()),
@@ -60,9 +66,16 @@ fn session() -> impl Strategy<Value = (Format, Vec<Said>)> {
     )
         .prop_map(|(format, entries)| {
             let mut said: Vec<Said> = Vec::new();
-            for (number, (what, back, written, is_lost)) in entries.into_iter().enumerate() {
+            for (number, (what, back, written, is_lost, kept)) in entries.into_iter().enumerate() {
                 let mut entry = Said::new(number, what);
                 entry.written = written;
+                if let What::Compacted { kept: first, .. } = &mut entry.what {
+                    // Any entry so far, and now and then one that is not there.
+                    *first = match kept.index(said.len() + 1) {
+                        at if at < said.len() => said[at].id.clone(),
+                        _ => "gone".to_owned(),
+                    };
+                }
                 if has_parents(format) {
                     // People go back to what they said themselves.
                     let questions: Vec<&Said> = said
@@ -113,7 +126,7 @@ fn core(line: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(line) else {
         return line.trim_end().to_owned();
     };
-    for key in ["parentId", "parentUuid"] {
+    for key in ["parentId", "parentUuid", "firstKeptEntryId"] {
         if let Some(parent) = value.get_mut(key) {
             *parent = Value::Null;
         }

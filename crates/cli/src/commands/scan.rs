@@ -10,6 +10,7 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, SystemClock};
 use holdfast_transcript::discover::{Candidate, Homes, candidates};
 use holdfast_transcript::incident::{self, Taken};
+use holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX;
 use holdfast_transcript::plan::Changes;
 use holdfast_transcript::scan::{Action, Report, scan, scan_bytes};
 use holdfast_transcript::{Finding, PairingIssue, Strategy};
@@ -353,15 +354,26 @@ fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
             "standard input can only be checked, and only by itself",
         ));
     }
-    let mut text = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX)
-        .read_to_end(&mut text)
-        .map_err(|error| Failure::usage(format!("standard input can not be read: {error}")))?;
+    let text = read_standard_input()?;
     let report = scan_bytes("-", &text)
         .map_err(|error| Failure::usage(format!("standard input {error}")))?;
     let mut totals = Totals::new(Action::Report, json);
     totals.add(Path::new("-"), report);
     Ok(totals.finish())
+}
+
+/// All of standard input.
+pub(super) fn read_standard_input() -> Outcome<Vec<u8>> {
+    let mut text = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(TRANSCRIPT_BYTES_MAX + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| Failure::usage(format!("standard input can not be read: {error}")))?;
+    if text.len() as u64 > TRANSCRIPT_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "standard input is longer than {TRANSCRIPT_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(text)
 }

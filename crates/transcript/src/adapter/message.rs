@@ -201,5 +201,6 @@ fn marks(text: &[u8], start: u32, end: u32, is_late: bool) -> Marks {
     Marks {
         is_stand_in: result.is_some_and(stand_in::is_one),
         is_late,
+        is_past: false,
     }
 }

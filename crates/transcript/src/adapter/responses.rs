@@ -81,7 +81,7 @@ pub(super) fn item(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Inval
         name,
         marks: Marks {
             is_stand_in,
-            is_late: false,
+            ..Marks::default()
         },
         start,
         end,

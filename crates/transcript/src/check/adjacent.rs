@@ -6,28 +6,30 @@
 //! as in a tree.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use hashbrown::HashTable;
 
 use super::anywhere::fault;
 use super::tree::Tree;
-use super::{Bits, Fault, Found, is_broken, whole};
+use super::{Bits, Fault, Found, Parted, compaction, is_broken, whole};
 use crate::adapter::{Ids, Joins};
 use crate::index::{Entry, Index, Item, Link, Number};
 use crate::seen::{BlockKind, Kind};
 
 /// No anchor: nothing was said yet.
-const NOBODY: Number = Number::MAX;
+pub(super) const NOBODY: Number = Number::MAX;
 
 /// How many branches that used a call's id are looked at to find it on the way to an entry.
 const REUSES_MAX: usize = 1_000;
 
-struct Walk<'i> {
-    index: &'i Index,
+pub(super) struct Walk<'i> {
+    pub(super) index: &'i Index,
     joins: Joins,
     ids: Ids,
     anchors: Vec<Number>,
+    /// Messages with results and more, and the message that their results answer.
+    mixed: HashMap<Number, Number>,
     /// Messages that something follows which is not a result.
     closed: Bits,
     /// Calls that have their result.
@@ -54,12 +56,13 @@ pub(super) fn check(
     ids: Ids,
     keep_answers: bool,
     found: &mut Vec<Found>,
-) -> (Vec<(u32, u32)>, Vec<Number>) {
+) -> (Vec<(u32, u32)>, HashMap<u32, Vec<Parted>>) {
     let mut walk = Walk {
         index,
         joins,
         ids,
         anchors: Vec::with_capacity(index.len()),
+        mixed: HashMap::new(),
         closed: Bits::new(index.len()),
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
@@ -92,9 +95,9 @@ pub(super) fn check(
         }
     }
     walk.judge_unmatched(found);
-    walk.compacted_away(found);
+    let parted = compaction::check(&walk, found);
     walk.missing(found);
-    (walk.answers, walk.anchors)
+    (walk.answers, parted)
 }
 
 impl Walk<'_> {
@@ -102,6 +105,12 @@ impl Walk<'_> {
         number
             .and_then(|number| self.anchors.get(number as usize).copied())
             .unwrap_or(NOBODY)
+    }
+
+    /// The message whose calls results in an entry answer.
+    pub(super) fn asked(&self, number: Number) -> Number {
+        let mixed = self.mixed.get(&number).copied();
+        mixed.unwrap_or_else(|| self.anchor(Some(number)))
     }
 
     fn step(
@@ -125,6 +134,7 @@ impl Walk<'_> {
                 anchor
             }
             Kind::Mixed => {
+                self.mixed.insert(number, anchor);
                 self.results(number, anchor, found);
                 self.close(anchor);
                 number
@@ -319,7 +329,7 @@ impl Walk<'_> {
             .is_none_or(|answer| self.is_ancestor(answer, number))
     }
 
-    fn is_ancestor(&self, earlier: Number, number: Number) -> bool {
+    pub(super) fn is_ancestor(&self, earlier: Number, number: Number) -> bool {
         if !self.index.has_branches() {
             return true;
         }
@@ -371,40 +381,6 @@ impl Walk<'_> {
             }
         }
         open
-    }
-
-    /// Results that the last compaction keeps without their call.
-    fn compacted_away(&self, found: &mut Vec<Found>) {
-        let judged: HashSet<u32> = found.iter().filter_map(|found| found.item).collect();
-        let Some((compaction, kept)) = self.index.compactions().last().copied() else {
-            return;
-        };
-        let first = self.index.find(kept, compaction).unwrap_or(compaction);
-        let anchor = self.anchor(Some(first));
-        if anchor == NOBODY || anchor == first {
-            return;
-        }
-        for number in first.. {
-            let Some(entry) = self.index.entry(number) else {
-                return;
-            };
-            if self.anchor(Some(number)) != anchor {
-                return;
-            }
-            if entry.kind != Kind::Results {
-                continue;
-            }
-            for at in self.index.items_of(number) {
-                if let (Some(item), Ok(place)) = (self.index.item(at), u32::try_from(at))
-                    && !judged.contains(&place)
-                {
-                    found.push(Found {
-                        is_compacted: true,
-                        ..fault(place, item, Fault::OrphanedToolResult)
-                    });
-                }
-            }
-        }
     }
 
     /// Calls that were passed over.

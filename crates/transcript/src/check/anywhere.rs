@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 
 use super::{Bits, Fault, Found};
-use crate::index::{Index, Item, Number};
-use crate::seen::{BlockKind, Kind};
+use crate::index::{Index, Item};
+use crate::seen::{BlockKind, Kind, Reply};
 
 pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
     let mut answers = Vec::new();
@@ -22,7 +22,12 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
             // What came before is not sent any more.
             cut_items = index.items_of(number).start;
         }
-        reply.step(number, entry.kind);
+        reply.step(entry.kind, number as usize, number as usize + 1);
+        if entry.kind == Kind::Cut {
+            let last = index.items_of(number).next_back();
+            let last = last.and_then(|at| index.item(at));
+            reply.is_going_on = last.is_none_or(|last| last.kind != BlockKind::Result);
+        }
         for at in index.items_of(number) {
             let (Some(item), Ok(place)) = (index.item(at), u32::try_from(at)) else {
                 continue;
@@ -66,7 +71,7 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
         found.push(judge(index, &calls, &mut answered, place, item));
     }
     for (at, item) in (0_u32..).zip(index.items()) {
-        let is_pending = item.entry >= reply.first;
+        let is_pending = item.entry as usize >= reply.first && !item.marks.is_past;
         // A call that was compacted away is not sent any more.
         let is_sent = at as usize >= cut_items;
         if is_sent && item.kind == BlockKind::Call && !answered.get(at as usize) && !is_pending {
@@ -74,31 +79,6 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
         }
     }
     answers
-}
-
-/// The model's last reply: its calls may still run, also when others of them have their results.
-#[derive(Default)]
-struct Reply {
-    first: Number,
-    is_going_on: bool,
-}
-
-impl Reply {
-    fn step(&mut self, number: Number, kind: Kind) {
-        match kind {
-            Kind::Assistant if self.is_going_on => {}
-            Kind::Assistant | Kind::Cut => {
-                self.first = number;
-                self.is_going_on = true;
-            }
-            Kind::Message | Kind::Mixed => {
-                self.first = number + 1;
-                self.is_going_on = false;
-            }
-            Kind::Results => self.is_going_on = false,
-            Kind::Neutral | Kind::Header | Kind::Compaction | Kind::Invalid => {}
-        }
-    }
 }
 
 /// What a result is that no call came before.

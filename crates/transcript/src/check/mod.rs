@@ -7,7 +7,10 @@
 
 mod adjacent;
 mod anywhere;
+mod compaction;
 mod tree;
+
+use std::collections::HashMap;
 
 use crate::adapter::Pairing;
 use crate::index::{Entry, Index, Link, Number};
@@ -82,8 +85,16 @@ pub(crate) struct Pairs {
     pub(crate) found: Vec<Found>,
     /// Calls and the results that answer them, by their places, in the order of the results.
     pub(crate) answers: Vec<(u32, u32)>,
-    /// The message that each entry belongs to, where results have to follow at once.
-    pub(crate) anchors: Vec<Number>,
+    /// Results that compactions part from their calls, though both are there: the compactions are
+    /// wrong, and not the results.
+    pub(crate) parted: HashMap<u32, Vec<Parted>>,
+}
+
+/// A compaction, and the message that it has to keep as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parted {
+    pub(crate) compaction: Number,
+    pub(crate) message: Number,
 }
 
 /// Everything that is wrong with a session, in the order of its entries.
@@ -102,18 +113,18 @@ fn run(index: &Index, pairing: Pairing, keep_answers: bool) -> Pairs {
         .iter()
         .map(|(entry, _)| whole(*entry, Fault::InvalidLine))
         .collect();
-    let (answers, anchors) = match pairing {
+    let (answers, parted) = match pairing {
         Pairing::Adjacent(joins, ids) => {
             adjacent::check(index, joins, ids, keep_answers, &mut found)
         }
-        Pairing::Anywhere => (anywhere::check(index, &mut found), Vec::new()),
+        Pairing::Anywhere => (anywhere::check(index, &mut found), HashMap::new()),
     };
     found.sort_unstable();
     found.dedup_by_key(|found| (found.entry, found.item, found.fault));
     Pairs {
         found,
         answers,
-        anchors,
+        parted,
     }
 }
 

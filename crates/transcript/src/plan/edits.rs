@@ -18,8 +18,8 @@ pub(super) struct Edits<'i> {
     /// Results that move, and the entries they move behind.
     moved: BTreeMap<u32, Number>,
     inserts: BTreeMap<Number, Vec<Insert>>,
-    /// The message that the last compaction has to keep first.
-    kept: Option<Number>,
+    /// Compactions, and the message that each of them has to keep first.
+    kept: BTreeMap<Number, Number>,
     end: Option<Number>,
 }
 
@@ -33,7 +33,7 @@ impl<'i> Edits<'i> {
             mended: BTreeSet::new(),
             moved: BTreeMap::new(),
             inserts: BTreeMap::new(),
-            kept: None,
+            kept: BTreeMap::new(),
             end: None,
         }
     }
@@ -47,10 +47,10 @@ impl<'i> Edits<'i> {
         self.mended.insert(entry);
     }
 
-    /// Has the last compaction keep the message that a result belongs to.
-    pub(super) fn keep_together(&mut self, result: u32, anchors: &[Number]) {
-        let entry = self.index.item(result as usize).map(|item| item.entry);
-        self.kept = entry.and_then(|entry| anchors.get(entry as usize).copied());
+    /// Has a compaction keep a message and everything behind it.
+    pub(super) fn keep(&mut self, compaction: Number, message: Number) {
+        let kept = self.kept.entry(compaction).or_insert(message);
+        *kept = message.min(*kept);
     }
 
     pub(super) fn cut(&mut self, item: u32) {
@@ -130,7 +130,7 @@ impl<'i> Edits<'i> {
                 kept: None,
             });
         }
-        self.keep(&mut changes);
+        self.keep_what_stays(&mut changes);
         if self.index.has_parents()
             && !(self.dropped.is_empty() && self.inserts.is_empty() && self.mended.is_empty())
         {
@@ -234,18 +234,13 @@ impl<'i> Edits<'i> {
     }
 
     /// Gives every compaction whose first entry went, or belongs to one before it, its new one.
-    fn keep(&self, changes: &mut BTreeMap<Number, Change>) {
-        let all = self.index.kept_entries();
-        let last = all.last().map(|(compaction, _)| *compaction);
-        for (compaction, old) in all {
-            let wanted = self.kept.filter(|_| Some(compaction) == last).or(old);
-            // What stays next; the compaction itself when nothing before it does.
-            let first = wanted.unwrap_or(compaction)..compaction;
-            let stays = |number: &Number| {
-                let entry = self.index.entry(*number);
-                !self.dropped.contains(number) && entry.is_some_and(|entry| entry.id != 0)
+    fn keep_what_stays(&self, changes: &mut BTreeMap<Number, Change>) {
+        for (compaction, old) in self.index.kept_entries() {
+            let new = match self.kept.get(&compaction).copied().or(old) {
+                Some(wanted) if self.can_be_kept(wanted) => wanted,
+                Some(wanted) => self.next_on_the_way(wanted, compaction),
+                None => compaction,
             };
-            let new = first.into_iter().find(stays).unwrap_or(compaction);
             let has_id = self.index.entry(compaction).is_some_and(|it| it.id != 0);
             if Some(new) != old && (new != compaction || has_id) {
                 let change = changes.entry(compaction).or_insert(UNCHANGED);
@@ -253,6 +248,38 @@ impl<'i> Edits<'i> {
                     *kept = Some(new);
                 }
             }
+        }
+    }
+
+    fn can_be_kept(&self, number: Number) -> bool {
+        let entry = self.index.entry(number);
+        !self.dropped.contains(&number) && entry.is_some_and(|entry| entry.id != 0)
+    }
+
+    /// What stays next behind an entry on the way to a compaction; the compaction itself when nothing
+    /// does.
+    fn next_on_the_way(&self, from: Number, compaction: Number) -> Number {
+        let mut next = compaction;
+        let mut at = self.parent(compaction);
+        while let Some(number) = at.filter(|number| *number >= from) {
+            if number == from {
+                return next;
+            }
+            if self.can_be_kept(number) {
+                next = number;
+            }
+            at = self.parent(number);
+        }
+        // It is not on the way: nothing before the compaction is kept.
+        compaction
+    }
+
+    /// Whom an entry continues as it is.
+    fn parent(&self, number: Number) -> Option<Number> {
+        match self.index.entry(number)?.link {
+            Link::To(parent) => Some(parent).filter(|parent| *parent < number),
+            Link::Root => None,
+            Link::Broken => (0..number).rev().find(|earlier| self.is_link(*earlier)),
         }
     }
 
@@ -285,11 +312,7 @@ impl<'i> Edits<'i> {
             Link::Broken => before,
         };
         while let Some(gone) = parent.filter(|parent| self.dropped.contains(parent)) {
-            parent = match self.index.entry(gone).map(|entry| entry.link) {
-                Some(Link::To(next)) => Some(next),
-                Some(Link::Broken) => (0..gone).rev().find(|earlier| self.is_link(*earlier)),
-                _ => None,
-            };
+            parent = self.parent(gone);
         }
         let Some(parent) = parent else {
             return NewParent::Root;

@@ -168,14 +168,15 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
         match (found.fault, found.item) {
             (Fault::InvalidLine, _) => edits.drop_entry(found.entry),
             (Fault::BrokenParent, _) => edits.mend(found.entry),
-            (_, Some(item)) if is_parted(index, &pairs, found) => {
-                edits.keep_together(item, &pairs.anchors);
+            (_, Some(item)) => {
+                let parted = pairs.parted.get(&item).into_iter().flatten();
+                parted.for_each(|it| edits.keep(it.compaction, it.message));
             }
             _ => {}
         }
     }
     match strategy {
-        Strategy::RemoveOrphans => remove_orphans(index, &pairs, &mut edits),
+        Strategy::RemoveOrphans => remove_orphans(&pairs, &mut edits),
         Strategy::Reconstruct => reconstruct(index, &pairs, &mut edits),
         Strategy::Truncate => edits.cut_off(truncate::last_good(index, &pairs)),
     }
@@ -184,13 +185,15 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
 
 /// Whether a compaction keeps a result and not its call, though both are still there: then the
 /// compaction is wrong, and not the result. Codex's calls are gone with everything before them.
-fn is_parted(index: &Index, pairs: &Pairs, found: &Found) -> bool {
-    found.is_compacted && !pairs.anchors.is_empty() && !index.compactions().is_empty()
+fn is_parted(pairs: &Pairs, found: &Found) -> bool {
+    found
+        .item
+        .is_some_and(|item| pairs.parted.contains_key(&item))
 }
 
-fn remove_orphans(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
+fn remove_orphans(pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     for found in &pairs.found {
-        if is_parted(index, pairs, found) {
+        if is_parted(pairs, found) {
             continue;
         }
         if let (
@@ -220,7 +223,7 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     }
     for found in &pairs.found {
         match (found.fault, found.item) {
-            _ if is_parted(index, pairs, found) => {}
+            _ if is_parted(pairs, found) => {}
             (
                 Fault::OrphanedToolResult | Fault::DuplicateToolResult | Fault::MisplacedToolResult,
                 Some(item),

@@ -203,7 +203,7 @@ impl Lock {
         let pid = u64::from(std::process::id());
         let said = json!({
             "pid": pid,
-            "createdAt": crate::time::iso(now_ms),
+            "createdAt": holdfast_contract::time::rfc3339(now_ms),
             "starttime": start_time(pid),
             "holdfastView": view(),
         });

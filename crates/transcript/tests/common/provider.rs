@@ -25,11 +25,18 @@ pub(crate) fn accepts(format: Format, text: &str) -> Result<(), String> {
         Format::OpenAiChat => chat(&entries),
         Format::OpenAiResponses => responses(&entries.iter().collect::<Vec<_>>()),
         Format::Codex => {
-            let items: Vec<&Value> = entries
-                .iter()
-                .filter(|entry| entry["type"] == "response_item")
-                .map(|entry| &entry["payload"])
-                .collect();
+            let mut items: Vec<&Value> = Vec::new();
+            for entry in &entries {
+                match entry["type"].as_str() {
+                    Some("response_item") => items.push(&entry["payload"]),
+                    // What it brings along is sent instead of everything before it.
+                    Some("compacted") => {
+                        let instead = entry["payload"]["replacement_history"].as_array();
+                        items = instead.into_iter().flatten().collect();
+                    }
+                    _ => {}
+                }
+            }
             responses(&items)
         }
         Format::Anthropic => anthropic(&entries.iter().collect::<Vec<_>>()),
@@ -58,17 +65,28 @@ fn branches(entries: &[Value], id: &str, parent: &str) -> Result<(), String> {
         let mut path = Vec::new();
         let mut at = Some(*leaf);
         while let Some(entry) = at.and_then(|id| by_id.get(id)) {
-            path.push(&entry["message"]);
+            path.push(*entry);
             at = entry[parent].as_str();
         }
         path.reverse();
-        let path: Vec<&Value> = path
+        let path: Vec<&Value> = sent(&path)
             .into_iter()
+            .map(|entry| &entry["message"])
             .filter(|message| message.is_object())
             .collect();
         anthropic(&path).map_err(|error| format!("branch to {leaf}: {error}"))?;
     }
     Ok(())
+}
+
+/// What is sent of a branch: behind its last compaction everything, before it what is kept.
+fn sent<'e>(path: &[&'e Value]) -> Vec<&'e Value> {
+    let Some(at) = path.iter().rposition(|entry| entry["type"] == "compaction") else {
+        return path.to_vec();
+    };
+    let first = &path[at]["firstKeptEntryId"];
+    let kept = path[..at].iter().position(|entry| entry["id"] == *first);
+    [&path[kept.unwrap_or(at)..at], &path[at + 1..]].concat()
 }
 
 /// One turn as the provider sees it: neighbouring messages of a role are one.
