@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::limits::CHECKPOINTS_MAX;
 use crate::read::{self, Layout, ReadError};
 use crate::seen::Kind;
+use crate::unread;
 use crate::write::{RepairError, archive_path, backups, beside, replace_with};
 
 /// What a checkpoint was made for.
@@ -106,7 +107,7 @@ fn measure(file: &File) -> Result<(usize, Vec<u64>, Option<String>), CheckpointE
     let mut ends = Vec::new();
     let mut session = None;
     let shape = read::entries(file, |entry| {
-        ends.push(entry.offset + entry.bytes.len() as u64);
+        ends.push(entry.offset + entry.len);
         if let Ok(seen) = entry.seen
             && session.is_none()
         {
@@ -155,7 +156,7 @@ pub fn checkpoint(
     let made = Checkpoint {
         id,
         session_id: session_id.unwrap_or_else(|| name.into_owned()),
-        timestamp: crate::time::iso(now_ms),
+        timestamp: holdfast_contract::time::rfc3339(now_ms),
         message_index: count,
         content_hash: hash(&mut file, end)?,
         operation,
@@ -262,39 +263,9 @@ fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
         // Too long to be read is what a reset is for.
         Ok(_) | Err(ReadError::TooLong(_)) => Ok(header),
         Err(error @ ReadError::Io(_)) => Err(error.into()),
-        Err(_) if is_damaged(File::open(session)?)? => Ok(Vec::new()),
+        Err(_) if unread::was_session(session)? => Ok(Vec::new()),
         Err(_) => Err(CheckpointError::NotASession(
             "is not a transcript, and not the rest of one",
         )),
     }
-}
-
-/// Names that stand in the entries of transcripts.
-const NAMES: [&[u8]; 6] = [
-    b"\"role\"",
-    b"\"parentId\"",
-    b"\"parentUuid\"",
-    b"\"sessionId\"",
-    b"\"payload\"",
-    b"\"call_id\"",
-];
-
-/// Whether a file that can not be read as a transcript was one: its blocks were lost and are
-/// zeros, or it begins with what is left of an entry. JSON that is whole is something else.
-fn is_damaged(file: File) -> io::Result<bool> {
-    let mut text = Vec::new();
-    file.take(crate::limits::READ_BYTES as u64)
-        .read_to_end(&mut text)?;
-    let is_lost = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
-    if text.iter().all(is_lost) {
-        return Ok(true);
-    }
-    let is_rest = |line: &[u8]| {
-        let named = NAMES
-            .iter()
-            .any(|name| memchr::memmem::find(line, name).is_some());
-        named && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
-    };
-    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok();
-    Ok(!is_whole && text.split(|byte| *byte == b'\n').any(is_rest))
 }

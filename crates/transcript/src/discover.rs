@@ -55,8 +55,19 @@ impl Homes {
 pub struct Candidate {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether somebody named it, so that it has to be a transcript.
-    pub is_named: bool,
+    /// What speaks for it.
+    pub claim: Claim,
+}
+
+/// What speaks for a file being a transcript, before anybody looks into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Somebody named it, so that it has to be one.
+    Named,
+    /// It is in a directory and named as sessions are (`.jsonl`): what can not be read of it is said.
+    Session,
+    /// It is in a directory and could be one.
+    Maybe,
 }
 
 /// The files at and below a path, in order. What can not be listed is told to `failed`; loops of
@@ -71,7 +82,7 @@ pub fn candidates(path: &Path, failed: &mut impl FnMut(&Path, &io::Error)) -> Ve
         }
         Ok(_) => found.push(Candidate {
             path: path.to_owned(),
-            is_named: true,
+            claim: Claim::Named,
         }),
         Err(error) => failed(path, &error),
     }
@@ -106,11 +117,10 @@ fn walk(
         };
         match fs::metadata(&path) {
             Ok(meta) if meta.is_dir() => walk(&path, depth + 1, visited, found, failed),
-            Ok(meta) if meta.is_file() && is_candidate(&path) => found.push(Candidate {
-                path,
-                is_named: false,
-            }),
-            Err(error) if is_candidate(&path) => failed(&path, &error),
+            Ok(meta) if meta.is_file() => {
+                found.extend(claim(&path).map(|claim| Candidate { path, claim }));
+            }
+            Err(error) if claim(&path).is_some() => failed(&path, &error),
             // Other files, and dangling links that nobody would take for a session.
             Ok(_) | Err(_) => {}
         }
@@ -118,13 +128,14 @@ fn walk(
 }
 
 /// Whether a file in a directory is worth a look. What it is, its content decides.
-fn is_candidate(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return false;
-    };
+fn claim(path: &Path) -> Option<Claim> {
+    let name = path.file_name()?.to_str()?;
     if crate::write::is_ours(name) {
-        return false;
+        return None;
     }
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    matches!(ending, Some("jsonl" | "json" | "sqlite"))
+    match path.extension()?.to_str()? {
+        "jsonl" => Some(Claim::Session),
+        "json" | "sqlite" => Some(Claim::Maybe),
+        _ => None,
+    }
 }

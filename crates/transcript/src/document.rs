@@ -68,7 +68,7 @@ pub(crate) fn items(text: &[u8]) -> Items {
     let mut strings = Strings::default();
     // A string that does not end is found by the cursor as well, and then its place is known.
     let indexed = strings.index(text);
-    let mut cursor = Cursor::new(text, &strings).at(crate::read::mark(text));
+    let mut cursor = Cursor::new(text, &strings).at(crate::lines::mark(text));
     let walked = if cursor.peek() == b'[' {
         found.walk(&mut cursor)
     } else {

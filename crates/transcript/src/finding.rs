@@ -4,7 +4,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::check::{Fault, Found};
 use crate::format::Format;
-use crate::index::{Index, Link};
+use crate::index::{Entry, Index, Link, Number};
+use crate::json::Invalid;
+use crate::limits::READ_BYTES;
 use crate::read::{self, Shape};
 use crate::seen::{Kind, Seen};
 
@@ -20,6 +22,9 @@ pub struct Finding {
     pub entry: u32,
     /// The entry's first byte in the file; in a store, its sequence number.
     pub offset: u64,
+    /// The line that the entry begins in, from 1, for people; none in a store.
+    #[serde(skip)]
+    pub line: Option<u64>,
     /// The call's id, or the id of the parent that is not there.
     pub id: Option<String>,
     /// What is wrong and what a provider would answer, in one line.
@@ -34,14 +39,34 @@ pub(crate) struct Words<'w> {
 }
 
 impl Words<'_> {
-    /// A finding, with the text of its entry to take the id from.
-    pub(crate) fn finding(&self, found: Found, text: &[u8]) -> Finding {
-        let seen = read::entry(self.format, text).ok();
-        self.finding_in(found, text, seen.as_ref())
+    /// Puts what was found into words. Each entry is asked for and read once, however much was found
+    /// in it, and those that can not be read are not asked for.
+    pub(crate) fn findings(
+        &self,
+        found: &[Found],
+        mut text: impl FnMut(&Entry, Number, &mut Vec<u8>) -> io::Result<()>,
+    ) -> io::Result<Vec<Finding>> {
+        let mut buffer = Vec::new();
+        let mut findings = Vec::with_capacity(found.len());
+        for of_entry in found.chunk_by(|one, next| one.entry == next.entry) {
+            let number = of_entry.first().map_or(0, |found| found.entry);
+            let Some(entry) = self.index.entry(number) else {
+                continue;
+            };
+            buffer.clear();
+            let mut seen = None;
+            if entry.kind != Kind::Invalid {
+                text(&entry, number, &mut buffer)?;
+                seen = read::entry(self.format, &buffer).ok();
+            }
+            let put = |found: &Found| self.finding(*found, &buffer, seen.as_ref());
+            findings.extend(of_entry.iter().map(put));
+        }
+        Ok(findings)
     }
 
     /// A finding in an entry that was read already.
-    fn finding_in(&self, found: Found, text: &[u8], seen: Option<&Seen>) -> Finding {
+    fn finding(&self, found: Found, text: &[u8], seen: Option<&Seen>) -> Finding {
         let entry = self.index.entry(found.entry);
         let id = seen.and_then(|seen| self.id(found, seen, text));
         let (what, provider) = words(self.format, found, id.as_deref());
@@ -60,6 +85,7 @@ impl Words<'_> {
             fault: found.fault,
             entry: found.entry,
             offset: entry.map_or(0, |entry| entry.offset),
+            line: None,
             id,
             description: format!("{what}; {provider}"),
         }
@@ -147,8 +173,7 @@ fn answer(format: Format, fault: Fault, id: &str) -> String {
     }
 }
 
-/// Puts what was found into words. The entries are read once more, each of them once however much
-/// was found in it: nothing of their text was kept.
+/// Puts what was found into words. The entries are read once more: nothing of their text was kept.
 pub fn describe(
     file: &str,
     shape: Shape,
@@ -161,18 +186,53 @@ pub fn describe(
         format: shape.format,
         index,
     };
-    let mut text = Vec::new();
-    let mut findings = Vec::with_capacity(found.len());
-    for of_entry in found.chunk_by(|one, next| one.entry == next.entry) {
-        let Some(entry) = of_entry.first().and_then(|found| index.entry(found.entry)) else {
-            continue;
-        };
-        text.clear();
+    let mut findings = words.findings(found, |entry, _, text| {
         source.seek(SeekFrom::Start(entry.offset))?;
-        source.take(u64::from(entry.len)).read_to_end(&mut text)?;
-        let seen = read::entry(shape.format, &text).ok();
-        let put = |found: &Found| words.finding_in(*found, &text, seen.as_ref());
-        findings.extend(of_entry.iter().map(put));
-    }
+        source.take(u64::from(entry.len)).read_to_end(text)?;
+        Ok(())
+    })?;
+    count_lines(&mut findings, source)?;
     Ok(findings)
 }
+
+/// Finds out in which line each finding is. They come in the order of their places.
+pub(crate) fn count_lines(
+    findings: &mut [Finding],
+    source: &mut (impl Read + Seek),
+) -> io::Result<()> {
+    source.seek(SeekFrom::Start(0))?;
+    let mut buffer = vec![0; READ_BYTES];
+    let (mut line, mut offset, mut chunk) = (1, 0_u64, 0..0);
+    for finding in findings {
+        while offset < finding.offset {
+            if chunk.is_empty() {
+                chunk = 0..source.read(&mut buffer)?;
+            }
+            if chunk.is_empty() {
+                // It got shorter meanwhile.
+                return Ok(());
+            }
+            let wanted = usize::try_from(finding.offset - offset).unwrap_or(usize::MAX);
+            let part = chunk.start..chunk.end.min(chunk.start.saturating_add(wanted));
+            line += memchr::memchr_iter(b'\n', &buffer[part.clone()]).count() as u64;
+            offset += part.len() as u64;
+            chunk.start = part.end;
+        }
+        finding.line = Some(line);
+    }
+    Ok(())
+}
+
+/// What is wrong with a line that is not JSON.
+pub(crate) fn of_invalid(format: Format, why: Invalid) -> String {
+    let (what, provider) = words(format, INVALID, None);
+    format!("{what}: {why}; {provider}")
+}
+
+const INVALID: Found = Found {
+    entry: 0,
+    item: None,
+    fault: Fault::InvalidLine,
+    call: None,
+    is_compacted: false,
+};

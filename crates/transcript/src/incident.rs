@@ -53,7 +53,7 @@ pub fn incident(
         })
         .collect();
     json!({
-        "timestamp": crate::time::iso(now_ms),
+        "timestamp": holdfast_contract::time::rfc3339(now_ms),
         "sessionKey": redactor.redact_text(session_key),
         "issues": issues,
         "action": taken.name(),

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use crate::chunks::Chunks;
 use crate::json::{Invalid, Text};
 use crate::limits::ENTRIES_MAX;
-use crate::seen::{BlockKind, Kind, Parent, Seen, Span};
+use crate::seen::{BlockKind, Kind, Marks, Parent, Seen, Span};
 
 /// The number of an entry in its session, from 0.
 pub type Number = u32;
@@ -69,6 +69,8 @@ pub struct Item {
     pub entry: Number,
     /// What it is.
     pub kind: BlockKind,
+    /// What is peculiar about it.
+    pub marks: Marks,
 }
 
 /// See the [module](self).
@@ -178,15 +180,6 @@ impl Index {
         self.by_id.is_some()
     }
 
-    /// The last entry with an id before `before`.
-    pub(crate) fn find(&self, id: u64, before: Number) -> Option<Number> {
-        if let Some(table) = &self.by_id {
-            let found = *table.find(id, |number| self.id_of(*number) == id)?;
-            return (found < before).then_some(found);
-        }
-        (0..before).rev().find(|number| self.id_of(*number) == id)
-    }
-
     fn id_of(&self, number: Number) -> u64 {
         self.entries
             .get(number as usize)
@@ -226,7 +219,7 @@ impl Index {
         let blocks = seen.blocks.iter();
         self.add(
             facts,
-            blocks.map(|block| (block.kind, block.id.map_or(0, hash))),
+            blocks.map(|block| (block.kind, block.marks, block.id.map_or(0, hash))),
         )
     }
 
@@ -234,7 +227,7 @@ impl Index {
     pub(crate) fn add(
         &mut self,
         facts: Facts,
-        blocks: impl Iterator<Item = (BlockKind, u64)>,
+        blocks: impl Iterator<Item = (BlockKind, Marks, u64)>,
     ) -> Result<(), TooLong> {
         let link = match facts.parent {
             ParentId::Before => self.last.unwrap_or(ROOT),
@@ -244,11 +237,12 @@ impl Index {
         self.has_parents |= facts.parent != ParentId::Before;
         let id = facts.id;
         let number = self.push_packed(facts, link)?;
-        for (kind, id) in blocks {
+        for (kind, marks, id) in blocks {
             self.items.push(Item {
                 id,
                 entry: number,
                 kind,
+                marks,
             });
         }
         if facts.kind == Kind::Compaction {

@@ -10,6 +10,9 @@
 //! | [`format`](mod@format) | the formats, and which one a text is in |
 //! | [`adapter`] | one file a format: where ids, parents, calls and results are |
 //! | [`seen`] | what an adapter finds in an entry |
+//! | `stand_in` | what stands in for a result that was lost |
+//! | `lines` | whole lines from a source |
+//! | `sniff` | what a source is in, told from its first entries |
 //! | [`read`] | bytes in, entries out |
 //! | `document` | the list in one JSON document, and where it goes on behind a fault |
 //! | [`index`] | a session in 32 bytes an entry |
@@ -21,6 +24,7 @@
 //! | [`write`](mod@write) | repair, done: backup, whole new file, same owner and mode |
 //! | [`store`] | `OpenClaw`'s database, read and repaired |
 //! | [`scan`](mod@scan) | a file in, findings and repairs out |
+//! | `unread` | files that were sessions, of which nothing can be read |
 //! | [`checkpoint`](mod@checkpoint) | points to come back to, roll back, archive and reset |
 //! | [`incident`](mod@incident) | the incident log |
 //! | [`discover`] | where agents keep their sessions |
@@ -41,13 +45,17 @@ pub mod incident;
 pub mod index;
 pub mod json;
 pub mod limits;
+mod lines;
 pub mod plan;
 pub mod read;
 mod render;
 pub mod scan;
 pub mod seen;
+mod sniff;
+mod stand_in;
 pub mod store;
 mod time;
+mod unread;
 pub mod values;
 pub mod write;
 

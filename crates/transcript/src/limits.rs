@@ -26,6 +26,9 @@ pub const ROW_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const RESYNC_FACTOR_MAX: usize = 32;
 /// Checkpoints that are kept of a session.
 pub const CHECKPOINTS_MAX: usize = 100;
+/// What one request is taken to have read at most, where nobody says how much it was: the window of
+/// the larger models.
+pub const ESTIMATED_TOKENS_MAX: u64 = 200_000;
 
 /// The limits of this crate.
 pub const LIMITS: &[Limit] = &[
@@ -88,6 +91,11 @@ pub const LIMITS: &[Limit] = &[
         "CHECKPOINTS_MAX",
         CHECKPOINTS_MAX as u64,
         "checkpoints kept of a session; the oldest goes first",
+    ),
+    limit(
+        "ESTIMATED_TOKENS_MAX",
+        ESTIMATED_TOKENS_MAX,
+        "tokens that `audit` takes one request to have read at most, where the transcript does not say",
     ),
 ];
 

@@ -1,5 +1,6 @@
 //! Scanning: a file or store in, findings and repairs out.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -8,12 +9,13 @@ use holdfast_contract::redact::Redactor;
 
 use crate::adapter::adapter;
 use crate::check::check;
-use crate::discover::Candidate;
-use crate::finding::{Finding, Words, describe};
+use crate::discover::{Candidate, Claim};
+use crate::finding::{Finding, describe};
 use crate::format::Format;
-use crate::plan::{Strategy, plan};
+use crate::plan::{Changes, Strategy, plan};
 use crate::read::{self, ReadError};
 use crate::store::{Store, StoreError, is_store, repair_store};
+use crate::unread::{self, Unread};
 use crate::write::{self, repair_file};
 
 /// What to do about findings.
@@ -35,16 +37,85 @@ pub struct Report {
     pub sessions: usize,
     /// What was found wrong.
     pub findings: Vec<Finding>,
-    /// How many of them were mended.
+    /// How many of the findings were mended.
     pub repaired: usize,
+    /// What is wrong now: the findings that were not mended, and what mending brought to light, such
+    /// as a call whose misplaced result was removed. Another scan finds the same.
+    pub left: Vec<Finding>,
     /// What a repair would change.
     pub diff: Vec<String>,
+    /// What a repair changed.
+    pub changes: Option<Changes>,
     /// Where the file as it was is kept.
     pub backup: Option<std::path::PathBuf>,
     /// Why findings were not mended.
     pub left_alone: Option<String>,
+    /// Why a file that is named like a session was not looked at. Nothing is wrong with it.
+    pub passed_over: Option<String>,
     /// Why it could not be read, or not be repaired.
     pub error: Option<String>,
+}
+
+impl Report {
+    /// Takes what is wrong after a repair. A finding was mended when nothing of its type is wrong
+    /// with its id any more.
+    fn settle(&mut self, left: Vec<Finding>) {
+        type Key<'f> = (&'f str, crate::Fault, Option<&'f str>);
+        fn key(finding: &Finding) -> Key<'_> {
+            (&finding.file, finding.fault, finding.id.as_deref())
+        }
+        let mut after: HashMap<Key<'_>, usize> = HashMap::new();
+        for finding in &left {
+            *after.entry(key(finding)).or_default() += 1;
+        }
+        self.repaired = 0;
+        for finding in &self.findings {
+            match after.get_mut(&key(finding)) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => self.repaired += 1,
+            }
+        }
+        self.left = left;
+    }
+
+    /// Nothing was mended.
+    fn leave(&mut self) {
+        self.left.clone_from(&self.findings);
+    }
+}
+
+/// Why a file gave no report.
+enum Trouble {
+    /// It is a database that holds no transcripts.
+    OtherDatabase,
+    /// It is in no known format.
+    UnknownFormat,
+    /// Anything else, in words.
+    Said(String),
+}
+
+impl From<ReadError> for Trouble {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::UnknownFormat => Self::UnknownFormat,
+            error => Self::Said(error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoTranscripts => Self::OtherDatabase,
+            error => Self::Said(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        ReadError::Io(error).into()
+    }
 }
 
 /// Scans one file.
@@ -54,23 +125,26 @@ pub fn scan(candidate: &Candidate, action: Action, now_ms: u64, redactor: &Redac
     let result = match is_store(path) {
         Ok(true) => scan_store(path, action, now_ms, redactor, &mut report),
         Ok(false) => scan_file(path, action, now_ms, redactor, &mut report),
-        Err(error) => Err(format!("can not be read: {error}")),
+        Err(error) => Err(error.into()),
+    };
+    let result = match result {
+        Err(Trouble::UnknownFormat) => scan_unread(candidate, action, &mut report),
+        result => result,
     };
     match result {
         Ok(()) => {}
         // In a directory there is much that is no transcript.
-        Err(error) if !candidate.is_named && error == not_one() => {}
-        Err(error) => report.error = Some(error),
+        Err(Trouble::OtherDatabase | Trouble::UnknownFormat) => {
+            if candidate.claim == Claim::Named {
+                report.error = Some(ReadError::UnknownFormat.to_string());
+            }
+        }
+        Err(Trouble::Said(error)) => {
+            report.leave();
+            report.error = Some(error);
+        }
     }
     report
-}
-
-fn not_one() -> String {
-    ReadError::UnknownFormat.to_string()
-}
-
-fn said(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 fn scan_file(
@@ -79,8 +153,8 @@ fn scan_file(
     now_ms: u64,
     redactor: &Redactor,
     report: &mut Report,
-) -> Result<(), String> {
-    let mut file = File::open(path).map_err(|error| said(ReadError::Io(error)))?;
+) -> Result<(), Trouble> {
+    let mut file = File::open(path)?;
     let is_empty = file
         .metadata()
         .is_ok_and(|meta| meta.is_file() && meta.len() == 0);
@@ -89,7 +163,7 @@ fn scan_file(
         report.sessions = 1;
         return Ok(());
     }
-    let (shape, index) = read::index(&file).map_err(said)?;
+    let (shape, index) = read::index(&file)?;
     report.sessions = 1;
     let pairing = adapter(shape.format).pairing();
     let found = check(&index, pairing);
@@ -97,25 +171,54 @@ fn scan_file(
         return Ok(());
     }
     let name = path.display().to_string();
-    report.findings = describe(&name, shape, &index, &found, &mut file).map_err(said)?;
+    report.findings = describe(&name, shape, &index, &found, &mut file)?;
+    report.leave();
     match action {
         Action::Report => {}
         Action::DryRun(strategy) => {
             let plan = plan(&index, pairing, strategy);
-            let shape = shape
-                .writable()
-                .map_err(|error| format!("not repaired: {error}"))?;
-            report.diff = write::diff(shape, &index, &plan, &mut file, redactor).map_err(said)?;
+            let shape = shape.writable().map_err(not_repaired)?;
+            report.diff = write::diff(shape, &index, &plan, &mut file, redactor)?;
         }
         Action::Repair(strategy) => match repair_file(path, strategy, now_ms, &|_| {}) {
             Ok(Some(repaired)) => {
-                report.repaired = found.len().saturating_sub(repaired.left.len());
+                report.settle(repaired.left);
+                report.changes = Some(repaired.changes);
                 report.backup = Some(repaired.backup);
             }
             Ok(None) => {}
-            Err(error) if error.is_live() => report.left_alone = Some(said(error)),
-            Err(error) => return Err(format!("not repaired: {error}")),
+            Err(error) if error.is_live() => report.left_alone = Some(error.to_string()),
+            Err(error) => return Err(not_repaired(error)),
         },
+    }
+    Ok(())
+}
+
+fn not_repaired(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Said(format!("not repaired: {error}"))
+}
+
+/// A file that is in no known format: was it a session?
+fn scan_unread(candidate: &Candidate, action: Action, report: &mut Report) -> Result<(), Trouble> {
+    match unread::look(candidate)? {
+        Unread::Blank => report.sessions = 1,
+        Unread::Broken(findings) => {
+            report.sessions = 1;
+            report.findings = findings;
+            report.leave();
+            if action != Action::Report {
+                report.left_alone = Some(
+                    "not repaired: nothing in it can be read; `holdfast session reset` archives it \
+                     and begins it anew"
+                        .to_owned(),
+                );
+            }
+        }
+        Unread::Rest(why) => return Err(Trouble::Said(why.to_owned())),
+        Unread::SomethingElse if candidate.claim == Claim::Session => {
+            report.passed_over = Some(ReadError::UnknownFormat.to_string());
+        }
+        Unread::SomethingElse => return Err(Trouble::UnknownFormat),
     }
     Ok(())
 }
@@ -126,55 +229,50 @@ fn scan_store(
     now_ms: u64,
     redactor: &Redactor,
     report: &mut Report,
-) -> Result<(), String> {
-    let store = match Store::open(path) {
-        Ok(store) => store,
-        Err(StoreError::NoTranscripts) => return Err(not_one()),
-        Err(error) => return Err(said(error)),
-    };
-    for id in store.sessions().map_err(said)? {
-        let session = store.session(&id).map_err(said)?;
+) -> Result<(), Trouble> {
+    let store = Store::open(path)?;
+    let mut of_session: HashMap<String, Vec<Finding>> = HashMap::new();
+    for id in store.sessions()? {
+        let session = store.session(&id)?;
         report.sessions += 1;
-        let file = format!("{}#{id}", path.display());
-        let words = Words {
-            file: &file,
-            format: Format::OpenClaw,
-            index: &session.index,
-        };
-        let found = session.check();
-        let findings = found
-            .iter()
-            .map(|found| words.finding(*found, session.text(found.entry)));
-        report.findings.extend(findings);
-        if let (Action::DryRun(strategy), false) = (action, found.is_empty()) {
+        let findings = session.findings(path)?;
+        if findings.is_empty() {
+            continue;
+        }
+        if let Action::DryRun(strategy) = action {
             let plan = session.plan(strategy);
             let texts = &mut session.texts();
-            let lines =
-                write::diff::lines(Format::OpenClaw, &session.index, &plan, texts, redactor);
-            report.diff.extend(lines.map_err(said)?);
+            let index = &session.index;
+            let lines = write::diff::lines(Format::OpenClaw, index, &plan, texts, redactor);
+            report.diff.extend(lines?);
         }
+        report.findings.extend(findings.iter().cloned());
+        of_session.insert(id, findings);
     }
     drop(store);
-    if let (Action::Repair(strategy), false) = (action, report.findings.is_empty()) {
-        match repair_store(path, strategy, now_ms) {
-            Ok(Some(repaired)) => {
-                let left = |id: &str| repaired.left.get(id).map(Vec::len);
-                let mut mended = 0;
-                let mut seen = std::collections::HashMap::<&str, usize>::new();
-                for finding in &report.findings {
-                    let id = finding.file.rsplit_once('#').map_or("", |(_, id)| id);
-                    *seen.entry(id).or_default() += 1;
-                }
-                for (id, before) in seen {
-                    mended += left(id).map_or(0, |after| before.saturating_sub(after));
-                }
-                report.repaired = mended;
-                report.backup = Some(repaired.backup);
-            }
-            Ok(None) => {}
-            Err(error @ StoreError::Live(_)) => report.left_alone = Some(said(error)),
-            Err(error) => return Err(format!("not repaired: {error}")),
+    report.leave();
+    let Action::Repair(strategy) = action else {
+        return Ok(());
+    };
+    if report.findings.is_empty() {
+        return Ok(());
+    }
+    match repair_store(path, strategy, now_ms) {
+        Ok(Some(repaired)) => {
+            of_session.extend(repaired.left);
+            let mut left: Vec<(String, Vec<Finding>)> = of_session.into_iter().collect();
+            left.sort_by(|(one, _), (other, _)| one.cmp(other));
+            report.settle(
+                left.into_iter()
+                    .flat_map(|(_, findings)| findings)
+                    .collect(),
+            );
+            report.changes = Some(repaired.changes);
+            report.backup = Some(repaired.backup);
         }
+        Ok(None) => {}
+        Err(error @ StoreError::Live(_)) => report.left_alone = Some(error.to_string()),
+        Err(error) => return Err(not_repaired(error)),
     }
     Ok(())
 }
@@ -191,5 +289,6 @@ pub fn scan_bytes(name: &str, text: &[u8]) -> Result<Report, ReadError> {
     let (shape, index) = read::index(text)?;
     let found = check(&index, adapter(shape.format).pairing());
     report.findings = describe(name, shape, &index, &found, &mut io::Cursor::new(text))?;
+    report.leave();
     Ok(report)
 }

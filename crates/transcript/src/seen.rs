@@ -81,6 +81,8 @@ pub struct Block {
     pub id: Option<Span>,
     /// The tool's name.
     pub name: Option<Span>,
+    /// What is peculiar about it.
+    pub marks: Marks,
     /// The whole block in the entry's text.
     pub start: u32,
     /// The byte behind it.
@@ -96,6 +98,46 @@ pub enum BlockKind {
     BrokenOffCall,
     /// The result of a call.
     Result,
+}
+
+/// What is peculiar about a call or a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// It only stands in for a result that was lost; see [`Strategy::Reconstruct`](crate::Strategy).
+    pub is_stand_in: bool,
+    /// Something else stands before it in its message, where results have to come first.
+    pub is_late: bool,
+    /// It is a call that the list in its own entry goes on behind, so that it does not run any more.
+    pub is_past: bool,
+}
+
+/// The model's last reply, where results come anywhere behind their calls: its calls may still run,
+/// also when others of them have their results.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    /// Where it begins.
+    pub(crate) first: usize,
+    /// Whether what the model says next belongs to it.
+    pub(crate) is_going_on: bool,
+}
+
+impl Reply {
+    /// Takes what is at a place; `next` is the place behind it.
+    pub(crate) const fn step(&mut self, kind: Kind, at: usize, next: usize) {
+        match kind {
+            Kind::Assistant if self.is_going_on => {}
+            Kind::Assistant | Kind::Cut => {
+                self.first = at;
+                self.is_going_on = true;
+            }
+            Kind::Message | Kind::Mixed => {
+                self.first = next;
+                self.is_going_on = false;
+            }
+            Kind::Results => self.is_going_on = false,
+            Kind::Neutral | Kind::Header | Kind::Compaction | Kind::Invalid => {}
+        }
+    }
 }
 
 /// What an adapter found in an entry. Kept and used again for the next one.

@@ -9,7 +9,8 @@ use crate::format::{Format, Hint, hint};
 use crate::index::{Facts, Index, ParentId};
 use crate::json::Strings;
 use crate::limits::SNIFF_ENTRIES_MAX;
-use crate::seen::{BlockKind, Kind};
+use crate::seen::{BlockKind, Kind, Marks, Reply};
+use crate::stand_in;
 
 /// One thing that is wrong with a list of messages. The members are those of the incident log.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -63,7 +64,9 @@ pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
     for message in messages {
         blocks.clear();
         let facts = facts(format, message, &mut blocks);
-        let hashed = blocks.iter().map(|(kind, id)| (*kind, hash(*id)));
+        let hashed = blocks
+            .iter()
+            .map(|(kind, marks, id)| (*kind, *marks, hash(*id)));
         if index.add(facts, hashed).is_err() {
             // More messages than can be numbered do not fit into memory.
             break;
@@ -83,7 +86,7 @@ pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
                     looked_at = Some(message_index);
                 }
                 let first = index.items_of(found.entry).start;
-                blocks.get(item as usize - first)?.1.map(str::to_owned)
+                blocks.get(item as usize - first)?.2.map(str::to_owned)
             });
             PairingIssue {
                 fault: found.fault,
@@ -134,7 +137,7 @@ fn top(message: &Value) -> Value {
     )
 }
 
-type Blocks<'v> = Vec<(BlockKind, Option<&'v str>)>;
+type Blocks<'v> = Vec<(BlockKind, Marks, Option<&'v str>)>;
 
 fn hash(id: Option<&str>) -> u64 {
     id.map_or(0, |id| xxh3_64(id.as_bytes()).max(1))
@@ -219,20 +222,20 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         Some("tool" | "toolResult") => {
             let ids = ["tool_call_id", "toolCallId", "toolUseId"];
             let id = ids.iter().find_map(|key| text(message, key));
-            blocks.push((BlockKind::Result, id));
+            blocks.push((BlockKind::Result, marks(members.get("content"), false), id));
             Kind::Results
         }
         Some("assistant") => {
             content(members.get("content"), blocks);
             let calls = members.get("tool_calls").and_then(Value::as_array);
             for call in calls.into_iter().flatten() {
-                blocks.push((BlockKind::Call, text(call, "id")));
+                blocks.push((BlockKind::Call, Marks::default(), text(call, "id")));
             }
-            blocks.retain(|(kind, _)| *kind != BlockKind::Result);
+            blocks.retain(|(kind, ..)| *kind != BlockKind::Result);
             if !blocks.is_empty()
                 && matches!(text(message, "stopReason"), Some("error" | "aborted"))
             {
-                for (kind, _) in blocks.iter_mut() {
+                for (kind, ..) in blocks.iter_mut() {
                     *kind = BlockKind::BrokenOffCall;
                 }
             }
@@ -240,13 +243,21 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         }
         Some(_) => {
             let has_more = content(members.get("content"), blocks);
-            blocks.retain(|(kind, _)| *kind == BlockKind::Result);
+            blocks.retain(|(kind, ..)| *kind == BlockKind::Result);
             match (blocks.is_empty(), has_more) {
                 (true, _) => Kind::Message,
                 (false, true) => Kind::Mixed,
                 (false, false) => Kind::Results,
             }
         }
+    }
+}
+
+fn marks(content: Option<&Value>, is_late: bool) -> Marks {
+    Marks {
+        is_stand_in: stand_in::is_value(content),
+        is_late,
+        is_past: false,
     }
 }
 
@@ -261,12 +272,13 @@ fn content<'v>(content: Option<&'v Value>, blocks: &mut Blocks<'v>) -> bool {
     for block in items {
         match block.get("type").and_then(Value::as_str) {
             Some("toolCall" | "tool_use" | "toolUse" | "functionCall") => {
-                blocks.push((BlockKind::Call, text(block, "id")));
+                blocks.push((BlockKind::Call, Marks::default(), text(block, "id")));
             }
             Some("tool_result" | "toolResult") => {
                 let ids = ["tool_use_id", "toolCallId", "toolUseId"];
                 let id = ids.iter().find_map(|key| text(block, key));
-                blocks.push((BlockKind::Result, id));
+                let marks = marks(block.get("content"), has_more);
+                blocks.push((BlockKind::Result, marks, id));
             }
             _ => has_more = true,
         }
@@ -283,8 +295,14 @@ fn rollout<'v>(entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         Some("session_meta") => Kind::Header,
         Some("compacted") => {
             let history = payload.get("replacement_history").and_then(Value::as_array);
+            let mut reply = Reply::default();
             for inner in history.into_iter().flatten() {
-                item(inner, blocks);
+                let before = blocks.len();
+                let kind = item(inner, blocks);
+                reply.step(kind, before, blocks.len());
+            }
+            for (_, marks, _) in blocks.iter_mut().take(reply.first) {
+                marks.is_past = true;
             }
             Kind::Cut
         }
@@ -301,12 +319,12 @@ fn item<'v>(item: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
     }
     if crate::adapter::is_call(kind.as_bytes()) {
         if id.is_some() || matches!(kind, "function_call" | "custom_tool_call") {
-            blocks.push((BlockKind::Call, id));
+            blocks.push((BlockKind::Call, Marks::default(), id));
         }
         return Kind::Assistant;
     }
     if crate::adapter::is_result(kind.as_bytes()) {
-        blocks.push((BlockKind::Result, id));
+        blocks.push((BlockKind::Result, marks(item.get("output"), false), id));
         return Kind::Results;
     }
     match text(item, "role") {

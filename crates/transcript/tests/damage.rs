@@ -13,7 +13,7 @@ use holdfast_contract::redact::Redactor;
 use holdfast_transcript::checkpoint::{
     CheckpointError, Operation, archive_and_reset, checkpoint, checkpoints, roll_back,
 };
-use holdfast_transcript::discover::Candidate;
+use holdfast_transcript::discover::{Candidate, Claim};
 use holdfast_transcript::scan::{Action, scan, scan_bytes};
 use holdfast_transcript::write::repair_bytes;
 use holdfast_transcript::{Fault, Strategy};
@@ -203,7 +203,7 @@ fn a_document_is_not_repaired_by_guessing() {
         let path = quiet(dir.path(), &format!("{number}.json"), document.as_bytes());
         let candidate = Candidate {
             path: path.clone(),
-            is_named: true,
+            claim: Claim::Named,
         };
         for action in [
             Action::DryRun(Strategy::RemoveOrphans),

@@ -20,7 +20,7 @@ use holdfast_contract::redact::Redactor;
 use holdfast_transcript::checkpoint::{
     CheckpointError, Operation, archive_and_reset, checkpoint, checkpoints, roll_back,
 };
-use holdfast_transcript::discover::{Candidate, candidates};
+use holdfast_transcript::discover::{Candidate, Claim, candidates};
 use holdfast_transcript::scan::{Action, Report, scan, scan_bytes};
 use holdfast_transcript::write::{RepairError, repair_bytes, repair_file};
 use holdfast_transcript::{Fault, Format, Strategy};
@@ -65,7 +65,7 @@ fn make_quiet(path: &Path) {
 fn look(path: &Path, action: Action) -> Report {
     let candidate = Candidate {
         path: path.to_owned(),
-        is_named: true,
+        claim: Claim::Named,
     };
     scan(&candidate, action, now_ms(), &Redactor::default())
 }
@@ -432,6 +432,9 @@ fn reset_archives_first() {
     assert_eq!(fs::read_to_string(archive).expect("reads"), old);
     let header = common::header(Format::OpenClaw).expect("a header");
     assert_eq!(fs::read_to_string(&path).expect("reads"), header + "\n");
+    // What we wrote ourselves a moment ago is not in use; what somebody else wrote is.
+    archive_and_reset(&path, now_ms()).expect("resets again");
+    fs::write(&path, &old).expect("writes");
     assert!(matches!(
         archive_and_reset(&path, now_ms()),
         Err(CheckpointError::Session(RepairError::Replace(_)))

@@ -86,6 +86,9 @@ fn plant(
         }
         Fault::MisplacedToolResult => {
             let (id, at, result) = pick_call(numbers, said)?;
+            if numbers.below(3) == 0 && put_text_before(format, said, result) {
+                return Some(vec![(fault, said[result].id.clone(), Some(id))]);
+            }
             let moved = said.remove(result);
             let name = moved.id.clone();
             // Behind a later question where results have to follow at once; else before the call.
@@ -146,6 +149,24 @@ fn plant(
             Some(vec![(fault, said[at].id.clone(), Some("gone".to_owned()))])
         }
     }
+}
+
+/// Puts a text before the result in its message, where a message can hold both and no other result
+/// follows.
+fn put_text_before(format: Format, said: &mut [Said], result: usize) -> bool {
+    let can_hold = matches!(
+        format,
+        Format::Anthropic | Format::ClaudeCode | Format::OpenClaw
+    );
+    let next = said.get(result + 1).map(|next| &next.what);
+    if !can_hold || matches!(next, Some(What::Result { .. })) {
+        return false;
+    }
+    let What::Result { call, text } = said[result].what.clone() else {
+        return false;
+    };
+    said[result].what = What::TextAndResult { call, text };
+    true
 }
 
 /// Half a line takes its entry's id with it: who continued it continues nobody.
@@ -338,9 +359,11 @@ fn rename(entry: &mut Said, half: usize) {
                 call.id = format!("{}-{half}", call.id);
             }
         }
-        What::Result { call, .. } | What::ResultAndText { call, .. } => {
+        What::Result { call, .. }
+        | What::ResultAndText { call, .. }
+        | What::TextAndResult { call, .. } => {
             *call = format!("{call}-{half}");
         }
-        What::User(_) => {}
+        What::User(_) | What::Compacted { .. } => {}
     }
 }

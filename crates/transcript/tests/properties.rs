@@ -19,6 +19,9 @@ use holdfast_transcript::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+/// What a repair puts in the place of a lost result, as people read it in their sessions.
+const STAND_IN: &str = "[holdfast] The result of this call was lost. Whether it had an effect is not known: look before you repeat it.";
+
 fn id() -> impl Strategy<Value = String> {
     // Few, so that they collide.
     (0_u8..6).prop_map(|number| format!("call\"{number}"))
@@ -38,6 +41,13 @@ fn what() -> impl Strategy<Value = What> {
             .prop_map(|(text, calls)| What::Assistant { text, calls }),
         5 => id().prop_map(|call| What::Result { call, text: "ok".to_owned() }),
         1 => id().prop_map(|call| What::ResultAndText { call, text: "ok".to_owned() }),
+        1 => id().prop_map(|call| What::TextAndResult { call, text: "ok".to_owned() }),
+        1 => id().prop_map(|call| What::Result { call, text: STAND_IN.to_owned() }),
+        1 => prop::collection::vec(prop_oneof![
+            Just(What::User("before".to_owned())),
+            call().prop_map(|call| What::Assistant { text: String::new(), calls: vec![call] }),
+            id().prop_map(|call| What::Result { call, text: "ok".to_owned() }),
+        ], 0..4).prop_map(|instead| What::Compacted { kept: String::new(), instead }),
     ]
 }
 
@@ -48,6 +58,7 @@ fn session() -> impl Strategy<Value = (Format, Vec<Said>)> {
         prop::option::weighted(0.08, any::<prop::sample::Index>()),
         prop::option::weighted(0.06, 1_usize..40),
         prop::bool::weighted(0.05),
+        any::<prop::sample::Index>(),
     );
     (
         prop::sample::select(Format::ALL.to_vec()),
@@ -55,9 +66,16 @@ fn session() -> impl Strategy<Value = (Format, Vec<Said>)> {
     )
         .prop_map(|(format, entries)| {
             let mut said: Vec<Said> = Vec::new();
-            for (number, (what, back, written, is_lost)) in entries.into_iter().enumerate() {
+            for (number, (what, back, written, is_lost, kept)) in entries.into_iter().enumerate() {
                 let mut entry = Said::new(number, what);
                 entry.written = written;
+                if let What::Compacted { kept: first, .. } = &mut entry.what {
+                    // Any entry so far, and now and then one that is not there.
+                    *first = match kept.index(said.len() + 1) {
+                        at if at < said.len() => said[at].id.clone(),
+                        _ => "gone".to_owned(),
+                    };
+                }
                 if has_parents(format) {
                     // People go back to what they said themselves.
                     let questions: Vec<&Said> = said
@@ -108,7 +126,7 @@ fn core(line: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(line) else {
         return line.trim_end().to_owned();
     };
-    for key in ["parentId", "parentUuid"] {
+    for key in ["parentId", "parentUuid", "firstKeptEntryId"] {
         if let Some(parent) = value.get_mut(key) {
             *parent = Value::Null;
         }
@@ -207,11 +225,19 @@ fn survived(
         .filter(|found| found.fault == Fault::DuplicateToolCallId)
         .filter_map(|found| found.id.as_deref())
         .collect();
+    // What stands in for a result goes when the real one is there.
+    let stood_in_for: HashSet<&str> = found
+        .iter()
+        .filter(|found| found.fault == Fault::DuplicateToolResult)
+        .filter_map(|found| found.id.as_deref())
+        .collect();
+    let names = |ids: &HashSet<&str>, line: &str| {
+        let quoted = |id: &&str| json!(id).to_string();
+        ids.iter().any(|id| line.contains(&quoted(id)))
+    };
     let goes_too = |line: &str| {
         strategy == Repair::Reconstruct
-            && reused
-                .iter()
-                .any(|id| line.contains(&json!(id).to_string()))
+            && (names(&reused, line) || line.contains(STAND_IN) && names(&stood_in_for, line))
     };
     let healthy: Vec<String> = (0..)
         .zip(old)

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use common::{Said, What, lines, made_up};
 use holdfast_contract::redact::Redactor;
-use holdfast_transcript::discover::Candidate;
+use holdfast_transcript::discover::{Candidate, Claim};
 use holdfast_transcript::scan::{Action, Report, scan};
 use holdfast_transcript::store::Store;
 use holdfast_transcript::{Fault, Format, Strategy};
@@ -93,7 +93,7 @@ fn store(dir: &Path) -> PathBuf {
 fn look(path: &Path, action: Action) -> Report {
     let candidate = Candidate {
         path: path.to_owned(),
-        is_named: true,
+        claim: Claim::Named,
     };
     scan(&candidate, action, 1_794_726_402_038, &Redactor::default())
 }

@@ -109,7 +109,8 @@ pub(crate) enum CheckpointFor {
     it.\n\
     Exit codes: 0 everything was read, 2 something could not be.")]
 pub(crate) struct AuditArgs {
-    /// Session files, or folders of them; without any, every known agent's folder of this user.
+    /// Session files, or folders of them, or `-` for standard input; without any, every known
+    /// agent's folder of this user.
     pub(crate) paths: Vec<PathBuf>,
     /// Also write one self-contained page with plots.
     #[arg(long, value_name = "FILE")]

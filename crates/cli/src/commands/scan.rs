@@ -10,10 +10,12 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{Clock, SystemClock};
 use holdfast_transcript::discover::{Candidate, Homes, candidates};
 use holdfast_transcript::incident::{self, Taken};
+use holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX;
+use holdfast_transcript::plan::Changes;
 use holdfast_transcript::scan::{Action, Report, scan, scan_bytes};
 use holdfast_transcript::{Finding, PairingIssue, Strategy};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, RepairStrategy, ScanArgs};
 use crate::config::Config;
@@ -41,7 +43,7 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
         (true, false) => Action::Repair(args.strategy.into()),
         (false, false) => Action::Report,
     };
-    let mut totals = Totals::default();
+    let mut totals = Totals::new(action, json);
     let files = files(&args.paths, &mut |path, error| {
         totals.errors += 1;
         complain(path, &error.to_string());
@@ -58,9 +60,9 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
         if let Action::Repair(_) = action {
             log_incident(&homes, &report, &redactor);
         }
-        totals.add(&file.path, report, json);
+        totals.add(&file.path, report);
     }
-    Ok(totals.finish(json))
+    Ok(totals.finish())
 }
 
 /// Where this user's agents keep their things.
@@ -135,54 +137,117 @@ fn scan_all(
 }
 
 /// What all files came to.
-#[derive(Default)]
 struct Totals {
+    action: Action,
+    json: bool,
     sessions: usize,
-    findings: Vec<Finding>,
     found: usize,
     repaired: usize,
+    left: usize,
     errors: usize,
+    findings: Vec<Finding>,
+    after: Vec<Finding>,
+    repairs: Vec<Value>,
+    passed_over: Vec<PathBuf>,
 }
 
 impl Totals {
-    fn add(&mut self, path: &Path, report: Report, json: bool) {
+    fn new(action: Action, json: bool) -> Self {
+        Self {
+            action,
+            json,
+            sessions: 0,
+            found: 0,
+            repaired: 0,
+            left: 0,
+            errors: 0,
+            findings: Vec::new(),
+            after: Vec::new(),
+            repairs: Vec::new(),
+            passed_over: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, path: &Path, report: Report) {
         self.sessions += report.sessions;
         self.found += report.findings.len();
         self.repaired += report.repaired;
-        if !json {
-            for finding in &report.findings {
-                show(finding);
-            }
+        self.left += report.left.len();
+        if !self.json {
+            report.findings.iter().for_each(show);
             for line in &report.diff {
                 output::line(&coloured(line));
             }
-            if let Some(backup) = &report.backup {
-                let backup = backup.display().to_string();
-                output::line(&output::dim(&format!(
-                    "  as it was: {}",
-                    output::harmless(&backup)
-                )));
-            }
+            self.show_repair(&report);
         }
         if let Some(why) = &report.left_alone {
             complain(path, why);
+        }
+        if let Some(why) = &report.passed_over {
+            complain(path, &format!("passed over: {why}"));
+            self.passed_over.push(path.to_owned());
         }
         if let Some(error) = &report.error {
             self.errors += 1;
             complain(path, error);
         }
-        if json {
+        if self.json {
+            if let (Some(changes), Some(backup)) = (&report.changes, &report.backup) {
+                self.repairs
+                    .push(json!({"file": path, "backup": backup, "changes": changes}));
+            }
             self.findings.extend(report.findings);
+            self.after.extend(report.left);
         }
     }
 
-    fn finish(self, json: bool) -> ExitCode {
-        if json {
-            output::json(&json!({
+    /// Says what a repair changed, and what it left.
+    fn show_repair(&self, report: &Report) {
+        let Action::Repair(strategy) = self.action else {
+            return;
+        };
+        if report.findings.is_empty() || report.left_alone.is_some() || report.error.is_some() {
+            return;
+        }
+        match &report.changes {
+            Some(changes) => output::line(&format!("  {}", in_words(*changes))),
+            None => output::line(&format!("  {} changes nothing here", strategy.name())),
+        }
+        if let Some(backup) = &report.backup {
+            let backup = output::harmless(&backup.display().to_string());
+            output::line(&output::dim(&format!("  as it was: {backup}")));
+        }
+        if report.changes.is_some() {
+            for finding in &report.left {
+                let id = finding.id.as_deref().unwrap_or("(none)");
+                output::line(&format!(
+                    "  left: {} of {}",
+                    output::yellow(finding.fault.name()),
+                    output::harmless(id)
+                ));
+            }
+        }
+        if !report.left.is_empty() {
+            let other = Strategy::Reconstruct.name();
+            output::line(&format!("  `--strategy {other}` mends what is left"));
+        }
+    }
+
+    fn finish(self) -> ExitCode {
+        if self.json {
+            let mut all = json!({
                 "sessions": self.sessions,
                 "issues": self.findings,
                 "repaired": self.repaired,
-            }));
+            });
+            if let Action::Repair(_) = self.action {
+                all["left"] = json!(self.after);
+                all["repairs"] = json!(self.repairs);
+            }
+            if !self.passed_over.is_empty() {
+                all["passedOver"] = json!(self.passed_over);
+            }
+            output::json(&all);
         } else {
             let summary = format!(
                 "{} sessions, {} issues found, {} repaired",
@@ -190,17 +255,35 @@ impl Totals {
             );
             output::line(&output::bold(&summary));
         }
-        match (self.errors, self.found > self.repaired) {
-            (0, false) => ExitCode::SUCCESS,
-            (0, true) => ExitCode::from(1),
+        match (self.errors, self.left) {
+            (0, 0) => ExitCode::SUCCESS,
+            (0, _) => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }
 }
 
+/// What a repair changed, in one line.
+pub(super) fn in_words(changes: Changes) -> String {
+    let counted = [
+        (changes.removed, "removed"),
+        (changes.moved, "moved"),
+        (changes.altered, "altered"),
+        (changes.added, "added"),
+    ];
+    let parts: Vec<String> = counted
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    format!("entries: {}", parts.join(", "))
+}
+
 /// One line a finding.
 pub(super) fn show(finding: &Finding) {
-    let place = format!("{}:{}", finding.file, finding.entry);
+    // Lines count from 1, as in every editor; a store has sequence numbers.
+    let place = finding.line.unwrap_or(finding.offset);
+    let place = format!("{}:{place}", finding.file);
     output::line(&format!(
         "{} {} (byte {}): {}",
         output::bold(&output::harmless(&place)),
@@ -271,15 +354,26 @@ fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
             "standard input can only be checked, and only by itself",
         ));
     }
+    let text = read_standard_input()?;
+    let report = scan_bytes("-", &text)
+        .map_err(|error| Failure::usage(format!("standard input {error}")))?;
+    let mut totals = Totals::new(Action::Report, json);
+    totals.add(Path::new("-"), report);
+    Ok(totals.finish())
+}
+
+/// All of standard input.
+pub(super) fn read_standard_input() -> Outcome<Vec<u8>> {
     let mut text = Vec::new();
     std::io::stdin()
         .lock()
-        .take(holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX)
+        .take(TRANSCRIPT_BYTES_MAX + 1)
         .read_to_end(&mut text)
         .map_err(|error| Failure::usage(format!("standard input can not be read: {error}")))?;
-    let report = scan_bytes("-", &text)
-        .map_err(|error| Failure::usage(format!("standard input {error}")))?;
-    let mut totals = Totals::default();
-    totals.add(Path::new("-"), report, json);
-    Ok(totals.finish(json))
+    if text.len() as u64 > TRANSCRIPT_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "standard input is longer than {TRANSCRIPT_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(text)
 }

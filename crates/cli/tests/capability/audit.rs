@@ -166,7 +166,7 @@ fn audit_page_in_a_real_browser_draws_its_plots_says_the_same_numbers_and_asks_n
         assert!(pixels > 500, "{pixels} pixels of {colour:?}");
     }
     // The numbers people see are those of --json.
-    let embedded = between(&browser.dom, r#"id="report">"#, "</script>");
+    let embedded = between(&browser.dom, r#"id="report" hidden="">"#, "</pre>");
     let embedded: Value = serde_json::from_str(&embedded).expect("the page's own data");
     assert_eq!(embedded, report);
     for (card, number) in [("calls", 7), ("stopped", 5)] {

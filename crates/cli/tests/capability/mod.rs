@@ -14,6 +14,7 @@ mod loops;
 mod memory;
 mod once;
 mod privacy;
+mod repairs;
 mod screens;
 mod sessions;
 mod state;

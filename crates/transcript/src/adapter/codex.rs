@@ -3,7 +3,7 @@
 use super::{Adapter, Pairing, responses};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid, Text};
-use crate::seen::{Kind, Seen};
+use crate::seen::{Kind, Reply, Seen};
 
 /// Codex's rollout entries.
 #[derive(Debug, Clone, Copy)]
@@ -53,13 +53,22 @@ fn payload(cursor: &mut Cursor<'_>, kind: Text<'_>, seen: &mut Seen) -> Result<(
         }
         b"compacted" => {
             // The items it carries take the place of everything before it.
+            let mut reply = Reply::default();
             cursor.object(|cursor, key| {
                 if key.is(b"replacement_history") {
-                    cursor.list(|cursor| responses::item(cursor, seen))
+                    cursor.list(|cursor| {
+                        let before = seen.blocks.len();
+                        responses::item(cursor, seen)?;
+                        reply.step(seen.kind, before, seen.blocks.len());
+                        Ok(())
+                    })
                 } else {
                     cursor.skip()
                 }
             })?;
+            for block in seen.blocks.iter_mut().take(reply.first) {
+                block.marks.is_past = true;
+            }
             seen.kind = Kind::Cut;
             seen.role = None;
             Ok(())

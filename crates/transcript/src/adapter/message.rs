@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::json::{Cursor, Invalid, Text};
-use crate::seen::{Block, BlockKind, Kind, Seen, Span};
+use crate::seen::{Block, BlockKind, Kind, Marks, Seen, Span};
+use crate::stand_in;
 
 /// A message's members as they come.
 #[derive(Default)]
@@ -90,6 +91,7 @@ impl Message {
                     kind: BlockKind::Result,
                     id: self.answers,
                     name: self.tool_name,
+                    marks: marks(text, self.start, end, false),
                     start: self.start,
                     end,
                 });
@@ -140,19 +142,23 @@ fn content(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
             }
             _ => cursor.skip(),
         })?;
-        let block = |kind, id| Block {
+        let end = cursor.here();
+        let block = |kind, id, marks| Block {
             kind,
             id,
             name,
+            marks,
             start,
-            end: cursor.here(),
+            end,
         };
         match kind.map_or(&b""[..], Text::raw) {
             b"toolCall" | b"tool_use" | b"toolUse" | b"functionCall" => {
-                seen.blocks.push(block(BlockKind::Call, id));
+                seen.blocks
+                    .push(block(BlockKind::Call, id, Marks::default()));
             }
             b"tool_result" | b"toolResult" => {
-                seen.blocks.push(block(BlockKind::Result, answers));
+                let marks = marks(cursor.text(), start, end, seen.has_more);
+                seen.blocks.push(block(BlockKind::Result, answers, marks));
             }
             _ => seen.has_more = true,
         }
@@ -181,9 +187,20 @@ fn tool_calls(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {
             kind: BlockKind::Call,
             id,
             name,
+            marks: Marks::default(),
             start,
             end: cursor.here(),
         });
         Ok(())
     })
+}
+
+/// What is peculiar about the result at a place.
+fn marks(text: &[u8], start: u32, end: u32, is_late: bool) -> Marks {
+    let result = text.get(start as usize..end as usize);
+    Marks {
+        is_stand_in: result.is_some_and(stand_in::is_one),
+        is_late,
+        is_past: false,
+    }
 }

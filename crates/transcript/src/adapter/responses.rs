@@ -3,7 +3,8 @@
 use super::{Adapter, Pairing};
 use crate::format::Format;
 use crate::json::{Cursor, Invalid, Text};
-use crate::seen::{Block, BlockKind, Kind, Seen};
+use crate::seen::{Block, BlockKind, Kind, Marks, Seen};
+use crate::stand_in;
 
 /// Items of the Responses API, one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +74,17 @@ pub(super) fn item(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Inval
         _ => cursor.skip(),
     })?;
     let kind = kind.map_or(&b""[..], Text::raw);
-    let block = |kind| Block {
+    let end = cursor.here();
+    let block = |kind, is_stand_in| Block {
         kind,
         id: call_id,
         name,
+        marks: Marks {
+            is_stand_in,
+            ..Marks::default()
+        },
         start,
-        end: cursor.here(),
+        end,
     };
     let is_search = matches!(kind, b"tool_search_call" | b"tool_search_output");
     if is_search && !execution.is_some_and(|by| by.is(b"client")) {
@@ -86,11 +92,13 @@ pub(super) fn item(cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Inval
     } else if is_call(kind) {
         // Calls that the server answers itself carry no id for a result.
         if call_id.is_some() || matches!(kind, b"function_call" | b"custom_tool_call") {
-            seen.blocks.push(block(BlockKind::Call));
+            seen.blocks.push(block(BlockKind::Call, false));
         }
         seen.kind = Kind::Assistant;
     } else if is_result(kind) {
-        seen.blocks.push(block(BlockKind::Result));
+        let result = text.get(start as usize..end as usize);
+        let is_stand_in = result.is_some_and(stand_in::is_one);
+        seen.blocks.push(block(BlockKind::Result, is_stand_in));
         seen.kind = Kind::Results;
     } else if role.is_some() && (kind.is_empty() || kind == b"message") {
         seen.role = role;

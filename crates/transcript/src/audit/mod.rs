@@ -60,13 +60,13 @@ impl Audit {
         let verdicts = judge.judge(session);
         let mut verdicts = verdicts.into_iter();
         let mut own = Tally::default();
-        let last = last_request(session);
+        let last = last_request(session).filter(|_| session.may_run);
         for request in session.turns.iter().flat_map(|turn| &turn.requests) {
             let is_last = last.is_some_and(|last| std::ptr::eq(last, request));
             let tally = self.request(request, is_last, &mut verdicts);
             own.add(&tally);
         }
-        own.orphans += orphaned_results;
+        own.orphaned_results += orphaned_results;
         self.report.sessions += 1;
         self.report.total.add(&own);
         self.report.note_session(name, &own);
@@ -132,7 +132,8 @@ fn call_tally(
     let mut spent = *share;
     spent.ms += between(request.at_ms, result.and_then(|result| result.at_ms));
     let failed = result.is_some_and(|result| result.failed || is_no(result.exit_code));
-    let orphan = result.is_none() && !is_last;
+    // A call counts once: one that is part of a loop is a loop, with a result or without.
+    let orphan = result.is_none() && !is_last && verdict == Verdict::Fine;
     let stopped = matches!(verdict, Verdict::Stopped | Verdict::Duplicate);
     let wasted = verdict != Verdict::Fine || orphan;
     Tally {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdfast_contract::time::rfc3339;
 use serde::{Serialize, Serializer};
 
 use super::tally::Tally;
@@ -80,7 +81,7 @@ impl Report {
     }
 
     pub(super) fn note_session(&mut self, name: &str, tally: &Tally) {
-        if tally.trouble() == 0 {
+        if tally.trouble() + tally.orphaned_results == 0 {
             return;
         }
         let at = self
@@ -117,8 +118,8 @@ fn entry<'a>(map: &'a mut BTreeMap<String, Tally>, name: &str) -> &'a mut Tally 
 }
 
 fn day_of(at_ms: u64) -> Option<String> {
-    let time = jiff::Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
-    Some(time.strftime("%Y-%m-%d").to_string())
+    let time = rfc3339(at_ms);
+    time.split_once('T').map(|(day, _)| day.to_owned())
 }
 
 fn rows<S: Serializer>(map: &BTreeMap<String, Tally>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -63,8 +63,10 @@ pub struct Tally {
     pub loops: u64,
     /// Calls that repeated an effect.
     pub duplicates: u64,
-    /// Calls without a result, and results without a call.
+    /// Calls without a result that are neither part of a loop nor a duplicate.
     pub orphans: u64,
+    /// Results without a call.
+    pub orphaned_results: u64,
     /// Calls that the guard would not have run or idempotency would have answered from a record.
     pub stopped: u64,
     /// Of those that the guard would not have run, the ones that did work.
@@ -86,6 +88,7 @@ impl Tally {
         self.loops += other.loops;
         self.duplicates += other.duplicates;
         self.orphans += other.orphans;
+        self.orphaned_results += other.orphaned_results;
         self.stopped += other.stopped;
         self.stopped_that_worked += other.stopped_that_worked;
         self.spent.add(&other.spent);
@@ -93,7 +96,7 @@ impl Tally {
         self.saved.add(&other.saved);
     }
 
-    /// Loops, duplicates and orphans together.
+    /// The calls that went nowhere, each counted once: in loops, duplicates and orphans.
     pub fn trouble(&self) -> u64 {
         self.loops + self.duplicates + self.orphans
     }

@@ -93,7 +93,9 @@ fn a_call_without_a_result_is_an_orphan_unless_it_is_the_last() {
     audit.add("s", &lost, 2, &mut Told(vec![]));
     let report = audit.finish();
     assert_eq!(report.by_tool["read"].orphans, 1);
-    assert_eq!(report.total.orphans, 3);
+    assert_eq!(report.total.orphans, 1);
+    assert_eq!(report.total.orphaned_results, 2);
+    assert_eq!(report.total.trouble(), 1);
 }
 
 #[test]

@@ -6,32 +6,32 @@
 //! as in a tree.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use hashbrown::HashTable;
 
 use super::anywhere::fault;
 use super::tree::Tree;
-use super::{Bits, Fault, Found, is_broken, whole};
+use super::{Bits, Fault, Found, Parted, compaction, is_broken, whole};
 use crate::adapter::{Ids, Joins};
 use crate::index::{Entry, Index, Item, Link, Number};
 use crate::seen::{BlockKind, Kind};
 
 /// No anchor: nothing was said yet.
-const NOBODY: Number = Number::MAX;
+pub(super) const NOBODY: Number = Number::MAX;
 
 /// How many branches that used a call's id are looked at to find it on the way to an entry.
 const REUSES_MAX: usize = 1_000;
 
-struct Walk<'i> {
-    index: &'i Index,
+pub(super) struct Walk<'i> {
+    pub(super) index: &'i Index,
     joins: Joins,
     ids: Ids,
     anchors: Vec<Number>,
+    /// Messages with results and more, and the message that their results answer.
+    mixed: HashMap<Number, Number>,
     /// Messages that something follows which is not a result.
     closed: Bits,
-    /// Messages that at least one result follows.
-    begun: Bits,
     /// Calls that have their result.
     answered: Bits,
     /// The last call with each id.
@@ -42,6 +42,8 @@ struct Walk<'i> {
     tree: OnceCell<Tree>,
     /// The first answer of each call, where branches make that matter.
     answer_of: HashMap<u32, u32>,
+    /// Calls whose answer only stands in for a lost one, and that answer.
+    stand_ins: HashMap<u32, u32>,
     /// Calls and the results that answer them, where somebody wants to know.
     answers: Vec<(u32, u32)>,
     keep_answers: bool,
@@ -54,19 +56,20 @@ pub(super) fn check(
     ids: Ids,
     keep_answers: bool,
     found: &mut Vec<Found>,
-) -> (Vec<(u32, u32)>, Vec<Number>) {
+) -> (Vec<(u32, u32)>, HashMap<u32, Vec<Parted>>) {
     let mut walk = Walk {
         index,
         joins,
         ids,
         anchors: Vec::with_capacity(index.len()),
+        mixed: HashMap::new(),
         closed: Bits::new(index.len()),
-        begun: Bits::new(index.len()),
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
         earlier: HashMap::new(),
         tree: OnceCell::new(),
         answer_of: HashMap::new(),
+        stand_ins: HashMap::new(),
         answers: Vec::new(),
         keep_answers,
         unmatched: Vec::new(),
@@ -92,9 +95,9 @@ pub(super) fn check(
         }
     }
     walk.judge_unmatched(found);
-    walk.compacted_away(found);
+    let parted = compaction::check(&walk, found);
     walk.missing(found);
-    (walk.answers, walk.anchors)
+    (walk.answers, parted)
 }
 
 impl Walk<'_> {
@@ -102,6 +105,12 @@ impl Walk<'_> {
         number
             .and_then(|number| self.anchors.get(number as usize).copied())
             .unwrap_or(NOBODY)
+    }
+
+    /// The message whose calls results in an entry answer.
+    pub(super) fn asked(&self, number: Number) -> Number {
+        let mixed = self.mixed.get(&number).copied();
+        mixed.unwrap_or_else(|| self.anchor(Some(number)))
     }
 
     fn step(
@@ -125,6 +134,7 @@ impl Walk<'_> {
                 anchor
             }
             Kind::Mixed => {
+                self.mixed.insert(number, anchor);
                 self.results(number, anchor, found);
                 self.close(anchor);
                 number
@@ -227,22 +237,57 @@ impl Walk<'_> {
             match self.call_of(item, anchor) {
                 Some(call) if self.answered.get(call as usize) => {
                     if self.is_answered_here(call, number) {
-                        found.push(fault(place, item, Fault::DuplicateToolResult));
+                        found.push(self.another(call, place, item));
                     }
                 }
-                Some(call) => {
+                Some(call) if item.marks.is_late => {
                     self.answered.set(call as usize);
-                    self.begun.set(anchor as usize);
-                    // Which branch an answer is on decides whether another one is too many.
-                    if self.index.has_branches() {
-                        self.answer_of.insert(call, place);
-                    }
-                    if self.keep_answers {
-                        self.answers.push((call, place));
-                    }
+                    found.push(Found {
+                        call: Some(call),
+                        ..fault(place, item, Fault::MisplacedToolResult)
+                    });
                 }
+                Some(call) => self.answer(call, place, item),
                 None => self.unmatched.push((place, item)),
             }
+        }
+    }
+
+    /// A result that is in its place.
+    fn answer(&mut self, call: u32, place: u32, item: Item) {
+        self.answered.set(call as usize);
+        // Which branch an answer is on decides whether another one is too many.
+        if self.index.has_branches() {
+            self.answer_of.insert(call, place);
+        }
+        if item.marks.is_stand_in {
+            self.stand_ins.insert(call, place);
+        }
+        if self.keep_answers {
+            self.answers.push((call, place));
+        }
+    }
+
+    /// One result too many. What only stands in for a result goes when the real one is there.
+    fn another(&mut self, call: u32, place: u32, item: Item) -> Found {
+        let duplicate = fault(place, item, Fault::DuplicateToolResult);
+        if item.marks.is_stand_in {
+            return duplicate;
+        }
+        let Some(stand_in) = self.stand_ins.remove(&call) else {
+            return duplicate;
+        };
+        if item.marks.is_late {
+            return Found {
+                call: Some(call),
+                ..duplicate
+            };
+        }
+        self.answers.retain(|answer| *answer != (call, stand_in));
+        self.answer(call, place, item);
+        match self.index.item(stand_in as usize) {
+            Some(item) => fault(stand_in, item, Fault::DuplicateToolResult),
+            None => duplicate,
         }
     }
 
@@ -284,7 +329,7 @@ impl Walk<'_> {
             .is_none_or(|answer| self.is_ancestor(answer, number))
     }
 
-    fn is_ancestor(&self, earlier: Number, number: Number) -> bool {
+    pub(super) fn is_ancestor(&self, earlier: Number, number: Number) -> bool {
         if !self.index.has_branches() {
             return true;
         }
@@ -316,7 +361,12 @@ impl Walk<'_> {
                         ..fault(place, item, Fault::MisplacedToolResult)
                     }
                 }
-                Some(_) => fault(place, item, Fault::DuplicateToolResult),
+                Some(call) => Found {
+                    // The real result of a call that something stands in for.
+                    call: (!item.marks.is_stand_in && self.stand_ins.remove(&call).is_some())
+                        .then_some(call),
+                    ..fault(place, item, Fault::DuplicateToolResult)
+                },
                 None => fault(place, item, Fault::OrphanedToolResult),
             });
         }
@@ -333,40 +383,6 @@ impl Walk<'_> {
         open
     }
 
-    /// Results that the last compaction keeps without their call.
-    fn compacted_away(&self, found: &mut Vec<Found>) {
-        let judged: HashSet<u32> = found.iter().filter_map(|found| found.item).collect();
-        let Some((compaction, kept)) = self.index.compactions().last().copied() else {
-            return;
-        };
-        let first = self.index.find(kept, compaction).unwrap_or(compaction);
-        let anchor = self.anchor(Some(first));
-        if anchor == NOBODY || anchor == first {
-            return;
-        }
-        for number in first.. {
-            let Some(entry) = self.index.entry(number) else {
-                return;
-            };
-            if self.anchor(Some(number)) != anchor {
-                return;
-            }
-            if entry.kind != Kind::Results {
-                continue;
-            }
-            for at in self.index.items_of(number) {
-                if let (Some(item), Ok(place)) = (self.index.item(at), u32::try_from(at))
-                    && !judged.contains(&place)
-                {
-                    found.push(Found {
-                        is_compacted: true,
-                        ..fault(place, item, Fault::OrphanedToolResult)
-                    });
-                }
-            }
-        }
-    }
-
     /// Calls that were passed over.
     fn missing(&self, found: &mut Vec<Found>) {
         for (at, item) in (0_u32..).zip(self.index.items()) {
@@ -374,7 +390,8 @@ impl Walk<'_> {
                 continue;
             }
             let message = self.anchor(Some(item.entry)) as usize;
-            if self.closed.get(message) || self.begun.get(message) {
+            // Nothing came after the message but results, if anything: the others may still come.
+            if self.closed.get(message) {
                 found.push(fault(at, item, Fault::MissingToolResult));
             }
         }

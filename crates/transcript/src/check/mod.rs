@@ -1,13 +1,16 @@
 //! The rules: what makes a provider refuse a session.
 //!
 //! A result needs a call in the model's message before it; a call needs a result, unless it is in
-//! the last message; no id is used twice. Entries that name whom they continue form a tree, and
+//! the last message, where others of its calls may have theirs already; no id is used twice. Entries that name whom they continue form a tree, and
 //! each branch is held to the rules by itself: a branch that somebody went back from is allowed to
 //! end anywhere.
 
 mod adjacent;
 mod anywhere;
+mod compaction;
 mod tree;
+
+use std::collections::HashMap;
 
 use crate::adapter::Pairing;
 use crate::index::{Entry, Index, Link, Number};
@@ -68,7 +71,8 @@ pub struct Found {
     pub item: Option<u32>,
     /// What is wrong.
     pub fault: Fault,
-    /// The call that a misplaced result belongs to, by its place in [`Index::items`].
+    /// The call that a misplaced result belongs to, by its place in [`Index::items`]; also that of a
+    /// result which comes late, when something stands in for it.
     pub call: Option<u32>,
     /// Whether a compaction took the call away from its result.
     pub is_compacted: bool,
@@ -81,8 +85,16 @@ pub(crate) struct Pairs {
     pub(crate) found: Vec<Found>,
     /// Calls and the results that answer them, by their places, in the order of the results.
     pub(crate) answers: Vec<(u32, u32)>,
-    /// The message that each entry belongs to, where results have to follow at once.
-    pub(crate) anchors: Vec<Number>,
+    /// Results that compactions part from their calls, though both are there: the compactions are
+    /// wrong, and not the results.
+    pub(crate) parted: HashMap<u32, Vec<Parted>>,
+}
+
+/// A compaction, and the message that it has to keep as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parted {
+    pub(crate) compaction: Number,
+    pub(crate) message: Number,
 }
 
 /// Everything that is wrong with a session, in the order of its entries.
@@ -101,18 +113,18 @@ fn run(index: &Index, pairing: Pairing, keep_answers: bool) -> Pairs {
         .iter()
         .map(|(entry, _)| whole(*entry, Fault::InvalidLine))
         .collect();
-    let (answers, anchors) = match pairing {
+    let (answers, parted) = match pairing {
         Pairing::Adjacent(joins, ids) => {
             adjacent::check(index, joins, ids, keep_answers, &mut found)
         }
-        Pairing::Anywhere => (anywhere::check(index, &mut found), Vec::new()),
+        Pairing::Anywhere => (anywhere::check(index, &mut found), HashMap::new()),
     };
     found.sort_unstable();
     found.dedup_by_key(|found| (found.entry, found.item, found.fault));
     Pairs {
         found,
         answers,
-        anchors,
+        parted,
     }
 }
 

@@ -1,24 +1,49 @@
 //! Who came before whom, on every branch, told at once: the entries are numbered so that those who
 //! continue an entry, or one who does, are a range behind it.
 
+use super::Bits;
 use crate::index::{Index, Link, Number};
+use crate::seen::Kind;
 
 pub(super) struct Tree {
     /// An entry's place, and the place behind all who continue it.
     ranges: Vec<(u32, u32)>,
 }
 
+/// Whom each entry continues.
+fn parents(index: &Index) -> Vec<Option<Number>> {
+    (0..)
+        .zip(index.entries())
+        .map(|(number, entry): (Number, _)| match entry.link {
+            Link::To(parent) => Some(parent).filter(|parent| *parent < number),
+            // Agents go on with the entry before it.
+            Link::Broken => number.checked_sub(1),
+            Link::Root => None,
+        })
+        .collect()
+}
+
+/// The entries that some branch ends after without another compaction in between.
+pub(super) fn ends_after(index: &Index) -> Bits {
+    let mut is_continued = Bits::new(index.len());
+    let mut ends = Bits::new(index.len());
+    for (number, parent) in parents(index).into_iter().enumerate().rev() {
+        if !is_continued.get(number) {
+            ends.set(number);
+        }
+        let Some(parent) = parent else { continue };
+        is_continued.set(parent as usize);
+        let entry = Number::try_from(number).ok().and_then(|it| index.entry(it));
+        if ends.get(number) && entry.is_some_and(|entry| entry.kind != Kind::Compaction) {
+            ends.set(parent as usize);
+        }
+    }
+    ends
+}
+
 impl Tree {
     pub(super) fn new(index: &Index) -> Self {
-        let parents: Vec<Option<Number>> = (0..)
-            .zip(index.entries())
-            .map(|(number, entry): (Number, _)| match entry.link {
-                Link::To(parent) => Some(parent).filter(|parent| *parent < number),
-                // Agents go on with the entry before it.
-                Link::Broken => number.checked_sub(1),
-                Link::Root => None,
-            })
-            .collect();
+        let parents = parents(index);
         let mut sizes = vec![1_u32; parents.len()];
         for (at, parent) in parents.iter().enumerate().rev() {
             let size = sizes[at];

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::limits::ESTIMATED_TOKENS_MAX;
+
 use super::{Call, Counted, Outcome, RESULT_TEXT_BYTES_MAX, Request, Session, Turn, Usage};
 
 /// A token is about this many bytes of English or code.
@@ -103,7 +105,8 @@ impl Builder {
         self.current = joined.or_else(|| self.begin_request(answer));
         self.is_answering = true;
         let estimated = Usage {
-            input: self.bytes / BYTES_PER_TOKEN,
+            // Hosts leave out what no model could read.
+            input: (self.bytes / BYTES_PER_TOKEN).min(ESTIMATED_TOKENS_MAX),
             output: answer.bytes / BYTES_PER_TOKEN,
             ..Usage::default()
         };
@@ -157,6 +160,7 @@ impl Builder {
 
     /// The session.
     pub(super) fn finish(mut self) -> Session {
+        self.session.may_run = self.session.turns.last().is_some_and(has_requests);
         self.session.turns.retain(has_requests);
         self.session
     }

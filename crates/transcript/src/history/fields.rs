@@ -1,5 +1,6 @@
 //! Reading single fields of foreign JSON. What is absent or of another type is `None`.
 
+use holdfast_contract::time::parse_rfc3339;
 use serde_json::Value;
 
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -14,10 +15,7 @@ pub(super) fn number(value: &Value, key: &str) -> u64 {
 pub(super) fn time_ms(value: Option<&Value>) -> Option<u64> {
     match value? {
         Value::Number(number) => number.as_u64(),
-        Value::String(text) => {
-            let time: jiff::Timestamp = text.parse().ok()?;
-            u64::try_from(time.as_millisecond()).ok()
-        }
+        Value::String(text) => parse_rfc3339(text),
         _ => None,
     }
 }

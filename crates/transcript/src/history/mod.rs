@@ -15,12 +15,13 @@ mod source;
 
 use std::io::Read;
 
+use holdfast_contract::time::parse_rfc3339;
 use serde_json::Value;
 
 use crate::format::Format;
 use crate::read::{self, ReadError};
 use builder::Builder;
-pub use source::{Found, each};
+pub use source::{Found, each, from_bytes};
 
 /// A result's text is kept up to this size; what is longer keeps its beginning and its length.
 pub const RESULT_TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -30,6 +31,8 @@ pub const RESULT_TEXT_BYTES_MAX: usize = 16 * 1024;
 pub struct Session {
     /// What people did, and what followed from it.
     pub turns: Vec<Turn>,
+    /// Whether nothing came behind the last answer but results: its calls may still run.
+    pub may_run: bool,
 }
 
 impl Session {
@@ -161,11 +164,21 @@ fn reader(format: Format) -> Reader {
 /// # Ok::<(), holdfast_transcript::read::ReadError>(())
 /// ```
 pub fn read(format: Format, source: impl Read) -> Result<Session, ReadError> {
+    read_with(format, source, |_, _| {})
+}
+
+/// The same; each entry is shown to somebody else as well.
+fn read_with(
+    format: Format,
+    source: impl Read,
+    mut show: impl FnMut(u32, &Value),
+) -> Result<Session, ReadError> {
     let mut builder = Builder::default();
     let take = reader(format);
     read::entries(source, |entry| {
         if let Ok(value) = serde_json::from_slice(entry.bytes) {
             take(&value, &mut builder);
+            show(entry.number, &value);
         }
         Ok(())
     })?;
@@ -180,9 +193,7 @@ pub fn read(format: Format, source: impl Read) -> Result<Session, ReadError> {
 /// assert_eq!(day_begins_ms("yesterday"), None);
 /// ```
 pub fn day_begins_ms(day: &str) -> Option<u64> {
-    let day: jiff::civil::Date = day.parse().ok()?;
-    let begin = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
-    u64::try_from(begin.as_millisecond()).ok()
+    parse_rfc3339(&format!("{day}T00:00:00Z"))
 }
 
 #[cfg(test)]

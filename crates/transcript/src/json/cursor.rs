@@ -112,7 +112,8 @@ impl<'t> Cursor<'t> {
             return Ok(());
         }
         loop {
-            let key = self.key()?;
+            let key = self.key_range()?;
+            let key = self.text_at(key);
             member(self, key)?;
             match self.white_space() {
                 b',' => self.at += 1,
@@ -153,24 +154,26 @@ impl<'t> Cursor<'t> {
         }
     }
 
+    /// The name of a member, up to its value.
     #[inline]
-    fn key(&mut self) -> Result<Text<'t>, Invalid> {
+    fn key_range(&mut self) -> Result<Range<usize>, Invalid> {
         if self.white_space() != b'"' {
             return Err(self.wrong("expected a name"));
         }
-        let key = self.take_string()?;
+        let range = self.string_range()?;
         if self.white_space() != b':' {
             return Err(self.wrong("expected :"));
         }
         self.at += 1;
-        Ok(key)
+        Ok(range)
     }
 
     /// The next value if it is a string; any other value is skipped.
     #[inline]
     pub fn string(&mut self) -> Result<Option<Text<'t>>, Invalid> {
         if self.white_space() == b'"' {
-            return self.take_string().map(Some);
+            let range = self.string_range()?;
+            return Ok(Some(self.text_at(range)));
         }
         self.skip()?;
         Ok(None)
@@ -225,12 +228,11 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes the string that begins here.
+    /// The string at a place.
     #[inline]
-    fn take_string(&mut self) -> Result<Text<'t>, Invalid> {
-        let range = self.string_range()?;
+    fn text_at(&self, range: Range<usize>) -> Text<'t> {
         let is_escaped = self.strings.has_escape(range.start, range.end);
-        Ok(Text::new(&self.text[range], is_escaped))
+        Text::new(&self.text[range], is_escaped)
     }
 
     #[inline]
@@ -292,7 +294,7 @@ impl<'t> Cursor<'t> {
                         self.at += 1;
                     } else {
                         self.open.push(OBJECT);
-                        self.key_skipped()?;
+                        self.key_range()?;
                         continue;
                     }
                 }
@@ -317,7 +319,7 @@ impl<'t> Cursor<'t> {
                     b',' => {
                         self.at += 1;
                         if in_object {
-                            self.key_skipped()?;
+                            self.key_range()?;
                         }
                         break;
                     }
@@ -329,19 +331,6 @@ impl<'t> Cursor<'t> {
                 self.open.pop();
             }
         }
-    }
-
-    #[inline]
-    fn key_skipped(&mut self) -> Result<(), Invalid> {
-        if self.white_space() != b'"' {
-            return Err(self.wrong("expected a name"));
-        }
-        self.string_range()?;
-        if self.white_space() != b':' {
-            return Err(self.wrong("expected :"));
-        }
-        self.at += 1;
-        Ok(())
     }
 }
 

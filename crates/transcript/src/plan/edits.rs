@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Insert, NewParent, Plan};
-use crate::adapter::Joins;
+use crate::adapter::{Joins, Pairing};
 use crate::index::{Index, Link, Number};
 use crate::seen::Kind;
 
 pub(super) struct Edits<'i> {
     index: &'i Index,
-    joins: Joins,
+    pairing: Pairing,
     /// Calls and results that go, by their places.
     cut: BTreeSet<u32>,
     dropped: BTreeSet<Number>,
@@ -18,22 +18,22 @@ pub(super) struct Edits<'i> {
     /// Results that move, and the entries they move behind.
     moved: BTreeMap<u32, Number>,
     inserts: BTreeMap<Number, Vec<Insert>>,
-    /// The message that the last compaction has to keep first.
-    kept: Option<Number>,
+    /// Compactions, and the message that each of them has to keep first.
+    kept: BTreeMap<Number, Number>,
     end: Option<Number>,
 }
 
 impl<'i> Edits<'i> {
-    pub(super) fn new(index: &'i Index, joins: Joins) -> Self {
+    pub(super) fn new(index: &'i Index, pairing: Pairing) -> Self {
         Self {
             index,
-            joins,
+            pairing,
             cut: BTreeSet::new(),
             dropped: BTreeSet::new(),
             mended: BTreeSet::new(),
             moved: BTreeMap::new(),
             inserts: BTreeMap::new(),
-            kept: None,
+            kept: BTreeMap::new(),
             end: None,
         }
     }
@@ -47,10 +47,10 @@ impl<'i> Edits<'i> {
         self.mended.insert(entry);
     }
 
-    /// Has the last compaction keep the message that a result belongs to.
-    pub(super) fn keep_together(&mut self, result: u32, anchors: &[Number]) {
-        let entry = self.index.item(result as usize).map(|item| item.entry);
-        self.kept = entry.and_then(|entry| anchors.get(entry as usize).copied());
+    /// Has a compaction keep a message and everything behind it.
+    pub(super) fn keep(&mut self, compaction: Number, message: Number) {
+        let kept = self.kept.entry(compaction).or_insert(message);
+        *kept = message.min(*kept);
     }
 
     pub(super) fn cut(&mut self, item: u32) {
@@ -82,18 +82,32 @@ impl<'i> Edits<'i> {
         }
     }
 
-    /// The last entry of a message that spans neighbours: results come behind all of it.
+    /// What an entry is to a model's message that spans its neighbours.
+    fn span(&self, entry: Number) -> Span {
+        let Some(kind) = self.index.entry(entry).map(|entry| entry.kind) else {
+            return Span::Ends;
+        };
+        match (self.pairing, kind) {
+            (Pairing::Anywhere | Pairing::Adjacent(Joins::Neighbours, _), Kind::Assistant) => {
+                Span::Goes
+            }
+            // Set aside, so that its neighbours meet; and what the model thought between its calls.
+            (_, Kind::Invalid) | (Pairing::Anywhere, Kind::Neutral) => Span::Between,
+            _ => Span::Ends,
+        }
+    }
+
+    /// The last entry of a message that spans neighbours: results come behind all of it, so that
+    /// calls of it that still run are not passed over.
     fn last_of(&self, entry: Number) -> Number {
         let mut last = entry;
-        if self.joins != Joins::Neighbours {
-            return last;
-        }
-        for next in entry + 1.. {
-            match self.index.entry(next).map(|next| next.kind) {
-                Some(Kind::Assistant) => last = next,
-                // Set aside, so that its neighbours meet.
-                Some(Kind::Invalid) => {}
-                _ => break,
+        if self.span(entry) == Span::Goes {
+            for next in entry + 1.. {
+                match self.span(next) {
+                    Span::Goes => last = next,
+                    Span::Between => {}
+                    Span::Ends => break,
+                }
             }
         }
         last
@@ -116,7 +130,7 @@ impl<'i> Edits<'i> {
                 kept: None,
             });
         }
-        self.keep(&mut changes);
+        self.keep_what_stays(&mut changes);
         if self.index.has_parents()
             && !(self.dropped.is_empty() && self.inserts.is_empty() && self.mended.is_empty())
         {
@@ -192,17 +206,22 @@ impl<'i> Edits<'i> {
         for (entry, inserts) in std::mem::take(&mut self.inserts) {
             let mut behind = Some(entry);
             while let Some(gone) = behind.filter(|entry| self.dropped.contains(entry)) {
-                behind = gone.checked_sub(1).filter(|before| {
-                    self.joins == Joins::Neighbours
-                        && self.index.entry(*before).is_some_and(|entry| {
-                            matches!(entry.kind, Kind::Assistant | Kind::Invalid)
-                        })
-                });
+                behind = gone
+                    .checked_sub(1)
+                    .filter(|_| self.spans_neighbours())
+                    .filter(|before| self.span(*before) != Span::Ends);
             }
             if let Some(behind) = behind {
                 self.inserts.entry(behind).or_default().extend(inserts);
             }
         }
+    }
+
+    fn spans_neighbours(&self) -> bool {
+        matches!(
+            self.pairing,
+            Pairing::Anywhere | Pairing::Adjacent(Joins::Neighbours, _)
+        )
     }
 
     fn cuts(&self) -> Vec<(Number, Vec<usize>)> {
@@ -215,18 +234,13 @@ impl<'i> Edits<'i> {
     }
 
     /// Gives every compaction whose first entry went, or belongs to one before it, its new one.
-    fn keep(&self, changes: &mut BTreeMap<Number, Change>) {
-        let all = self.index.kept_entries();
-        let last = all.last().map(|(compaction, _)| *compaction);
-        for (compaction, old) in all {
-            let wanted = self.kept.filter(|_| Some(compaction) == last).or(old);
-            // What stays next; the compaction itself when nothing before it does.
-            let first = wanted.unwrap_or(compaction)..compaction;
-            let stays = |number: &Number| {
-                let entry = self.index.entry(*number);
-                !self.dropped.contains(number) && entry.is_some_and(|entry| entry.id != 0)
+    fn keep_what_stays(&self, changes: &mut BTreeMap<Number, Change>) {
+        for (compaction, old) in self.index.kept_entries() {
+            let new = match self.kept.get(&compaction).copied().or(old) {
+                Some(wanted) if self.can_be_kept(wanted) => wanted,
+                Some(wanted) => self.next_on_the_way(wanted, compaction),
+                None => compaction,
             };
-            let new = first.into_iter().find(stays).unwrap_or(compaction);
             let has_id = self.index.entry(compaction).is_some_and(|it| it.id != 0);
             if Some(new) != old && (new != compaction || has_id) {
                 let change = changes.entry(compaction).or_insert(UNCHANGED);
@@ -234,6 +248,38 @@ impl<'i> Edits<'i> {
                     *kept = Some(new);
                 }
             }
+        }
+    }
+
+    fn can_be_kept(&self, number: Number) -> bool {
+        let entry = self.index.entry(number);
+        !self.dropped.contains(&number) && entry.is_some_and(|entry| entry.id != 0)
+    }
+
+    /// What stays next behind an entry on the way to a compaction; the compaction itself when nothing
+    /// does.
+    fn next_on_the_way(&self, from: Number, compaction: Number) -> Number {
+        let mut next = compaction;
+        let mut at = self.parent(compaction);
+        while let Some(number) = at.filter(|number| *number >= from) {
+            if number == from {
+                return next;
+            }
+            if self.can_be_kept(number) {
+                next = number;
+            }
+            at = self.parent(number);
+        }
+        // It is not on the way: nothing before the compaction is kept.
+        compaction
+    }
+
+    /// Whom an entry continues as it is.
+    fn parent(&self, number: Number) -> Option<Number> {
+        match self.index.entry(number)?.link {
+            Link::To(parent) => Some(parent).filter(|parent| *parent < number),
+            Link::Root => None,
+            Link::Broken => (0..number).rev().find(|earlier| self.is_link(*earlier)),
         }
     }
 
@@ -266,11 +312,7 @@ impl<'i> Edits<'i> {
             Link::Broken => before,
         };
         while let Some(gone) = parent.filter(|parent| self.dropped.contains(parent)) {
-            parent = match self.index.entry(gone).map(|entry| entry.link) {
-                Some(Link::To(next)) => Some(next),
-                Some(Link::Broken) => (0..gone).rev().find(|earlier| self.is_link(*earlier)),
-                _ => None,
-            };
+            parent = self.parent(gone);
         }
         let Some(parent) = parent else {
             return NewParent::Root;
@@ -291,12 +333,23 @@ impl<'i> Edits<'i> {
 
     /// Entries of one message stay linked to each other; results hang beside them.
     fn is_same_message(&self, parent: Number, number: Number) -> bool {
-        self.joins == Joins::Groups
+        matches!(self.pairing, Pairing::Adjacent(Joins::Groups, _))
             && match (self.index.entry(parent), self.index.entry(number)) {
                 (Some(parent), Some(entry)) => parent.group != 0 && parent.group == entry.group,
                 _ => false,
             }
     }
+}
+
+/// See [`Edits::span`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Span {
+    /// It is part of the message.
+    Goes,
+    /// It stands between parts of the message.
+    Between,
+    /// The message is over.
+    Ends,
 }
 
 const UNCHANGED: Change = Change::Alter {

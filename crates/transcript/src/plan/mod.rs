@@ -14,9 +14,9 @@
 mod edits;
 mod truncate;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::adapter::{Joins, Pairing};
+use crate::adapter::Pairing;
 use crate::check::{Fault, Found, Pairs, pairs};
 use crate::index::{Index, Number};
 use crate::seen::BlockKind;
@@ -45,6 +45,13 @@ impl Strategy {
             Self::Reconstruct => "reconstruct",
             Self::Truncate => "truncate",
         }
+    }
+
+    /// Whether it may leave a fault: removing results mends neither calls without one nor calls
+    /// that use an id again.
+    pub const fn leaves(self, fault: Fault) -> bool {
+        matches!(self, Self::RemoveOrphans)
+            && matches!(fault, Fault::MissingToolResult | Fault::DuplicateToolCallId)
     }
 }
 
@@ -104,22 +111,72 @@ impl Plan {
     }
 }
 
+/// How much a repair changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Changes {
+    /// Entries that went.
+    pub removed: usize,
+    /// Results that stand elsewhere now.
+    pub moved: usize,
+    /// Entries that stayed where they were with a link or a block changed.
+    pub altered: usize,
+    /// Results that were made for calls that had none.
+    pub added: usize,
+}
+
+impl Changes {
+    /// What a plan does to a session.
+    pub fn of(plan: &Plan, index: &Index) -> Self {
+        let inserts = || plan.inserts.values().flatten();
+        let entries_moved = inserts().filter(|insert| matches!(insert, Insert::Moved(_)));
+        let dropped = plan
+            .changes
+            .values()
+            .filter(|change| **change == Change::Drop);
+        let cut_off = plan
+            .end
+            .map_or(0, |end| index.len().saturating_sub(end as usize));
+        let added = inserts().filter(|insert| matches!(insert, Insert::Answer(_)));
+        let added = added.count();
+        Self {
+            removed: (dropped.count() + cut_off).saturating_sub(entries_moved.count()),
+            moved: inserts().count() - added,
+            altered: plan
+                .changes
+                .values()
+                .filter(|change| **change != Change::Drop)
+                .count(),
+            added,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.removed += other.removed;
+        self.moved += other.moved;
+        self.altered += other.altered;
+        self.added += other.added;
+    }
+}
+
 /// What to do with a session so that a provider takes it.
 pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
     let pairs = pairs(index, pairing);
-    let mut edits = edits::Edits::new(index, joins(pairing));
+    let mut edits = edits::Edits::new(index, pairing);
     for found in &pairs.found {
         match (found.fault, found.item) {
             (Fault::InvalidLine, _) => edits.drop_entry(found.entry),
             (Fault::BrokenParent, _) => edits.mend(found.entry),
-            (_, Some(item)) if is_parted(index, &pairs, found) => {
-                edits.keep_together(item, &pairs.anchors);
+            (_, Some(item)) => {
+                let parted = pairs.parted.get(&item).into_iter().flatten();
+                parted.for_each(|it| edits.keep(it.compaction, it.message));
             }
             _ => {}
         }
     }
     match strategy {
-        Strategy::RemoveOrphans => remove_orphans(index, &pairs, &mut edits),
+        Strategy::RemoveOrphans => remove_orphans(&pairs, &mut edits),
         Strategy::Reconstruct => reconstruct(index, &pairs, &mut edits),
         Strategy::Truncate => edits.cut_off(truncate::last_good(index, &pairs)),
     }
@@ -128,20 +185,15 @@ pub fn plan(index: &Index, pairing: Pairing, strategy: Strategy) -> Plan {
 
 /// Whether a compaction keeps a result and not its call, though both are still there: then the
 /// compaction is wrong, and not the result. Codex's calls are gone with everything before them.
-fn is_parted(index: &Index, pairs: &Pairs, found: &Found) -> bool {
-    found.is_compacted && !pairs.anchors.is_empty() && !index.compactions().is_empty()
+fn is_parted(pairs: &Pairs, found: &Found) -> bool {
+    found
+        .item
+        .is_some_and(|item| pairs.parted.contains_key(&item))
 }
 
-const fn joins(pairing: Pairing) -> Joins {
-    match pairing {
-        Pairing::Adjacent(joins, _) => joins,
-        Pairing::Anywhere => Joins::Never,
-    }
-}
-
-fn remove_orphans(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
+fn remove_orphans(pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     for found in &pairs.found {
-        if is_parted(index, pairs, found) {
+        if is_parted(pairs, found) {
             continue;
         }
         if let (
@@ -171,54 +223,22 @@ fn reconstruct(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
     }
     for found in &pairs.found {
         match (found.fault, found.item) {
-            _ if is_parted(index, pairs, found) => {}
-            (Fault::OrphanedToolResult | Fault::DuplicateToolResult, Some(item)) => edits.cut(item),
-            (Fault::MisplacedToolResult, Some(item)) => match found.call {
+            _ if is_parted(pairs, found) => {}
+            (
+                Fault::OrphanedToolResult | Fault::DuplicateToolResult | Fault::MisplacedToolResult,
+                Some(item),
+            ) => match found.call {
                 Some(call) if !edits.is_cut(call) && is_call(index, call) => {
                     edits.move_behind(item, call);
+                    // What stood in for it until now.
+                    let answers = pairs.answers.iter();
+                    let stand_in = answers.filter(|(of, _)| *of == call);
+                    stand_in.for_each(|(_, result)| edits.cut(*result));
                 }
                 _ => edits.cut(item),
             },
             (Fault::MissingToolResult, Some(item)) if !edits.is_cut(item) => edits.answer(item),
             _ => {}
-        }
-    }
-    answer_the_rest(index, pairs, edits);
-}
-
-/// A message whose calls were all pending is not pending any more once a result was moved to it:
-/// its other calls need one too.
-fn answer_the_rest(index: &Index, pairs: &Pairs, edits: &mut edits::Edits<'_>) {
-    let moved = pairs.found.iter().filter_map(|found| found.call);
-    let moved: Vec<Number> = moved
-        .filter(|call| !edits.is_cut(*call))
-        .filter_map(|call| index.item(call as usize))
-        .map(|call| call.entry)
-        .collect();
-    let Some(last) = moved.iter().max() else {
-        return;
-    };
-    let message = |entry: Number| pairs.anchors.get(entry as usize).copied();
-    let messages: BTreeSet<Option<Number>> = moved.iter().map(|entry| message(*entry)).collect();
-    let answered: BTreeSet<u32> = pairs
-        .answers
-        .iter()
-        .map(|(call, _)| *call)
-        .chain(pairs.found.iter().filter_map(|found| found.call))
-        .collect();
-    for (place, item) in (0_u32..).zip(index.items()) {
-        let is_concerned = if pairs.anchors.is_empty() {
-            item.entry <= *last
-        } else {
-            messages.contains(&message(item.entry))
-        };
-        if item.kind == BlockKind::Call
-            && is_concerned
-            && item.id != 0
-            && !answered.contains(&place)
-            && !edits.is_cut(place)
-        {
-            edits.answer(place);
         }
     }
 }

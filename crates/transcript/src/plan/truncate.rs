@@ -10,6 +10,8 @@ pub(super) fn last_good(index: &Index, pairs: &Pairs) -> Option<Number> {
         .found
         .iter()
         .filter(|found| !matches!(found.fault, Fault::InvalidLine | Fault::BrokenParent))
+        // The compaction is mended.
+        .filter(|found| !super::is_parted(pairs, found))
         .map(|found| {
             found
                 .call

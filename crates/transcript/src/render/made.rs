@@ -9,9 +9,7 @@ use crate::format::Format;
 use crate::json::{Cursor, Strings};
 use crate::read;
 use crate::seen::Span;
-
-/// What the model reads in place of a lost result. It must not take the call for undone.
-pub(crate) const LOST: &str = "[holdfast] The result of this call was lost. Whether it had an effect is not known: look before you repeat it.";
+use crate::stand_in::LOST;
 
 /// The id of the entry made for a block, as JSON, where the format has ids and the entry has one.
 pub(super) fn id(format: Format, text: &[u8], block: usize) -> Option<Vec<u8>> {

@@ -12,8 +12,13 @@ use crate::read;
 
 /// The texts of a session's entries, wherever they are kept.
 pub(crate) trait Texts {
+    /// The beginning of an entry's text, and how long all of it is.
+    fn beginning(&mut self, number: Number, bytes_max: usize) -> io::Result<(Vec<u8>, u64)>;
+
     /// An entry's text.
-    fn text(&mut self, number: Number) -> io::Result<Vec<u8>>;
+    fn text(&mut self, number: Number) -> io::Result<Vec<u8>> {
+        self.beginning(number, usize::MAX).map(|(text, _)| text)
+    }
 }
 
 /// A part of the repaired session.

@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use crate::adapter::adapter;
 use crate::check::{Found, check};
+use crate::finding::{Finding, Words};
 use crate::format::Format;
 use crate::index::{Index, Number, TooLong};
 use crate::json::Invalid;
@@ -81,6 +82,19 @@ impl StoredSession {
         check(&self.index, adapter(Format::OpenClaw).pairing())
     }
 
+    /// The same in words. `store` is the file that it is in.
+    pub fn findings(&self, store: &Path) -> io::Result<Vec<Finding>> {
+        let words = Words {
+            file: &format!("{}#{}", store.display(), self.id),
+            format: Format::OpenClaw,
+            index: &self.index,
+        };
+        words.findings(&self.check(), |_, number, text| {
+            text.extend_from_slice(self.text(number));
+            Ok(())
+        })
+    }
+
     /// The text of an entry.
     pub fn text(&self, number: Number) -> &[u8] {
         self.texts.get(number as usize).map_or(&[], Vec::as_slice)
@@ -99,9 +113,13 @@ impl StoredSession {
 struct InMemory<'t>(&'t [Vec<u8>]);
 
 impl Texts for InMemory<'_> {
-    fn text(&mut self, number: Number) -> io::Result<Vec<u8>> {
+    fn beginning(&mut self, number: Number, bytes_max: usize) -> io::Result<(Vec<u8>, u64)> {
         let text = self.0.get(number as usize);
-        text.cloned().ok_or_else(|| io::Error::other("no such row"))
+        let text = text.ok_or_else(|| io::Error::other("no such row"))?;
+        Ok((
+            text[..bytes_max.min(text.len())].to_vec(),
+            text.len() as u64,
+        ))
     }
 }
 

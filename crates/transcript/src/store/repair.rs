@@ -9,10 +9,10 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::{Store, StoreError, StoredSession, has_column, has_table, push};
-use crate::check::Found;
+use crate::finding::Finding;
 use crate::format::Format;
 use crate::index::{Index, Number};
-use crate::plan::{Plan, Strategy};
+use crate::plan::{Changes, Plan, Strategy};
 use crate::render::{Piece, pieces};
 use crate::write::{Live, Use, backup_path, forget_old_backups, user_of};
 
@@ -21,8 +21,10 @@ use crate::write::{Live, Use, backup_path, forget_old_backups, user_of};
 pub struct StoreRepaired {
     /// Where the store as it was is kept.
     pub backup: PathBuf,
-    /// What is still wrong, by session.
-    pub left: HashMap<String, Vec<Found>>,
+    /// What is wrong now with the sessions that were changed, by their ids.
+    pub left: HashMap<String, Vec<Finding>>,
+    /// How much was changed.
+    pub changes: Changes,
 }
 
 /// Repairs every session of a store in one transaction. `Ok(None)` when there is nothing that the
@@ -32,6 +34,7 @@ pub fn repair_store(
     strategy: Strategy,
     now_ms: u64,
 ) -> Result<Option<StoreRepaired>, StoreError> {
+    let shown = path.to_owned();
     let path = path.canonicalize()?;
     let is_needed = {
         let store = Store::open(&path)?;
@@ -49,6 +52,7 @@ pub fn repair_store(
     let backup = backup_path(&path, now_ms);
     back_up(&store.connection, &path, &backup)?;
     let mut left = HashMap::new();
+    let mut changes = Changes::default();
     let ids = store.sessions()?;
     let mut plans = Vec::new();
     for id in ids {
@@ -61,22 +65,21 @@ pub fn repair_store(
     let has_compression = store.has_compression;
     let transaction = store.connection.transaction()?;
     for (session, plan) in plans {
-        let faults = rewrite(&transaction, has_compression, &session, &plan, now_ms)?;
-        let may_stay = |found: &Found| {
-            strategy == Strategy::RemoveOrphans
-                && matches!(
-                    found.fault,
-                    crate::Fault::MissingToolResult | crate::Fault::DuplicateToolCallId
-                )
-        };
-        if !faults.iter().all(may_stay) {
+        changes += Changes::of(&plan, &session.index);
+        let after = rewrite(&transaction, has_compression, &session, &plan, now_ms)?;
+        let findings = after.findings(&shown)?;
+        if !findings.iter().all(|found| strategy.leaves(found.fault)) {
             return Err(StoreError::NotMended(session.id));
         }
-        left.insert(session.id, faults);
+        left.insert(session.id, findings);
     }
     transaction.commit()?;
     forget_old_backups(&path);
-    Ok(Some(StoreRepaired { backup, left }))
+    Ok(Some(StoreRepaired {
+        backup,
+        left,
+        changes,
+    }))
 }
 
 /// Whether some process has the database open, as far as that can be seen from outside.
@@ -130,15 +133,14 @@ fn back_up(connection: &Connection, path: &Path, backup: &Path) -> Result<(), St
     Ok(())
 }
 
-/// Rewrites the rows of a session from the first one that changes, and gives back what is wrong
-/// with it then.
+/// Rewrites the rows of a session from the first one that changes, and gives it back as it is then.
 fn rewrite(
     transaction: &Transaction<'_>,
     has_compression: bool,
     session: &StoredSession,
     plan: &Plan,
     now_ms: u64,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<StoredSession, StoreError> {
     let mut rows = Vec::new();
     pieces(
         Format::OpenClaw,
@@ -193,7 +195,7 @@ fn rewrite(
         }
     }
     writer.finish()?;
-    Ok(after.check())
+    Ok(after)
 }
 
 /// Writes the rows of one session.

@@ -15,18 +15,17 @@ pub(crate) struct Places<'s, S> {
 }
 
 impl<S: Read + Seek> Texts for Places<'_, S> {
-    fn text(&mut self, number: Number) -> io::Result<Vec<u8>> {
+    fn beginning(&mut self, number: Number, bytes_max: usize) -> io::Result<(Vec<u8>, u64)> {
         let entry = self
             .index
             .entry(number)
             .ok_or_else(|| io::Error::other("no such entry"))?;
-        let mut text = Vec::with_capacity(entry.len as usize);
+        let len = bytes_max.min(entry.len as usize);
+        let mut text = Vec::with_capacity(len);
         self.source.seek(SeekFrom::Start(entry.offset))?;
-        self.source
-            .take(u64::from(entry.len))
-            .read_to_end(&mut text)?;
-        if text.len() == entry.len as usize {
-            Ok(text)
+        self.source.take(len as u64).read_to_end(&mut text)?;
+        if text.len() == len {
+            Ok((text, u64::from(entry.len)))
         } else {
             Err(io::Error::other("the file got shorter while it was read"))
         }
@@ -84,13 +83,18 @@ impl Old<'_> {
         (start, self.line_end(number))
     }
 
-    /// Behind the line's end: entries are as long as their lines, so one more byte ends it.
+    /// Behind the line's end: entries are as long as their lines, so one more byte ends it. A line
+    /// whose length does not fit into the index ends where the next one begins.
     fn line_end(&self, number: Number) -> u64 {
         debug_assert_eq!(self.layout, Layout::Lines);
-        self.index
-            .entry(number)
-            .map_or(self.total, |entry| entry.offset + u64::from(entry.len) + 1)
-            .min(self.total)
+        let end = match self.index.entry(number) {
+            Some(entry) if entry.len == u32::MAX => {
+                self.index.entry(number + 1).map(|next| next.offset)
+            }
+            Some(entry) => Some(entry.offset + u64::from(entry.len) + 1),
+            None => None,
+        };
+        end.unwrap_or(self.total).min(self.total)
     }
 
     fn lines<S: Read + Seek>(
@@ -206,5 +210,74 @@ fn copy<S: Read + Seek>(
         Ok(())
     } else {
         Err(io::Error::other("the file got shorter while it was read"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::READ_BYTES;
+    use crate::plan::{Strategy, plan};
+    use crate::read;
+    use crate::write::write_plan;
+    use crate::{adapter, check::Fault, check::check};
+
+    const USER: &str = r#"{"role":"user","content":"hi"}"#;
+    const ORPHAN: &str = r#"{"role":"tool","tool_call_id":"x","content":"lost"}"#;
+
+    fn repaired(index: &Index, shape: Shape, source: &mut (impl Read + Seek)) -> String {
+        let pairing = adapter::adapter(shape.format).pairing();
+        let plan = plan(index, pairing, Strategy::RemoveOrphans);
+        let mut out = Vec::new();
+        write_plan(shape, index, &plan, source, &mut out).expect("writes");
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_a_finding_and_costs_nothing_else() {
+        let long = "x".repeat(2 * READ_BYTES);
+        let max = READ_BYTES + 1;
+        for (text, at) in [
+            (format!("{USER}\n{ORPHAN}\n{long}\n\n{USER}\n"), 2),
+            (format!("{long}\n{USER}\n{ORPHAN}\n{USER}\n"), 0),
+            (format!("{USER}\n{ORPHAN}\n{USER}\n{long}"), 3),
+        ] {
+            let (shape, index) = read::index_with(text.as_bytes(), max).expect("a session");
+            let pairing = adapter::adapter(shape.format).pairing();
+            let found = check(&index, pairing);
+            let faults: Vec<_> = found.iter().map(|it| (it.entry, it.fault)).collect();
+            assert!(faults.contains(&(at, Fault::InvalidLine)), "{faults:?}");
+            assert_eq!(faults.len(), 2, "{faults:?}");
+            let whole = repaired(&index, shape, &mut io::Cursor::new(&text));
+            let lines: Vec<&str> = whole.lines().filter(|line| !line.is_empty()).collect();
+            assert_eq!(lines, [USER, USER]);
+        }
+    }
+
+    #[test]
+    fn a_line_of_more_than_four_gigabytes_ends_where_the_next_one_begins() {
+        const LEN: u64 = 5_000_000_000;
+        let mut file = tempfile::tempfile().expect("a file");
+        let first = format!("{USER}\n");
+        file.write_all(first.as_bytes()).expect("writes");
+        // A hole: it takes no room on a disk.
+        let behind = first.len() as u64 + LEN + 1;
+        file.seek(SeekFrom::Start(behind - 1)).expect("seeks");
+        file.write_all(format!("\n{USER}\n").as_bytes())
+            .expect("writes");
+        let seen = read::entry(crate::Format::OpenAiChat, USER.as_bytes()).expect("JSON");
+        let mut index = Index::default();
+        let why = crate::json::Invalid::new(0, "too long");
+        index.push(0, USER.as_bytes(), &seen).expect("fits");
+        index
+            .push_invalid(first.len() as u64, u32::MAX, why)
+            .expect("fits");
+        index.push(behind, USER.as_bytes(), &seen).expect("fits");
+        let shape = Shape {
+            format: crate::Format::OpenAiChat,
+            layout: Layout::Lines,
+        };
+        let whole = repaired(&index, shape, &mut file);
+        assert_eq!(whole, format!("{USER}\n{USER}\n"));
     }
 }

@@ -6,7 +6,7 @@ use holdfast_contract::redact::Redactor;
 
 use super::assemble::Places;
 use crate::index::{Index, Number};
-use crate::limits::DIFF_LINE_BYTES_MAX;
+use crate::limits::{DIFF_LINE_BYTES_MAX, READ_BYTES};
 use crate::plan::Plan;
 use crate::read::Shape;
 use crate::render::{Piece, Texts, pieces};
@@ -35,11 +35,11 @@ pub(crate) fn lines(
         parts.push(piece);
         Ok(())
     })?;
-    let show = |sign: char, number: Option<Number>, text: &[u8]| {
+    let show = |sign: char, number: Option<Number>, text: &[u8], len: u64| {
         let text = String::from_utf8_lossy(text);
         let text = redactor.redact_text(&text);
         let number = number.map_or("new".to_owned(), |number| number.to_string());
-        format!("{sign} {number:>5}  {}", shorten(&text))
+        format!("{sign} {number:>5}  {}", shorten(&text, len))
     };
     let mut lines = Vec::new();
     let mut next: Number = 0;
@@ -51,27 +51,29 @@ pub(crate) fn lines(
             Piece::Moved(..) | Piece::Made(_) => (next, next),
         };
         for number in next..stays {
-            lines.push(show('-', Some(number), &texts.text(number)?));
+            let (text, len) = texts.beginning(number, READ_BYTES)?;
+            lines.push(show('-', Some(number), &text, len));
         }
         next = upto.max(next);
         match piece {
             Piece::Same(_) => {}
             Piece::Altered(number, text) | Piece::Moved(number, text) => {
-                lines.push(show('+', Some(number), &text));
+                lines.push(show('+', Some(number), &text, text.len() as u64));
             }
-            Piece::Made(text) => lines.push(show('+', None, &text)),
+            Piece::Made(text) => lines.push(show('+', None, &text, text.len() as u64)),
         }
     }
     for number in next..Number::try_from(index.len()).unwrap_or(Number::MAX) {
-        lines.push(show('-', Some(number), &texts.text(number)?));
+        let (text, len) = texts.beginning(number, READ_BYTES)?;
+        lines.push(show('-', Some(number), &text, len));
     }
     Ok(lines)
 }
 
-fn shorten(text: &str) -> String {
+fn shorten(text: &str, len: u64) -> String {
     if text.len() <= DIFF_LINE_BYTES_MAX {
         return text.to_owned();
     }
     let end = text.floor_char_boundary(DIFF_LINE_BYTES_MAX);
-    format!("{}… ({} bytes)", &text[..end], text.len())
+    format!("{}… ({len} bytes)", &text[..end])
 }

@@ -62,7 +62,8 @@ pub(crate) fn look(file: &Path, now_ms: u64) -> io::Result<Option<Live>> {
     let modified_ms = meta.mtime().cast_unsigned().saturating_mul(1000)
         + meta.mtime_nsec().cast_unsigned() / 1_000_000;
     let ago_ms = now_ms.saturating_sub(modified_ms);
-    Ok((ago_ms < QUIET_MS).then_some(Live::Recent { ago_ms }))
+    let is_recent = ago_ms < QUIET_MS && !super::is_own_write(file, &meta);
+    Ok(is_recent.then_some(Live::Recent { ago_ms }))
 }
 
 fn look_at_lock(lock: &Path, now_ms: u64) -> io::Result<Option<Live>> {
@@ -202,7 +203,7 @@ impl Lock {
         let pid = u64::from(std::process::id());
         let said = json!({
             "pid": pid,
-            "createdAt": crate::time::iso(now_ms),
+            "createdAt": holdfast_contract::time::rfc3339(now_ms),
             "starttime": start_time(pid),
             "holdfastView": view(),
         });

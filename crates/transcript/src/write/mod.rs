@@ -14,13 +14,15 @@ pub use lock::Live;
 pub(crate) use lock::{Lock, Use, look, user_of};
 pub use replace::{ReplaceError, Step};
 pub(crate) use replace::{
-    Stamp, archive_path, backup_path, backups, beside, forget_old_backups, is_ours, replace,
+    Stamp, archive_path, backup_path, backups, beside, forget_old_backups, is_ours, is_own_write,
+    replace,
 };
 
 use crate::adapter::adapter;
-use crate::check::{Fault, Found, check};
+use crate::check::{Found, check};
+use crate::finding::{Finding, describe};
 use crate::index::Index;
-use crate::plan::{Plan, Strategy, plan};
+use crate::plan::{Changes, Plan, Strategy, plan};
 use crate::read::{self, ReadError, Shape};
 
 /// What a repair did.
@@ -28,8 +30,10 @@ use crate::read::{self, ReadError, Shape};
 pub struct Repaired {
     /// Where the file as it was is kept.
     pub backup: PathBuf,
-    /// What is still wrong.
-    pub left: Vec<Found>,
+    /// What is wrong with it now.
+    pub left: Vec<Finding>,
+    /// How much was changed.
+    pub changes: Changes,
 }
 
 /// Why a repair was not made.
@@ -73,6 +77,7 @@ pub fn repair_file(
     now_ms: u64,
     tell: &dyn Fn(Step),
 ) -> Result<Option<Repaired>, RepairError> {
+    let name = path.display().to_string();
     // Links stay links: what they point to is replaced.
     let path = path.canonicalize()?;
     let mut file = File::open(&path)?;
@@ -101,15 +106,21 @@ pub fn repair_file(
         tell,
         |mut out| assemble::assemble(shape, &index, &plan, &mut file, &mut out),
         |new| {
-            left = verify(shape, strategy, File::open(new)?)?;
+            let mut new = File::open(new)?;
+            let (index, found) = verify(shape, strategy, &new)?;
+            left = describe(&name, shape, &index, &found, &mut new)?;
             Ok(())
         },
     )?;
-    Ok(Some(Repaired { backup, left }))
+    Ok(Some(Repaired {
+        backup,
+        left,
+        changes: Changes::of(&plan, &index),
+    }))
 }
 
 /// Reads the new transcript before it takes the place of the old one.
-fn verify(shape: Shape, strategy: Strategy, new: impl Read) -> io::Result<Vec<Found>> {
+fn verify(shape: Shape, strategy: Strategy, new: impl Read) -> io::Result<(Index, Vec<Found>)> {
     let index = match read::index(new) {
         Ok((_, index)) => index,
         // Nothing may be left of a transcript.
@@ -117,15 +128,8 @@ fn verify(shape: Shape, strategy: Strategy, new: impl Read) -> io::Result<Vec<Fo
         Err(error) => return Err(io::Error::other(error)),
     };
     let left = check(&index, adapter(shape.format).pairing());
-    let may_stay = |found: &Found| {
-        strategy == Strategy::RemoveOrphans
-            && matches!(
-                found.fault,
-                Fault::MissingToolResult | Fault::DuplicateToolCallId
-            )
-    };
-    if left.iter().all(may_stay) {
-        Ok(left)
+    if left.iter().all(|found| strategy.leaves(found.fault)) {
+        Ok((index, left))
     } else {
         Err(io::Error::other("the repaired transcript still has faults"))
     }

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::lock::Live;
 use crate::limits::BACKUPS_MAX;
@@ -103,7 +104,7 @@ pub(crate) fn replace(
     let old = fs::metadata(path).map_err(failed("can not look at it"))?;
     tell(Step::Own);
     fresh
-        .own(&old)
+        .own(&old, now_ms)
         .map_err(failed("can not keep its owner and mode"))?;
     tell(Step::Sync);
     fresh
@@ -170,7 +171,10 @@ impl Fresh {
         out.flush()
     }
 
-    fn own(&self, old: &fs::Metadata) -> io::Result<()> {
+    fn own(&self, old: &fs::Metadata, now_ms: u64) -> io::Result<()> {
+        // The time that is in the backup's name: so it can be told later whose write was the last.
+        self.file
+            .set_modified(UNIX_EPOCH + Duration::from_millis(now_ms))?;
         let new = self.file.metadata()?;
         if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
             std::os::unix::fs::fchown(&self.file, Some(old.uid()), Some(old.gid()))?;
@@ -236,6 +240,18 @@ fn free_name(path: &Path, what: &str, now_ms: u64) -> PathBuf {
         free = beside(path, &format!("{MARK}{what}-{stamp}-{number}"));
     }
     free
+}
+
+/// Whether we were the last who wrote a file: its time is that of a backup or an archive of ours, to
+/// the nanosecond. Nobody else has to be waited for then.
+pub(crate) fn is_own_write(path: &Path, meta: &fs::Metadata) -> bool {
+    let (seconds, nanos) = (
+        meta.mtime().cast_unsigned(),
+        meta.mtime_nsec().cast_unsigned(),
+    );
+    let stamp = crate::time::stamp(seconds.saturating_mul(1000) + nanos / 1_000_000);
+    let is_there = |what: &str| beside(path, &format!("{MARK}{what}-{stamp}")).exists();
+    nanos.is_multiple_of(1_000_000) && (is_there("backup") || is_there("archive"))
 }
 
 /// Gives the old file a second name, which costs nothing and can not fail half way; copies it where

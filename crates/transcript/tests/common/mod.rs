@@ -42,6 +42,16 @@ pub(crate) enum What {
         call: String,
         text: String,
     },
+    /// The history before it is no longer sent, except from this entry on, or for these.
+    Compacted {
+        kept: String,
+        instead: Vec<What>,
+    },
+    /// The same the other way round, which no provider takes.
+    TextAndResult {
+        call: String,
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -142,6 +152,25 @@ fn entries(format: Format, said: &Said, parent: Option<&str>) -> Vec<String> {
         .to_string()
     };
     match (format, &said.what) {
+        (Format::OpenClaw, What::Compacted { kept, .. }) => vec![
+            json!({
+                "type": "compaction", "id": said.id, "parentId": parent, "summary": "so far",
+                "firstKeptEntryId": kept,
+            })
+            .to_string(),
+        ],
+        (Format::Codex, What::Compacted { instead, .. }) => {
+            let history: Vec<Value> = instead.iter().flat_map(items).collect();
+            let payload = json!({"message": "so far", "replacement_history": history});
+            vec![json!({"timestamp": "t", "type": "compacted", "payload": payload}).to_string()]
+        }
+        (_, What::Compacted { .. }) => {
+            let summary = Said {
+                what: What::User("so far".to_owned()),
+                ..said.clone()
+            };
+            entries(format, &summary, parent)
+        }
         (Format::Codex | Format::OpenAiResponses, what) => {
             items(what).into_iter().map(item).collect()
         }
@@ -158,6 +187,7 @@ fn items(what: &What) -> Vec<Value> {
                 json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}),
             ]
         }
+        What::Compacted { .. } => unreachable!("is no item"),
         What::Assistant { text, calls } => {
             let mut items = Vec::new();
             if !text.is_empty() || calls.is_empty() {
@@ -168,7 +198,9 @@ fn items(what: &What) -> Vec<Value> {
             }));
             items
         }
-        What::Result { call, text } | What::ResultAndText { call, text } => {
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
             vec![json!({"type": "function_call_output", "call_id": call, "output": text})]
         }
     }
@@ -176,6 +208,7 @@ fn items(what: &What) -> Vec<Value> {
 
 fn chat(what: &What) -> Value {
     match what {
+        What::Compacted { .. } => unreachable!("is no message"),
         What::User(text) => json!({"role": "user", "content": text}),
         What::Assistant { text, calls } if calls.is_empty() => {
             json!({"role": "assistant", "content": text})
@@ -192,7 +225,9 @@ fn chat(what: &What) -> Value {
             };
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
-        What::Result { call, text } | What::ResultAndText { call, text } => {
+        What::Result { call, text }
+        | What::ResultAndText { call, text }
+        | What::TextAndResult { call, text } => {
             json!({"role": "tool", "tool_call_id": call, "content": text})
         }
     }
@@ -200,6 +235,7 @@ fn chat(what: &What) -> Value {
 
 fn anthropic(id: &str, what: &What) -> Value {
     match what {
+        What::Compacted { .. } => unreachable!("is no message"),
         What::User(text) => json!({"role": "user", "content": text}),
         What::Assistant { text, calls } => {
             let mut blocks = Vec::new();
@@ -217,6 +253,11 @@ fn anthropic(id: &str, what: &What) -> Value {
         What::ResultAndText { call, text } => {
             json!({"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": call, "content": text}, {"type": "text", "text": text},
+            ]})
+        }
+        What::TextAndResult { call, text } => {
+            json!({"role": "user", "content": [
+                {"type": "text", "text": text}, {"type": "tool_result", "tool_use_id": call, "content": text},
             ]})
         }
     }

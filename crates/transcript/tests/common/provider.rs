@@ -6,8 +6,8 @@
 //! `tool_use` in the turn before; ids are unique. Chat completions: an assistant message with
 //! `tool_calls`, whose ids differ, is followed by one `tool` message for each, before anything else.
 //! Responses: every
-//! output comes behind its call, every call has one output. A conversation whose last turn is the
-//! model's may have calls that still run.
+//! output comes behind its call, every call has one output. In Anthropic's turns, results come before
+//! everything else. Calls of the last reply may still run, also when others of them are answered.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,11 +25,18 @@ pub(crate) fn accepts(format: Format, text: &str) -> Result<(), String> {
         Format::OpenAiChat => chat(&entries),
         Format::OpenAiResponses => responses(&entries.iter().collect::<Vec<_>>()),
         Format::Codex => {
-            let items: Vec<&Value> = entries
-                .iter()
-                .filter(|entry| entry["type"] == "response_item")
-                .map(|entry| &entry["payload"])
-                .collect();
+            let mut items: Vec<&Value> = Vec::new();
+            for entry in &entries {
+                match entry["type"].as_str() {
+                    Some("response_item") => items.push(&entry["payload"]),
+                    // What it brings along is sent instead of everything before it.
+                    Some("compacted") => {
+                        let instead = entry["payload"]["replacement_history"].as_array();
+                        items = instead.into_iter().flatten().collect();
+                    }
+                    _ => {}
+                }
+            }
             responses(&items)
         }
         Format::Anthropic => anthropic(&entries.iter().collect::<Vec<_>>()),
@@ -58,12 +65,13 @@ fn branches(entries: &[Value], id: &str, parent: &str) -> Result<(), String> {
         let mut path = Vec::new();
         let mut at = Some(*leaf);
         while let Some(entry) = at.and_then(|id| by_id.get(id)) {
-            path.push(&entry["message"]);
+            path.push(*entry);
             at = entry[parent].as_str();
         }
         path.reverse();
-        let path: Vec<&Value> = path
+        let path: Vec<&Value> = sent(&path)
             .into_iter()
+            .map(|entry| &entry["message"])
             .filter(|message| message.is_object())
             .collect();
         anthropic(&path).map_err(|error| format!("branch to {leaf}: {error}"))?;
@@ -71,51 +79,73 @@ fn branches(entries: &[Value], id: &str, parent: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls and results of a message, in Anthropic's or `OpenClaw`'s words.
-fn blocks(message: &Value) -> (Vec<String>, Vec<String>) {
-    let (mut calls, mut results) = (Vec::new(), Vec::new());
-    if message["role"] == "toolResult" {
-        results.push(
-            message["toolCallId"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-        );
-        return (calls, results);
-    }
-    for block in message["content"].as_array().into_iter().flatten() {
-        match block["type"].as_str() {
-            Some("tool_use" | "toolCall") => {
-                calls.push(block["id"].as_str().unwrap_or_default().to_owned());
+/// What is sent of a branch: behind its last compaction everything, before it what is kept.
+fn sent<'e>(path: &[&'e Value]) -> Vec<&'e Value> {
+    let Some(at) = path.iter().rposition(|entry| entry["type"] == "compaction") else {
+        return path.to_vec();
+    };
+    let first = &path[at]["firstKeptEntryId"];
+    let kept = path[..at].iter().position(|entry| entry["id"] == *first);
+    [&path[kept.unwrap_or(at)..at], &path[at + 1..]].concat()
+}
+
+/// One turn as the provider sees it: neighbouring messages of a role are one.
+#[derive(Default)]
+struct AnthropicTurn {
+    is_model: bool,
+    calls: Vec<String>,
+    results: Vec<String>,
+    /// Something that is neither call nor result.
+    has_more: bool,
+    /// A result that something else stands before.
+    late: Option<String>,
+}
+
+impl AnthropicTurn {
+    /// Takes a message, in Anthropic's or `OpenClaw`'s words.
+    fn take(&mut self, message: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if message["role"] == "toolResult" {
+            return self.result(text(&message["toolCallId"]));
+        }
+        self.has_more |= message["content"].as_str().is_some_and(|it| !it.is_empty());
+        for block in message["content"].as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("tool_use" | "toolCall") => self.calls.push(text(&block["id"])),
+                Some("tool_result") => self.result(text(&block["tool_use_id"])),
+                _ => self.has_more = true,
             }
-            Some("tool_result") => {
-                results.push(block["tool_use_id"].as_str().unwrap_or_default().to_owned());
-            }
-            _ => {}
         }
     }
-    (calls, results)
+
+    fn result(&mut self, id: String) {
+        if self.has_more {
+            self.late = self.late.take().or(Some(id.clone()));
+        }
+        self.results.push(id);
+    }
 }
 
 fn anthropic(messages: &[&Value]) -> Result<(), String> {
-    // Turns: who, calls, results.
-    let mut turns: Vec<(bool, Vec<String>, Vec<String>)> = Vec::new();
+    let mut turns: Vec<AnthropicTurn> = Vec::new();
     for message in messages {
         let is_model = message["role"] == "assistant";
-        let (calls, results) = blocks(message);
-        match turns.last_mut() {
-            Some(turn) if turn.0 == is_model => {
-                turn.1.extend(calls);
-                turn.2.extend(results);
-            }
-            _ => turns.push((is_model, calls, results)),
+        if turns.last().is_none_or(|turn| turn.is_model != is_model) {
+            turns.push(AnthropicTurn {
+                is_model,
+                ..AnthropicTurn::default()
+            });
         }
+        turns.last_mut().expect("one was pushed").take(message);
     }
     let mut used = HashSet::new();
     let mut open: Vec<String> = Vec::new();
-    for (number, (is_model, calls, results)) in turns.iter().enumerate() {
+    for (number, turn) in turns.iter().enumerate() {
         let mut answered = HashSet::new();
-        for result in results {
+        if let (false, Some(late)) = (turn.is_model, &turn.late) {
+            return Err(format!("messages.{number}: {late} is not first"));
+        }
+        for result in &turn.results {
             if !open.contains(result) {
                 return Err(format!(
                     "messages.{number}: unexpected tool_use_id {result}"
@@ -125,19 +155,23 @@ fn anthropic(messages: &[&Value]) -> Result<(), String> {
                 return Err(format!("messages.{number}: two results for {result}"));
             }
         }
-        if let Some(missing) = open.iter().find(|call| !answered.contains(*call)) {
+        // Nothing is sent while calls still run: some of the last ones may have their results.
+        let is_running = number + 1 == turns.len() && !turn.is_model && !turn.has_more;
+        if let Some(missing) = open.iter().find(|call| !answered.contains(*call))
+            && !is_running
+        {
             return Err(format!("messages.{number}: no tool_result for {missing}"));
         }
         open.clear();
-        if *is_model {
-            for call in calls {
+        if turn.is_model {
+            for call in &turn.calls {
                 if call.is_empty() || !used.insert(call.clone()) {
                     return Err(format!(
                         "messages.{number}: tool_use ids must be unique: {call}"
                     ));
                 }
             }
-            open.clone_from(calls);
+            open.clone_from(&turn.calls);
         }
     }
     Ok(())
@@ -145,7 +179,6 @@ fn anthropic(messages: &[&Value]) -> Result<(), String> {
 
 fn chat(messages: &[Value]) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
-    let mut has_begun = false;
     for (number, message) in messages.iter().enumerate() {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
@@ -155,7 +188,6 @@ fn chat(messages: &[Value]) -> Result<(), String> {
                 ));
             };
             open.remove(at);
-            has_begun = true;
             continue;
         }
         if let Some(missing) = open.first() {
@@ -163,7 +195,6 @@ fn chat(messages: &[Value]) -> Result<(), String> {
                 "messages.{number}: {missing} did not have a response message"
             ));
         }
-        has_begun = false;
         let calls = message["tool_calls"].as_array();
         if calls.is_some_and(Vec::is_empty) {
             return Err(format!("messages.{number}: tool_calls is empty"));
@@ -176,15 +207,23 @@ fn chat(messages: &[Value]) -> Result<(), String> {
             open.push(id);
         }
     }
-    match open.first() {
-        Some(missing) if has_begun => Err(format!("{missing} did not have a response message")),
-        _ => Ok(()),
-    }
+    // What is still open are calls of the last reply, which may still run.
+    Ok(())
 }
 
 fn responses(items: &[&Value]) -> Result<(), String> {
     let mut calls: HashMap<&str, bool> = HashMap::new();
-    let mut last_said = 0;
+    // The last reply: behind it are outputs at most.
+    let is_output = |item: &&&Value| item["type"] == "function_call_output";
+    let is_model = |item: &&&Value| !is_output(item) && item["role"] != "user";
+    let outputs = items.iter().rev().take_while(is_output).count();
+    let reply = items
+        .iter()
+        .rev()
+        .skip(outputs)
+        .take_while(is_model)
+        .count();
+    let last_reply = items.len() - outputs - reply;
     let mut order = Vec::new();
     for (number, item) in items.iter().enumerate() {
         let id = item["call_id"].as_str().unwrap_or_default();
@@ -195,21 +234,17 @@ fn responses(items: &[&Value]) -> Result<(), String> {
                 }
                 order.push((number, id));
             }
-            Some("function_call_output") => {
-                last_said = number;
-                match calls.get_mut(id) {
-                    None => return Err(format!("input.{number}: no tool call found for {id}")),
-                    Some(true) => return Err(format!("input.{number}: two outputs for {id}")),
-                    Some(answered) => *answered = true,
-                }
-            }
-            _ if item["role"] == "user" => last_said = number,
+            Some("function_call_output") => match calls.get_mut(id) {
+                None => return Err(format!("input.{number}: no tool call found for {id}")),
+                Some(true) => return Err(format!("input.{number}: two outputs for {id}")),
+                Some(answered) => *answered = true,
+            },
             _ => {}
         }
     }
     match order
         .iter()
-        .find(|(number, id)| *number < last_said && !calls[id])
+        .find(|(number, id)| *number < last_reply && !calls[id])
     {
         Some((_, id)) => Err(format!("no tool output found for {id}")),
         None => Ok(()),

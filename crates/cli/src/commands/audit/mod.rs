@@ -27,11 +27,11 @@ const ROWS_SHOWN_MAX: usize = 15;
 pub(super) fn run(app: &App, args: &AuditArgs, json: bool) -> Outcome<ExitCode> {
     let mut audit = Audit::new(prices(args.prices.as_deref())?);
     let mut judge = Replay::new(&app.config.guard)?;
-    let all_read = source::each_session(&args.paths, args.since.as_deref(), json, |found| {
+    let went = source::each_session(&args.paths, args.since.as_deref(), json, |found| {
         audit.add(
             &found.name,
             &found.session,
-            found.orphaned_results,
+            found.orphaned_results.len() as u64,
             &mut judge,
         );
     })?;
@@ -42,12 +42,12 @@ pub(super) fn run(app: &App, args: &AuditArgs, json: bool) -> Outcome<ExitCode> 
     if json {
         output::json(&report);
     } else {
-        print(&report, args.html.as_deref());
+        print(&report, args, went.older);
     }
-    Ok(if all_read {
-        ExitCode::SUCCESS
-    } else {
+    Ok(if went.has_failed {
         ExitCode::from(2)
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -73,11 +73,21 @@ fn write_page(path: &Path, report: &Report) -> Outcome<()> {
     })
 }
 
-fn print(report: &Report, html: Option<&Path>) {
+fn print(report: &Report, args: &AuditArgs, older: u64) {
     let total = &report.total;
-    if report.sessions == 0 {
-        output::line("No sessions were found. Name a file or a folder: holdfast audit PATH");
-        return;
+    match &args.since {
+        Some(since) if report.sessions == 0 && older > 0 => {
+            let older = whole(older);
+            output::line(&format!(
+                "Nothing was answered on {since} or later: all {older} sessions are older."
+            ));
+            return;
+        }
+        _ if report.sessions == 0 => {
+            output::line("No sessions were found. Name a file or a folder: holdfast audit PATH");
+            return;
+        }
+        _ => {}
     }
     output::line(&format!(
         "{} sessions, {} answers of models, {} calls of tools",
@@ -85,7 +95,7 @@ fn print(report: &Report, html: Option<&Path>) {
         whole(total.requests),
         whole(total.calls),
     ));
-    if total.trouble() == 0 {
+    if total.trouble() + total.orphaned_results == 0 {
         output::line(&green("No loops, no duplicates, no orphans."));
     } else {
         print_sums(total);
@@ -95,7 +105,7 @@ fn print(report: &Report, html: Option<&Path>) {
         print_worst(report);
     }
     print_footnotes(report);
-    if let Some(path) = html {
+    if let Some(path) = &args.html {
         output::line(&format!("The page is in {}", path.display()));
     }
 }
@@ -120,6 +130,12 @@ fn print_sums(total: &Tally) {
         time(saved.ms),
         money(saved),
     )));
+    if total.orphaned_results > 0 {
+        output::line(&yellow(&format!(
+            "And {} results belong to no call: `holdfast scan` names them",
+            whole(total.orphaned_results)
+        )));
+    }
     if total.stopped_that_worked > 0 {
         output::line(&dim(&format!(
             "  {} of those did return a result when they ran",

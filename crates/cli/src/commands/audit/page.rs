@@ -28,8 +28,7 @@ pub(super) fn render(report: &Report) -> String {
         ("{{plot_models}}", models(report)),
         ("{{tables}}", tables(report)),
         ("{{footnotes}}", escape(&footnotes(report))),
-        // Inside a script element only its own end tag could end it.
-        ("{{json}}", json.replace('<', "\\u003c")),
+        ("{{json}}", escape(&json)),
     ];
     fill(TEMPLATE, &parts)
 }

@@ -1,0 +1,127 @@
+//! Files that are in no known format. One that was meant to be a session is never passed over in
+//! silence: its agent can not load it either.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::check::Fault;
+use crate::discover::{Candidate, Claim};
+use crate::finding::{self, Finding};
+use crate::format::Format;
+use crate::limits::READ_BYTES;
+use crate::read::{self, ReadError};
+
+/// What a file is that is in no known format.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// White space: a session that nothing was said in yet.
+    Blank,
+    /// A session of which nothing can be read: the lines that are not JSON.
+    Broken(Vec<Finding>),
+    /// What is left of something that can not be told line by line, and what it was.
+    Rest(&'static str),
+    /// Whole, and no transcript.
+    SomethingElse,
+}
+
+fn ending(path: &Path) -> Option<&str> {
+    path.extension().and_then(|ending| ending.to_str())
+}
+
+/// Whether a file that is in no known format was a session, so that it may be begun anew.
+pub(crate) fn was_session(path: &Path) -> Result<bool, ReadError> {
+    if ending(path) != Some("jsonl") {
+        return Ok(damage(File::open(path)?)? != Damage::None);
+    }
+    Ok(!matches!(lines(path)?, Unread::SomethingElse))
+}
+
+/// Finds out what a file is that is in no known format.
+pub(crate) fn look(candidate: &Candidate) -> Result<Unread, ReadError> {
+    let path = &candidate.path;
+    let ending = ending(path);
+    if ending == Some("sqlite") {
+        return Ok(Unread::Rest(
+            "is not a database, though it is named like one",
+        ));
+    }
+    if ending != Some("jsonl") {
+        return Ok(match damage(File::open(path)?)? {
+            Damage::Blank if candidate.claim == Claim::Named => Unread::Blank,
+            Damage::Rest => {
+                Unread::Rest("is the rest of a transcript, of which nothing can be read")
+            }
+            Damage::Blank | Damage::None => Unread::SomethingElse,
+        });
+    }
+    lines(path)
+}
+
+/// The lines that are not JSON.
+fn lines(path: &Path) -> Result<Unread, ReadError> {
+    let mut findings = Vec::new();
+    let mut count = 0_u64;
+    read::lines(File::open(path)?, |entry| {
+        count += 1;
+        if let Err(why) = entry.seen {
+            findings.push(Finding {
+                file: path.display().to_string(),
+                fault: Fault::InvalidLine,
+                entry: entry.number,
+                offset: entry.offset,
+                line: None,
+                id: None,
+                description: finding::of_invalid(Format::OpenClaw, why),
+            });
+        }
+        Ok(())
+    })?;
+    finding::count_lines(&mut findings, &mut File::open(path)?)?;
+    Ok(match (count, findings.is_empty()) {
+        (0, _) => Unread::Blank,
+        (_, true) => Unread::SomethingElse,
+        (_, false) => Unread::Broken(findings),
+    })
+}
+
+/// Names that stand in the entries of transcripts.
+const NAMES: [&[u8]; 6] = [
+    b"\"role\"",
+    b"\"parentId\"",
+    b"\"parentUuid\"",
+    b"\"sessionId\"",
+    b"\"payload\"",
+    b"\"call_id\"",
+];
+
+/// How a file is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Damage {
+    /// Nothing is in it but white space, or its blocks were lost and are zeros.
+    Blank,
+    /// It holds what is left of an entry.
+    Rest,
+    /// Not as far as can be told: it is something else.
+    None,
+}
+
+/// What is wrong with a file that can not be read as a transcript. JSON that is whole is something
+/// else.
+fn damage(file: File) -> io::Result<Damage> {
+    let mut text = Vec::new();
+    file.take(READ_BYTES as u64).read_to_end(&mut text)?;
+    let is_lost = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    if text.iter().all(is_lost) {
+        return Ok(Damage::Blank);
+    }
+    let is_rest = |line: &[u8]| {
+        let named = NAMES
+            .iter()
+            .any(|name| memchr::memmem::find(line, name).is_some());
+        named && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
+    };
+    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok();
+    let is_rest = !is_whole && text.split(|byte| *byte == b'\n').any(is_rest);
+    Ok(if is_rest { Damage::Rest } else { Damage::None })
+}
