@@ -378,6 +378,13 @@ pub const LIMITS: &[Limit] = &[
     },
     #[cfg(feature = "redis")]
     Limit {
+        name: "CLEARED_MARK_MS_MIN",
+        value: crate::store::redis::options::CLEARED_MARK_MS_MIN,
+        meaning: "how long Redis knows, at least, that a record was cleared or flushed, so that its holder does not bring it back",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
         name: "WRITE_BACK_MAX",
         value: crate::store::redis::options::WRITE_BACK_MAX as u64,
         meaning: "results that wait for a Redis that is away; more are given up, and the lease settles them",

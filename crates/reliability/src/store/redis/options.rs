@@ -24,6 +24,10 @@ pub const WRITE_BACK_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// itself, such as a missing right; then it is given up.
 pub const WRITE_BACK_REFUSALS_MAX: u32 = 100;
 
+/// How long a cleared or flushed record is known to have been forgotten on purpose, at least: a
+/// holder that says its last word again within this time does not bring it back.
+pub const CLEARED_MARK_MS_MIN: u64 = 60_000;
+
 /// A smaller bound of a shard's records is kept to the record; a larger one is looked at only when
 /// half of it is used.
 pub const CAP_CHECK_ALWAYS_BELOW: u64 = 10_000;
