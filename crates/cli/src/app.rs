@@ -16,7 +16,6 @@ use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::hooks::command::ObservingCommand;
 use holdfast_reliability::hooks::{Hooks, Phase};
 use holdfast_reliability::idempotency::DedupeStores;
-use holdfast_reliability::janitor;
 use holdfast_reliability::journal::JournalObserver;
 use holdfast_reliability::observe::log::{JsonLog, WriterSink};
 use holdfast_reliability::observe::metrics::Metrics;
@@ -37,8 +36,10 @@ use crate::config::{Config, expand, state_dir, user_file};
 use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Shared};
+use crate::running::Running;
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
+use crate::waiting::WaitWatch;
 
 /// Everything a command may need.
 pub(crate) struct App {
@@ -47,39 +48,6 @@ pub(crate) struct App {
     config_file: Option<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
     log: String,
-}
-
-/// A stack and what has to be kept alive, or read, beside it.
-pub(crate) struct Running {
-    pub(crate) stack: Arc<ToolStack>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) approvals: Arc<Approvals>,
-    documents: Arc<dyn DocumentStore>,
-    pub(crate) stores: Stores,
-    /// What keeps the records, in a word for people.
-    pub(crate) store_name: &'static str,
-    traces: Option<Traces>,
-}
-
-impl Running {
-    /// Forgets what has expired. A short-lived process does it once, after its answer.
-    pub(crate) async fn tidy(&self) {
-        janitor::sweep(
-            &self.stores.dedupe,
-            self.stack.runtime(),
-            Some(&self.metrics),
-        )
-        .await;
-        // What could not be swept now is swept by the next one.
-        let _ = self.documents.sweep_documents().await;
-    }
-
-    /// Sends the spans that wait, within a bound. No call may follow.
-    pub(crate) fn finish(&self) {
-        if let Some(traces) = &self.traces {
-            traces.finish();
-        }
-    }
 }
 
 impl App {
@@ -183,7 +151,11 @@ impl App {
         })?;
         let redactor = self.config.redactor();
         let metrics = Metrics::new();
+        let waits = Arc::new(WaitWatch::new());
         let mut observers = observers.with(metrics.clone());
+        if life == Life::OneCall {
+            observers = observers.with(waits.clone());
+        }
         let log = self.json_log()?.map(Arc::new);
         if let Some(log) = &log {
             observers = observers.with(log.clone());
@@ -196,6 +168,10 @@ impl App {
         }
         let state = self.state_for_calls(life);
         let store_name = state.name();
+        let shared = match &state {
+            State::Shared(shared, _) => Some(shared.clone()),
+            _ => None,
+        };
         if let State::Open(state) | State::Shared(_, state) = &state {
             observers = observers.with(Arc::new(JournalObserver::new(
                 state.clone(),
@@ -249,6 +225,8 @@ impl App {
             documents,
             stores,
             store_name,
+            shared,
+            waits,
             traces,
         })
     }

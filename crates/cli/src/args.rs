@@ -281,8 +281,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) enum ConfigCommand {
     /// Print the configuration in force, defaults included.
     Show,
-    /// Say what is wrong with it, if anything.
-    Check,
+    /// Say what is wrong with it, if anything; a Redis it names is tried.
+    Check {
+        /// Only read it: connect to nothing.
+        #[arg(long)]
+        offline: bool,
+    },
     /// Print its JSON Schema.
     Schema,
 }

@@ -11,8 +11,10 @@ mod environment;
 mod fail;
 mod output;
 mod records;
+mod running;
 mod telemetry;
 mod terminal;
+mod waiting;
 
 use std::process::ExitCode;
 

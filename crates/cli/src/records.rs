@@ -16,6 +16,7 @@ use crate::app::App;
 #[cfg(feature = "redis")]
 mod shared {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use holdfast_contract::Clock;
     use holdfast_reliability::config::ReliabilityConfig;
@@ -23,6 +24,7 @@ mod shared {
     use holdfast_reliability::retry::RetryBudgetPolicy;
     use holdfast_reliability::runtime::Runtime;
     use holdfast_reliability::store::StoreResult;
+    use holdfast_reliability::store::redis::options::LAST_WORDS_WAIT_MS_MAX;
     use holdfast_reliability::store::redis::{RedisOptions, RedisState};
 
     use crate::app::App;
@@ -41,6 +43,16 @@ mod shared {
     /// The clock by which leases in this store end: its own.
     pub(crate) fn clock_of(shared: &Arc<Shared>, _: &Arc<dyn Clock>) -> Arc<dyn Clock> {
         shared.clone()
+    }
+
+    /// Waits, within a bound, until the store has what is to be recorded; says how many records it
+    /// does not have.
+    pub(crate) async fn written_back(shared: &Shared) -> usize {
+        if shared.health().write_backs_waiting > 0 {
+            crate::output::note("waiting for Redis to take the record of what ran");
+        }
+        let at_most = Duration::from_millis(LAST_WORDS_WAIT_MS_MAX);
+        shared.written_back(at_most).await
     }
 
     /// Tells the observers when the store goes away and comes back, and shares the retry budget
@@ -95,12 +107,17 @@ mod shared {
         ours.clone()
     }
 
+    /// There is nothing that waits.
+    pub(crate) async fn written_back(_: &Shared) -> usize {
+        0
+    }
+
     /// There is nothing to attach.
     pub(crate) fn attach(_: &Shared, _: &Arc<Runtime>, _: &ReliabilityConfig) {}
 }
 
 use shared::clock_of;
-pub(crate) use shared::{Shared, attach};
+pub(crate) use shared::{Shared, attach, written_back};
 
 /// The records and breakers that the commands look at.
 pub(crate) struct Records {

@@ -6,9 +6,11 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use holdfast_testkit::redis::{Persistence, RedisServer};
 use serde_json::Value;
@@ -41,8 +43,9 @@ impl Machine {
         ))
     }
 
-    fn run(&self, args: &[&str], workspace: &Path) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_holdfast"))
+    fn command(&self, args: &[&str], workspace: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+        command
             .args(args)
             .arg("--config")
             .arg(&self.config)
@@ -50,9 +53,12 @@ impl Machine {
             .arg(self.dir.path().join("state"))
             .current_dir(workspace)
             .env_remove("HOLDFAST_LOG")
-            .env("HOLDFAST_REDIS_PASSWORD", PASSWORD)
-            .output()
-            .unwrap()
+            .env("HOLDFAST_REDIS_PASSWORD", PASSWORD);
+        command
+    }
+
+    fn run(&self, args: &[&str], workspace: &Path) -> Output {
+        self.command(args, workspace).output().unwrap()
     }
 
     fn json(&self, args: &[&str], workspace: &Path) -> Value {
@@ -171,4 +177,99 @@ fn a_wrong_address_is_told_without_its_password() {
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert!(said.contains("reliability.store.redis.url"), "{said}");
     assert!(!said.contains("s3cret"), "{said}");
+}
+
+/// Starts a call that has its effect and then waits, stops Redis, and lets the call end.
+fn call_during_which_redis_stops(machine: &Machine, server: &RedisServer, here: &Path) -> Child {
+    let mut call = machine.command(&SLOW_PAY, here);
+    let call = call
+        .arg("--json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let call = call.spawn().unwrap();
+    let begun = Instant::now();
+    while !here.join("ledger").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it does not run");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.pause().unwrap();
+    std::fs::write(here.join("go"), "").unwrap();
+    call
+}
+
+const SLOW_PAY: [&str; 6] = [
+    "call",
+    "exec",
+    "--key",
+    "slow",
+    "--args",
+    r#"{"command": "echo paid >> ledger; while [ ! -e go ]; do sleep 0.05; done"}"#,
+];
+
+#[test]
+fn what_ran_while_redis_went_away_is_written_when_it_is_back() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    let (one, two) = (Machine::on(&server.url()), Machine::on(&server.url()));
+    let mut call = call_during_which_redis_stops(&one, &server, here);
+    let mut said = BufReader::new(call.stderr.take().unwrap()).lines();
+    assert!(
+        said.any(|line| line
+            .unwrap()
+            .contains("waiting for Redis to take the record")),
+        "it waits"
+    );
+    server.resume().unwrap();
+    assert!(call.wait().unwrap().success());
+    assert_eq!(said.count(), 0, "nothing is amiss");
+    let again = two.json(&SLOW_PAY, here);
+    assert_eq!(
+        (&again["status"], &again["fromCache"]),
+        (&"success".into(), &true.into())
+    );
+    let ledger = std::fs::read_to_string(here.join("ledger")).unwrap();
+    assert_eq!(ledger, "paid\n");
+}
+
+#[test]
+fn what_can_not_be_recorded_is_said() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    let machine = Machine::on(&server.url());
+    let call = call_during_which_redis_stops(&machine, &server, here);
+    let output = call.wait_with_output().unwrap();
+    server.resume().unwrap();
+    assert!(output.status.success(), "it ran");
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic_with(&output));
+    let told = answer["output"]["metadata"]["advisory"].to_string();
+    let expected = "did not take the record of this call";
+    assert!(told.contains(expected), "{answer}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn config_check_tries_redis() {
+    let mut server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let here = tempfile::tempdir().unwrap();
+    let machine = Machine::on(&server.url());
+    let checked = machine.json(&["config", "check"], here.path());
+    assert_eq!(checked["redis"], "answers");
+    server.kill().unwrap();
+    let refused = machine.run(&["config", "check"], here.path());
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("Redis") && said.contains("--offline"),
+        "{said}"
+    );
+    assert!(!said.contains("s3cret"), "{said}");
+    let offline = machine.json(&["config", "check", "--offline"], here.path());
+    assert_eq!(
+        (&offline["ok"], &offline["redis"]),
+        (&true.into(), &"not tried".into())
+    );
 }

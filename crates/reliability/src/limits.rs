@@ -215,6 +215,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "FORCED_OPEN_RETRY_AFTER_MS",
+        value: crate::breaker::FORCED_OPEN_RETRY_AFTER_MS,
+        meaning: "when to ask again for a tool whose breaker an operator holds open",
+        setting: None,
+    },
+    Limit {
         name: "MEMORY_KEYS_MAX",
         value: crate::store::memory::MEMORY_KEYS_MAX as u64,
         meaning: "records in memory; then the least recently used ended one goes, or the call is refused",
@@ -378,6 +384,34 @@ pub const LIMITS: &[Limit] = &[
     },
     #[cfg(feature = "redis")]
     Limit {
+        name: "EVICTION_ROUNDS_MAX",
+        value: crate::store::redis::options::EVICTION_ROUNDS_MAX as u64,
+        meaning: "rounds in which one claim makes room in a full shard of Redis",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "EVICTION_TRIES_MAX",
+        value: crate::store::redis::options::EVICTION_TRIES_MAX as u64,
+        meaning: "rounds in which nothing may go before a full shard of Redis refuses a claim",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "EVICTION_SAMPLE",
+        value: crate::store::redis::options::EVICTION_SAMPLE as u64,
+        meaning: "records of a full shard of Redis that are looked at in one round",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "CLEARED_MARK_MS_MIN",
+        value: crate::store::redis::options::CLEARED_MARK_MS_MIN,
+        meaning: "how long Redis knows, at least, that a record was cleared or flushed, so that its holder does not bring it back",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
         name: "WRITE_BACK_MAX",
         value: crate::store::redis::options::WRITE_BACK_MAX as u64,
         meaning: "results that wait for a Redis that is away; more are given up, and the lease settles them",
@@ -388,6 +422,13 @@ pub const LIMITS: &[Limit] = &[
         name: "WRITE_BACK_BYTES_MAX",
         value: crate::store::redis::options::WRITE_BACK_BYTES_MAX as u64,
         meaning: "bytes of output that wait for a Redis that is away; beyond that it is only kept that a call was done",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "LAST_WORDS_WAIT_MS_MAX",
+        value: crate::store::redis::options::LAST_WORDS_WAIT_MS_MAX,
+        meaning: "how long `holdfast call` and a server that ends wait for a Redis that is away to take what is to be recorded",
         setting: None,
     },
     #[cfg(feature = "redis")]

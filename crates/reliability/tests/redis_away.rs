@@ -12,7 +12,7 @@ use holdfast_reliability::idempotency::transition::{
 };
 use holdfast_reliability::retry::RepeatSafety;
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
-use holdfast_reliability::store::{Claim, DedupeStore, RecordFilter, StoreError};
+use holdfast_reliability::store::{Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError};
 use holdfast_testkit::redis::{Persistence, RedisServer};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -276,12 +276,22 @@ async fn what_was_cleared_or_given_to_another_is_not_brought_back() {
     let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
     let cleared = wish(1, "cleared");
     let _ = store.claim(&cleared).await.unwrap();
-    assert_eq!(store.clear(&cleared.key).await, Ok(true));
+    let clearing = store.clear(&cleared.key, ClearIf::There);
+    assert_eq!(clearing.await, Ok(Cleared::Forgotten));
     let lease_ms = cleared.lifetimes.lease_ms;
     let renewal = store.renew(&cleared.key, "cleared", lease_ms).await;
     assert_eq!(renewal, Ok(Err(Refused::Gone)));
     assert_eq!(store.finalise(done(&cleared)).await, Ok(Err(Refused::Gone)));
     assert_eq!(store.get(&cleared.key).await, Ok(None));
+
+    // Finished, with the answer lost on the way, and flushed before the word is said again.
+    let flushed = wish(5, "flushed");
+    let _ = store.claim(&flushed).await.unwrap();
+    let other = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    assert_eq!(other.finalise(done(&flushed)).await, Ok(Ok(())));
+    assert_eq!(other.flush(&RecordFilter::default()).await, Ok(1));
+    assert_eq!(store.finalise(done(&flushed)).await, Ok(Err(Refused::Gone)));
+    assert_eq!(store.get(&flushed.key).await, Ok(None));
 
     let (late, next) = (wish(2, "late"), wish(2, "next"));
     let _ = store.claim(&late).await.unwrap();

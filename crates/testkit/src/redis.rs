@@ -83,6 +83,14 @@ impl RedisServer {
         self.port
     }
 
+    /// Its process.
+    pub fn process_id(&self) -> Result<u32> {
+        let child = self.child.as_ref();
+        child
+            .map(Child::id)
+            .ok_or_else(|| Error::other("the server does not run"))
+    }
+
     /// Starts it (again), on the same port and with the data of before.
     pub fn run(&mut self) -> Result<()> {
         let mut command = Command::new("redis-server");
@@ -152,11 +160,7 @@ impl RedisServer {
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {
-        let child = self
-            .child
-            .as_ref()
-            .ok_or_else(|| Error::other("the server does not run"))?;
-        let pid = i32::try_from(child.id())
+        let pid = i32::try_from(self.process_id()?)
             .ok()
             .and_then(Pid::from_raw)
             .ok_or_else(|| Error::other("no process id"))?;

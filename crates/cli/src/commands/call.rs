@@ -10,10 +10,11 @@ use holdfast_toolbox::tools::exec;
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{App, Running, runtime, workspace_id};
+use crate::app::{App, runtime, workspace_id};
 use crate::args::CallArgs;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
+use crate::running::Running;
 
 /// The session of calls that name none.
 const DEFAULT_SESSION: &str = "cli";
@@ -29,7 +30,10 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let input = input(app, args)?;
     let runtime = runtime()?;
     let running = app.stack(&args.workspace)?;
-    let result = runtime.block_on(answer(&running, input))?;
+    let mut result = runtime.block_on(answer(&running, input))?;
+    if runtime.block_on(running.written_back()) > 0 {
+        say_unrecorded(&mut result);
+    }
     // A command that was cut off is being ended, gently first; our own end would be abrupt.
     exec::wait_until_idle(EXEC_END_WAIT);
     if json {
@@ -46,6 +50,34 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// Says, in the answer and on standard error, that nobody else will know of it.
+fn say_unrecorded(result: &mut ToolResultEnvelope) {
+    let what = if result.attempts > 0 {
+        "Redis is away and did not take the record of this call: when its lease ends, the same key \
+         is answered with outcome_unknown, although the outcome is the one told here."
+    } else {
+        "Redis is away and did not take the claim of this call back: the same key waits until its \
+         lease ends."
+    };
+    output::note(what);
+    if let Some(found) = &mut result.output {
+        let metadata = found.metadata.get_or_insert_default();
+        let told = metadata
+            .entry("advisory")
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(told) = told {
+            told.push(what.into());
+        }
+    }
+    if let Some(error) = &mut result.error {
+        let hint = error.hint.get_or_insert_default();
+        if !hint.is_empty() {
+            hint.push(' ');
+        }
+        hint.push_str(what);
+    }
 }
 
 /// What to call.
@@ -67,10 +99,19 @@ async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> 
             _ = terminate.recv() => {}
         }
     };
-    Ok(match input {
-        Input::Built(envelope) => running.stack.call_until(*envelope, cancelled).await,
-        Input::Foreign(bytes) => running.stack.call_bytes_until(&bytes, cancelled).await,
-    })
+    let answered = async {
+        match input {
+            Input::Built(envelope) => running.stack.call_until(*envelope, cancelled).await,
+            Input::Foreign(bytes) => running.stack.call_bytes_until(&bytes, cancelled).await,
+        }
+    };
+    tokio::pin!(answered);
+    tokio::select! {
+        biased;
+        result = &mut answered => return Ok(result),
+        () = running.say_what_is_waited_for() => {}
+    }
+    Ok(answered.await)
 }
 
 fn input(app: &App, args: &CallArgs) -> Outcome<Input> {

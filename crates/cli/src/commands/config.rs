@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::app::App;
+use holdfast_reliability::config::StoreKind;
+
+use crate::app::{App, runtime};
 use crate::args::{ConfigCommand, GlobalArgs, Which};
 use crate::fail::{Failure, Outcome};
 use crate::output;
@@ -22,7 +24,7 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             }
             Ok(ExitCode::SUCCESS)
         }
-        ConfigCommand::Check => {
+        ConfigCommand::Check { offline } => {
             // Loading refuses what is wrong, with the place and the reason.
             let app = App::new(global)?;
             let source = match (
@@ -33,14 +35,58 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
                 (None, Some(path)) => path.display().to_string(),
                 (None, None) => "the built-in defaults".to_owned(),
             };
+            let tried = try_store(&app, *offline)?;
             if global.json {
-                output::json(
-                    &serde_json::json!({"ok": true, "source": source, "state": app.state_dir}),
-                );
+                output::json(&serde_json::json!({
+                    "ok": true, "source": source, "state": app.state_dir, "redis": tried.word(),
+                }));
             } else {
-                output::line(&format!("{} no problem in {source}", output::green("✓")));
+                let end = match tried {
+                    Tried::None => "",
+                    Tried::Answers => "; Redis answers",
+                    Tried::Skipped => "; Redis was not tried",
+                };
+                output::line(&format!(
+                    "{} no problem in {source}{end}",
+                    output::green("✓")
+                ));
             }
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// What is known of the store that other machines share.
+#[derive(Clone, Copy)]
+enum Tried {
+    /// The configuration names none.
+    None,
+    Answers,
+    Skipped,
+}
+
+impl Tried {
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Answers => Some("answers"),
+            Self::Skipped => Some("not tried"),
+        }
+    }
+}
+
+/// Connects to a Redis, within the times that the configuration gives it.
+fn try_store(app: &App, offline: bool) -> Outcome<Tried> {
+    if app.config.reliability.store.kind != StoreKind::Redis {
+        return Ok(Tried::None);
+    }
+    if offline {
+        return Ok(Tried::Skipped);
+    }
+    let records = app.open_records()?;
+    runtime()?.block_on(records.size()).map_err(|error| {
+        Failure::failed(format!("the configuration can be read, but {error}"))
+            .hint("Is the server there, and are address, user, password and certificates right? `--offline` only reads the file.")
+    })?;
+    Ok(Tried::Answers)
 }

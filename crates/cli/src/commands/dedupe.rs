@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
-use holdfast_reliability::store::RecordFilter;
+use holdfast_reliability::store::{ClearIf, Cleared, RecordFilter};
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
@@ -145,8 +145,21 @@ async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<(
         ))
         .hint("Wait for it, or use --force when you know that it is gone."));
     }
-    let cleared = store.clear(&record.key).await?;
+    let when = if force {
+        ClearIf::There
+    } else {
+        ClearIf::Unchanged(&record)
+    };
+    let cleared = store.clear(&record.key, when).await?;
+    if cleared == Cleared::Changed {
+        return Err(Failure::failed(format!(
+            "the record {} changed while it was looked at, and was left alone",
+            record.key.fingerprint()
+        ))
+        .hint("`holdfast dedupe show` tells what it is now."));
+    }
     if json {
+        let cleared = cleared == Cleared::Forgotten;
         output::json(&json!({"cleared": cleared, "key": record.key.to_string()}));
     } else {
         output::line(&format!(

@@ -47,7 +47,7 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can not be started: {error}")))?;
-    let (ended, running) = runtime.block_on(async {
+    let (ended, unrecorded, running) = runtime.block_on(async {
         let listener = bind(&settings).await?;
         let (server, running) = server(&app, args, settings, found.tokens)?;
         let address = listener.local_addr().map_err(|error| {
@@ -72,12 +72,13 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         })?;
         started(&app, address, &shown, running.store_name, global.json);
         let ended = serve(server, listener, end, hurry).await;
-        Ok::<_, Failure>((ended, running))
+        let unrecorded = running.written_back().await;
+        Ok::<_, Failure>((ended, unrecorded, running))
     })?;
     // Commands of cancelled calls are being ended, gently first; our own end would be abrupt.
     exec::wait_until_idle(EXEC_END_WAIT);
     running.finish();
-    say_ended(ended, global.json);
+    say_ended(ended, unrecorded, global.json);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -106,7 +107,7 @@ fn server(
     args: &ServeArgs,
     settings: Settings,
     tokens: Tokens,
-) -> Outcome<(Arc<Server>, crate::app::Running)> {
+) -> Outcome<(Arc<Server>, crate::running::Running)> {
     let trouble = Arc::new(TroubleWatch::new(app.clock.clone(), app.config.redactor()));
     let running = app.stack_for_server(&args.workspace, trouble.clone())?;
     let audit = Audit::open(&app.state_dir)
@@ -253,13 +254,20 @@ fn started(app: &App, address: SocketAddr, shown: &Shown, store: &str, json: boo
     ));
 }
 
-fn say_ended(ended: Ended, json: bool) {
+fn say_ended(ended: Ended, unrecorded: usize, json: bool) {
+    if unrecorded > 0 {
+        output::note(&format!(
+            "Redis is away and did not take the records of {unrecorded} calls: they turn outcome_unknown when their leases end."
+        ));
+    }
     let cancelled = match ended {
         Ended::Idle => 0,
         Ended::Cancelled { requests } => requests,
     };
     if json {
-        output::json(&json!({"event": "server_ended", "cancelledRequests": cancelled}));
+        output::json(
+            &json!({"event": "server_ended", "cancelledRequests": cancelled, "unrecordedCalls": unrecorded}),
+        );
     } else if cancelled == 0 {
         output::line("Ended; every request was answered.");
     } else {

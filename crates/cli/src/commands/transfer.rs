@@ -1,7 +1,8 @@
 //! `holdfast dedupe export` and `import`: records from one store to another.
 //!
-//! One JSON object a line; the first says what the file is. Outputs are in it as they are, so the
-//! file is for its owner only.
+//! One JSON object a line. The first says what the file is, the last how many records there are and
+//! the digest of all lines before it, so that a file that was cut off or changed is not taken for a
+//! whole one. Outputs are in it as they are, so the file is for its owner only.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
@@ -9,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::idempotency::record::DedupeRecord;
 use holdfast_reliability::store::{DedupeStore, RecordFilter};
 use serde::{Deserialize, Serialize};
@@ -18,10 +20,14 @@ use crate::app::App;
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
-/// The version of the file's form.
-const VERSION: u32 = 1;
+/// The version of the file's form. The first had no last line of its own, and is still read.
+const VERSION: u32 = 2;
+/// The version from which on the last line tells whether the file is whole.
+const VERSION_WITH_END: u32 = 2;
 /// What the first line says.
 const KIND: &str = "holdfast-dedupe-records";
+/// What the last line says.
+const END_KIND: &str = "holdfast-dedupe-records-end";
 /// A line longer than this is no record of ours.
 const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Records are read in as many parts, so that a large store does not have to fit into memory.
@@ -35,6 +41,29 @@ struct Heading {
     kind: String,
     version: u32,
     exported_at_ms: u64,
+}
+
+/// The last line.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct End {
+    kind: String,
+    records: u64,
+    digest: Digest,
+}
+
+/// The digest of the lines so far: of each line behind the digest of those before it.
+#[derive(Clone, Copy)]
+struct Chain(Digest);
+
+impl Chain {
+    fn new() -> Self {
+        Self(Digest::of(&[]))
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        self.0 = Digest::of(&[self.0.as_bytes(), line].concat());
+    }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
@@ -74,11 +103,13 @@ pub(super) async fn export(
         version: VERSION,
         exported_at_ms: app.clock.now_ms(),
     };
-    let mut write = |line: &dyn erased::Line| -> Outcome<()> {
-        line.write_to(&mut out)
+    let mut chain = Chain::new();
+    let mut write = |line: Vec<u8>| -> Outcome<()> {
+        chain.add(&line);
+        out.write_all(&line)
             .map_err(|error| unwritable(path, &error))
     };
-    write(&heading)?;
+    write(line_of(&heading)?)?;
     let mut count = 0;
     for part in PARTS.chars() {
         let filter = RecordFilter {
@@ -86,11 +117,18 @@ pub(super) async fn export(
             ..RecordFilter::default()
         };
         for record in store.list(&filter).await? {
-            write(&*record)?;
+            write(line_of(&*record)?)?;
             count += 1;
             progress("exported", count);
         }
     }
+    let end = End {
+        kind: END_KIND.to_owned(),
+        records: count,
+        digest: chain.0,
+    };
+    out.write_all(&line_of(&end)?)
+        .map_err(|error| unwritable(path, &error))?;
     end_progress();
     let written = out
         .into_inner()
@@ -106,20 +144,11 @@ pub(super) async fn export(
     Ok(())
 }
 
-/// Lines of different kinds through one closure.
-mod erased {
-    use std::io::Write;
-
-    pub(super) trait Line {
-        fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()>;
-    }
-
-    impl<T: serde::Serialize> Line for T {
-        fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-            serde_json::to_writer(&mut *out, self)?;
-            out.write_all(b"\n")
-        }
-    }
+fn line_of(value: &impl Serialize) -> Outcome<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)
+        .map_err(|error| Failure::failed(format!("a record can not be written: {error}")))?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 /// Takes over the records of a file that are not known yet and have not expired.
@@ -129,19 +158,13 @@ pub(super) async fn import(
     path: &Path,
     json: bool,
 ) -> Outcome<()> {
-    let file = std::fs::File::open(path)
-        .map_err(|error| Failure::usage(format!("{} can not be read: {error}", path.display())))?;
-    let mut lines = Lines {
-        reader: BufReader::new(file),
-        number: 0,
-        path,
-    };
-    let heading: Heading = lines.next()?.ok_or_else(|| lines.wrong("is empty"))?;
-    if heading.kind != KIND || heading.version != VERSION {
-        return Err(lines.wrong("is no export of this version"));
-    }
+    // Twice: nothing is taken over from a file that is not whole.
+    let records = count_records(path)?;
+    let mut lines = Lines::open(path)?;
+    lines.heading()?;
     let (mut restored, mut known, mut expired) = (0_u64, 0_u64, 0_u64);
-    while let Some(record) = lines.next::<DedupeRecord>()? {
+    for _ in 0..records {
+        let record: DedupeRecord = lines.next()?.ok_or_else(|| lines.wrong("is missing"))?;
         if record.is_forgettable(app.clock.now_ms()) {
             expired += 1;
         } else if store.restore(Arc::new(record)).await? {
@@ -162,6 +185,36 @@ pub(super) async fn import(
     Ok(())
 }
 
+/// How many records a whole file has. One that is not whole is an error.
+fn count_records(path: &Path) -> Outcome<u64> {
+    let mut lines = Lines::open(path)?;
+    let mut chain = Chain::new();
+    let heading = lines.heading()?;
+    chain.add(&line_of(&heading)?);
+    let mut records = 0;
+    let mut last: Option<Vec<u8>> = None;
+    while let Some(line) = lines.next_line()? {
+        if let Some(record) = last.replace(line) {
+            chain.add(&record);
+            records += 1;
+        }
+    }
+    if heading.version < VERSION_WITH_END {
+        return Ok(records + u64::from(last.is_some()));
+    }
+    let end = last.and_then(|line| serde_json::from_slice::<End>(&line).ok());
+    match end {
+        Some(end) if end.kind == END_KIND && end.records == records && end.digest == chain.0 => {
+            Ok(records)
+        }
+        Some(end) if end.kind == END_KIND => Err(lines.wrong(&format!(
+            "says that {} other records stand before it: the file was changed",
+            end.records
+        ))),
+        _ => Err(lines.wrong("is not the end of an export: the file was cut off")),
+    }
+}
+
 /// The lines of a file, each a JSON value.
 struct Lines<'a> {
     reader: BufReader<std::fs::File>,
@@ -169,7 +222,26 @@ struct Lines<'a> {
     path: &'a Path,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Outcome<Self> {
+        let file = std::fs::File::open(path).map_err(|error| {
+            Failure::usage(format!("{} can not be read: {error}", path.display()))
+        })?;
+        Ok(Self {
+            reader: BufReader::new(file),
+            number: 0,
+            path,
+        })
+    }
+
+    fn heading(&mut self) -> Outcome<Heading> {
+        let heading: Heading = self.next()?.ok_or_else(|| self.wrong("is empty"))?;
+        if heading.kind != KIND || heading.version > VERSION {
+            return Err(self.wrong("is no export that this version can read"));
+        }
+        Ok(heading)
+    }
+
     fn wrong(&self, why: &str) -> Failure {
         Failure::failed(format!(
             "{}, line {}: {why}",
@@ -178,10 +250,9 @@ impl Lines<'_> {
         ))
     }
 
-    fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Outcome<Option<T>> {
+    fn next_line(&mut self) -> Outcome<Option<Vec<u8>>> {
         use std::io::Read;
         let mut line = Vec::new();
-        self.number += 1;
         let read = (&mut self.reader)
             .take(LINE_BYTES_MAX)
             .read_until(b'\n', &mut line)
@@ -189,10 +260,18 @@ impl Lines<'_> {
         if read == 0 {
             return Ok(None);
         }
+        self.number += 1;
         if line.last() != Some(&b'\n') {
             // A file that was cut off must not look like a whole one.
             return Err(self.wrong("is cut off"));
         }
+        Ok(Some(line))
+    }
+
+    fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Outcome<Option<T>> {
+        let Some(line) = self.next_line()? else {
+            return Ok(None);
+        };
         let mut deserializer = serde_json::Deserializer::from_slice(&line);
         deserializer.disable_recursion_limit();
         T::deserialize(&mut deserializer)

@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::common::{House, Ran, command_json};
+use crate::common::{House, Ran, command_json, eventually_lines};
 
-/// Runs a call on a terminal of its own and types these lines, one at each question.
-fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {
+/// Starts a command on a terminal of its own; gives the other end of that.
+fn at_a_terminal(house: &House, args: &[&str]) -> (Child, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).expect("granted");
     unlockpt(&master).expect("unlocked");
@@ -27,7 +27,7 @@ fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {
     command
         .args(["--ctty", "--wait"])
         .arg(plain.get_program())
-        .args(["call", "exec", "--json", "--args", arguments])
+        .args(args)
         .env_clear()
         .current_dir(house.workspace())
         .stdin(tty())
@@ -37,7 +37,13 @@ fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {
         command.env(name, value.expect("set"));
     }
     let child = command.spawn().expect("starts");
-    let mut master = File::from(master);
+    (child, File::from(master))
+}
+
+/// Runs a call on a terminal of its own and types these lines, one at each question.
+fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {
+    let args = ["call", "exec", "--json", "--args", arguments];
+    let (child, mut master) = at_a_terminal(house, &args);
     let mut shown = String::new();
     for line in lines {
         let asked_before = shown.matches("Run it?").count();
@@ -78,4 +84,30 @@ fn a_person_at_the_terminal_is_asked_in_place() {
     assert_eq!(house.lines("effect"), 1);
     let log = house.run(&["audit-log", "show", "--json"]).stdout;
     assert_eq!(log.matches("\"by\":\"terminal\"").count(), 2, "{log}");
+}
+
+#[test]
+fn a_duplicate_at_the_terminal_says_what_it_waits_for() {
+    let house = House::new();
+    let command = "echo ran >> effect; while [ ! -e go ]; do sleep 0.05; done";
+    let first = house.start_exec("k", command, &["--request", "the-first"]);
+    eventually_lines(&house, "effect", 1);
+    let arguments = command_json(command);
+    let args = ["call", "exec", "--json", "--key", "k", "--args", &arguments];
+    let (second, mut master) = at_a_terminal(&house, &args);
+    let mut shown = String::new();
+    while !shown.contains("the-first") {
+        let mut bytes = [0; 1024];
+        let count = master.read(&mut bytes).expect("it says something");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(
+        shown.contains("waiting for the call with this key"),
+        "{shown}"
+    );
+    std::fs::write(house.path("go"), "").expect("writes");
+    let second = Ran::of(&second.wait_with_output().expect("ends")).success();
+    assert_eq!(second["fromCache"], true);
+    first.ended().success();
+    assert_eq!(house.lines("effect"), 1);
 }

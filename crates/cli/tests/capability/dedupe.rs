@@ -148,3 +148,42 @@ fn flush_forgets_what_fits_and_needs_to_be_told_what() {
     assert_eq!(flush(&["--all"]), 2);
     assert_eq!(flush(&["--all"]), 0);
 }
+
+#[test]
+fn an_export_that_is_not_whole_is_not_imported() {
+    let house = some_records();
+    let file = house.path("records.ndjson");
+    let path = file.to_str().expect("a path");
+    assert_eq!(house.run(&["dedupe", "export", path]).code, Some(0));
+    let whole = std::fs::read_to_string(&file).expect("written");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let (heading, records, end) = (lines[0], &lines[1..lines.len() - 1], lines[lines.len() - 1]);
+    assert!(records.len() > 1, "{whole}");
+    let reordered = [&[heading], &records[1..], &records[..1], &[end]].concat();
+    let shortened = [&[heading], &records[1..], &[end]].concat();
+    for (text, says) in [
+        (lines[..lines.len() - 1].concat(), "cut off"),
+        (heading.to_owned(), "cut off"),
+        (whole[..whole.len() - 3].to_owned(), "cut off"),
+        (reordered.concat(), "changed"),
+        (shortened.concat(), "changed"),
+        (whole.replace("\"version\":2", "\"version\":3"), "no export"),
+    ] {
+        let other = House::new();
+        let broken = other.file("broken.ndjson", &text);
+        fails(&other.run(&["dedupe", "import", &broken]), 1, says);
+        assert!(other.records().is_empty(), "nothing of it was taken over");
+    }
+    // The first version had no last line of its own.
+    let older = [
+        heading.replace("\"version\":2", "\"version\":1"),
+        records.concat(),
+    ]
+    .concat();
+    for text in [&whole, &older] {
+        let other = House::new();
+        let good = other.file("good.ndjson", text);
+        let imported = other.run(&["dedupe", "import", &good, "--json"]).json();
+        assert_eq!(imported["imported"], records.len());
+    }
+}

@@ -15,6 +15,9 @@ use crate::policy::Mode;
 use crate::runtime::Runtime;
 use crate::service::Service;
 
+/// When to ask again for a tool whose breaker an operator holds open: nobody knows, and not at once.
+pub const FORCED_OPEN_RETRY_AFTER_MS: u64 = 30_000;
+
 /// The context of breakers that only watch.
 const SHADOW_CONTEXT: &str = "shadow";
 
@@ -191,7 +194,10 @@ impl<S: Service> Breaker<S> {
                 "It stays open until `holdfast breaker reset {key}`."
             ));
         }
-        failure.retry_after_ms = retry_after_ms;
+        failure.retry_after_ms = match state {
+            CircuitBreakerState::ForcedOpen => Some(FORCED_OPEN_RETRY_AFTER_MS),
+            _ => retry_after_ms,
+        };
         failure.into()
     }
 }

@@ -91,6 +91,10 @@ impl<S: Service> Idempotency<S> {
                     if call.envelope.transport.dedupe_mode == DedupeMode::BestEffort {
                         return self.in_flight(call, &ticket);
                     }
+                    if waited != CacheMatch::Inflight {
+                        let key = &ticket.key;
+                        self.runtime.tell(&Event::Waits { call, key });
+                    }
                     waited = CacheMatch::Inflight;
                     let give_up_at = *give_up_at.get_or_insert_with(|| {
                         Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX)

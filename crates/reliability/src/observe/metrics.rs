@@ -453,7 +453,10 @@ impl Observer for Metrics {
                 };
                 self.hits.get_or_create(&labels).inc();
             }
-            Event::Start { .. } | Event::Retry { .. } | Event::DedupeHit { .. } => {}
+            Event::Start { .. }
+            | Event::Retry { .. }
+            | Event::DedupeHit { .. }
+            | Event::Waits { .. } => {}
             Event::Circuit { key, transition } => {
                 // Watching breakers have a context; only real ones are reported.
                 if !key.context().is_empty() {

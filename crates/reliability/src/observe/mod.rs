@@ -13,6 +13,7 @@ use holdfast_contract::ToolResultEnvelope;
 
 use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
+use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::RecordState;
 use crate::policy::Mode;
 use crate::store::{Degraded, StoreError};
@@ -64,6 +65,13 @@ pub enum Event<'a> {
         state: RecordState,
         /// Whether the record really answered.
         mode: Mode,
+    },
+    /// A duplicate begins to wait for the call that runs.
+    Waits {
+        /// The call.
+        call: &'a Call,
+        /// The record of the one that runs.
+        key: &'a StoredKey,
     },
     /// A breaker changed its state.
     Circuit {

@@ -12,7 +12,7 @@ pub use future::StoreFuture;
 
 use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
-use crate::idempotency::record::SharedRecord;
+use crate::idempotency::record::{DedupeRecord, SharedRecord};
 use crate::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 
 #[cfg(any(test, feature = "conformance"))]
@@ -79,6 +79,38 @@ pub struct WaitTicket {
     pub version: u64,
     /// When the holder's lease ends if it is not renewed.
     pub lock_until_ms: u64,
+}
+
+/// What a record has to be to be cleared.
+#[derive(Debug, Clone, Copy)]
+pub enum ClearIf<'a> {
+    /// Anything. A running call's holder keeps running, but its last word is no longer taken.
+    There,
+    /// What was looked at: nobody has claimed, finished or cleared it since. A renewed lease is no
+    /// change.
+    Unchanged(&'a DedupeRecord),
+}
+
+impl ClearIf<'_> {
+    /// Whether a record may go.
+    pub fn fits(self, record: &DedupeRecord) -> bool {
+        match self {
+            Self::There => true,
+            // By owner as well: a key that was cleared and claimed anew counts from the beginning.
+            Self::Unchanged(seen) => seen.owner == record.owner && seen.version == record.version,
+        }
+    }
+}
+
+/// What became of a record that was to be cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleared {
+    /// It is forgotten.
+    Forgotten,
+    /// There was none.
+    NotThere,
+    /// It is another than the one that was looked at, and stays.
+    Changed,
 }
 
 /// Which records to list or flush.
@@ -152,9 +184,8 @@ pub trait DedupeStore: Send + Sync {
     /// Lists records, newest first.
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>>;
 
-    /// Forgets one record; says whether it was there. A running call's holder keeps running, but
-    /// its last word is no longer taken.
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool>;
+    /// Forgets one record if it is what it has to be, in one atomic step.
+    fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared>;
 
     /// Forgets the ended records that fit; says how many. Running calls stay.
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64>;

@@ -9,7 +9,10 @@ use futures_util::future::{BoxFuture, ready};
 use super::documents::{
     Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
 };
-use super::{Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreSize, WaitTicket};
+use super::{
+    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreSize,
+    WaitTicket,
+};
 use crate::breaker::{
     BreakerKey, BreakerOp, BreakerPolicy, BreakerState, BreakerStore, StepOutcome,
 };
@@ -79,7 +82,7 @@ impl DedupeStore for UnavailableStore {
         self.refuse()
     }
 
-    fn clear<'a>(&'a self, _: &'a StoredKey) -> StoreFuture<'a, bool> {
+    fn clear<'a>(&'a self, _: &'a StoredKey, _: ClearIf<'a>) -> StoreFuture<'a, Cleared> {
         self.refuse()
     }
 

@@ -121,6 +121,7 @@ fn envelope(
     };
     let args = with_action(server, &tool, args, action);
     let runtime = server.stack.runtime();
+    let says_who_it_is = session.is_some() || account.is_some();
     let mut envelope = ToolCallEnvelope::new(
         new_request_id(&*runtime.clock, &*runtime.entropy),
         tool,
@@ -130,8 +131,11 @@ fn envelope(
     );
     envelope.payload.idempotency_key = body_key.or(key);
     envelope.target.agent_id = agent;
+    // Clients that do not say who they are must not be locked out by each other's failures: each of
+    // their calls is a turn of its own. One that names its session or its account is counted by them.
+    let is_anonymous = !says_who_it_is && run.is_none();
+    envelope.target.turn_id = turn.or_else(|| is_anonymous.then(|| envelope.request_id.clone()));
     envelope.target.run_id = run;
-    envelope.target.turn_id = turn;
     envelope.target.model_id = model;
     Some(envelope)
 }

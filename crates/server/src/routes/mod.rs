@@ -18,10 +18,13 @@ use crate::access::Access;
 use crate::respond::{Refusal, text_response};
 use crate::server::Server;
 
+const CALL: &str = "/v1/tools/call";
+const INVOKE: &str = "/tools/invoke";
+
 /// The paths, as metrics name them.
 const PATHS: &[&str] = &[
-    "/v1/tools/call",
-    "/tools/invoke",
+    CALL,
+    INVOKE,
     "/health",
     "/ready",
     "/metrics",
@@ -35,8 +38,8 @@ const PATHS: &[&str] = &[
 pub(crate) fn router(server: &Arc<Server>) -> Router {
     use Access::{Admin, Caller, Monitor, Open};
     Routes::default()
-        .post("/v1/tools/call", Caller, call::handle)
-        .post("/tools/invoke", Caller, invoke::handle)
+        .post(CALL, Caller, call::handle)
+        .post(INVOKE, Caller, invoke::handle)
         .get("/health", Open, probe::health)
         .get("/ready", Open, probe::ready)
         .get("/metrics", Monitor, probe::metrics)
@@ -111,8 +114,21 @@ async fn not_found(State(server): State<Arc<Server>>) -> Response {
     ))
 }
 
-/// As the gateway answers it: a text, and the methods in `Allow`.
-async fn method_not_allowed(State(server): State<Arc<Server>>) -> Response {
-    server.http.count_refused("method_not_allowed");
-    text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
+/// The gateway's route answers as the gateway does, with a text. The others say what they take; the
+/// methods are in `Allow` for both.
+async fn method_not_allowed(State(server): State<Arc<Server>>, request: Request) -> Response {
+    if request.uri().path() == INVOKE {
+        server.http.count_refused("method_not_allowed");
+        return text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+    }
+    let message = match request.uri().path() {
+        CALL => "This route takes POST, with a call envelope as application/json",
+        admin::PATH => "This route takes GET, and POST with an action as application/json",
+        _ => "This route takes GET",
+    };
+    server.refuse(Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        message,
+    ))
 }

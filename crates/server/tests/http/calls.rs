@@ -110,7 +110,8 @@ async fn what_may_work_later_says_when() {
     let answer = harness.call(&envelope("r1", "good", &json!({}))).await;
     assert_eq!(
         (answer.status, answer.header("retry-after")),
-        (503, Some("1"))
+        (503, Some("30")),
+        "not at once: a person has to close it"
     );
     assert_eq!(answer.json()["error"]["breakerState"], "FORCED_OPEN");
 

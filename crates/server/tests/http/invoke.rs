@@ -122,6 +122,31 @@ async fn one_key_is_one_effect() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn clients_that_do_not_say_who_they_are_do_not_lock_each_other_out() {
+    let (harness, _) = harness();
+    let code = async |body: Value| {
+        let answer = harness.invoke(&body).await.json();
+        answer["error"]["code"].as_str().map(str::to_owned)
+    };
+    // The same failing call, again and again: each is a turn of its own, and runs.
+    for _ in 0..8 {
+        let broken = json!({"tool": "broken", "args": {"path": "a"}});
+        assert_eq!(code(broken).await.as_deref(), Some("http_400"));
+    }
+    assert_eq!(code(json!({"tool": "echo"})).await, None);
+    // One that names its session is cut off, and only it.
+    let mut last = None;
+    for _ in 0..8 {
+        let broken = json!({"tool": "broken", "args": {"path": "a"}, "sessionKey": "looping"});
+        last = code(broken).await;
+    }
+    assert_eq!(last.as_deref(), Some("tool_error_limit"));
+    assert_eq!(code(json!({"tool": "echo"})).await, None);
+    let other = json!({"tool": "echo", "sessionKey": "other"});
+    assert_eq!(code(other).await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn errors_have_the_gateways_shapes() {
     let (harness, _) = harness();
     let error = |answer: crate::harness::Answer| {
@@ -214,6 +239,29 @@ async fn errors_have_the_gateways_shapes() {
     let got = harness.get("/tools/invoke", CALLER).await;
     assert_eq!((got.status, got.text.as_str()), (405, "Method Not Allowed"));
     assert_eq!(got.header("allow"), Some("POST"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_own_routes_say_what_they_take() {
+    let (harness, _) = harness();
+    for (path, method, says) in [
+        ("/v1/tools/call", "POST", "takes POST"),
+        ("/debug/tool-reliability/breakers", "GET,HEAD", "takes GET"),
+        ("/health", "GET,HEAD", "takes GET"),
+    ] {
+        let mut request = post(path, CALLER, "{}");
+        *request.method_mut() = http::Method::PUT;
+        let got = harness.send(request).await;
+        assert_eq!((got.status, got.header("allow")), (405, Some(method)));
+        let error = &got.json()["error"];
+        assert_eq!(error["type"], "method_not_allowed");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains(says)),
+            "{error}"
+        );
+    }
 }
 
 /// Any JSON, now and then with the fields that mean something.

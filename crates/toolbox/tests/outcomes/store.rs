@@ -3,16 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use holdfast_contract::{CallHints, Status};
 use holdfast_reliability::idempotency::DedupeStores;
-use holdfast_reliability::idempotency::key::StoredKey;
-use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
+use holdfast_reliability::idempotency::record::RecordState;
 use holdfast_reliability::idempotency::transition::{ClaimRequest, Finalisation, Refused};
+use holdfast_reliability::store::conformance::interposed::Interposed;
 use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
-use holdfast_reliability::store::{
-    Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreSize, WaitTicket,
-};
+use holdfast_reliability::store::{Claim, DedupeStore, RecordFilter, StoreError, StoreFuture};
 use holdfast_testkit::{Reaction, ScriptedTool, TokioClock};
 
 use crate::common::{Build, ask, effect_of, error_of};
@@ -40,7 +37,11 @@ impl Flaky {
     }
 }
 
-impl DedupeStore for Flaky {
+impl Interposed for Flaky {
+    fn behind(&self) -> &dyn DedupeStore {
+        &self.inner
+    }
+
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         match self.claims.lock().unwrap().clone() {
             Some(error) => StoreFuture::ready(Err(error)),
@@ -48,73 +49,11 @@ impl DedupeStore for Flaky {
         }
     }
 
-    fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
-        self.inner.changed(ticket)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-        lease_ms: u64,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.inner.renew(key, owner, lease_ms)
-    }
-
-    fn begin<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-        lease_ms: u64,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.inner.begin(key, owner, lease_ms)
-    }
-
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         match self.last_words.lock().unwrap().clone() {
             Some(error) => StoreFuture::ready(Err(error)),
             None => self.inner.finalise(last_word),
         }
-    }
-
-    fn finalise_detached(&self, last_word: Finalisation) {
-        self.inner.finalise_detached(last_word);
-    }
-
-    fn release<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.inner.release(key, owner)
-    }
-
-    fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
-        self.inner.get(key)
-    }
-
-    fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
-        self.inner.list(filter)
-    }
-
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        self.inner.clear(key)
-    }
-
-    fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
-        self.inner.flush(filter)
-    }
-
-    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
-        self.inner.restore(record)
-    }
-
-    fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.inner.sweep()
-    }
-
-    fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.inner.size()
     }
 }
 

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use holdfast_reliability::idempotency::key::StoredKey;
-use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
+use holdfast_reliability::idempotency::record::RecordState;
 use holdfast_reliability::idempotency::transition::{ClaimRequest, Ending, Finalisation, Refused};
-use holdfast_reliability::store::{
-    Claim, DedupeStore, RecordFilter, StoreFuture, StoreResult, StoreSize, WaitTicket,
-};
+use holdfast_reliability::store::conformance::interposed::Interposed;
+use holdfast_reliability::store::{Claim, DedupeStore, StoreFuture, StoreResult};
 use serde::{Deserialize, Serialize};
 
 /// What was asked.
@@ -139,7 +137,11 @@ fn state_of(ending: &Ending) -> RecordState {
     }
 }
 
-impl<S: DedupeStore> DedupeStore for Recorded<S> {
+impl<S: DedupeStore> Interposed for Recorded<S> {
+    fn behind(&self) -> &dyn DedupeStore {
+        &*self.inner
+    }
+
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         async move {
             let owner = wish.owner.to_string();
@@ -164,28 +166,6 @@ impl<S: DedupeStore> DedupeStore for Recorded<S> {
         }
         .boxed()
         .into()
-    }
-
-    fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
-        self.inner.changed(ticket)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-        lease_ms: u64,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.inner.renew(key, owner, lease_ms)
-    }
-
-    fn begin<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-        lease_ms: u64,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.inner.begin(key, owner, lease_ms)
     }
 
     fn finalise(&self, word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
@@ -222,33 +202,5 @@ impl<S: DedupeStore> DedupeStore for Recorded<S> {
         }
         .boxed()
         .into()
-    }
-
-    fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
-        self.inner.get(key)
-    }
-
-    fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
-        self.inner.list(filter)
-    }
-
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        self.inner.clear(key)
-    }
-
-    fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
-        self.inner.flush(filter)
-    }
-
-    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
-        self.inner.restore(record)
-    }
-
-    fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.inner.sweep()
-    }
-
-    fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.inner.size()
     }
 }

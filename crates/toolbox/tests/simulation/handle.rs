@@ -10,7 +10,8 @@ use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
 use holdfast_reliability::idempotency::transition::{ClaimRequest, Finalisation, Refused};
 use holdfast_reliability::store::{
-    Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult, StoreSize, WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
+    StoreSize, WaitTicket,
 };
 use holdfast_testkit::SeededEntropy;
 
@@ -240,10 +241,10 @@ impl DedupeStore for Handle {
         self.store.list(filter)
     }
 
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        async {
+    fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {
+        async move {
             self.line
-                .carry("clear", || at_once(self.store.clear(key)))
+                .carry("clear", || at_once(self.store.clear(key, when)))
                 .await?
         }
         .boxed()

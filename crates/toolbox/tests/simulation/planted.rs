@@ -7,12 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use holdfast_contract::Clock;
 use holdfast_reliability::idempotency::key::StoredKey;
-use holdfast_reliability::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
+use holdfast_reliability::idempotency::record::{DedupeRecord, RecordState};
 use holdfast_reliability::idempotency::transition::{ClaimRequest, Ending, Finalisation, Refused};
+use holdfast_reliability::store::conformance::interposed::Interposed;
 use holdfast_reliability::store::memory::MemoryDedupeStore;
-use holdfast_reliability::store::{
-    Claim, DedupeStore, RecordFilter, StoreFuture, StoreSize, WaitTicket,
-};
+use holdfast_reliability::store::{Claim, ClearIf, DedupeStore, StoreFuture, WaitTicket};
 
 use super::handle::at_once;
 
@@ -56,7 +55,7 @@ impl Planted {
     }
 
     fn forget(&self, key: &StoredKey) {
-        let _ = at_once(self.store.clear(key));
+        let _ = at_once(self.store.clear(key, ClearIf::There));
     }
 
     fn is_wrongly_open(&self, record: &DedupeRecord) -> bool {
@@ -72,7 +71,11 @@ impl Planted {
     }
 }
 
-impl DedupeStore for Planted {
+impl Interposed for Planted {
+    fn behind(&self) -> &dyn DedupeStore {
+        &*self.store
+    }
+
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         if let Ok(Some(record)) = at_once(self.store.get(&wish.key))
             && self.is_wrongly_open(&record)
@@ -87,15 +90,6 @@ impl DedupeStore for Planted {
             return pending().boxed();
         }
         self.store.changed(ticket)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-        lease_ms: u64,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.store.renew(key, owner, lease_ms)
     }
 
     fn begin<'a>(
@@ -132,41 +126,5 @@ impl DedupeStore for Planted {
             last_word.ending = Ending::Cancelled;
         }
         self.store.finalise_detached(last_word);
-    }
-
-    fn release<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.store.release(key, owner)
-    }
-
-    fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
-        self.store.get(key)
-    }
-
-    fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
-        self.store.list(filter)
-    }
-
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        self.store.clear(key)
-    }
-
-    fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
-        self.store.flush(filter)
-    }
-
-    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
-        self.store.restore(record)
-    }
-
-    fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.store.sweep()
-    }
-
-    fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.store.size()
     }
 }

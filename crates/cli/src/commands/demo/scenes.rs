@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 use super::pay::PayTool;
 use super::report::{self, Narrator};
 use super::service::{Service, Temper};
-use crate::app::{App, Running};
+use crate::app::App;
 use crate::config::Config;
 use crate::environment;
 use crate::fail::{Failure, Outcome};
+use crate::running::Running;
 
 /// How often the looping model would call before its own budget ends it.
 const LOOP_CALLS_MAX: u32 = 40;

@@ -1,9 +1,9 @@
 //! What becomes of a holder's word.
 
 use super::{
-    Arc, Bench, ClaimRequest, DedupeRecord, Ending, LEASE_MS, RecordState, Refused, ResultOutput,
-    START_MS, StoreFactory, done, execution, failed, fresh_record, in_time, json, key, last_word,
-    lifetimes, ok, safe, unknown, wish, with_content,
+    Arc, Bench, ClaimRequest, Cleared, DedupeRecord, Ending, LEASE_MS, RecordState, Refused,
+    ResultOutput, START_MS, StoreFactory, done, execution, failed, fresh_record, in_time, json,
+    key, last_word, lifetimes, ok, safe, unknown, wish, with_content,
 };
 
 /// It was given up on, and comes back.
@@ -69,7 +69,7 @@ pub async fn a_last_word_without_a_record_is_refused(factory: &dyn StoreFactory)
         Err(Refused::Gone)
     );
     bench.granted(wish(1, "a")).await;
-    assert!(ok(bench.store.clear(&key(1))).await);
+    assert_eq!(bench.clear(&key(1)).await, Cleared::Forgotten);
     assert_eq!(
         bench.finalise(&wish(1, "a"), done()).await,
         Err(Refused::Gone)

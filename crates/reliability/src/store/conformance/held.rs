@@ -1,8 +1,8 @@
 //! Calls that wait for leave to start.
 
 use super::{
-    Arc, Bench, ClaimRequest, Digest, Hold, LEASE_MS, RecordState, Refused, StoreFactory, done, ok,
-    wish, with_content,
+    Arc, Bench, ClaimRequest, Cleared, Digest, Hold, LEASE_MS, RecordState, Refused, StoreFactory,
+    done, ok, wish, with_content,
 };
 
 fn held(wish: ClaimRequest) -> ClaimRequest {
@@ -63,7 +63,7 @@ pub async fn beginning_is_for_the_holder_only(factory: &dyn StoreFactory) {
     let other = ok(bench.store.begin(&first.key, "second", LEASE_MS)).await;
     assert_eq!(other, Err(Refused::NotTheHolder));
     assert!(bench.get(&first).await.expect("a record").held);
-    assert!(ok(bench.store.clear(&first.key)).await);
+    assert_eq!(bench.clear(&first.key).await, Cleared::Forgotten);
     let cleared = ok(bench.store.begin(&first.key, "first", LEASE_MS)).await;
     assert_eq!(cleared, Err(Refused::Gone));
 }

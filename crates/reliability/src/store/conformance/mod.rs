@@ -23,7 +23,7 @@ use std::time::Duration;
 use holdfast_contract::{Clock, ResultOutput, Status};
 use serde_json::json;
 
-use super::{Claim, DedupeStore, StoreResult, WaitTicket};
+use super::{Claim, ClearIf, Cleared, DedupeStore, StoreResult, WaitTicket};
 use smallvec::smallvec;
 
 use crate::canonical::Digest;
@@ -43,6 +43,7 @@ mod content;
 pub mod documents;
 mod endings;
 mod held;
+pub mod interposed;
 mod upkeep;
 mod waiting;
 
@@ -105,6 +106,7 @@ macro_rules! for_each_store_check {
             list_filters_and_orders
             flush_spares_running_calls
             clear_says_whether_it_was_there
+            clear_spares_what_has_changed_since
             sweep_forgets_exactly_what_has_expired
             size_counts
             a_full_store_evicts_what_ended_first
@@ -219,6 +221,10 @@ impl Bench {
     async fn run(&self, wish: &ClaimRequest, ending: Ending) {
         self.granted(wish.clone()).await;
         assert_eq!(self.finalise(wish, ending).await, Ok(()));
+    }
+
+    async fn clear(&self, key: &StoredKey) -> Cleared {
+        ok(self.store.clear(key, ClearIf::There)).await
     }
 
     async fn get(&self, wish: &ClaimRequest) -> Option<SharedRecord> {

@@ -1,8 +1,9 @@
 //! Listing, forgetting, and running out of room.
 
 use super::{
-    Arc, Bench, ClaimRequest, Clock, Ending, LEASE_MS, Lifetimes, RecordState, ResultOutput,
-    StoreFactory, StoredKey, done, failed, in_time, json, key, lifetimes, ok, unknown, wish,
+    Arc, Bench, ClaimRequest, ClearIf, Cleared, Clock, Ending, LEASE_MS, Lifetimes, RecordState,
+    ResultOutput, SharedRecord, StoreFactory, StoredKey, done, failed, in_time, json, key,
+    lifetimes, ok, unknown, wish,
 };
 use crate::store::{RecordFilter, StoreError, StoreSize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -132,10 +133,42 @@ pub async fn clear_says_whether_it_was_there(factory: &dyn StoreFactory) {
     let bench = Bench::new(factory);
     five(&bench).await;
     for number in 1..=5 {
-        assert!(ok(bench.store.clear(&key(number))).await);
-        assert!(!ok(bench.store.clear(&key(number))).await);
+        assert_eq!(bench.clear(&key(number)).await, Cleared::Forgotten);
+        assert_eq!(bench.clear(&key(number)).await, Cleared::NotThere);
         bench.granted(wish(number, &format!("next-{number}"))).await;
     }
+}
+
+/// Whoever clears what they have looked at does not clear what came after it.
+pub async fn clear_spares_what_has_changed_since(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    let seen = async |number| {
+        let found = ok(bench.store.get(&key(number))).await;
+        found.expect("a record")
+    };
+    let clear = async |record: &SharedRecord| {
+        let when = ClearIf::Unchanged(record);
+        ok(bench.store.clear(&record.key, when)).await
+    };
+    // Finished since; and taken back and claimed by another since, with the same version.
+    bench.granted(wish(1, "first")).await;
+    bench.granted(wish(2, "first")).await;
+    let (running, taken_back) = (seen(1).await, seen(2).await);
+    assert_eq!(bench.finalise(&wish(1, "first"), done()).await, Ok(()));
+    assert_eq!(ok(bench.store.release(&key(2), "first")).await, Ok(()));
+    assert_eq!(clear(&taken_back).await, Cleared::NotThere);
+    bench.granted(wish(2, "second")).await;
+    assert_eq!(seen(2).await.version, taken_back.version);
+    assert_eq!(clear(&running).await, Cleared::Changed);
+    assert_eq!(clear(&taken_back).await, Cleared::Changed);
+    assert_eq!(seen(1).await.state, RecordState::Done);
+    assert_eq!(&*seen(2).await.owner, "second");
+    // A renewed lease is no change, and what has not changed goes.
+    let running = seen(2).await;
+    let renewal = bench.store.renew(&running.key, "second", LEASE_MS);
+    assert_eq!(ok(renewal).await, Ok(()));
+    assert_eq!(clear(&running).await, Cleared::Forgotten);
+    assert_eq!(clear(&seen(1).await).await, Cleared::Forgotten);
 }
 
 /// No more and no less than a record says of itself.

@@ -1,8 +1,8 @@
 //! Duplicates that wait.
 
 use super::{
-    Bench, ClaimRequest, LEASE_MS, Lifetimes, RecordState, StoreFactory, done, in_time, key,
-    last_word, lifetimes, ok, safe, wish,
+    Bench, ClaimRequest, Cleared, LEASE_MS, Lifetimes, RecordState, StoreFactory, done, in_time,
+    key, last_word, lifetimes, ok, safe, wish,
 };
 
 /// Whatever ends or removes the record.
@@ -25,7 +25,7 @@ pub async fn waiters_wake_on_every_kind_of_change(factory: &dyn StoreFactory) {
                         Ok(())
                     );
                 }
-                "clear" => assert!(ok(bench.store.clear(&first.key)).await),
+                "clear" => assert_eq!(bench.clear(&first.key).await, Cleared::Forgotten),
                 _ => {
                     bench.clock.advance(LEASE_MS);
                     bench
@@ -49,7 +49,7 @@ pub async fn a_change_before_the_wait_ends_it_at_once(factory: &dyn StoreFactory
     let ticket = bench.in_flight(wish(1, "b")).await;
     assert_eq!(bench.finalise(&wish(1, "a"), done()).await, Ok(()));
     in_time(bench.store.changed(ticket.clone())).await;
-    assert!(ok(bench.store.clear(&key(1))).await);
+    assert_eq!(bench.clear(&key(1)).await, Cleared::Forgotten);
     in_time(bench.store.changed(ticket)).await;
 
     // Also when somebody else runs by now.

@@ -18,7 +18,8 @@ use crate::idempotency::transition::{
     self, ClaimDecision, ClaimRequest, Finalisation, Holder, Refused,
 };
 use crate::store::{
-    Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult, StoreSize, WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
+    StoreSize, WaitTicket,
 };
 
 /// How much the memory store may hold.
@@ -113,6 +114,17 @@ impl Held {
             waiters.notify_waiters();
         }
         Some(kept.record)
+    }
+
+    fn clear(&mut self, key: &StoredKey, when: ClearIf<'_>) -> Cleared {
+        match self.records.get(key) {
+            None => Cleared::NotThere,
+            Some(kept) if !when.fits(&kept.record) => Cleared::Changed,
+            Some(_) => {
+                self.remove(key);
+                Cleared::Forgotten
+            }
+        }
     }
 
     fn forget(&mut self, kept: &Kept) {
@@ -446,8 +458,8 @@ impl DedupeStore for MemoryDedupeStore {
         StoreFuture::ready(Ok(found))
     }
 
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        StoreFuture::ready(Ok(self.held.lock().remove(key).is_some()))
+    fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {
+        StoreFuture::ready(Ok(self.held.lock().clear(key, when)))
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {

@@ -12,6 +12,7 @@ use super::layout::{
     running_key_ttl_ms, unpack,
 };
 use super::link::{Trouble, surprise};
+use super::options::CLEARED_MARK_MS_MIN;
 use super::{RedisState, Shared, waiters};
 use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
@@ -21,7 +22,8 @@ use crate::idempotency::transition::{
 };
 use crate::retry::RepeatSafety;
 use crate::store::{
-    Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult, StoreSize, WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
+    StoreSize, WaitTicket,
 };
 
 /// Numbers for a script, packed into one argument.
@@ -85,6 +87,13 @@ fn taken(answer: Value, what: &str) -> StoreResult<Result<(), Refused>> {
 enum Then {
     GoOn,
     Begin,
+}
+
+/// On whose behalf a record is removed.
+#[derive(Clone, Copy)]
+enum Who<'a> {
+    Holder(&'a str),
+    Anybody(ClearIf<'a>),
 }
 
 /// A claim whose caller went away before it was answered is given back: nothing ran. It is said
@@ -311,11 +320,25 @@ impl Shared {
         Ok(taken)
     }
 
-    /// Removes a record: for its holder, or for anybody when no owner is named.
-    async fn remove(&self, key: &StoredKey, owner: &str) -> StoreResult<Result<(), Refused>> {
+    /// Removes a record: for its holder, or for anybody who clears it.
+    async fn remove(&self, key: &StoredKey, who: Who<'_>) -> StoreResult<Result<(), Refused>> {
         let own = self.names.of(key);
         let keys: [&[u8]; 2] = [&own.record, &own.index];
-        let args: [&[u8]; 1] = [owner.as_bytes()];
+        let mark_ms = CLEARED_MARK_MS_MIN.to_string();
+        let (word, owner, version) = match who {
+            Who::Holder(owner) => ("holder", owner, None),
+            Who::Anybody(ClearIf::There) => ("anybody", "", None),
+            Who::Anybody(ClearIf::Unchanged(seen)) => {
+                ("anybody", &*seen.owner, Some(seen.version.to_le_bytes()))
+            }
+        };
+        let version: &[u8] = version.as_ref().map_or(&[], |bytes| bytes);
+        let args: [&[u8]; 4] = [
+            word.as_bytes(),
+            owner.as_bytes(),
+            version,
+            mark_ms.as_bytes(),
+        ];
         let answer = self.link.eval(&self.scripts.remove, &keys, &args).await?;
         let removed = taken(answer, "a removal")?;
         if removed.is_ok() {
@@ -408,7 +431,7 @@ impl DedupeStore for RedisState {
         owner: &'a str,
     ) -> StoreFuture<'a, Result<(), Refused>> {
         async move {
-            let released = self.shared.remove(key, owner).await?;
+            let released = self.shared.remove(key, Who::Holder(owner)).await?;
             self.shared.granted.settled(key, owner);
             Ok(released)
         }
@@ -424,10 +447,17 @@ impl DedupeStore for RedisState {
         self.shared.list(filter).boxed().into()
     }
 
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
-        async move { Ok(self.shared.remove(key, "").await?.is_ok()) }
-            .boxed()
-            .into()
+    fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {
+        async move {
+            let removed = self.shared.remove(key, Who::Anybody(when)).await?;
+            Ok(match removed {
+                Ok(()) => Cleared::Forgotten,
+                Err(Refused::Gone) => Cleared::NotThere,
+                Err(Refused::NotTheHolder) => Cleared::Changed,
+            })
+        }
+        .boxed()
+        .into()
     }
 
     fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {

@@ -1,5 +1,6 @@
 //! The connection: shared by all, made again when it breaks, and honest about being away.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,15 +20,16 @@ const BACKOFF_MS_MIN: u64 = 20;
 
 /// A script, known to the server by its hash.
 pub(super) struct Script {
-    text: &'static str,
+    text: Cow<'static, str>,
     hash: String,
 }
 
 impl Script {
-    pub(super) fn new(text: &'static str) -> Self {
+    pub(super) fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
         Self {
+            hash: redis::Script::new(&text).get_hash().to_owned(),
             text,
-            hash: redis::Script::new(text).get_hash().to_owned(),
         }
     }
 }
@@ -226,7 +228,7 @@ impl Link {
         if let Err(error) = &answer
             && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
         {
-            answer = conn.send(&eval_cmd("EVAL", script.text, keys, args)).await;
+            answer = conn.send(&eval_cmd("EVAL", &script.text, keys, args)).await;
         }
         self.judge(lane.round, answer)
     }

@@ -20,13 +20,28 @@ pub const WAITER_POLL_MS_MAX: u64 = 4_000;
 pub const WRITE_BACK_MAX: usize = 10_000;
 /// Bytes of output that wait with them; beyond that it is only kept that a call was done.
 pub const WRITE_BACK_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How long a process that is about to end waits for a server that is away to take its last words;
+/// then it says that they could not be written, and the lease settles them.
+pub const LAST_WORDS_WAIT_MS_MAX: u64 = 5_000;
 /// How often a last word is said to a server that answers with an error which does not pass by
 /// itself, such as a missing right; then it is given up.
 pub const WRITE_BACK_REFUSALS_MAX: u32 = 100;
 
+/// How long a cleared or flushed record is known to have been forgotten on purpose, at least: a
+/// holder that says its last word again within this time does not bring it back.
+pub const CLEARED_MARK_MS_MIN: u64 = 60_000;
+
 /// A smaller bound of a shard's records is kept to the record; a larger one is looked at only when
 /// half of it is used.
 pub const CAP_CHECK_ALWAYS_BELOW: u64 = 10_000;
+
+/// Rounds in which one claim makes room in a full shard; a bound that was lowered is reached over
+/// several claims.
+pub const EVICTION_ROUNDS_MAX: u32 = 16;
+/// Rounds in which nothing may go before a full shard refuses the claim.
+pub const EVICTION_TRIES_MAX: u32 = 4;
+/// Records of a full shard that are looked at in one round.
+pub const EVICTION_SAMPLE: u32 = 64;
 
 /// How the server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]

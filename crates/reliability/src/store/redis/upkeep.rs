@@ -13,7 +13,7 @@ use redis::Value;
 use super::Shared;
 use super::layout::{key_of_member, place, unpack};
 use super::link::surprise;
-use super::options::{CAP_CHECK_ALWAYS_BELOW, REDIS_STEP_MAX};
+use super::options::{CAP_CHECK_ALWAYS_BELOW, CLEARED_MARK_MS_MIN, REDIS_STEP_MAX};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
 use crate::store::{RecordFilter, StoreResult, StoreSize};
@@ -227,18 +227,19 @@ impl Shared {
             .map(|record| record.key)
             .take(usize::try_from(at_most).unwrap_or(usize::MAX))
             .collect();
-        let members: Vec<&[u8]> = found
-            .iter()
-            .filter(|found| fit.contains(&found.key))
-            .map(|found| found.member.as_slice())
-            .collect();
-        if members.is_empty() {
+        if fit.is_empty() {
             return Ok(0);
         }
+        let mark_ms = CLEARED_MARK_MS_MIN.to_string();
+        let members = found
+            .iter()
+            .filter(|found| fit.contains(&found.key))
+            .map(|found| found.member.as_slice());
+        let args: Vec<&[u8]> = std::iter::once(mark_ms.as_bytes()).chain(members).collect();
         let index = self.names.index(shard);
         let answer = self
             .link
-            .eval(&self.scripts.forget, &[&index], &members)
+            .eval(&self.scripts.forget, &[&index], &args)
             .await?;
         number_of(answer, "a flush")
     }

@@ -19,7 +19,8 @@ use crate::idempotency::transition::{
     self, ClaimDecision, ClaimRequest, Finalisation, Holder, Refused,
 };
 use crate::store::{
-    Claim, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult, StoreSize, WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
+    StoreSize, WaitTicket,
 };
 
 /// Expired records forgotten in one transaction, so that a sweep does not hold claims up.
@@ -414,12 +415,16 @@ impl DedupeStore for SqliteState {
         .into()
     }
 
-    fn clear<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, bool> {
+    fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {
         let (shared, key) = (self.shared.clone(), *key);
+        let seen = match when {
+            ClearIf::There => None,
+            ClearIf::Unchanged(seen) => Some((seen.owner.clone(), seen.version)),
+        };
         self.write(Durability::Synced, move |step| {
-            let removed = rows::remove(step, &key)?;
+            let cleared = rows::clear(step, &key, seen.as_ref())?;
             wake_later(&shared, step, key);
-            Ok(removed)
+            Ok(cleared)
         })
         .boxed()
         .into()

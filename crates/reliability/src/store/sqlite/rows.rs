@@ -1,5 +1,7 @@
 //! Records as rows.
 
+use std::sync::Arc;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Params, Statement, params, params_from_iter};
 use serde::Deserialize;
@@ -9,7 +11,7 @@ use super::usage::Weight;
 use super::writer::Step;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState};
-use crate::store::{RecordFilter, StoreError};
+use crate::store::{Cleared, RecordFilter, StoreError};
 
 /// What a row takes beside its body: its other columns and its places in the indices.
 const ROW_OVERHEAD_BYTES: usize = 512;
@@ -183,10 +185,32 @@ pub(super) fn remove_row(step: &Step<'_>, row: &Row) -> StepResult<()> {
     Ok(())
 }
 
-/// Removes a record; says whether it was there.
-pub(super) fn remove(step: &Step<'_>, key: &StoredKey) -> StepResult<bool> {
-    let removed = delete(step, "key = ?1", [key.as_bytes()])?;
-    Ok(removed > 0)
+/// Removes a record, where asked only with the owner and version that were seen. One that can not
+/// be read can be removed all the same.
+pub(super) fn clear(
+    step: &Step<'_>,
+    key: &StoredKey,
+    seen: Option<&(Arc<str>, u64)>,
+) -> StepResult<Cleared> {
+    let removed = match seen {
+        None => delete(step, "key = ?1", [key.as_bytes()])?,
+        Some((owner, version)) => delete(
+            step,
+            "key = ?1 AND owner = ?2 AND version = ?3",
+            params![key.as_bytes(), &**owner, sql_int(*version)],
+        )?,
+    };
+    if removed > 0 {
+        return Ok(Cleared::Forgotten);
+    }
+    let mut there = step
+        .conn
+        .prepare_cached("SELECT 1 FROM records WHERE key = ?1")?;
+    Ok(if there.exists([key.as_bytes()])? {
+        Cleared::Changed
+    } else {
+        Cleared::NotThere
+    })
 }
 
 /// Removes the records that fit a condition; says how many there were.

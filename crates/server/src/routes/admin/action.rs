@@ -1,11 +1,12 @@
 //! What an operator can do, by the names of the specification.
 
 use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy};
+use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::RecordState;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::{DeriveKeys, Mode};
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::RecordFilter;
+use holdfast_reliability::store::{ClearIf, Cleared, DedupeStore, RecordFilter, StoreResult};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -224,23 +225,44 @@ async fn flush(
 }
 
 async fn clear(server: &Server, key: &str, force: bool) -> Result<Value, Refusal> {
-    let record = find(server, key).await?;
-    if record.state == RecordState::Inflight && !force {
-        return Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "in_flight",
-            "The call is running, and clearing it would let it run twice; say \"force\": true when you know that it is gone",
-        ));
-    }
+    let key = find(server, key).await?.key;
     let stores = &server.stores.dedupe;
     let mut cleared = false;
     for store in [&stores.durable, &stores.memory] {
-        cleared |= store
-            .clear(&record.key)
+        cleared |= clear_in(&**store, &key, force)
             .await
-            .map_err(|error| store_refusal(server, &error))?;
+            .map_err(|error| store_refusal(server, &error))??;
     }
-    Ok(json!({"cleared": cleared, "key": record.key.to_string()}))
+    Ok(json!({"cleared": cleared, "key": key.to_string()}))
+}
+
+/// Clears what was looked at and nothing that came after it, unless that does not matter.
+async fn clear_in(
+    store: &dyn DedupeStore,
+    key: &StoredKey,
+    force: bool,
+) -> StoreResult<Result<bool, Refusal>> {
+    let cleared = match store.get(key).await? {
+        _ if force => store.clear(key, ClearIf::There).await?,
+        None => Cleared::NotThere,
+        Some(record) if record.state == RecordState::Inflight => {
+            return Ok(Err(Refusal::new(
+                StatusCode::CONFLICT,
+                "in_flight",
+                "The call is running, and clearing it would let it run twice; say \"force\": true when you know that it is gone",
+            )));
+        }
+        Some(record) => store.clear(key, ClearIf::Unchanged(&record)).await?,
+    };
+    Ok(match cleared {
+        Cleared::Forgotten => Ok(true),
+        Cleared::NotThere => Ok(false),
+        Cleared::Changed => Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "record_changed",
+            "The record changed while it was looked at, and was left alone; look again",
+        )),
+    })
 }
 
 fn switch(

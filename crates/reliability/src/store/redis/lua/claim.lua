@@ -2,6 +2,7 @@
 -- KEYS: record, index, and for a second look-up the content's pointer.
 -- ARGV: numbers and the times to live of a cancelled call and of an unknown outcome, rest of the
 -- record, life of the key.
+-- Names in capitals are limits, written in as numbers before the server sees the script.
 -- Written for the first claim of a key: what only others need is unpacked only for them.
 local now, lease, cap, mark, safe, again, uwin, ewin = struct.unpack('<I8I8I8BBBI8I8', ARGV[1])
 if now == 0 then
@@ -106,14 +107,14 @@ if cap > 0 and not before then
   local base, tries, rounds, made = string.sub(KEYS[2], 1, -2), 0, 0, false
   while redis.call('SCARD', KEYS[2]) >= cap do
     rounds = rounds + 1
-    if rounds > 16 or tries > 4 then
+    if rounds > EVICTION_ROUNDS_MAX or tries > EVICTION_TRIES_MAX then
       if made then
         break
       end
       return 'F'
     end
     local oldest, oldest_at, dropped
-    for _, m in ipairs(redis.call('SRANDMEMBER', KEYS[2], 64)) do
+    for _, m in ipairs(redis.call('SRANDMEMBER', KEYS[2], EVICTION_SAMPLE)) do
       local at = base .. 'r' .. string.sub(m, 1, 32)
       local head = redis.call('GETRANGE', at, 0, 41)
       local state, updated, lock, ttl = 'd', 0, 0, 0

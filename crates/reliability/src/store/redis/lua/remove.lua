@@ -1,17 +1,25 @@
--- Removes a record: its holder takes the claim back, or (without an owner) somebody clears it.
--- KEYS: record, index. ARGV: owner or nothing.
+-- Removes a record: its holder takes the claim back, or somebody clears it, where asked only as it was seen.
+-- KEYS: record, index. ARGV: `holder` or `anybody`, owner or nothing, version seen or nothing,
+-- shortest life of the mark of a clearing.
 local rec = redis.call('GET', KEYS[1])
 if not rec then
   return 'g'
 end
 local state, flags, version, _, _, _, _, places, owner = struct.unpack('<c1BI8I8I8I8I8c16Hc0', rec)
-if ARGV[1] ~= '' and (owner ~= ARGV[1] or not (state == 'i' or state == 'u')) then
+if ARGV[2] ~= '' and owner ~= ARGV[2] then
   return 'n'
 end
 local key = string.sub(KEYS[1], -32)
-if ARGV[1] == '' then
+if ARGV[1] == 'holder' then
+  if state ~= 'i' and state ~= 'u' then
+    return 'n'
+  end
+else
+  if ARGV[3] ~= '' and string.sub(rec, 3, 10) ~= ARGV[3] then
+    return 'n'
+  end
   -- Its holder may still speak, and must not take the record for one that the server has lost.
-  local life = math.max(redis.call('PTTL', KEYS[1]), 60000)
+  local life = math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[4]))
   redis.call('SET', string.sub(KEYS[1], 1, -34) .. 't' .. key .. owner, '', 'PX', life)
 end
 redis.call('DEL', KEYS[1])

@@ -13,6 +13,7 @@ use crate::store::conformance::{done, key, last_word};
 use crate::store::sqlite::errors::StepError;
 use crate::store::sqlite::queue::DETACHED_QUEUE_MAX;
 use crate::store::sqlite::writer::Durability;
+use crate::store::{ClearIf, Cleared};
 
 /// Starts operations so that all of them wait behind a commit that is held up.
 async fn queued(
@@ -392,8 +393,9 @@ async fn usage_follows_every_kind_of_change() {
         assert_eq!(store.finalise(last_word).await, Ok(Ok(())));
     }
     agrees(4, 1).await;
-    assert_eq!(store.clear(&key(1)).await, Ok(true));
-    assert_eq!(store.clear(&key(1)).await, Ok(false));
+    for expected in [Cleared::Forgotten, Cleared::NotThere] {
+        assert_eq!(store.clear(&key(1), ClearIf::There).await, Ok(expected));
+    }
     agrees(3, 1).await;
     for number in 5..9 {
         granted(&store, number, "b").await;
@@ -401,7 +403,10 @@ async fn usage_follows_every_kind_of_change() {
     // One more than there is room for: one that has ended is forgotten.
     agrees(6, 5).await;
     let undone = store.write(Durability::Relaxed, |step| -> Result<(), StepError> {
-        assert!(super::super::rows::remove(step, &key(8))?);
+        assert_eq!(
+            super::super::rows::clear(step, &key(8), None)?,
+            Cleared::Forgotten
+        );
         Err(StoreError::Full("after it has written".to_owned()).into())
     });
     let wish = wish(8, "b");

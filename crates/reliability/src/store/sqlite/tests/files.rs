@@ -10,6 +10,7 @@ use super::*;
 use crate::idempotency::record::RecordState;
 use crate::store::conformance::{done, key, last_word};
 use crate::store::sqlite::DATABASE_FILE;
+use crate::store::{ClearIf, Cleared};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -374,7 +375,10 @@ async fn a_database_that_can_not_grow_refuses_and_recovers() {
     assert!(stored > 10);
     assert_eq!(store.size().await.unwrap().records, u64::from(stored));
     for number in 0..stored / 2 {
-        assert_eq!(store.clear(&key(number)).await, Ok(true));
+        assert_eq!(
+            store.clear(&key(number), ClearIf::There).await,
+            Ok(Cleared::Forgotten)
+        );
     }
     granted(&store, 60_000, "after").await;
 }

@@ -1,0 +1,63 @@
+//! A stack in use, and what goes with it.
+
+use std::sync::Arc;
+
+use holdfast_reliability::janitor;
+use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::stack::{Stores, ToolStack};
+
+use crate::records::{self, Shared};
+use crate::telemetry::Traces;
+use crate::waiting::WaitWatch;
+
+/// A stack and what has to be kept alive, or read, beside it.
+pub(crate) struct Running {
+    pub(crate) stack: Arc<ToolStack>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) documents: Arc<dyn DocumentStore>,
+    pub(crate) stores: Stores,
+    /// What keeps the records, in a word for people.
+    pub(crate) store_name: &'static str,
+    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) waits: Arc<WaitWatch>,
+    pub(crate) traces: Option<Traces>,
+}
+
+impl Running {
+    /// Tells a person at a terminal what a duplicate waits for.
+    pub(crate) async fn say_what_is_waited_for(&self) {
+        let clock = &*self.stack.runtime().clock;
+        self.waits.tell(&self.stores.dedupe, clock).await;
+    }
+
+    /// Waits, within a bound, until a store that is away has what is to be recorded; says how many
+    /// records it does not have.
+    pub(crate) async fn written_back(&self) -> usize {
+        match &self.shared {
+            Some(shared) => records::written_back(shared).await,
+            None => 0,
+        }
+    }
+
+    /// Forgets what has expired. A short-lived process does it once, after its answer.
+    pub(crate) async fn tidy(&self) {
+        janitor::sweep(
+            &self.stores.dedupe,
+            self.stack.runtime(),
+            Some(&self.metrics),
+        )
+        .await;
+        // What could not be swept now is swept by the next one.
+        let _ = self.documents.sweep_documents().await;
+    }
+
+    /// Sends the spans that wait, within a bound. No call may follow.
+    pub(crate) fn finish(&self) {
+        if let Some(traces) = &self.traces {
+            traces.finish();
+        }
+    }
+}
