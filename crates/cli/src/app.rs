@@ -30,7 +30,6 @@ use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
-use holdfast_toolbox::tools::base_tools;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
@@ -44,7 +43,7 @@ use crate::terminal::TerminalChannel;
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) state_dir: PathBuf,
-    config_file: Option<PathBuf>,
+    pub(crate) config_file: Option<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
     log: String,
 }
@@ -146,7 +145,7 @@ impl App {
 
     /// A stack with the base tools, working in `workspace`.
     pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
-        self.stack_with(workspace, base_tools())
+        self.stack_with(workspace, self.config.tools())
     }
 
     /// A stack with these tools.
@@ -165,7 +164,7 @@ impl App {
         observer: Arc<dyn Observer>,
     ) -> Outcome<Running> {
         let observers = Observers::new().with(observer);
-        self.put_together(workspace, base_tools(), Life::Long, observers)
+        self.put_together(workspace, self.config.tools(), Life::Long, observers)
     }
 
     fn put_together(
@@ -289,7 +288,7 @@ impl App {
 
     /// What no tool may enter, as written and by its real name: the state, and what says who may
     /// call and what is allowed.
-    fn reserved(&self) -> Vec<PathBuf> {
+    pub(crate) fn reserved(&self) -> Vec<PathBuf> {
         let server = &self.config.server;
         let tokens = [&server.token_file, &server.admin_token_file];
         let files = tokens.into_iter().flatten().map(|file| expand(file));

@@ -15,6 +15,7 @@ use serde_json::Value;
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("holdfast-contract", &[]),
     ("holdfast-database", &[]),
+    ("holdfast-confine", &["holdfast-contract"]),
     (
         "holdfast-reliability",
         &["holdfast-contract", "holdfast-database"],
@@ -25,7 +26,11 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     (
         "holdfast-toolbox",
-        &["holdfast-contract", "holdfast-reliability"],
+        &[
+            "holdfast-confine",
+            "holdfast-contract",
+            "holdfast-reliability",
+        ],
     ),
     ("holdfast-intent", &["holdfast-contract"]),
     ("holdfast-transcript", &["holdfast-contract"]),
@@ -40,6 +45,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "holdfast",
         &[
+            "holdfast-confine",
             "holdfast-contract",
             "holdfast-intent",
             "holdfast-memory",
@@ -67,6 +73,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("reqwest", &["holdfast-memory", "holdfast"]),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),
+    ("landlock", &["holdfast-confine"]),
+    ("seccompiler", &["holdfast-confine"]),
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-server"]),

@@ -101,11 +101,9 @@ impl<S: Service> Approve<S> {
             Err(stop) => return self.stopped(call, stop),
         }
         let session = call.session.clone();
-        if !need.grants.is_empty() {
-            call.session = Arc::new((*session).clone().with_grants(&need.grants));
-        }
+        call.session = Arc::new((*session).clone().with_approval(&need));
         let reply = self.inner.call(call).await;
-        // The grant was for this call's attempts and nothing else.
+        // The approval was for this call's attempts and nothing else.
         call.session = session;
         reply
     }

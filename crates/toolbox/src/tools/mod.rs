@@ -18,7 +18,7 @@
 //! `not_found`, `is_directory`, `not_a_directory`, `special_file`, `binary_file`, `not_utf8`,
 //! `file_too_large`, `access_denied`, `read_only_file`, `symlink_loop`, `dangling_symlink`,
 //! `name_too_long`, `disk_full`, `changed_meanwhile`, `cancelled`, `io_error`; from `edit` also
-//! `no_match` and `ambiguous_match`; from `exec` also `not_startable`; from the
+//! `no_match` and `ambiguous_match`; from `exec` also `not_startable` and `not_confined`; from the
 //! memory tools `memory_full` and `memory_unavailable`.
 
 use std::sync::Arc;
@@ -57,11 +57,16 @@ pub use write::WriteTool;
 /// assert_eq!(names, ["read", "write", "edit", "exec", "memory_search", "memory_store"]);
 /// ```
 pub fn base_tools() -> Vec<Arc<dyn Tool>> {
+    base_tools_with(ExecTool::new())
+}
+
+/// The base tools with this one among them.
+pub fn base_tools_with(exec: ExecTool) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ReadTool),
         Arc::new(WriteTool),
         Arc::new(EditTool),
-        Arc::new(ExecTool::new()),
+        Arc::new(exec),
         Arc::new(MemorySearchTool),
         Arc::new(MemoryStoreTool),
     ]
