@@ -53,7 +53,7 @@ pub(crate) struct Running {
     pub(crate) stack: Arc<ToolStack>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) approvals: Arc<Approvals>,
-    documents: Arc<dyn DocumentStore>,
+    pub(crate) documents: Arc<dyn DocumentStore>,
     pub(crate) stores: Stores,
     /// What keeps the records, in a word for people.
     pub(crate) store_name: &'static str,

@@ -44,6 +44,13 @@ pub(crate) struct Config {
     pub(crate) redaction: RedactionConfig,
     /// What agents remember.
     pub(crate) memory: MemoryConfig,
+    /// What tools may reach on the web.
+    #[cfg(feature = "web")]
+    pub(crate) web: holdfast_web::WebConfig,
+    /// An `OpenClaw` gateway whose tools are offered here too.
+    #[cfg(feature = "web")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gateway: Option<holdfast_web::GatewayConfig>,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
     /// `holdfast serve`.
@@ -172,6 +179,8 @@ impl Config {
         for (field, reason) in self.confinement.problems() {
             problems.push(ConfigProblem::new(format!("confinement.{field}"), reason));
         }
+        #[cfg(feature = "web")]
+        problems.extend(crate::web::problems(self));
         for (field, reason) in self.memory.problems() {
             problems.push(ConfigProblem::new(format!("memory.{field}"), reason));
         }
@@ -184,7 +193,15 @@ impl Config {
 
     /// The tools as they are configured.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        base_tools_with(ExecTool::new().with_confinement(self.confinement.clone()))
+        let exec = ExecTool::new().with_confinement(self.confinement.clone());
+        #[cfg_attr(
+            not(feature = "web"),
+            expect(unused_mut, reason = "there are no more of them")
+        )]
+        let mut tools = base_tools_with(exec);
+        #[cfg(feature = "web")]
+        tools.extend(crate::web::tools(self));
+        tools
     }
 
     /// The one redactor.

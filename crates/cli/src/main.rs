@@ -13,6 +13,8 @@ mod output;
 mod records;
 mod telemetry;
 mod terminal;
+#[cfg(feature = "web")]
+mod web;
 
 use std::process::ExitCode;
 

@@ -29,6 +29,10 @@ pub struct ConfinementConfig {
     pub read: Vec<String>,
     /// Files and directories that commands may change, besides the workspace.
     pub write: Vec<String>,
+    /// Where the temporary files of commands go, each workspace's in a directory of its own. Without
+    /// it, a directory of this user in the system's own for temporary files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temporary: Option<String>,
     /// Whether commands reach the network.
     pub network: Network,
     /// Whether commands may talk to local services through Unix sockets.
@@ -43,7 +47,8 @@ impl ConfinementConfig {
         let lists = [("read", &self.read), ("write", &self.write)];
         let paths = lists
             .into_iter()
-            .flat_map(|(name, list)| list.iter().map(move |path| (name, path)));
+            .flat_map(|(name, list)| list.iter().map(move |path| (name, path)))
+            .chain(self.temporary.iter().map(|path| ("temporary", path)));
         paths
             .filter(|(_, path)| !path.starts_with('/') && !path.starts_with("~/"))
             .map(|(name, path)| (name, format!("{path:?} has to begin with / or ~/")))

@@ -189,18 +189,20 @@ fn a_tool_can_not_answer() {
     let config = house.file("opened.yaml", &opened);
     let orphan = format!(
         "(env -i setsid sh -c 'w=rovals; {binary} --state ../st*e app$w approve {id} > said 2>&1' &); \
-         while [ ! -s said ]; do sleep 0.02; done; cat said; cat ../state/approver-token"
+         while [ ! -s said ]; do sleep 0.02; done; cat said; cat ../st*e/approver-token"
     );
+    let token = std::fs::read_to_string(house.state().join("approver-token")).unwrap_or_default();
     for (key, command) in [("o", &hidden), ("a", &orphan)] {
         let answer = house.exec(key, command, &["--config", &config]).success();
-        assert!(said(&answer).contains("started by a tool"), "{answer}");
+        assert!(said(&answer).contains("Permission denied"), "{answer}");
+        assert!(token.is_empty() || !said(&answer).contains(token.trim()));
     }
     // Without any confinement the mark is what is left, and it does not come off with `env -i`.
     let off = house.file("off.yaml", "confinement: {mode: 'off'}");
     let answer = house
         .exec(
             "off",
-            &orphan.replace("; cat ../state/approver-token", ""),
+            &orphan.replace("; cat ../st*e/approver-token", ""),
             &["--config", &off],
         )
         .success();

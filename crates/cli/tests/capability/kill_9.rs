@@ -58,7 +58,8 @@ fn kill_9_between_claim_and_tool_is_unknown_until_cleared() {
 fn kill_9_during_the_tool_is_unknown_until_cleared() {
     let house = House::new();
     let command = "echo x >> effect; kill -9 $PPID; sleep 1000";
-    let killed = house.exec(KEY, command, &[]);
+    let deadly = house.deadly();
+    let killed = house.exec(KEY, command, &["--config", &deadly]);
     assert_eq!(killed.code, None);
     assert_eq!(house.lines("effect"), 1);
     unknown_until_cleared(&house, command, 1);

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::store::DedupeStore;
-use holdfast_server::token::{ADMIN_TOKEN_FILE, TOKEN_FILE};
-use holdfast_toolbox::approval::token::APPROVER_TOKEN_FILE;
 use holdfast_toolbox::audit::verify;
+use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE};
 
 use super::Check;
 use crate::app::App;

@@ -78,7 +78,8 @@ impl Rules {
         plan.write.extend(expanded(&self.config.write));
         plan.write.push(self.workspace.clone());
         if self.kernel.confines_files()
-            && let Some(dir) = temporary(&self.workspace)
+            && let Some(dir) =
+                temporary(&self.workspace, expanded(self.config.temporary.as_slice()))
         {
             environment.retain(|(name, _)| name != TEMPORARY);
             environment.push((TEMPORARY.into(), dir.clone().into()));
@@ -120,10 +121,16 @@ fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e 
 
 /// A directory of this user and workspace alone for temporary files: what others keep in the common
 /// one is no business of a command. `None` when somebody else sits on its name.
-fn temporary(workspace: &Path) -> Option<PathBuf> {
+fn temporary(workspace: &Path, configured: Vec<PathBuf>) -> Option<PathBuf> {
     let owner = rustix::process::geteuid().as_raw();
-    let base = std::env::temp_dir().canonicalize().ok()?;
-    let own = private(base.join(format!("holdfast-{owner}")), owner)?;
+    let own = match configured.into_iter().next() {
+        Some(dir) => dir,
+        None => {
+            let base = std::env::temp_dir().canonicalize().ok()?;
+            base.join(format!("holdfast-{owner}"))
+        }
+    };
+    let own = private(own, owner)?;
     let mut name = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     name.truncate(TEMPORARY_DIGITS);
     private(own.join(name), owner)
