@@ -208,10 +208,7 @@ impl App {
         let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
         let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
-        let channel: Arc<dyn Channel> = Arc::new(match life {
-            Life::OneCall => TerminalChannel::new(),
-            Life::Long => TerminalChannel::of_server(),
-        });
+        let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
         let stack = ToolStack::new(Parts {
@@ -250,6 +247,18 @@ impl App {
             store_name,
             traces,
         })
+    }
+
+    /// Where the people are.
+    fn channel(&self, life: Life) -> Outcome<Arc<dyn Channel>> {
+        #[cfg(feature = "web")]
+        if let Some(channel) = crate::web::channel(&self.config)? {
+            return Ok(channel);
+        }
+        Ok(Arc::new(match life {
+            Life::OneCall => TerminalChannel::new(),
+            Life::Long => TerminalChannel::of_server(),
+        }))
     }
 
     /// Approvals are kept in the state also while the reliability layers are switched off: who may

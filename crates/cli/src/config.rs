@@ -51,6 +51,10 @@ pub(crate) struct Config {
     #[cfg(feature = "web")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gateway: Option<holdfast_web::GatewayConfig>,
+    /// Where messages and approval prompts go; the terminal unless set.
+    #[cfg(feature = "web")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) channel: Option<holdfast_web::ChannelConfig>,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
     /// `holdfast serve`.

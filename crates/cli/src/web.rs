@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::{SystemClock, Tool};
+use holdfast_contract::{Channel, SystemClock, Tool};
 use holdfast_reliability::config::ConfigProblem;
 use holdfast_web::config::SearchConfig;
 use holdfast_web::search::{SearchProvider, provider};
-use holdfast_web::{GatewayClient, GatewayTool, WebFetchTool, WebSearchTool};
+use holdfast_web::{
+    ChannelConfig, GatewayClient, GatewayTool, HttpChannel, WebFetchTool, WebSearchTool,
+};
 
 use crate::config::Config;
 use crate::environment;
+use crate::fail::{Failure, Outcome};
 
 /// The tools. What can not be made is no reason to do without the others; `config check` says why.
 pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
@@ -44,6 +47,25 @@ fn search(
         SearchConfig::Searxng { .. } | SearchConfig::Gateway {} => None,
     };
     provider(search, key.as_deref(), gateway).ok()
+}
+
+/// The channel that is configured, if it is another than the terminal.
+pub(crate) fn channel(config: &Config) -> Outcome<Option<Arc<dyn Channel>>> {
+    let unusable = |why: String| Failure::usage(format!("the channel can not be used: {why}"));
+    let made = match &config.channel {
+        None | Some(ChannelConfig::Terminal {}) => return Ok(None),
+        Some(ChannelConfig::Webhook { url_env, level }) => {
+            let url = environment::named(url_env)
+                .ok_or_else(|| unusable(format!("the variable {url_env} is not set")))?;
+            HttpChannel::webhook(&url, *level).map_err(unusable)?
+        }
+        Some(ChannelConfig::Gateway { to, level }) => {
+            let client = gateway(config)
+                .ok_or_else(|| unusable("`gateway` is not set, or can not be used".to_owned()))?;
+            HttpChannel::gateway(client, to.clone(), *level)
+        }
+    };
+    Ok(Some(Arc::new(made)))
 }
 
 /// What is wrong with the settings.

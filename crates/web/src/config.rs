@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_contract::PermissionTier;
+use holdfast_contract::{ChannelLevel, PermissionTier};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// What tools may reach on the web, and whom they ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +51,45 @@ fn brave_key() -> String {
 
 fn brave_url() -> String {
     "https://api.search.brave.com".to_owned()
+}
+
+/// Where messages and approval prompts go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+pub enum ChannelConfig {
+    /// The terminal that a command runs in.
+    Terminal {},
+    /// An address that takes `{"text": …}`.
+    Webhook {
+        /// The variable that holds the address, which is often a secret.
+        #[serde(default = "webhook_variable")]
+        url_env: String,
+        /// How far sessions on it may go.
+        #[serde(default = "elevated")]
+        level: ChannelLevel,
+    },
+    /// The tool `message` of the `OpenClaw` gateway.
+    Gateway {
+        /// Its arguments besides the text: whom, and on which surface.
+        #[serde(default)]
+        to: Map<String, Value>,
+        /// How far sessions on it may go.
+        #[serde(default = "elevated")]
+        level: ChannelLevel,
+    },
+}
+
+fn webhook_variable() -> String {
+    "HOLDFAST_WEBHOOK_URL".to_owned()
+}
+
+fn elevated() -> ChannelLevel {
+    ChannelLevel::Elevated
 }
 
 /// The `OpenClaw` gateway whose tools are offered here too.

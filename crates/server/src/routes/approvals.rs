@@ -143,8 +143,7 @@ async fn words(server: &Server, request: Request, way: Way) -> Result<Words, Ref
     if body.is_empty() {
         return Ok(Words::default());
     }
-    let wrong =
-        |error: serde_json::Error| Refusal::invalid(redacted(server, &error.to_string()));
+    let wrong = |error: serde_json::Error| Refusal::invalid(redacted(server, &error.to_string()));
     // As an object first: a list would be taken for the fields in their order.
     let words: Map<String, Value> = serde_json::from_slice(&body).map_err(wrong)?;
     let words: Words = serde_json::from_value(Value::Object(words)).map_err(wrong)?;
