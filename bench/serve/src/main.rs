@@ -22,10 +22,11 @@ use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
-use holdfast_server::audit::Audit;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::token::TOKEN_FILE;
 use holdfast_server::{Parts, Server, ServerConfig, Token, Tokens, serve};
+use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{self, Stores, ToolStack};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -136,6 +137,20 @@ fn holdfast(dir: &Path, kind: &str) -> Result<Arc<Server>, Failed> {
         None => Stores::memory(&runtime, MemoryLimits::default()),
     };
     let session = Arc::new(SessionContext::main("bench", "bench", dir.to_owned()));
+    let documents: Arc<dyn DocumentStore> =
+        Arc::new(MemoryDocumentStore::new(runtime.clock.clone()));
+    let audit = Arc::new(AuditLog::new(
+        dir,
+        documents.clone(),
+        runtime.clock.clone(),
+        Redactor::default(),
+    ));
+    let approvals = Arc::new(Approvals::new(
+        documents,
+        Some(audit.clone()),
+        runtime.clone(),
+        Arc::default(),
+    ));
     let parts = stack::Parts::new(runtime, stores.clone(), Arc::new(move |_| session.clone()));
     let tool: Arc<dyn Tool> = Arc::new(NoOp);
     let stack = ToolStack::new(parts.with_tools([tool]))?;
@@ -152,9 +167,12 @@ fn holdfast(dir: &Path, kind: &str) -> Result<Arc<Server>, Failed> {
         tokens: Tokens {
             caller: Token::read_or_make(&dir.join(TOKEN_FILE))?,
             admin: Token::generate()?,
+            approver: Token::generate()?,
         },
-        audit: Audit::open(dir)?,
+        audit,
+        approvals,
         trouble,
         workspace_id: None,
+        workspace: dir.to_owned(),
     }))
 }

@@ -29,7 +29,6 @@ use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
-use holdfast_toolbox::tools::base_tools;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
@@ -45,7 +44,7 @@ use crate::waiting::WaitWatch;
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) state_dir: PathBuf,
-    config_file: Option<PathBuf>,
+    pub(crate) config_file: Option<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
     log: String,
 }
@@ -114,7 +113,7 @@ impl App {
 
     /// A stack with the base tools, working in `workspace`.
     pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
-        self.stack_with(workspace, base_tools())
+        self.stack_with(workspace, self.config.tools())
     }
 
     /// A stack with these tools.
@@ -133,7 +132,7 @@ impl App {
         observer: Arc<dyn Observer>,
     ) -> Outcome<Running> {
         let observers = Observers::new().with(observer);
-        self.put_together(workspace, base_tools(), Life::Long, observers)
+        self.put_together(workspace, self.config.tools(), Life::Long, observers)
     }
 
     fn put_together(
@@ -185,10 +184,7 @@ impl App {
         let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
         let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
-        let channel: Arc<dyn Channel> = Arc::new(match life {
-            Life::OneCall => TerminalChannel::new(),
-            Life::Long => TerminalChannel::of_server(),
-        });
+        let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
         let stack = ToolStack::new(Parts {
@@ -231,6 +227,18 @@ impl App {
         })
     }
 
+    /// Where the people are.
+    fn channel(&self, life: Life) -> Outcome<Arc<dyn Channel>> {
+        #[cfg(feature = "web")]
+        if let Some(channel) = crate::web::channel(&self.config)? {
+            return Ok(channel);
+        }
+        Ok(Arc::new(match life {
+            Life::OneCall => TerminalChannel::new(),
+            Life::Long => TerminalChannel::of_server(),
+        }))
+    }
+
     /// Approvals are kept in the state also while the reliability layers are switched off: who may
     /// do what is never switched off. Without a state nothing can be approved.
     fn documents(&self, state: &State) -> Arc<dyn DocumentStore> {
@@ -267,7 +275,7 @@ impl App {
 
     /// What no tool may enter, as written and by its real name: the state, and what says who may
     /// call and what is allowed.
-    fn reserved(&self) -> Vec<PathBuf> {
+    pub(crate) fn reserved(&self) -> Vec<PathBuf> {
         let server = &self.config.server;
         let tokens = [&server.token_file, &server.admin_token_file];
         let files = tokens.into_iter().flatten().map(|file| expand(file));

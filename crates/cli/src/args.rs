@@ -98,6 +98,8 @@ pub(crate) enum Command {
     AuditLog(approvals::AuditLogCommand),
     /// Look at a running server, and switch its reliability layers.
     Mode(ModeArgs),
+    /// Check the configuration, the state, Redis and what the kernel holds commands with.
+    Doctor(DoctorArgs),
     /// Say why a call was answered as it was.
     Explain(ExplainArgs),
     /// Show and check the configuration.
@@ -123,6 +125,13 @@ pub(crate) enum Command {
     /// Write the reference pages (for maintainers).
     #[command(hide = true)]
     Docs(DocsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The directory that tools would work in.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) workspace: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,10 @@
 //! The configuration file: read as written, then checked.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use holdfast_confine::ConfinementConfig;
+use holdfast_contract::Tool;
 use holdfast_contract::redact::{Redactor, RedactorOptions};
 use holdfast_memory::MemoryConfig;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
@@ -11,7 +14,7 @@ use holdfast_server::ServerConfig;
 use holdfast_toolbox::limit_output::OutputConfig;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::SessionLimits;
-use holdfast_toolbox::tools::base_tools;
+use holdfast_toolbox::tools::{ExecTool, base_tools_with};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) guard: GuardConfig,
     /// What is allowed.
     pub(crate) permissions: PermissionConfig,
+    /// What the kernel holds commands to.
+    pub(crate) confinement: ConfinementConfig,
     /// How large answers may be.
     pub(crate) output: OutputConfig,
     /// Children, times and tokens of sessions.
@@ -39,6 +44,17 @@ pub(crate) struct Config {
     pub(crate) redaction: RedactionConfig,
     /// What agents remember.
     pub(crate) memory: MemoryConfig,
+    /// What tools may reach on the web.
+    #[cfg(feature = "web")]
+    pub(crate) web: holdfast_web::WebConfig,
+    /// An `OpenClaw` gateway whose tools are offered here too.
+    #[cfg(feature = "web")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gateway: Option<holdfast_web::GatewayConfig>,
+    /// Where messages and approval prompts go; the terminal unless set.
+    #[cfg(feature = "web")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) channel: Option<holdfast_web::ChannelConfig>,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
     /// `holdfast serve`.
@@ -132,7 +148,8 @@ impl Config {
                 problem.reason,
             ));
         }
-        let is_tool = |name: &str| base_tools().iter().any(|tool| tool.name() == name);
+        let tools = self.tools();
+        let is_tool = |name: &str| tools.iter().any(|tool| tool.name() == name);
         for name in self.reliability.tools.keys().filter(|name| !is_tool(name)) {
             let reason = format!("there is no tool named {name:?}");
             problems.push(ConfigProblem::new("reliability.tools", reason));
@@ -141,8 +158,8 @@ impl Config {
         problems.extend(self.output.problems(is_tool));
         problems.extend(self.sessions.problems());
         // Some settings only make sense together with the tool they are for.
-        for tool in base_tools() {
-            if let Err(found) = self.reliability.policy_for(&*tool) {
+        for tool in &tools {
+            if let Err(found) = self.reliability.policy_for(&**tool) {
                 problems.extend(
                     found
                         .into_iter()
@@ -163,6 +180,11 @@ impl Config {
                 }
             }
         }
+        for (field, reason) in self.confinement.problems() {
+            problems.push(ConfigProblem::new(format!("confinement.{field}"), reason));
+        }
+        #[cfg(feature = "web")]
+        problems.extend(crate::web::problems(self));
         for (field, reason) in self.memory.problems() {
             problems.push(ConfigProblem::new(format!("memory.{field}"), reason));
         }
@@ -171,6 +193,19 @@ impl Config {
         }
         problems.extend(self.server.problems());
         problems
+    }
+
+    /// The tools as they are configured.
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let exec = ExecTool::new().with_confinement(self.confinement.clone());
+        #[cfg_attr(
+            not(feature = "web"),
+            expect(unused_mut, reason = "there are no more of them")
+        )]
+        let mut tools = base_tools_with(exec);
+        #[cfg(feature = "web")]
+        tools.extend(crate::web::tools(self));
+        tools
     }
 
     /// The one redactor.

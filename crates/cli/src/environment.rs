@@ -47,6 +47,21 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "The token that `holdfast serve` asks of callers, instead of the one in a file. No tool sees it.",
     },
     Variable {
+        name: "OPENCLAW_GATEWAY_TOKEN",
+        values: "a token",
+        meaning: "The token of the OpenClaw gateway whose tools are offered; `gateway.tokenEnv` names another variable. No tool sees it.",
+    },
+    Variable {
+        name: "BRAVE_API_KEY",
+        values: "a key",
+        meaning: "The key for Brave's search; `web.search.apiKeyEnv` names another variable. No tool sees it.",
+    },
+    Variable {
+        name: "HOLDFAST_WEBHOOK_URL",
+        values: "an address",
+        meaning: "Where messages and approval prompts are posted with `channel.kind: webhook`; `channel.urlEnv` names another variable. No tool sees it.",
+    },
+    Variable {
         name: ADMIN_TOKEN,
         values: "32 to 512 signs",
         meaning: "The token for admin actions, for `holdfast serve` and for commands with `--server`, instead of the one in a file. No tool sees it.",

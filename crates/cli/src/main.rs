@@ -15,6 +15,8 @@ mod running;
 mod telemetry;
 mod terminal;
 mod waiting;
+#[cfg(feature = "web")]
+mod web;
 
 use std::process::ExitCode;
 

@@ -14,6 +14,8 @@
 mod abuse;
 #[path = "server/admin.rs"]
 mod admin;
+#[path = "server/approvals.rs"]
+mod approvals;
 #[path = "server/calls.rs"]
 mod calls;
 mod common;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::PathGrant;
+use crate::approval::{Need, PathGrant, Reason};
 use crate::channel::{ApprovalRoute, ChannelHandle};
 use crate::error::ToolError;
 use crate::memory::{MemoryRead, MemoryWrite};
@@ -53,6 +53,8 @@ pub struct WriteHandle {
 pub struct ExecHandle {
     /// The directory a command starts in.
     pub working_dir: PathBuf,
+    /// What a person has approved of this call: it decides how far a command may reach.
+    pub approved: Vec<Reason>,
 }
 
 /// The right to search and read what the agent remembers.
@@ -161,6 +163,7 @@ impl SessionContext {
             }),
             exec: changes.then(|| ExecHandle {
                 working_dir: workspace_root.clone(),
+                approved: Vec::new(),
             }),
             channel: None,
             approval: None,
@@ -193,15 +196,20 @@ impl SessionContext {
         }
     }
 
-    /// The same session with these paths besides, for one approved call. A handle that is not
-    /// there does not come into being.
+    /// The same session with what a person has approved besides, for one call. A handle that is
+    /// not there does not come into being.
     #[must_use]
-    pub fn with_grants(mut self, grants: &[PathGrant]) -> Self {
+    pub fn with_approval(mut self, need: &Need) -> Self {
         if let Some(read) = &mut self.read {
-            read.granted.extend_from_slice(grants);
+            read.granted.extend_from_slice(&need.grants);
         }
         if let Some(write) = &mut self.write {
-            write.granted.extend_from_slice(grants);
+            write.granted.extend_from_slice(&need.grants);
+        }
+        if let Some(exec) = &mut self.exec
+            && need.gate.waits()
+        {
+            exec.approved.extend_from_slice(&need.reasons);
         }
         self
     }

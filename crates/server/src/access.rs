@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, HeaderMap};
 use crate::front::one;
 use crate::respond::{Refusal, whole_seconds};
 use crate::strikes::Strikes;
-use crate::token::{Token, Tokens};
+use crate::token::Token;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,19 @@ pub enum Access {
     Caller,
     /// Whoever has the admin token.
     Admin,
+    /// Whoever has the approver's token: nobody else answers for people, not even the admin.
+    Approver,
+}
+
+/// The tokens of one server.
+#[derive(Debug)]
+pub struct Tokens {
+    /// Lets tools be called.
+    pub caller: Token,
+    /// Lets the reliability layer be looked at and changed.
+    pub admin: Token,
+    /// Lets approvals be looked at and answered.
+    pub approver: Token,
 }
 
 /// Whether the server can be reached from other machines.
@@ -63,6 +76,7 @@ impl Gate {
             (Access::Monitor, Reach::Network) => self.ask(&[caller, admin], headers, peer),
             (Access::Caller, _) => self.ask(&[caller], headers, peer),
             (Access::Admin, _) => self.ask(&[admin], headers, peer),
+            (Access::Approver, _) => self.ask(&[&self.tokens.approver], headers, peer),
         }
     }
 
@@ -123,11 +137,13 @@ mod tests {
 
     const CALLER: &str = "caller-token-caller-token-caller-token";
     const ADMIN: &str = "admin-token-admin-token-admin-token!";
+    const APPROVER: &str = "approver-token-approver-token-approver";
 
     fn gate(reach: Reach) -> Gate {
         let tokens = Tokens {
             caller: Token::chosen(CALLER).expect("fits"),
             admin: Token::chosen(ADMIN).expect("fits"),
+            approver: Token::chosen(APPROVER).expect("fits"),
         };
         Gate::new(tokens, 3, reach)
     }

@@ -9,15 +9,12 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`config`] | `server:` in the configuration, checked into [`config::Settings`] |
-//! | [`token`] | the two tokens: made once, kept owner-only, compared in constant time |
 //! | [`strikes`] | who sent wrong tokens lately |
 //! | [`health`] | whether calls can be protected right now |
-//! | [`audit`] | who did what to the reliability layer, on disk before it is done |
 //! | [`client`] | the other end, for our own command line |
 //! | [`running`] | which servers work on a state directory |
 
 pub mod access;
-pub mod audit;
 pub mod body;
 pub mod client;
 pub mod config;
@@ -31,9 +28,9 @@ pub mod running;
 pub mod serve;
 pub mod server;
 pub mod strikes;
-pub mod token;
 
+pub use access::Tokens;
 pub use config::{ServerConfig, Settings};
+pub use holdfast_toolbox::token::{self, Token};
 pub use serve::{Ended, serve};
 pub use server::{Parts, Server};
-pub use token::{Token, Tokens};

@@ -34,18 +34,16 @@ pub const WRONG_TOKENS_MAX: u32 = 10;
 pub const WRONG_TOKENS_WINDOW_MS: u64 = 60_000;
 /// Peers remembered for their wrong tokens; the one seen longest ago goes first.
 pub const PEERS_MAX: usize = 4096;
-/// The shortest token that may be configured.
-pub const TOKEN_BYTES_MIN: usize = 32;
-/// The longest.
-pub const TOKEN_BYTES_MAX: usize = 512;
 /// Records on one page of the admin listing.
 pub const PAGE_RECORDS_MAX: usize = 500;
 /// How far into the records the admin listing reaches.
 pub const LISTED_RECORDS_MAX: usize = 25_000;
 /// Entries of the audit log on one page.
 pub const PAGE_AUDIT_MAX: usize = 500;
-/// How much of the audit log's end is looked at for a page.
-pub const AUDIT_TAIL_BYTES_MAX: u64 = 1024 * 1024;
+/// Approval requests on one page.
+pub const PAGE_APPROVALS_MAX: usize = 500;
+/// The body of an answer to an approval request.
+pub const ANSWER_BODY_BYTES_MAX: usize = 16 * 1024;
 /// A reason or an operator's name in an admin action.
 pub const ADMIN_WORDS_BYTES_MAX: usize = 256;
 /// Servers that are looked for in one state directory.
@@ -168,18 +166,6 @@ pub const LIMITS: &[Limit] = &[
         None,
     ),
     limit(
-        "TOKEN_BYTES_MIN",
-        TOKEN_BYTES_MIN as u64,
-        "length of a configured token at least",
-        None,
-    ),
-    limit(
-        "TOKEN_BYTES_MAX",
-        TOKEN_BYTES_MAX as u64,
-        "length of a configured token at most",
-        None,
-    ),
-    limit(
         "PAGE_RECORDS_MAX",
         PAGE_RECORDS_MAX as u64,
         "records on one page of the admin listing",
@@ -198,9 +184,15 @@ pub const LIMITS: &[Limit] = &[
         None,
     ),
     limit(
-        "AUDIT_TAIL_BYTES_MAX",
-        AUDIT_TAIL_BYTES_MAX,
-        "how much of the audit log's end a page is taken from",
+        "PAGE_APPROVALS_MAX",
+        PAGE_APPROVALS_MAX as u64,
+        "approval requests that are listed over HTTP, newest first",
+        None,
+    ),
+    limit(
+        "ANSWER_BODY_BYTES_MAX",
+        ANSWER_BODY_BYTES_MAX as u64,
+        "body of an answer to an approval request",
         None,
     ),
     limit(

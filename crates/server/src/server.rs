@@ -1,6 +1,8 @@
 //! What all requests share.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,20 +12,21 @@ use axum::response::Response;
 use holdfast_contract::{ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::observe::http::HttpMetrics;
 use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_reliability::store::StoreResult;
+use holdfast_toolbox::approval::{Approvals, ResumeWhich, resume_open};
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service as _;
 
-use crate::access::{Access, Gate, Reach};
-use crate::audit::Audit;
+use crate::access::{Access, Gate, Reach, Tokens};
 use crate::body::Bounds;
 use crate::config::Settings;
 use crate::front::Front;
 use crate::health::{Health, TroubleWatch};
 use crate::respond::Refusal;
 use crate::routes;
-use crate::token::Tokens;
 
 /// Everything a server is made of.
 pub struct Parts {
@@ -40,11 +43,15 @@ pub struct Parts {
     /// The tokens.
     pub tokens: Tokens,
     /// Where admin actions are written down.
-    pub audit: Audit,
+    pub audit: Arc<AuditLog>,
+    /// What waits for people.
+    pub approvals: Arc<Approvals>,
     /// Notes store trouble; an observer of the stack.
     pub trouble: Arc<TroubleWatch>,
     /// The workspace of calls that name none.
     pub workspace_id: Option<String>,
+    /// Where tools work, by its real name.
+    pub workspace: PathBuf,
 }
 
 /// How far the server is on its way out.
@@ -70,7 +77,8 @@ pub struct Server {
     pub(crate) settings: Settings,
     pub(crate) gate: Gate,
     pub(crate) health: Health,
-    pub(crate) audit: Audit,
+    pub(crate) audit: Arc<AuditLog>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) started_at_ms: u64,
     pub(crate) stage: watch::Sender<Stage>,
     /// Requests that are not answered yet.
@@ -78,6 +86,7 @@ pub struct Server {
     front: Front,
     calls: Arc<Semaphore>,
     workspace_id: Option<String>,
+    workspace: PathBuf,
 }
 
 impl Server {
@@ -106,7 +115,9 @@ impl Server {
             store_name: parts.store_name,
             metrics: parts.metrics,
             audit: parts.audit,
+            approvals: parts.approvals,
             workspace_id: parts.workspace_id,
+            workspace: parts.workspace,
             settings,
         })
     }
@@ -172,6 +183,31 @@ impl Server {
         // The stack is one large future. In a box of its own it is not moved from hand to hand, and
         // requests that never call a tool do not carry its room.
         Box::pin(self.stack.call_until(envelope, cancelled)).await
+    }
+
+    /// Enters the calls again that wait for a person, or were approved, and whose process is gone.
+    /// They wait on here. Those of other workspaces are left for whoever serves those.
+    pub async fn resume_all(self: &Arc<Self>) -> StoreResult<()> {
+        let mut open = self.approvals.open_requests().await?;
+        open.retain(|approval| approval.request.workspace_root == self.workspace);
+        self.resume(open.into_iter().map(|approval| approval.id).collect());
+        Ok(())
+    }
+
+    /// Enters these again, if they are of this workspace. One whose call waits somewhere joins it.
+    pub(crate) fn resume(self: &Arc<Self>, ids: BTreeSet<String>) {
+        let server = self.clone();
+        tokio::spawn(async move {
+            let Ok(mut open) = server.approvals.open_requests().await else {
+                return;
+            };
+            open.retain(|approval| {
+                ids.contains(&approval.id) && approval.request.workspace_root == server.workspace
+            });
+            let which = ResumeWhich::These(open.into_iter().map(|approval| approval.id).collect());
+            // What became of each is in its record, its audit entries and the log.
+            let _ = resume_open(&server.stack, &server.approvals, &which).await;
+        });
     }
 
     /// Places for calls that are taken.

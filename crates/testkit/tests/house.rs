@@ -15,6 +15,7 @@ use serde_json::Value;
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("holdfast-contract", &[]),
     ("holdfast-database", &[]),
+    ("holdfast-confine", &["holdfast-contract"]),
     (
         "holdfast-reliability",
         &["holdfast-contract", "holdfast-database"],
@@ -25,8 +26,13 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     (
         "holdfast-toolbox",
-        &["holdfast-contract", "holdfast-reliability"],
+        &[
+            "holdfast-confine",
+            "holdfast-contract",
+            "holdfast-reliability",
+        ],
     ),
+    ("holdfast-web", &["holdfast-contract"]),
     ("holdfast-intent", &["holdfast-contract"]),
     ("holdfast-transcript", &["holdfast-contract"]),
     (
@@ -40,6 +46,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "holdfast",
         &[
+            "holdfast-confine",
             "holdfast-contract",
             "holdfast-intent",
             "holdfast-memory",
@@ -47,6 +54,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-server",
             "holdfast-toolbox",
             "holdfast-transcript",
+            "holdfast-web",
         ],
     ),
     ("holdfast-testkit", &["holdfast-contract"]),
@@ -64,12 +72,16 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
         ],
     ),
     ("redis", &["holdfast-reliability"]),
-    ("reqwest", &["holdfast-memory", "holdfast"]),
+    ("reqwest", &["holdfast-memory", "holdfast-web", "holdfast"]),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),
+    ("dom_smoothie", &["holdfast-web"]),
+    ("htmd", &["holdfast-web"]),
+    ("landlock", &["holdfast-confine"]),
+    ("seccompiler", &["holdfast-confine"]),
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
-    ("subtle", &["holdfast-server"]),
+    ("subtle", &["holdfast-toolbox"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

@@ -16,5 +16,8 @@ pub mod registry;
 pub mod resolve;
 pub mod session;
 pub mod stack;
+pub mod token;
 pub mod tools;
 pub mod validate;
+
+pub use token::Token;

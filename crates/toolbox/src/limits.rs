@@ -23,6 +23,24 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "TOKEN_BYTES_MIN",
+        value: crate::token::TOKEN_BYTES_MIN as u64,
+        meaning: "length of a configured token at least",
+        setting: None,
+    },
+    Limit {
+        name: "TOKEN_BYTES_MAX",
+        value: crate::token::TOKEN_BYTES_MAX as u64,
+        meaning: "length of a configured token at most",
+        setting: None,
+    },
+    Limit {
+        name: "AUDIT_TAIL_BYTES_MAX",
+        value: crate::audit::AUDIT_TAIL_BYTES_MAX,
+        meaning: "how much of the audit log's end a page is taken from",
+        setting: None,
+    },
+    Limit {
         name: "APPROVAL_WAIT_MS",
         value: crate::permit::APPROVAL_WAIT_MS,
         meaning: "wait for a person's answer before silence means no",

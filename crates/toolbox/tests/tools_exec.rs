@@ -180,7 +180,7 @@ async fn a_command_sees_no_tokens() {
         .filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name))
         .collect();
     names.sort_unstable();
-    assert_eq!(names, ["HOLDFAST_CALL", "HOME", "LC_ALL", "PATH"]);
+    assert_eq!(names, ["HOLDFAST_CALL", "HOME", "LC_ALL", "PATH", "TMPDIR"]);
 }
 
 #[tokio::test]

@@ -9,10 +9,10 @@ use holdfast_contract::time::rfc3339;
 use holdfast_contract::{Answer, SystemEntropy};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_toolbox::approval::token::ApproverToken;
 use holdfast_toolbox::approval::{
     AnswerError, Approval, ApprovalState, Approvals, ResumeWhich, Resumed, resume_open,
 };
+use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn person_only(app: &App) -> Outcome<()> {
             "approvals are answered by people, and this was started by a tool",
         ));
     }
-    ApproverToken::load_or_create(&app.state_dir)
+    Token::read_or_make(&app.state_dir.join(APPROVER_TOKEN_FILE))
         .map(|_| ())
         .map_err(|error| Failure::failed(error.to_string()))
 }
@@ -124,17 +124,7 @@ async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcom
 
 /// A request as programs see it, without secrets.
 fn view(app: &App, approval: &Approval) -> Value {
-    let now_ms = app.clock.now_ms();
-    let mut value = json!(approval.prompt(&app.config.redactor()));
-    let request = &approval.request;
-    value["state"] = json!(approval.state_at(now_ms).as_str());
-    value["detail"] = json!(approval.state_at(now_ms));
-    value["digest"] = json!(request.digest);
-    value["requestId"] = json!(request.envelope.request_id);
-    value["askedSession"] = json!(request.asked_session);
-    value["channel"] = json!(request.channel);
-    value["requestedAtMs"] = json!(request.requested_at_ms);
-    value
+    approval.view(&app.config.redactor(), app.clock.now_ms())
 }
 
 async fn show(app: &App, approvals: &Approvals, id: &str, json: bool) -> Outcome<ExitCode> {

@@ -128,12 +128,15 @@ fn limits() -> String {
     );
     let tables: &[&[Limit]] = &[
         holdfast_contract::limit::LIMITS,
+        holdfast_confine::limits::LIMITS,
         holdfast_intent::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
         holdfast_memory::limits::LIMITS,
         holdfast_server::limits::LIMITS,
         holdfast_transcript::limits::LIMITS,
+        #[cfg(feature = "web")]
+        holdfast_web::limits::LIMITS,
         crate::telemetry::LIMITS,
     ];
     let mut rows: Vec<&Limit> = tables

@@ -9,6 +9,7 @@ mod config;
 mod dedupe;
 mod demo;
 mod docs;
+mod doctor;
 mod explain;
 mod memory;
 mod parse;
@@ -54,6 +55,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Mode(args) => remote::mode(&App::new(&cli.global)?, &args, json),
         Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),
         Command::AuditLog(command) => audit_log::run(&App::new(&cli.global)?, &command, json),
+        Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),
         Command::Scan(args) => scan::run(&cli.global, &args, json),

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_reliability::janitor::Janitor;
-use holdfast_server::audit::Audit;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
-use holdfast_server::token::{ADMIN_TOKEN_FILE, TOKEN_FILE};
 use holdfast_server::{Ended, Parts, Server, ServerConfig, Settings, Token, Tokens, serve};
+use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE, TokenError};
 use holdfast_toolbox::tools::exec;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -70,6 +69,8 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
                 app.state_dir.display()
             ))
         })?;
+        // Without a store nothing can be resumed, and calls say why.
+        let _ = server.resume_all().await;
         started(&app, address, &shown, running.store_name, global.json);
         let ended = serve(server, listener, end, hurry).await;
         let unrecorded = running.written_back().await;
@@ -110,8 +111,8 @@ fn server(
 ) -> Outcome<(Arc<Server>, crate::running::Running)> {
     let trouble = Arc::new(TroubleWatch::new(app.clock.clone(), app.config.redactor()));
     let running = app.stack_for_server(&args.workspace, trouble.clone())?;
-    let audit = Audit::open(&app.state_dir)
-        .map_err(|error| Failure::failed(format!("the audit log can not be opened: {error}")))?;
+    let audit = Arc::new(app.audit_log(running.documents.clone()));
+    let workspace = args.workspace.canonicalize();
     let server = Server::new(Parts {
         stack: running.stack.clone(),
         stores: running.stores.clone(),
@@ -120,8 +121,11 @@ fn server(
         settings,
         tokens,
         audit,
+        approvals: running.approvals.clone(),
         trouble,
         workspace_id: workspace_id(&args.workspace),
+        // The stack above could not have been made without it.
+        workspace: workspace.unwrap_or_default(),
     });
     Ok((server, running))
 }
@@ -161,6 +165,7 @@ struct FoundTokens {
 struct Shown {
     caller: String,
     admin: String,
+    approver: String,
 }
 
 impl FoundTokens {
@@ -184,16 +189,28 @@ impl FoundTokens {
             config.admin_token_file.as_deref(),
             &app.state_dir.join(ADMIN_TOKEN_FILE),
         )?;
-        if caller.fingerprint() == admin.fingerprint() {
+        // Always in the state directory, where no tool gets: neither the environment nor a file
+        // elsewhere is as safe a place.
+        let path = app.state_dir.join(APPROVER_TOKEN_FILE);
+        let approver =
+            Token::read_or_make(&path).map_err(|error| Failure::usage(error.to_string()))?;
+        let approver_shown = path.display().to_string();
+        let prints = [&caller, &admin, &approver].map(Token::fingerprint);
+        if prints[0] == prints[1] || prints[0] == prints[2] || prints[1] == prints[2] {
             return Err(Failure::usage(
-                "the token for calls and the one for admin actions have to differ",
+                "the tokens for calls, for admin actions and for approvals have to differ",
             ));
         }
         Ok(Self {
-            tokens: Tokens { caller, admin },
+            tokens: Tokens {
+                caller,
+                admin,
+                approver,
+            },
             shown: Shown {
                 caller: caller_shown,
                 admin: admin_shown,
+                approver: approver_shown,
             },
         })
     }
@@ -201,7 +218,7 @@ impl FoundTokens {
 
 /// From the environment, else from the configured file, else from the state directory.
 fn token(variable: &str, file: Option<&str>, made: &Path) -> Outcome<(Token, String)> {
-    let wrong = |error: holdfast_server::token::TokenError| Failure::usage(error.to_string());
+    let wrong = |error: TokenError| Failure::usage(error.to_string());
     if let Some(text) = environment::get(variable) {
         let token =
             Token::chosen(&text).map_err(|error| Failure::usage(format!("{variable}: {error}")))?;
@@ -239,6 +256,7 @@ fn started(app: &App, address: SocketAddr, shown: &Shown, store: &str, json: boo
             "port": address.port(),
             "token": shown.caller,
             "adminToken": shown.admin,
+            "approverToken": shown.approver,
             "store": store,
             "state": app.state_dir,
             "pid": std::process::id(),

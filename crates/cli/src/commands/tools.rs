@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use holdfast_reliability::policy::ToolPolicy;
 use holdfast_toolbox::declare;
 use holdfast_toolbox::registry::Registry;
-use holdfast_toolbox::tools::base_tools;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -15,7 +14,7 @@ use crate::output;
 
 pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> {
     let mut registry = Registry::new();
-    for tool in base_tools() {
+    for tool in app.config.tools() {
         registry
             .register(tool)
             .map_err(|error| Failure::failed(error.to_string()))?;

@@ -175,13 +175,39 @@ fn a_tool_can_not_answer() {
     let plain = format!("{binary} approvals approve {id}");
     let answer = house.exec("p", &plain, &[]).error("permission_denied");
     assert!(message(&answer).contains("never by a tool"), "{answer}");
+    // By another name it can not even be started: programs outside the workspace and the system are
+    // out of reach. Where somebody has opened that door, it does not reach the state.
     let hidden = format!("w=rovals; {binary} --state ../st*e app$w approve {id} 2>&1");
+    let said = |answer: &Value| {
+        let text = answer["output"]["content"]["stdout"].as_str();
+        text.expect("text").to_owned()
+    };
     let answer = house.exec("h", &hidden, &[]).success();
-    let said = answer["output"]["content"]["stdout"]
-        .as_str()
-        .expect("text")
-        .to_owned();
-    assert!(said.contains("started by a tool"), "{said}");
+    assert!(said(&answer).contains("Permission denied"), "{answer}");
+    let programs = std::path::Path::new(binary).parent().expect("a directory");
+    let opened = json!({"confinement": {"read": [programs]}}).to_string();
+    let config = house.file("opened.yaml", &opened);
+    let orphan = format!(
+        "(env -i setsid sh -c 'w=rovals; {binary} --state ../st*e app$w approve {id} > said 2>&1' &); \
+         while [ ! -s said ]; do sleep 0.02; done; cat said; cat ../st*e/approver-token"
+    );
+    let token = std::fs::read_to_string(house.state().join("approver-token")).unwrap_or_default();
+    for (key, command) in [("o", &hidden), ("a", &orphan)] {
+        let answer = house.exec(key, command, &["--config", &config]).success();
+        assert!(said(&answer).contains("Permission denied"), "{answer}");
+        assert!(token.is_empty() || !said(&answer).contains(token.trim()));
+    }
+    // Without any confinement the mark is what is left, and it does not come off with `env -i`.
+    let off = house.file("off.yaml", "confinement: {mode: 'off'}");
+    let answer = house
+        .exec(
+            "off",
+            &orphan.replace("; cat ../st*e/approver-token", ""),
+            &["--config", &off],
+        )
+        .success();
+    assert!(said(&answer).contains("started by a tool"), "{answer}");
+    assert_eq!(pending(&house)["state"], "pending");
     for (tool, args) in [
         (
             "read",

@@ -124,7 +124,9 @@ fn a_running_call_is_cleared_by_force_only() {
 #[test]
 fn a_call_whose_process_died_is_not_running() {
     let house = House::new();
-    let killed = house.exec("k", "echo x >> effect; kill -9 $PPID; sleep 1000", &[]);
+    let deadly = house.deadly();
+    let command = "echo x >> effect; kill -9 $PPID; sleep 1000";
+    let killed = house.exec("k", command, &["--config", &deadly]);
     assert_eq!(killed.code, None);
     // Nobody has asked for it since, and still it can be cleared without force.
     assert_eq!(list(&house, &[])[0]["abandoned"], true);

@@ -58,7 +58,8 @@ fn kill_9_between_claim_and_tool_is_unknown_until_cleared() {
 fn kill_9_during_the_tool_is_unknown_until_cleared() {
     let house = House::new();
     let command = "echo x >> effect; kill -9 $PPID; sleep 1000";
-    let killed = house.exec(KEY, command, &[]);
+    let deadly = house.deadly();
+    let killed = house.exec(KEY, command, &["--config", &deadly]);
     assert_eq!(killed.code, None);
     assert_eq!(house.lines("effect"), 1);
     unknown_until_cleared(&house, command, 1);
@@ -159,4 +160,62 @@ fn a_process_that_left_the_group_keeps_the_call_alive() {
         (!is_alive(escaped)).then_some(())
     });
     unknown_until_cleared(&house, command, 1);
+}
+
+/// Content that shows when it is cut or mixed: one letter, and its length at the end.
+fn whole(letter: char) -> String {
+    format!("{}\nend {letter}\n", letter.to_string().repeat(90_000))
+}
+
+#[test]
+fn kill_9_during_write_and_edit_leaves_the_old_file_or_the_new_one_whole() {
+    let house = House::new();
+    let path = house.path("file");
+    let entries = || std::fs::read_dir(house.workspace()).expect("lists").count();
+    let mut finished = 0;
+    for round in 0..60_usize {
+        let (old, new) = if round % 2 == 0 {
+            ('a', 'b')
+        } else {
+            ('b', 'a')
+        };
+        std::fs::write(&path, whole(old)).expect("writes");
+        let args = if round % 4 < 2 {
+            serde_json::json!({"path": "file", "content": whole(new)})
+        } else {
+            let (from, to) = (format!("end {old}"), format!("end {new}"));
+            serde_json::json!({"path": "file", "old_string": from, "new_string": to})
+        };
+        let tool = if round % 4 < 2 { "write" } else { "edit" };
+        let expected = match tool {
+            "write" => whole(new),
+            _ => whole(old).replace(&format!("end {old}"), &format!("end {new}")),
+        };
+        let before = entries();
+        let turn = round.to_string();
+        let arguments = args.to_string();
+        let mut call = house.start(&[
+            "call", tool, "--json", "--turn", &turn, "--args", &arguments,
+        ]);
+        // Killed when the new content first shows, or a little earlier or later in each round.
+        let patience = round * 40;
+        for _ in 0..patience {
+            if entries() != before || !call.is_running() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        finished += usize::from(!call.is_running());
+        if call.is_running() {
+            call.signal(rustix::process::Signal::KILL);
+        }
+        call.ended();
+        let found = std::fs::read_to_string(&path).expect("is there");
+        assert!(
+            found == whole(old) || found == expected,
+            "round {round}: {} bytes",
+            found.len()
+        );
+    }
+    assert!(finished < 60, "nothing was killed");
 }

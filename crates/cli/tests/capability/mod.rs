@@ -7,6 +7,7 @@ mod audit;
 mod breaker;
 mod cancel;
 mod dedupe;
+mod doctor;
 mod documents;
 mod envelope;
 mod kill_9;

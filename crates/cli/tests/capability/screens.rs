@@ -66,7 +66,8 @@ fn a_validation_error_that_becomes_a_loop() {
 #[test]
 fn a_call_that_can_not_be_known() {
     let house = House::new();
-    let killed = house.exec("k", "kill -9 $PPID; sleep 1000", &[]);
+    let deadly = house.deadly();
+    let killed = house.exec("k", "kill -9 $PPID; sleep 1000", &["--config", &deadly]);
     assert_eq!(killed.code, None);
     let args = r#"{"command":"kill -9 $PPID; sleep 1000"}"#;
     let call = ["call", "exec", "--key", "k", "--args", args];

@@ -114,6 +114,12 @@ impl House {
         self.start(&[exec_args(key, &arguments).as_slice(), more].concat())
     }
 
+    /// A configuration under which a command may end the process that runs it, as a crash would.
+    /// Otherwise no command can.
+    pub(crate) fn deadly(&self) -> String {
+        self.file("deadly.yaml", "confinement: {signals: any}")
+    }
+
     /// The records as `dedupe list --json` shows them.
     pub(crate) fn records(&self) -> Vec<Value> {
         let listed = self.run(&["dedupe", "list", "--json"]);

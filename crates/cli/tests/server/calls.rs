@@ -22,7 +22,7 @@ fn it_says_where_it_is_and_keeps_its_tokens_to_its_owner() {
     );
     assert_eq!(server.started["store"], "sqlite");
     assert_eq!(server.started["pid"], json!(server.pid()));
-    for name in ["server-token", "admin-token", "admin-audit.jsonl"] {
+    for name in ["server-token", "admin-token", "approver-token"] {
         let mode = fs::metadata(state.join(name)).expect("is there").mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }

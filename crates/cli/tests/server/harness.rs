@@ -19,6 +19,7 @@ pub(crate) struct Serving {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     pub(crate) admin_token: String,
+    pub(crate) approver_token: String,
 }
 
 impl House {
@@ -52,6 +53,7 @@ impl House {
             address,
             token: token("server-token"),
             admin_token: token("admin-token"),
+            approver_token: token("approver-token"),
             started,
         }
     }

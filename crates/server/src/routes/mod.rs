@@ -2,6 +2,7 @@
 //! added without one.
 
 pub mod admin;
+pub mod approvals;
 pub mod call;
 pub mod invoke;
 pub mod probe;
@@ -32,11 +33,12 @@ const PATHS: &[&str] = &[
     admin::BREAKERS,
     admin::RECORDS,
     admin::AUDIT,
+    approvals::PATH,
 ];
 
 /// All routes.
 pub(crate) fn router(server: &Arc<Server>) -> Router {
-    use Access::{Admin, Caller, Monitor, Open};
+    use Access::{Admin, Approver, Caller, Monitor, Open};
     Routes::default()
         .post(CALL, Caller, call::handle)
         .post(INVOKE, Caller, invoke::handle)
@@ -49,6 +51,10 @@ pub(crate) fn router(server: &Arc<Server>) -> Router {
         .get(admin::RECORDS, Admin, admin::records)
         .get(admin::RECORD, Admin, admin::record)
         .get(admin::AUDIT, Admin, admin::audit)
+        .get(approvals::PATH, Approver, approvals::list)
+        .get(approvals::ONE, Approver, approvals::show)
+        .post(approvals::APPROVE, Approver, approvals::approve)
+        .post(approvals::DENY, Approver, approvals::deny)
         .router
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -62,6 +68,9 @@ pub(crate) fn label(path: &str) -> &'static str {
     }
     if path.starts_with(admin::RECORDS) {
         return admin::RECORDS;
+    }
+    if path.starts_with(approvals::PATH) {
+        return approvals::PATH;
     }
     "other"
 }

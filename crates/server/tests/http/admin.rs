@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::{ADMIN, Harness, envelope};
 
 fn audit(harness: &Harness) -> Vec<Value> {
-    let text = fs::read_to_string(harness.dir.path().join("admin-audit.jsonl")).expect("reads");
+    let text = fs::read_to_string(harness.dir.path().join("audit.log")).expect("reads");
     let lines = text
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"));
@@ -34,20 +34,21 @@ async fn every_action_is_written_down_before_and_after() {
     assert_eq!(answer.status, 200, "{}", answer.text);
     let written = audit(&harness);
     assert_eq!(written.len(), 2);
-    assert_eq!(written[0]["phase"], "asked");
-    assert_eq!(written[1]["phase"], "done");
-    assert_eq!(written[0]["id"], written[1]["id"]);
-    assert_eq!(answer.json()["auditId"], written[0]["id"]);
+    assert_eq!(written[0]["event"], "admin.asked");
+    assert_eq!(written[1]["event"], "admin.done");
+    assert_eq!(written[0]["fields"]["id"], written[1]["fields"]["id"]);
+    assert_eq!(answer.json()["auditId"], written[0]["fields"]["id"]);
     for entry in &written {
-        assert_eq!(entry["operator"], "ann");
-        assert_eq!(entry["peer"], "127.0.0.1:4711");
-        assert_eq!(entry["action"]["action"], "force-open");
-        assert!(entry["atMs"].is_u64() && entry["token"].is_string());
+        let fields = &entry["fields"];
+        assert_eq!(fields["operator"], "ann");
+        assert_eq!(fields["peer"], "127.0.0.1:4711");
+        assert_eq!(fields["action"]["action"], "force-open");
+        assert!(entry["atMs"].is_u64() && fields["token"].is_string());
         assert!(!entry.to_string().contains("hunter2"), "{entry}");
         assert!(!entry.to_string().contains(ADMIN));
     }
     assert_eq!(
-        written[1]["result"]["forcedOpen"],
+        written[1]["fields"]["result"]["forcedOpen"],
         json!(["tool:holdfast.tools/good"])
     );
     // Whoever watches the metrics sees it too.
@@ -64,9 +65,9 @@ async fn every_action_is_written_down_before_and_after() {
 #[tokio::test]
 async fn what_can_not_be_written_down_is_not_done() {
     let tool = Arc::new(ScriptedTool::mutating("good", [Reaction::Succeed]));
-    // A log on a disk that is full.
+    // A log that can not be opened.
     let dir = tempfile::tempdir().expect("a directory");
-    std::os::unix::fs::symlink("/dev/full", dir.path().join("admin-audit.jsonl")).expect("links");
+    fs::create_dir(dir.path().join("audit.log")).expect("made");
     let harness = Harness::in_dir(dir, vec![tool.clone()], &ServerConfig::default(), None);
     for action in [
         json!({"action": "force-open", "breaker": "good"}),
@@ -221,5 +222,5 @@ async fn degraded_is_said_with_its_cause_to_operators() {
         .act(&json!({"action": "reset", "breaker": "global"}))
         .await;
     assert_eq!(acted.status, 503);
-    assert_eq!(audit(&harness)[1]["phase"], "failed");
+    assert_eq!(audit(&harness)[1]["event"], "admin.failed");
 }

@@ -11,20 +11,23 @@ use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::memory::MemoryLimits;
+use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_reliability::store::{RecordFilter, StoreError};
-use holdfast_server::audit::Audit;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::server::Entrance;
 use holdfast_server::{Parts, Server, ServerConfig, Token, Tokens};
 use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{self, Stores, ToolStack};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 pub(crate) const CALLER: &str = "caller-token-caller-token-caller-token";
 pub(crate) const ADMIN: &str = "admin-token-admin-token-admin-token-!";
+pub(crate) const APPROVER: &str = "approver-token-approver-token-approver";
 
 /// A server, and what it keeps.
 pub(crate) struct Harness {
@@ -95,6 +98,21 @@ impl Harness {
             }
         };
         let session = Arc::new(SessionContext::main("main", "test", dir.path().to_owned()));
+        let documents: Arc<dyn DocumentStore> =
+            Arc::new(MemoryDocumentStore::new(runtime.clock.clone()));
+        let audit = Arc::new(AuditLog::new(
+            dir.path(),
+            documents.clone(),
+            runtime.clock.clone(),
+            Redactor::default(),
+        ));
+        let permissions = Arc::default();
+        let approvals = Arc::new(Approvals::new(
+            documents,
+            Some(audit.clone()),
+            runtime.clone(),
+            permissions,
+        ));
         let parts = stack::Parts::new(runtime, stores.clone(), Arc::new(move |_| session.clone()));
         let stack = Arc::new(ToolStack::new(parts.with_tools(tools)).expect("fits together"));
         let server = Server::new(Parts {
@@ -106,10 +124,13 @@ impl Harness {
             tokens: Tokens {
                 caller: Token::chosen(CALLER).expect("fits"),
                 admin: Token::chosen(ADMIN).expect("fits"),
+                approver: Token::chosen(APPROVER).expect("fits"),
             },
-            audit: Audit::open(dir.path()).expect("opens"),
+            audit,
+            approvals,
             trouble,
             workspace_id: Some("here".to_owned()),
+            workspace: dir.path().to_owned(),
         });
         Self {
             entrance: Entrance::new(&server),

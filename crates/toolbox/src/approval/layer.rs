@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted};
-use holdfast_reliability::call::{Call, Failure, Judged, Reply};
+use holdfast_reliability::call::{Call, Entry, Failure, Judged, Reply};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
@@ -101,11 +101,9 @@ impl<S: Service> Approve<S> {
             Err(stop) => return self.stopped(call, stop),
         }
         let session = call.session.clone();
-        if !need.grants.is_empty() {
-            call.session = Arc::new((*session).clone().with_grants(&need.grants));
-        }
+        call.session = Arc::new((*session).clone().with_approval(&need));
         let reply = self.inner.call(call).await;
-        // The grant was for this call's attempts and nothing else.
+        // The approval was for this call's attempts and nothing else.
         call.session = session;
         reply
     }
@@ -177,7 +175,12 @@ impl<S: Service> Approve<S> {
             call.explain(format!("approved by the rule {} of {}", rule.id, rule.by));
             return begin(call).await;
         }
-        let mut guard = Withdraw::new(approvals, call.envelope.control.deadline_at_ms);
+        let deadline_at_ms = match call.entry {
+            // Its caller is gone for long, and its request outlives this process too.
+            Entry::Resumed => Some(0),
+            Entry::New => call.envelope.control.deadline_at_ms,
+        };
+        let mut guard = Withdraw::new(approvals, deadline_at_ms);
         let seen = approvals.open(call, need, route, &mut guard).await?;
         call.explain(format!(
             "waited for the approval {}: {}",

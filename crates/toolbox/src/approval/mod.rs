@@ -8,7 +8,6 @@
 //! | [`layer`] | holds one call up until it may run |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
-//! | [`token`] | who may answer over a network |
 //!
 //! A request captures the call whole. What is run is what was shown: the digest of the arguments is
 //! checked again right before the tool starts, and the step from approved to used is a
@@ -20,7 +19,6 @@ pub mod reply;
 pub mod resume;
 pub mod service;
 pub mod step;
-pub mod token;
 mod withdraw;
 
 pub use layer::Approve;

@@ -150,6 +150,20 @@ impl Approval {
         )
     }
 
+    /// The request as programs see it, without secrets.
+    pub fn view(&self, redactor: &Redactor, now_ms: u64) -> Value {
+        let state = self.state_at(now_ms);
+        let mut value = json!(self.prompt(redactor));
+        value["state"] = json!(state.as_str());
+        value["detail"] = json!(state);
+        value["digest"] = json!(self.request.digest);
+        value["requestId"] = json!(self.request.envelope.request_id);
+        value["askedSession"] = json!(self.request.asked_session);
+        value["channel"] = json!(self.request.channel);
+        value["requestedAtMs"] = json!(self.request.requested_at_ms);
+        value
+    }
+
     /// What a person sees, without secrets.
     pub fn prompt(&self, redactor: &Redactor) -> ApprovalPrompt {
         let request = &self.request;

@@ -21,6 +21,8 @@ use super::line::{AUDIT_LINE_BYTES_MAX, AuditLine, NO_HASH};
 
 /// Its name in the state directory.
 pub const AUDIT_FILE: &str = "audit.log";
+/// How much of the log's end is looked at for its last entries.
+pub const AUDIT_TAIL_BYTES_MAX: u64 = 1024 * 1024;
 const KIND: &str = "audit";
 const HEAD: &str = "head";
 
@@ -140,6 +142,16 @@ impl AuditLog {
         Ok(known.as_ref().map(head_of).unwrap_or_default())
     }
 
+    /// The last entries, newest first, as far as they are within the last [`AUDIT_TAIL_BYTES_MAX`].
+    pub async fn last(&self) -> Result<Vec<AuditLine>, AuditError> {
+        let path = self.path.clone();
+        let tail = self.blocking(move || read_tail(&path)).await?;
+        let lines = tail.split(|byte| *byte == b'\n').rev();
+        Ok(lines
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect())
+    }
+
     async fn head_document(&self) -> Result<Option<Document>, AuditError> {
         Ok(self.store.document(KIND, HEAD).await?)
     }
@@ -215,6 +227,18 @@ fn follows(last: Option<&AuditLine>, head: &Head) -> Head {
         }
         None => head.clone(),
     }
+}
+
+fn read_tail(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(AUDIT_TAIL_BYTES_MAX)))?;
+    let mut tail = Vec::new();
+    file.take(AUDIT_TAIL_BYTES_MAX).read_to_end(&mut tail)?;
+    Ok(tail)
 }
 
 /// Opens and locks the file, and finds its last line. Half a line at the end is of a write that a

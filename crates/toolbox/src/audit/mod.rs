@@ -1,4 +1,5 @@
-//! What people were asked and what they answered, in a log that shows when it was tampered with.
+//! What people were asked and answered, and what operators did, in a log that shows when it was
+//! tampered with.
 //!
 //! Each line holds the hash of the line before it. The newest hash is kept in the state's database
 //! as well, so that a line that was changed, removed, moved or cut off at the end is noticed. It
@@ -9,5 +10,5 @@ mod log;
 mod verify;
 
 pub use line::{AUDIT_LINE_BYTES_MAX, AuditLine};
-pub use log::{AUDIT_FILE, AuditError, AuditLog, Head};
+pub use log::{AUDIT_FILE, AUDIT_TAIL_BYTES_MAX, AuditError, AuditLog, Head};
 pub use verify::{Problem, Report, verify};

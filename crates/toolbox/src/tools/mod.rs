@@ -1,4 +1,4 @@
-//! The base tools: files, commands and memory.
+//! The base tools: files, commands, memory and messages.
 //!
 //! Each tool works through the handles of its context and through nothing else: a session without
 //! a write handle has no way to make [`WriteTool`] write. File paths are resolved by the kernel
@@ -13,17 +13,18 @@
 //! | `exec` | `System` | external | no | [`exec`] |
 //! | `memory_search` | `ReadOnly` | none | yes | [`memory::search`] |
 //! | `memory_store` | `Workspace` | workspace | yes | [`memory::store`] |
+//! | `message` | `System` | external | no | [`message`] |
 //!
 //! A failure carries one of these codes, so that a caller never has to read the message:
 //! `not_found`, `is_directory`, `not_a_directory`, `special_file`, `binary_file`, `not_utf8`,
 //! `file_too_large`, `access_denied`, `read_only_file`, `symlink_loop`, `dangling_symlink`,
 //! `name_too_long`, `disk_full`, `changed_meanwhile`, `cancelled`, `io_error`; from `edit` also
-//! `no_match` and `ambiguous_match`; from `exec` also `not_startable`; from the
+//! `no_match` and `ambiguous_match`; from `exec` also `not_startable` and `not_confined`; from the
 //! memory tools `memory_full` and `memory_unavailable`.
 
 use std::sync::Arc;
 
-use holdfast_contract::{Limit, Tool};
+use holdfast_contract::{Limit, SystemClock, Tool};
 
 pub mod alias;
 mod args;
@@ -34,6 +35,7 @@ pub mod edit;
 pub mod exec;
 mod fault;
 pub mod memory;
+pub mod message;
 mod nearest;
 mod place;
 pub mod read;
@@ -46,6 +48,7 @@ pub use edit::EditTool;
 pub use exec::ExecTool;
 pub use memory::search::MemorySearchTool;
 pub use memory::store::MemoryStoreTool;
+pub use message::MessageTool;
 pub use read::ReadTool;
 pub use write::WriteTool;
 
@@ -54,16 +57,22 @@ pub use write::WriteTool;
 /// ```
 /// use holdfast_toolbox::tools::base_tools;
 /// let names: Vec<String> = base_tools().iter().map(|tool| tool.name().to_owned()).collect();
-/// assert_eq!(names, ["read", "write", "edit", "exec", "memory_search", "memory_store"]);
+/// assert_eq!(names, ["read", "write", "edit", "exec", "memory_search", "memory_store", "message"]);
 /// ```
 pub fn base_tools() -> Vec<Arc<dyn Tool>> {
+    base_tools_with(ExecTool::new())
+}
+
+/// The base tools with this one among them.
+pub fn base_tools_with(exec: ExecTool) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ReadTool),
         Arc::new(WriteTool),
         Arc::new(EditTool),
-        Arc::new(ExecTool::new()),
+        Arc::new(exec),
         Arc::new(MemorySearchTool),
         Arc::new(MemoryStoreTool),
+        Arc::new(MessageTool::new(Arc::new(SystemClock))),
     ]
 }
 
@@ -73,6 +82,30 @@ pub const LIMITS: &[Limit] = &[
         name: "MEMORY_ANSWER_BYTES_MAX",
         value: memory::search::MEMORY_ANSWER_BYTES_MAX as u64,
         meaning: "text of all records in one `memory_search` answer; what does not fit is cut or left out, and said so",
+        setting: None,
+    },
+    Limit {
+        name: "MESSAGE_CHARS_MAX",
+        value: message::MESSAGE_CHARS_MAX as u64,
+        meaning: "text of one `message`; a longer one is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "MESSAGE_PARTS_MAX",
+        value: message::MESSAGE_PARTS_MAX as u64,
+        meaning: "messages that one text may be split into for a channel",
+        setting: None,
+    },
+    Limit {
+        name: "MESSAGE_BURST",
+        value: message::MESSAGE_BURST,
+        meaning: "messages that may be sent to a channel at once; then the sender is told to come back later",
+        setting: None,
+    },
+    Limit {
+        name: "MESSAGE_EVERY_MS",
+        value: message::MESSAGE_EVERY_MS,
+        meaning: "one more message may be sent to a channel each time this passes",
         setting: None,
     },
     Limit {

@@ -50,7 +50,6 @@ fn table() -> Vec<(&'static str, Value, [bool; 3])> {
 /// Every tool there is, registered without a look at the session.
 fn tools() -> Vec<Arc<dyn Tool>> {
     let mut tools = base_tools();
-    tools.push(Probe::message());
     tools.push(Probe::new(
         "web_search",
         PermissionTier::ReadOnly,

@@ -112,13 +112,6 @@ impl Probe {
         })
     }
 
-    pub(crate) fn message() -> Arc<Self> {
-        let probe = Self::new("message", PermissionTier::System, Effect::External);
-        let mut probe = Arc::into_inner(probe).expect("the only one");
-        probe.sends = true;
-        Arc::new(probe)
-    }
-
     pub(crate) fn runs(&self) -> u64 {
         self.runs.load(Ordering::SeqCst)
     }

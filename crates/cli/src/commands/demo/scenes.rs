@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use holdfast_contract::clock::new_request_id;
 use holdfast_contract::{SystemClock, SystemEntropy, Tool, ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_toolbox::stack::ToolStack;
-use holdfast_toolbox::tools::base_tools;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -205,8 +204,10 @@ impl Stage {
         config.reliability.retry.base_ms = Some(20);
         config.reliability.retry.max_retry_delay_ms = Some(100);
         config.guard.log_path = self.dir.join("tool-guard.log").display().to_string();
+        let temporary = self.dir.join("tmp").display().to_string();
+        config.confinement.temporary = Some(temporary);
+        let mut tools = config.tools();
         let app = App::for_demo(config, self.state());
-        let mut tools = base_tools();
         if let Some(pay) = pay {
             tools.push(Arc::new(pay) as Arc<dyn Tool>);
         }
@@ -378,6 +379,7 @@ fn spawn_call(stage: &Stage, program: &Path, command: &str) -> Outcome<std::proc
             },
         )
         .env("HOME", &stage.dir)
+        .env("TMPDIR", &stage.dir)
         .env_remove("HOLDFAST_CONFIG")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

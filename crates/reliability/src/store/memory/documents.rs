@@ -30,7 +30,7 @@ impl MemoryDocumentStore {
         }
     }
 
-    fn create_now(&self, new: NewDocument) -> StoreResult<Created> {
+    fn create_now(&self, new: &NewDocument) -> StoreResult<Created> {
         check_size(&new.body)?;
         let now_ms = self.clock.now_ms();
         let name = (new.kind.clone(), new.id.clone());
@@ -46,7 +46,7 @@ impl MemoryDocumentStore {
         if held.len() as u64 >= DOCUMENTS_MAX {
             return Err(StoreError::Full(format!("{DOCUMENTS_MAX} documents")));
         }
-        let document = Document::first(&new, now_ms);
+        let document = Document::first(new, now_ms);
         held.insert(name, document.clone());
         Ok(Created::New(document))
     }
@@ -75,7 +75,7 @@ impl MemoryDocumentStore {
 
 impl DocumentStore for MemoryDocumentStore {
     fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
-        StoreFuture::ready(self.create_now(new))
+        StoreFuture::ready(self.create_now(&new))
     }
 
     fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {

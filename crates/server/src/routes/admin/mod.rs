@@ -14,9 +14,8 @@ use holdfast_reliability::breaker::CircuitBreakerState;
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
 use holdfast_reliability::store::{RecordFilter, StoreError};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::audit::{Entry, Phase};
 use crate::body::read_json;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, LISTED_RECORDS_MAX, PAGE_AUDIT_MAX, PAGE_RECORDS_MAX};
 use crate::respond::{Refusal, json_response};
@@ -52,39 +51,36 @@ pub(super) async fn act(server: Arc<Server>, request: Request) -> Response {
     let runtime = server.stack.runtime();
     let mut described = serde_json::to_value(&action).unwrap_or_default();
     runtime.redactor.redact_value_in_place(&mut described);
-    let at_ms = runtime.clock.now_ms();
-    let entry = Entry {
-        timestamp: holdfast_contract::time::rfc3339(at_ms),
-        at_ms,
-        id: runtime.token().to_string(),
-        phase: Phase::Asked,
-        token: server.gate.tokens().admin.fingerprint(),
-        peer: peer.map_or_else(String::new, |Peer(peer)| peer.to_string()),
-        operator: operator.map(|name| redacted(&server, &name)),
-        action: described,
-        result: None,
-    };
-    if server.audit.write(&entry).await.is_err() {
+    let entry = json!({
+        "id": runtime.token().to_string(),
+        "token": server.gate.tokens().admin.fingerprint(),
+        "peer": peer.map_or_else(String::new, |Peer(peer)| peer.to_string()),
+        "operator": operator,
+        "action": described,
+    });
+    let asked = server.audit.append("admin.asked", fields(entry.clone()));
+    if asked.await.is_err() {
         return unavailable("the audit log can not be written, so nothing was done".to_owned());
     }
     // Whoever asked may be gone by now; what was begun is done and written down all the same.
-    let done = tokio::spawn(async move { carry_out(&server, action, &entry).await });
+    let done = tokio::spawn(async move { carry_out(&server, action, entry).await });
     done.await
         .unwrap_or_else(|_| unavailable("the action was cut off".to_owned()))
 }
 
-async fn carry_out(server: &Server, action: Action, entry: &Entry) -> Response {
+async fn carry_out(server: &Server, action: Action, mut entry: Value) -> Response {
     let outcome = action::perform(server, action).await;
-    let (phase, result) = match &outcome {
-        Ok(done) => (Phase::Done, done.clone()),
-        Err(refusal) => (Phase::Failed, json!({"error": refusal.message})),
+    let (event, result) = match &outcome {
+        Ok(done) => ("admin.done", done.clone()),
+        Err(refusal) => ("admin.failed", json!({"error": refusal.message})),
     };
-    let at_ms = server.stack.runtime().clock.now_ms();
-    let written = server.audit.write(&entry.ended(phase, at_ms, result)).await;
+    entry["result"] = result;
+    let id = entry["id"].clone();
+    let written = server.audit.append(event, fields(entry)).await;
     match outcome {
         Ok(mut done) => {
             done["ok"] = json!(true);
-            done["auditId"] = json!(entry.id);
+            done["auditId"] = id;
             if written.is_err() {
                 done["warning"] = json!("the audit log could not be completed");
             }
@@ -200,8 +196,11 @@ pub(super) async fn audit(server: Arc<Server>, request: Request) -> Response {
         Ok(page) => page,
         Err(refusal) => return server.refuse(refusal),
     };
-    match server.audit.last(page.limit.min(PAGE_AUDIT_MAX)).await {
-        Ok(entries) => json_response(StatusCode::OK, &json!({"entries": entries})),
+    match server.audit.last().await {
+        Ok(mut entries) => {
+            entries.truncate(page.limit.min(PAGE_AUDIT_MAX));
+            json_response(StatusCode::OK, &json!({"entries": entries}))
+        }
         Err(error) => unavailable(redacted(&server, &error.to_string())),
     }
 }
@@ -311,7 +310,15 @@ async fn find(server: &Server, key: &str) -> Result<SharedRecord, Refusal> {
     }
 }
 
-fn redacted(server: &Server, text: &str) -> String {
+/// An object's members, as the audit log takes them.
+pub(super) fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+pub(super) fn redacted(server: &Server, text: &str) -> String {
     server
         .stack
         .runtime()
@@ -320,7 +327,7 @@ fn redacted(server: &Server, text: &str) -> String {
         .into_owned()
 }
 
-fn store_refusal(server: &Server, error: &StoreError) -> Refusal {
+pub(super) fn store_refusal(server: &Server, error: &StoreError) -> Refusal {
     Refusal::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "store_unavailable",

@@ -9,9 +9,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 
+use holdfast_confine::Confinement;
 use holdfast_contract::Lifeline;
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
-use rustix::process::{Pid, Signal, fchdir, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, fchdir, getpid, getppid, set_parent_process_death_signal, setsid,
+};
 
 use super::guardian::Introduction;
 
@@ -19,14 +22,20 @@ use super::guardian::Introduction;
 pub(super) struct Setup {
     directory: File,
     lifeline: Option<Arc<File>>,
+    confinement: Confinement,
     parent: Pid,
 }
 
 impl Setup {
-    pub(super) fn new(directory: File, lifeline: Option<Lifeline>) -> Self {
+    pub(super) fn new(
+        directory: File,
+        lifeline: Option<Lifeline>,
+        confinement: Confinement,
+    ) -> Self {
         Self {
             directory,
             lifeline: lifeline.map(|lifeline| lifeline.lend()),
+            confinement,
             parent: getpid(),
         }
     }
@@ -37,7 +46,9 @@ impl Setup {
         if getppid() != Some(self.parent) {
             return Err(Errno::SRCH.into());
         }
-        // The leader of the group that the standard library has just made of this process.
+        // A session of its own: a group to be killed as one, and no terminal on which it could
+        // answer for the person who sits there.
+        setsid()?;
         guardian.group(getpid())?;
         // By descriptor, so that it is the directory that was resolved beneath the workspace and
         // not what has taken its name since.
@@ -48,7 +59,8 @@ impl Setup {
             let flags = fcntl_getfd(lifeline)?;
             fcntl_setfd(lifeline, flags.difference(FdFlags::CLOEXEC))?;
         }
-        Ok(())
+        // Last: from here on most of the above would be refused.
+        self.confinement.enter()
     }
 }
 
@@ -59,10 +71,8 @@ impl Setup {
               can only be set up by the child itself"
 )]
 pub(super) fn prepare(command: &mut Command, setup: Setup, guardian: Introduction) {
-    // A group of its own, made before `apply` runs.
-    command.process_group(0);
-    // SAFETY: `apply` makes system calls only (prctl, getppid, getpid, write, fchdir, close_range,
-    // fcntl). It neither allocates nor takes a lock: errors are made from bare error numbers, and the
+    // SAFETY: `apply` makes system calls only (prctl, getppid, setsid, getpid, write, fchdir,
+    // close_range, fcntl, setrlimit, prctl, landlock_restrict_self, seccomp). It neither allocates nor takes a lock: errors are made from bare error numbers, and the
     // descriptors it borrows are owned by the closure, so they are open in the child.
     unsafe {
         command.pre_exec(move || setup.apply(&guardian));

@@ -1,9 +1,10 @@
 //! Everything that a command started.
 //!
-//! A process group holds what did not leave it. What did leave it (`setsid`) is found in two
-//! ways: as a descendant while its ancestors live, and by a mark in its environment afterwards.
-//! Both look at `/proc`, so they are best effort: a process that forks faster than it is found, or
-//! that clears its environment and loses its parent, escapes. A PID namespace will not let it.
+//! A process group holds what did not leave it. What did leave it (`setsid`) is found as a
+//! descendant while its ancestors live, and by its mark afterwards: a resource limit that is handed
+//! on to everything a command starts and that, where the kernel filters system calls, nothing of it
+//! can change. Where it does not, a variable in the environment has to do, which a process can clear.
+//! All of them are found in `/proc`, so a process that forks faster than it is found escapes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use holdfast_confine::{Mark, mark};
 use holdfast_contract::{Entropy, SystemEntropy};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{
@@ -25,33 +27,46 @@ const VARIABLE: &str = "HOLDFAST_CALL";
 /// Wait for what one search found and killed to be gone before the next search.
 const SWEEP_WAIT: Duration = Duration::from_millis(50);
 
-/// The mark in the environment of everything that one command starts.
+/// What everything that one command starts carries.
 #[derive(Debug, Clone)]
-pub(super) struct Tag(String);
+pub(super) struct Tag {
+    variable: String,
+    mark: Mark,
+}
 
 impl Tag {
     /// A mark that no other process on the machine has. It is not the request's id, because a
     /// caller may use that twice, and this decides who gets killed.
     pub(super) fn new() -> Self {
         let random = SystemEntropy;
-        Self(format!(
-            "{:016x}{:016x}",
-            random.next_u64(),
-            random.next_u64()
-        ))
+        let variable = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+        Self {
+            variable,
+            mark: Mark::new(random.next_u64()),
+        }
+    }
+
+    /// The mark to be put on.
+    pub(super) fn mark(&self) -> Mark {
+        self.mark
     }
 
     /// The variable to be set.
     pub(super) fn variable(&self) -> (&'static str, String) {
-        (VARIABLE, self.0.clone())
+        (VARIABLE, self.variable.clone())
     }
 
-    fn marks(&self, environ: &[u8]) -> bool {
+    fn is_on(&self, pid: i32) -> bool {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+        self.mark.is_in(&limits) || environ(pid).is_some_and(|environ| self.is_in(&environ))
+    }
+
+    fn is_in(&self, environ: &[u8]) -> bool {
         environ.split(|byte| *byte == 0).any(|entry| {
             entry
                 .strip_prefix(VARIABLE.as_bytes())
                 .and_then(|rest| rest.strip_prefix(b"="))
-                == Some(self.0.as_bytes())
+                == Some(self.variable.as_bytes())
         })
     }
 }
@@ -61,7 +76,7 @@ const ANCESTORS_MAX: usize = 64;
 
 /// Whether this process or one above it carries any command's mark.
 pub(super) fn is_marked() -> bool {
-    if std::env::var_os(VARIABLE).is_some() {
+    if mark::is_on_this_process() || std::env::var_os(VARIABLE).is_some() {
         return true;
     }
     let mut pid = std::os::unix::process::parent_id();
@@ -159,9 +174,7 @@ fn find(leader: Pid, tag: &Tag) -> Vec<Member> {
     let processes = processes();
     let descendants = descendants(leader, &processes);
     let belongs = |pid: i32, stat: &Stat| {
-        stat.group == leader
-            || descendants.contains(&pid)
-            || environ(pid).is_some_and(|environ| tag.marks(&environ))
+        stat.group == leader || descendants.contains(&pid) || tag.is_on(pid)
     };
     processes
         .iter()
@@ -279,15 +292,18 @@ mod tests {
 
     #[test]
     fn a_mark_is_matched_whole() {
-        let tag = Tag("abc".into());
-        assert!(tag.marks(b"PATH=/bin\0HOLDFAST_CALL=abc\0"));
+        let tag = Tag {
+            variable: "abc".into(),
+            mark: Mark::new(0),
+        };
+        assert!(tag.is_in(b"PATH=/bin\0HOLDFAST_CALL=abc\0"));
         for environ in [
             &b""[..],
             b"HOLDFAST_CALL=abcd\0",
             b"XHOLDFAST_CALL=abc\0",
             b"X=HOLDFAST_CALL=abc\0",
         ] {
-            assert!(!tag.marks(environ));
+            assert!(!tag.is_in(environ));
         }
     }
 

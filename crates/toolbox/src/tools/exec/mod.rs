@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `environment` | which variables a command gets to see |
+//! | `confined` | which files and system calls the kernel leaves it |
 //! | `child` | what the new process does between fork and exec; the only unsafe code |
 //! | `spawner` | the one thread that starts all commands |
 //! | `guardian` | ends a command when this process is gone |
@@ -27,6 +28,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_confine::{ConfinementConfig, Kernel, Mode};
 use holdfast_contract::{
     Effect, Lifeline, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext,
     ToolError, ToolResult,
@@ -44,6 +46,7 @@ use supervise::{Ended, Finished};
 
 mod capture;
 mod child;
+mod confined;
 mod danger;
 mod environment;
 mod family;
@@ -78,6 +81,13 @@ pub const SWEEP_PROCESSES_MAX: usize = 256;
 /// Of a process's environment that is searched.
 pub const ENVIRON_BYTES_MAX: usize = 1024 * 1024;
 
+const DESCRIPTION: &str = "Runs a shell command (`sh -c`) in the workspace and returns its exit \
+    code and output. Long output is cut in the middle. A command left in the background should \
+    redirect its output to a file.";
+const DESCRIPTION_CONFINED: &str = "Runs a shell command (`sh -c`) in the workspace and returns its \
+    exit code and output. Long output is cut in the middle. A command left in the background should \
+    redirect its output to a file. Files outside the workspace can not be changed, and most of the \
+    home directory not be read, without a person's approval; temporary files go to $TMPDIR.";
 /// When to come back after [`EXEC_CONCURRENT_MAX`] was reached.
 const BUSY_RETRY_AFTER_MS: u64 = 1000;
 /// Characters of a command that are shown to people.
@@ -88,11 +98,12 @@ const SIGNAL_EXIT_BASE: i32 = 128;
 /// Runs a shell command.
 ///
 /// The command runs as `sh -c` in a process group of its own, sees a short list of environment
-/// variables and nothing that looks like a token. It and everything in its group die with this
-/// process, however that ends. When its time is up, or when the future of [`Tool::execute`] is dropped, everything it started gets SIGTERM
-/// and, 200 ms later, SIGKILL. Descendants that left the process group are found by a mark in
-/// their environment. That is best effort: a process that clears its environment after its parent
-/// died is not found.
+/// variables and nothing that looks like a token. The kernel, where it can, keeps it to the
+/// workspace's files and the system's, and from system calls that no command needs: see
+/// [`holdfast_confine`]. It and everything in its group die with this process, however that ends.
+/// When its time is up, or when the future of [`Tool::execute`] is dropped, everything it started
+/// gets SIGTERM and, 200 ms later, SIGKILL. Descendants that left the process group are found by a
+/// mark that they can not take off, where the kernel filters system calls.
 ///
 /// A non-zero exit code is a result, not an error. [`ToolResult::exit_code`] is set for it, and
 /// only for it: a command that worked leaves it `None`. A command that died of signal *n* has the
@@ -121,6 +132,8 @@ const SIGNAL_EXIT_BASE: i32 = 128;
 pub struct ExecTool {
     environment: Vec<(OsString, OsString)>,
     timeout_ms: u64,
+    confinement: ConfinementConfig,
+    kernel: Kernel,
 }
 
 impl Default for ExecTool {
@@ -140,7 +153,23 @@ impl ExecTool {
         Self {
             environment: environment::scrub(variables),
             timeout_ms: EXEC_TIMEOUT_MS_DEFAULT,
+            confinement: ConfinementConfig::default(),
+            kernel: Kernel::probe(),
         }
+    }
+
+    /// The same tool with other confinement.
+    #[must_use]
+    pub fn with_confinement(mut self, confinement: ConfinementConfig) -> Self {
+        self.confinement = confinement;
+        self
+    }
+
+    /// The same tool as it is on a kernel that has less than the running one.
+    #[must_use]
+    pub fn on_kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = kernel;
+        self
     }
 
     /// The same tool with another time limit.
@@ -158,9 +187,11 @@ impl Tool for ExecTool {
     }
 
     fn description(&self) -> &str {
-        "Runs a shell command (`sh -c`) in the workspace and returns its exit code and output. \
-         Long output is cut in the middle. A command left in the background should redirect its \
-         output to a file."
+        if self.confinement.mode == Mode::Off || !self.kernel.confines_files() {
+            DESCRIPTION
+        } else {
+            DESCRIPTION_CONFINED
+        }
     }
 
     fn parameters_schema(&self) -> Value {
@@ -254,11 +285,14 @@ impl Tool for ExecTool {
         let limit = Duration::from_millis(allowed_ms.min(asked_ms));
 
         let display = one_line(&order.command, DISPLAY_COMMAND_CHARS);
-        let environment = self.environment.clone();
         let lifeline = ctx.call.lifeline.clone();
         let tag = Tag::new();
-        let mark = tag.variable();
-        let prepare = move || order.into_command(&place, environment, mark, lifeline);
+        let outfit = Outfit {
+            environment: self.environment.clone(),
+            variable: tag.variable(),
+            rules: confined::Rules::new(&self.confinement, self.kernel, &ctx.session, tag.mark()),
+        };
+        let prepare = move || order.into_command(&place, outfit, lifeline);
         match supervise::run(prepare, tag, limit).await? {
             Ended::Exited(finished) => Ok(result(&display, finished)),
             Ended::TimedOut { elapsed } => Err(ToolError::Timeout { elapsed }),
@@ -286,6 +320,13 @@ pub fn wait_until_idle(limit: Duration) -> bool {
 /// wants to, so this is a second line: the first is that tools can not reach the approver's token.
 pub fn is_inside_a_tool() -> bool {
     family::is_marked()
+}
+
+/// What a command is given, and what it is kept from.
+struct Outfit {
+    environment: Vec<(OsString, OsString)>,
+    variable: (&'static str, String),
+    rules: confined::Rules,
 }
 
 /// The arguments of one call, checked.
@@ -333,10 +374,15 @@ impl Order {
     fn into_command(
         self,
         place: &Place,
-        environment: Vec<(OsString, OsString)>,
-        mark: (&'static str, String),
+        outfit: Outfit,
         lifeline: Option<Lifeline>,
     ) -> Result<spawner::Order, ToolError> {
+        let Outfit {
+            mut environment,
+            variable,
+            rules,
+        } = outfit;
+        let confinement = rules.apply(&mut environment)?;
         let asked = self.working_dir.as_deref().unwrap_or(".");
         let directory = Beneath::new(place, "working_dir", asked)?.open_dir()?;
         let stdin = match &self.stdin {
@@ -349,11 +395,11 @@ impl Order {
             .arg(&self.command)
             .env_clear()
             .envs(environment)
-            .env(mark.0, mark.1)
+            .env(variable.0, variable.1)
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let setup = child::Setup::new(directory.into_std_file(), lifeline);
+        let setup = child::Setup::new(directory.into_std_file(), lifeline, confinement);
         Ok(spawner::Order { command, setup })
     }
 }

@@ -92,12 +92,14 @@ fn answer_with(answer: &SyncSender<io::Result<Started>>, started: io::Result<Sta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdfast_confine::{Confinement, Mark};
     use std::io::{Read, Write};
     use std::process::Stdio;
 
     fn order(command: Command) -> Order {
         let here = std::fs::File::open(".").expect("opens");
-        let setup = Setup::new(here, None);
+        let unconfined = Confinement::mark_only(Mark::new(0));
+        let setup = Setup::new(here, None, unconfined);
         Order { command, setup }
     }
 

@@ -116,6 +116,8 @@ impl Judge<'_> {
             self.script(&written(args), depth + 1);
         } else if is_shell && let Some(script) = inline(args) {
             self.script(&script.text.clone(), depth + 1);
+        } else if !is_shell && let Some(program) = inline_program(args) {
+            self.code(&program.text.clone(), depth + 1);
         }
         if let Some(text) = given(simple, all) {
             if is_shell {
@@ -180,6 +182,15 @@ fn inline(args: &[Word]) -> Option<&Word> {
     let at = args.iter().position(|word| {
         word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
     })?;
+    args.get(at + 1)
+}
+
+/// The program behind `-c`, `-e` and their like, in another language.
+fn inline_program(args: &[Word]) -> Option<&Word> {
+    let names = ["-c", "-e", "-E", "-r", "-p", "--eval", "--print", "eval"];
+    let at = args
+        .iter()
+        .position(|word| names.contains(&word.text.as_str()))?;
     args.get(at + 1)
 }
 

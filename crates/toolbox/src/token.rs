@@ -12,12 +12,16 @@ use std::path::{Path, PathBuf};
 use holdfast_reliability::canonical::Digest;
 use subtle::ConstantTimeEq;
 
-use crate::limits::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
-
 /// The file in the state directory with the token for tool calls.
 pub const TOKEN_FILE: &str = "server-token";
 /// The file in the state directory with the token for admin actions.
 pub const ADMIN_TOKEN_FILE: &str = "admin-token";
+/// The file in the state directory with the token of whoever answers for people.
+pub const APPROVER_TOKEN_FILE: &str = "approver-token";
+/// The shortest token that may be configured.
+pub const TOKEN_BYTES_MIN: usize = 32;
+/// The longest.
+pub const TOKEN_BYTES_MAX: usize = 512;
 /// What our tokens begin with, so that one is recognised where it has no business.
 const PREFIX: &str = "hf_";
 /// Random bytes in a token.
@@ -30,8 +34,8 @@ const FINGERPRINT_DIGITS: usize = 12;
 /// There is no `==` on it, so nobody can compare it the fast way by accident:
 ///
 /// ```compile_fail
-/// # fn main() -> Result<(), holdfast_server::token::TokenError> {
-/// let (one, other) = (holdfast_server::Token::generate()?, holdfast_server::Token::generate()?);
+/// # fn main() -> Result<(), holdfast_toolbox::token::TokenError> {
+/// let (one, other) = (holdfast_toolbox::Token::generate()?, holdfast_toolbox::Token::generate()?);
 /// assert!(one != other);
 /// # Ok(()) }
 /// ```
@@ -160,15 +164,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()
-}
-
-/// The tokens of one server.
-#[derive(Debug)]
-pub struct Tokens {
-    /// Lets tools be called.
-    pub caller: Token,
-    /// Lets the reliability layer be looked at and changed.
-    pub admin: Token,
 }
 
 #[cfg(test)]

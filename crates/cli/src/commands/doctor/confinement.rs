@@ -1,0 +1,203 @@
+//! What the kernel holds commands with: asked, and tried.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_confine::kernel::{ABI_WITH_SCOPES, Has};
+use holdfast_confine::{Kernel, Mode, UnixSockets};
+use holdfast_contract::{CallContext, SessionContext, Tool, ToolContext};
+use holdfast_toolbox::tools::ExecTool;
+use serde_json::json;
+
+use super::Check;
+use crate::app::App;
+
+const LANDLOCK_ADVICE: &str = "Linux 5.13 and later have Landlock; `landlock` has to be among the \
+    modules that `cat /sys/kernel/security/lsm` prints (boot with lsm=landlock,…). Until then deny \
+    exec, set its gate to strict, or run Holdfast in a container as a user of its own.";
+const SECCOMP_ADVICE: &str = "The kernel needs CONFIG_SECCOMP_FILTER, and a container must not \
+    forbid filters of one's own.";
+
+pub(super) async fn checks(app: &App, workspace: &Path) -> Vec<Check> {
+    let kernel = Kernel::probe();
+    let mut checks = vec![mode(app), landlock(app, kernel), seccomp(app, kernel)];
+    if app.config.confinement.mode != Mode::Off && kernel.confines_files() {
+        checks.push(tried(app).await);
+    }
+    checks.extend(sockets(app));
+    checks.extend(places(app, workspace));
+    checks.extend(root());
+    checks
+}
+
+fn mode(app: &App) -> Check {
+    const NAME: &str = "confinement";
+    match app.config.confinement.mode {
+        Mode::BestEffort => Check::ok(NAME, "commands are held to what the kernel has"),
+        Mode::Required => Check::ok(NAME, "commands are not started without it"),
+        Mode::Off => Check::warn(
+            NAME,
+            "is off: commands run with all the rights of the user, and can read the state and its \
+             tokens",
+            "Set confinement.mode to bestEffort or required.",
+        ),
+    }
+}
+
+/// What is missing is bad where it is insisted on, and worth knowing elsewhere.
+fn missing(app: &App, name: &'static str, found: &str, advice: &str) -> Check {
+    match app.config.confinement.mode {
+        Mode::Required => Check::bad(name, format!("{found}; exec refuses to run"), advice),
+        Mode::BestEffort | Mode::Off => Check::warn(name, found, advice),
+    }
+}
+
+fn landlock(app: &App, kernel: Kernel) -> Check {
+    const NAME: &str = "landlock";
+    let abi = kernel.landlock_abi;
+    if abi == 0 {
+        let found = "this kernel has no Landlock: commands can read and change every file that the \
+                     user can, the state and its tokens among them";
+        return missing(app, NAME, found, LANDLOCK_ADVICE);
+    }
+    if abi < ABI_WITH_SCOPES {
+        let found = format!(
+            "version {abi}: files are confined; signals to other processes are not (version \
+             {ABI_WITH_SCOPES}, Linux 6.12)"
+        );
+        return Check::ok(NAME, found);
+    }
+    Check::ok(
+        NAME,
+        format!("version {abi}: files and signals are confined"),
+    )
+}
+
+fn seccomp(app: &App, kernel: Kernel) -> Check {
+    const NAME: &str = "seccomp";
+    match kernel.seccomp {
+        Has::Yes => Check::ok(NAME, "system calls are filtered"),
+        Has::No => missing(
+            app,
+            NAME,
+            "this kernel filters no system calls: commands can trace other processes and shed \
+             their mark",
+            SECCOMP_ADVICE,
+        ),
+    }
+}
+
+/// Runs a command that tries to read a file it must not read. What the kernel claims is one thing.
+async fn tried(app: &App) -> Check {
+    const NAME: &str = "a confined command";
+    let failed = |why: String| {
+        Check::bad(
+            NAME,
+            format!("could not be tried: {why}"),
+            "`holdfast call exec` will fail likewise.",
+        )
+    };
+    let dir = match Scratch::new() {
+        Ok(dir) => dir,
+        Err(error) => return failed(error.to_string()),
+    };
+    let exec = ExecTool::new().with_confinement(app.config.confinement.clone());
+    let session = SessionContext::main("doctor", "doctor", dir.0.join("workspace"));
+    let context = ToolContext {
+        session: Arc::new(session),
+        call: CallContext::default(),
+    };
+    let command = "cat ../secret && echo LEAKED; echo inside > file && cat file";
+    match exec.execute(&json!({ "command": command }), &context).await {
+        Err(error) => failed(error.to_string()),
+        Ok(ran) => match ran.output["stdout"].as_str() {
+            Some("inside\n") => Check::ok(
+                NAME,
+                "worked in its workspace, and could not read beside it",
+            ),
+            Some(said) if said.contains("LEAKED") => Check::bad(
+                NAME,
+                "read a file outside its workspace",
+                "Look at confinement.read and confinement.write: one of them holds the directory \
+                 for temporary files.",
+            ),
+            _ => failed(ran.output.to_string()),
+        },
+    }
+}
+
+/// A directory that is gone when it is dropped.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        let name = format!("holdfast-doctor-{}", std::process::id());
+        let dir = std::env::temp_dir().canonicalize()?.join(name);
+        std::fs::create_dir(&dir)?;
+        let scratch = Self(dir);
+        std::fs::create_dir(scratch.0.join("workspace"))?;
+        std::fs::write(scratch.0.join("secret"), "secret")?;
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn sockets(app: &App) -> Option<Check> {
+    (app.config.confinement.unix_sockets == UnixSockets::Allow).then(|| {
+        Check::warn(
+            "unix sockets",
+            "commands may talk to local services, which may run commands outside any confinement",
+            "The session bus and Docker are such services. Leave confinement.unixSockets at deny \
+             unless a command needs one.",
+        )
+    })
+}
+
+/// What guards the calls should not lie where commands work.
+fn places(app: &App, workspace: &Path) -> Vec<Check> {
+    const NAME: &str = "workspace";
+    let Ok(workspace) = workspace.canonicalize() else {
+        return Vec::new();
+    };
+    let mut inside: Vec<_> = app.reserved();
+    inside.retain(|path| path.starts_with(&workspace));
+    inside.dedup();
+    let found = |path: &Path| {
+        if path.is_dir() {
+            Check::warn(
+                NAME,
+                format!("the state {} lies in it", path.display()),
+                "It stays out of reach; in return commands can not make or remove files beside the \
+                 directories that lead to it. Keep the state elsewhere.",
+            )
+        } else {
+            Check::warn(
+                NAME,
+                format!("{} lies in it, and commands can change it", path.display()),
+                "Keep the configuration and the tokens outside of what tools work on.",
+            )
+        }
+    };
+    let there = inside.iter().filter(|path| path.exists());
+    there.map(|path| found(path)).collect()
+}
+
+fn root() -> Option<Check> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_root = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .is_some_and(|ids| ids.split_ascii_whitespace().nth(1) == Some("0"));
+    is_root.then(|| {
+        Check::warn(
+            "user",
+            "Holdfast runs as root, so commands can read what only root can in /etc",
+            "Run it as a user of its own.",
+        )
+    })
+}

@@ -1,0 +1,129 @@
+//! The state directory, its tokens, its audit log, and Redis.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use holdfast_reliability::config::StoreKind;
+use holdfast_reliability::store::DedupeStore;
+use holdfast_toolbox::audit::verify;
+use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE};
+
+use super::Check;
+use crate::app::App;
+
+/// How long Redis may take to answer.
+const REDIS_WAIT: Duration = Duration::from_secs(3);
+
+pub(super) async fn checks(app: &App) -> Vec<Check> {
+    let mut checks = vec![state(app).await];
+    checks.extend(tokens(&app.state_dir));
+    if app.state_dir.exists() {
+        checks.extend(audit_log(app).await);
+    }
+    if app.config.reliability.store.kind == StoreKind::Redis {
+        checks.push(redis(app).await);
+    }
+    checks
+}
+
+async fn state(app: &App) -> Check {
+    const NAME: &str = "state";
+    let dir = app.state_dir.display();
+    let Ok(seen) = app.state_dir.metadata() else {
+        return Check::ok(NAME, format!("{dir} will be made by the first call"));
+    };
+    if seen.mode() & 0o077 != 0 {
+        return Check::bad(
+            NAME,
+            format!(
+                "{dir} can be entered by others (mode {:o})",
+                seen.mode() & 0o777
+            ),
+            format!("`chmod 700 {dir}`; records hold what tools answered."),
+        );
+    }
+    let away = |error: String| {
+        Check::bad(
+            NAME,
+            error,
+            "Calls that change something are refused until the state can be opened. Look at the \
+             disk and at who owns the directory, or name another with --state DIR.",
+        )
+    };
+    let state = match app.open_state() {
+        Ok(state) => state,
+        Err(error) => return away(error.to_string()),
+    };
+    match DedupeStore::size(&*state).await {
+        Ok(size) => Check::ok(
+            NAME,
+            format!(
+                "{dir}: {} records, {} in flight",
+                size.records, size.in_flight
+            ),
+        ),
+        Err(error) => away(error.to_string()),
+    }
+}
+
+fn tokens(state_dir: &Path) -> Vec<Check> {
+    let exposed = [TOKEN_FILE, ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE]
+        .iter()
+        .map(|name| state_dir.join(name))
+        .filter(|path| path.metadata().is_ok_and(|seen| seen.mode() & 0o077 != 0));
+    exposed
+        .map(|path| {
+            let path = path.display();
+            Check::bad(
+                "tokens",
+                format!("{path} can be read by others"),
+                format!("Remove {path}; a new one is made when it is next needed."),
+            )
+        })
+        .collect()
+}
+
+async fn audit_log(app: &App) -> Option<Check> {
+    const NAME: &str = "audit log";
+    let log = app.audit_log(app.open_state().ok()?);
+    let file = File::open(log.path()).ok()?;
+    let head = log.head().await.ok()?;
+    Some(match verify(BufReader::new(file), &head) {
+        Ok(report) if report.problems.is_empty() => Check::ok(
+            NAME,
+            format!("{} entries, all as they were written", report.lines),
+        ),
+        Ok(report) => Check::bad(
+            NAME,
+            format!(
+                "{} entries are not as they were written",
+                report.problems.len()
+            ),
+            "`holdfast audit-log verify` names them. Somebody or something other than Holdfast has \
+             written to it.",
+        ),
+        Err(error) => Check::bad(NAME, error.to_string(), "Look at the disk."),
+    })
+}
+
+async fn redis(app: &App) -> Check {
+    const NAME: &str = "redis";
+    let advice = "Mutating calls are refused while it is away. Look at reliability.store.redis and \
+                  at the server.";
+    let shared = match app.open_shared() {
+        Ok(shared) => shared,
+        Err(error) => return Check::bad(NAME, error.to_string(), advice),
+    };
+    match tokio::time::timeout(REDIS_WAIT, DedupeStore::size(&*shared)).await {
+        Ok(Ok(size)) => Check::ok(NAME, format!("answers, {} records", size.records)),
+        Ok(Err(error)) => Check::bad(NAME, error.to_string(), advice),
+        Err(_) => Check::bad(
+            NAME,
+            format!("does not answer within {} s", REDIS_WAIT.as_secs()),
+            advice,
+        ),
+    }
+}

@@ -1,0 +1,88 @@
+//! The tools that reach the web, as they are configured.
+
+use std::sync::Arc;
+
+use holdfast_contract::{Channel, SystemClock, Tool};
+use holdfast_reliability::config::ConfigProblem;
+use holdfast_web::config::SearchConfig;
+use holdfast_web::search::{SearchProvider, provider};
+use holdfast_web::{
+    ChannelConfig, GatewayClient, GatewayTool, HttpChannel, WebFetchTool, WebSearchTool,
+};
+
+use crate::config::Config;
+use crate::environment;
+use crate::fail::{Failure, Outcome};
+
+/// The tools. What can not be made is no reason to do without the others; `config check` says why.
+pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
+    let gateway = gateway(config);
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    let search = search(config, gateway.as_ref());
+    tools.push(Arc::new(WebSearchTool::new(search, Arc::new(SystemClock))));
+    if let Ok(fetch) = WebFetchTool::new(&config.web) {
+        tools.push(Arc::new(fetch));
+    }
+    if let (Some(client), Some(config)) = (&gateway, &config.gateway) {
+        tools.extend(GatewayTool::all(client, config));
+    }
+    tools
+}
+
+fn gateway(config: &Config) -> Option<Arc<GatewayClient>> {
+    let config = config.gateway.as_ref()?;
+    let token = environment::named(&config.token_env);
+    GatewayClient::new(config, token.as_deref())
+        .ok()
+        .map(Arc::new)
+}
+
+fn search(
+    config: &Config,
+    gateway: Option<&Arc<GatewayClient>>,
+) -> Option<Arc<dyn SearchProvider>> {
+    let search = config.web.search.as_ref()?;
+    let key = match search {
+        SearchConfig::Brave { api_key_env, .. } => environment::named(api_key_env),
+        SearchConfig::Searxng { .. } | SearchConfig::Gateway {} => None,
+    };
+    provider(search, key.as_deref(), gateway).ok()
+}
+
+/// The channel that is configured, if it is another than the terminal.
+pub(crate) fn channel(config: &Config) -> Outcome<Option<Arc<dyn Channel>>> {
+    let unusable = |why: String| Failure::usage(format!("the channel can not be used: {why}"));
+    let made = match &config.channel {
+        None | Some(ChannelConfig::Terminal {}) => return Ok(None),
+        Some(ChannelConfig::Webhook { url_env, level }) => {
+            let url = environment::named(url_env)
+                .ok_or_else(|| unusable(format!("the variable {url_env} is not set")))?;
+            HttpChannel::webhook(&url, *level).map_err(unusable)?
+        }
+        Some(ChannelConfig::Gateway { to, level }) => {
+            let client = gateway(config)
+                .ok_or_else(|| unusable("`gateway` is not set, or can not be used".to_owned()))?;
+            HttpChannel::gateway(client, to.clone(), *level)
+        }
+    };
+    Ok(Some(Arc::new(made)))
+}
+
+/// What is wrong with the settings.
+pub(crate) fn problems(config: &Config) -> Vec<ConfigProblem> {
+    let web = config.web.problems().into_iter().map(|it| ("web", it));
+    let gateway = config.gateway.iter().flat_map(|gateway| {
+        let found = gateway.problems().into_iter();
+        found.map(|it| ("gateway", it))
+    });
+    let mut problems: Vec<ConfigProblem> = web
+        .chain(gateway)
+        .map(|(section, (field, why))| ConfigProblem::new(format!("{section}.{field}"), why))
+        .collect();
+    let asks_gateway = matches!(config.web.search, Some(SearchConfig::Gateway {}));
+    if asks_gateway && config.gateway.is_none() {
+        let why = "it names the gateway, and `gateway` is not set";
+        problems.push(ConfigProblem::new("web.search", why));
+    }
+    problems
+}

@@ -1,0 +1,93 @@
+//! `holdfast doctor` says what is wrong, and what to do about it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::common::{House, Ran};
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().expect("a list");
+    let found = checks.iter().find(|check| check["name"] == name);
+    found.unwrap_or_else(|| panic!("no check of {name} in {report}"))
+}
+
+fn looked(house: &House, more: &[&str]) -> (Ran, Value) {
+    let ran = house.run(&[&["doctor", "--json"], more].concat());
+    let report = ran.json();
+    (ran, report)
+}
+
+#[test]
+fn a_house_in_order_is_well() {
+    let house = House::new();
+    house.exec("k", "echo x", &[]).success();
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(
+        (ran.code, &report["ok"]),
+        (Some(0), &true.into()),
+        "{report}"
+    );
+    for name in [
+        "configuration",
+        "state",
+        "confinement",
+        "landlock",
+        "seccomp",
+    ] {
+        assert_eq!(check(&report, name)["status"], "ok", "{name}: {report}");
+    }
+    // Not what the kernel says about itself, but what happened to a command.
+    assert_eq!(
+        check(&report, "a confined command")["status"],
+        "ok",
+        "{report}"
+    );
+    let text = house.run(&["doctor"]).stdout;
+    assert!(text.contains("✓ landlock: version"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_do() {
+    let house = House::new();
+    let broken = house.file("broken.yaml", "confinement: {mode: sometimes}");
+    let (ran, report) = looked(&house, &["--config", &broken]);
+    assert_eq!((ran.code, &report["ok"]), (Some(1), &false.into()));
+    assert_eq!(check(&report, "configuration")["status"], "bad");
+
+    house.exec("k", "echo x", &[]).success();
+    fs::set_permissions(house.state(), fs::Permissions::from_mode(0o755)).expect("set");
+    fs::write(house.state().join("approver-token"), "x").expect("written");
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(ran.code, Some(1));
+    let state = check(&report, "state");
+    assert_eq!(state["status"], "bad");
+    assert!(
+        state["advice"]
+            .as_str()
+            .is_some_and(|text| text.contains("chmod 700"))
+    );
+    assert_eq!(check(&report, "tokens")["status"], "bad");
+
+    let house = House::new();
+    let away = "reliability: {store: {kind: redis, redis: {url: 'redis://127.0.0.1:1'}}}";
+    let config = house.file("redis.yaml", away);
+    let (ran, report) = looked(&house, &["--config", &config]);
+    assert_eq!(ran.code, Some(1), "{report}");
+    assert_eq!(check(&report, "redis")["status"], "bad");
+}
+
+#[test]
+fn what_is_open_is_said_to_be() {
+    let house = House::new();
+    let open = "confinement: {mode: 'off', unixSockets: allow}";
+    let config = house.path("holdfast.yaml");
+    fs::write(&config, open).expect("written");
+    let config = config.to_str().expect("text");
+    let (ran, report) = looked(&house, &["--config", config]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    for name in ["confinement", "unix sockets", "workspace"] {
+        assert_eq!(check(&report, name)["status"], "warn", "{name}: {report}");
+    }
+}

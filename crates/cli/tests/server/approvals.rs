@@ -1,0 +1,247 @@
+//! Approvals over HTTP: asked, killed, restarted, answered, and run once.
+
+use serde_json::{Value, json};
+
+use crate::common::{House, eventually};
+use crate::harness::{Serving, envelope};
+
+const KEY: &str = "clean-up-7";
+/// Reaches outside the workspace, so it needs a person. Each run leaves a line.
+const COMMAND: &str = "rm -f ../victim; echo ran >> effect";
+
+impl Serving {
+    fn approvals(&self, query: &str) -> Vec<Value> {
+        let path = format!("/v1/approvals{query}");
+        let answer = self.get(&path, Some(&self.approver_token));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["approvals"]
+            .as_array()
+            .expect("a list")
+            .clone()
+    }
+
+    fn pending(&self) -> Value {
+        eventually("a request is pending", || {
+            match self.approvals("").as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            }
+        })
+    }
+
+    fn answer(&self, id: &str, way: &str, words: &Value) -> (u16, Value) {
+        let path = format!("/v1/approvals/{id}/{way}");
+        let answer = self.post(&path, &self.approver_token, words);
+        (answer.status, answer.json())
+    }
+
+    fn state_of(&self, id: &str) -> String {
+        let answer = self.get(&format!("/v1/approvals/{id}"), Some(&self.approver_token));
+        answer.json()["state"].as_str().expect("a state").to_owned()
+    }
+}
+
+fn call(command: &str) -> Value {
+    envelope("r1", "exec", &json!({ "command": command }), Some(KEY))
+}
+
+/// A server whose call waits for a person, killed with -9 while it does, and the request's id.
+fn killed_while_waiting(house: &House, more: &[&str]) -> String {
+    let server = house.serve(more);
+    let mut connection = server.connect();
+    let asked = call(COMMAND);
+    let waiting = std::thread::scope(|scope| {
+        let bearer = format!("Bearer {}", server.token);
+        let sender = scope.spawn(move || {
+            let headers = [
+                ("authorization", bearer.as_str()),
+                ("content-type", "application/json"),
+            ];
+            let body = asked.to_string();
+            connection.request("POST", "/v1/tools/call", &headers, body.as_bytes())
+        });
+        let request = server.pending();
+        server.signal(rustix::process::Signal::KILL);
+        assert!(sender.join().expect("no panic").is_err(), "the server died");
+        request
+    });
+    assert_eq!(waiting["state"], "pending");
+    assert_eq!(
+        waiting["arguments"],
+        json!({ "command": COMMAND }).to_string()
+    );
+    assert_eq!(house.lines("effect"), 0);
+    waiting["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn approved_after_a_restart_runs_once_with_the_captured_arguments() {
+    let house = House::new();
+    let victim = house.workspace().join("../victim");
+    std::fs::write(&victim, "x").expect("writes");
+    let id = killed_while_waiting(&house, &[]);
+    let server = house.serve(&[]);
+    assert_eq!(server.pending()["id"], json!(id));
+    assert_eq!(house.lines("effect"), 0, "nothing runs before the answer");
+    let (status, answered) = server.answer(&id, "approve", &json!({"by": "ann"}));
+    assert_eq!(
+        (status, &answered["detail"]["by"]),
+        (200, &json!("ann")),
+        "{answered}"
+    );
+    // Nobody delivers the call again: the server that was started has taken it up.
+    eventually("it ran", || (house.lines("effect") == 1).then_some(()));
+    eventually("it is used", || {
+        (server.state_of(&id) == "used").then_some(())
+    });
+    assert!(!victim.exists());
+    let (status, again) = server.answer(&id, "approve", &json!({}));
+    assert_eq!(
+        (status, &again["error"]["type"]),
+        (409, &json!("already_answered")),
+        "{again}"
+    );
+    let repeated = server.call(&call(COMMAND)).json();
+    assert_eq!(repeated["fromCache"], true, "{repeated}");
+    // Other arguments under the key are not what was approved.
+    let changed = server.call(&call("rm -rf ..; echo ran >> effect")).json();
+    assert_eq!(
+        changed["error"]["code"], "idempotency_key_conflict",
+        "{changed}"
+    );
+    assert_eq!(house.lines("effect"), 1);
+    drop(server);
+    // A third start finds nothing left to run.
+    let _server = house.serve(&[]);
+    assert_eq!(house.lines("effect"), 1);
+    let log = house.run(&["audit-log", "show", "--json"]).stdout;
+    assert!(
+        log.contains("approval.presented") && log.contains("approval.used"),
+        "{log}"
+    );
+    assert_eq!(house.run(&["audit-log", "verify"]).code, Some(0));
+}
+
+#[test]
+fn denied_after_a_restart_never_runs() {
+    let house = House::new();
+    let id = killed_while_waiting(&house, &[]);
+    let server = house.serve(&[]);
+    let (status, answered) = server.answer(&id, "deny", &json!({"reason": "not on a Friday"}));
+    assert_eq!((status, &answered["state"]), (200, &json!("denied")));
+    let repeated = server.call(&call(COMMAND)).json();
+    assert_eq!(repeated["error"]["code"], "permission_denied", "{repeated}");
+    let message = repeated["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("denied"), "{message}");
+    assert_eq!(house.lines("effect"), 0);
+}
+
+#[test]
+fn expired_while_the_server_was_away_is_over() {
+    let house = House::new();
+    let config = house.file("short.yaml", "permissions: {tools: {exec: {waitMs: 1500}}}");
+    let more = ["--config", config.as_str()];
+    let id = killed_while_waiting(&house, &more);
+    let server = house.serve(&more);
+    eventually("it expires", || {
+        (server.state_of(&id) == "expired").then_some(())
+    });
+    let (status, answered) = server.answer(&id, "approve", &json!({}));
+    assert_eq!(status, 409, "{answered}");
+    assert_eq!(house.lines("effect"), 0);
+}
+
+#[test]
+fn of_many_answers_at_once_one_counts() {
+    let house = House::new();
+    let id = killed_while_waiting(&house, &[]);
+    let server = house.serve(&[]);
+    let answers: Vec<(u16, &str)> = std::thread::scope(|scope| {
+        let answering: Vec<_> = (0..12)
+            .map(|number| {
+                let (server, id) = (&server, &id);
+                let way = if number % 2 == 0 { "approve" } else { "deny" };
+                scope.spawn(move || (server.answer(id, way, &json!({})).0, way))
+            })
+            .collect();
+        answering
+            .into_iter()
+            .map(|answer| answer.join().expect("no panic"))
+            .collect()
+    });
+    let taken: Vec<&str> = answers
+        .iter()
+        .filter(|(status, _)| *status == 200)
+        .map(|(_, way)| *way)
+        .collect();
+    assert_eq!(taken.len(), 1, "{answers:?}");
+    assert!(
+        answers
+            .iter()
+            .all(|(status, _)| [200, 409].contains(status))
+    );
+    let runs = usize::from(taken == ["approve"]);
+    let end = if runs == 1 { "used" } else { "denied" };
+    eventually("it ends", || (server.state_of(&id) == end).then_some(()));
+    eventually("it ran", || (house.lines("effect") == runs).then_some(()));
+    assert_eq!(house.run(&["audit-log", "verify"]).code, Some(0));
+}
+
+#[test]
+fn an_answer_can_cover_the_session_or_become_a_policy() {
+    for (scope, session) in [("session", json!("cli")), ("policy", Value::Null)] {
+        let house = House::new();
+        let id = killed_while_waiting(&house, &[]);
+        let server = house.serve(&[]);
+        let (status, answered) = server.answer(&id, "approve", &json!({"scope": scope}));
+        assert_eq!((status, &answered["detail"]["scope"]), (200, &json!(scope)));
+        eventually("it is used", || {
+            (server.state_of(&id) == "used").then_some(())
+        });
+        let rules = house.run(&["approvals", "rules", "--json"]).json();
+        let rule = &rules.as_array().expect("a list")[0];
+        assert_eq!(rule["session"], session, "{rules}");
+        let revoked = house.run(&["approvals", "revoke", rule["id"].as_str().expect("an id")]);
+        assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    }
+}
+
+#[test]
+fn only_the_approvers_token_answers() {
+    let house = House::new();
+    let id = killed_while_waiting(&house, &[]);
+    let server = house.serve(&[]);
+    let path = format!("/v1/approvals/{id}/approve");
+    for token in [&server.token, &server.admin_token, &"x".repeat(67)] {
+        assert_eq!(server.post(&path, token, &json!({})).status, 401);
+        assert_eq!(server.get("/v1/approvals", Some(token)).status, 401);
+    }
+    assert_eq!(server.get("/v1/approvals", None).status, 401);
+    let approver = &server.approver_token;
+    assert_eq!(
+        server
+            .post("/v1/tools/call", approver, &call("true"))
+            .status,
+        401
+    );
+    assert_eq!(
+        server.get("/debug/tool-reliability", Some(approver)).status,
+        401
+    );
+    // Nobody approves their own request, and words that make no sense are refused.
+    for (way, words, status) in [
+        ("approve", json!({"by": "local"}), 403),
+        ("approve", json!({"reason": "x"}), 400),
+        ("approve", json!({"scope": "forever"}), 400),
+        ("approve", json!({"more": 1}), 400),
+        ("deny", json!({"scope": "once"}), 400),
+        ("deny", json!({"reason": "x".repeat(300)}), 400),
+        ("approve", json!([]), 400),
+    ] {
+        let (got, answer) = server.answer(&id, way, &words);
+        assert_eq!(got, status, "{words}: {answer}");
+    }
+    assert_eq!(server.answer("nosuch00", "approve", &json!({})).0, 404);
+    assert_eq!(server.state_of(&id), "pending");
+    assert_eq!(house.lines("effect"), 0);
+}

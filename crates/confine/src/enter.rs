@@ -1,0 +1,174 @@
+//! Laying all of it on a process.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use seccompiler::BpfProgram;
+
+use crate::config::Mode;
+use crate::kernel::{Has, Kernel};
+use crate::mark::Mark;
+use crate::plan::Plan;
+use crate::{calls, files};
+
+/// Powers of root that no build, test or script needs, by their numbers in the kernel's header. Some
+/// of them see through the other rules: `PERFMON` reads the environment of every process.
+const POWERS: &[libc::c_ulong] = &[
+    2,  // DAC_READ_SEARCH
+    9,  // LINUX_IMMUTABLE
+    12, // NET_ADMIN
+    16, // SYS_MODULE
+    17, // SYS_RAWIO
+    19, // SYS_PTRACE
+    20, // SYS_PACCT
+    21, // SYS_ADMIN
+    22, // SYS_BOOT
+    24, // SYS_RESOURCE
+    25, // SYS_TIME
+    26, // SYS_TTY_CONFIG
+    27, // MKNOD
+    30, // AUDIT_CONTROL
+    32, // MAC_OVERRIDE
+    33, // MAC_ADMIN
+    34, // SYSLOG
+    35, // WAKE_ALARM
+    36, // BLOCK_SUSPEND
+    37, // AUDIT_READ
+    38, // PERFMON
+    39, // BPF
+    40, // CHECKPOINT_RESTORE
+];
+
+/// Why a command can not be confined, and is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfineError {
+    /// The configuration insists on what the kernel has not.
+    #[error(
+        "confinement.mode is required, and this kernel has no {0}; `holdfast doctor` says what \
+         can be done"
+    )]
+    Missing(&'static str),
+    /// The kernel gave no ruleset.
+    #[error("the kernel gave no Landlock ruleset")]
+    NoLandlock,
+    /// The ruleset could not be made.
+    #[error("the file rules can not be made: {0}")]
+    Files(#[from] landlock::RulesetError),
+    /// A directory could not be looked at.
+    #[error("the file rules can not be made: {0}")]
+    Io(#[from] io::Error),
+    /// The directories above what is hidden hold too much.
+    #[error(
+        "the directories that lead to the state hold too many files; keep the state outside the \
+         workspace"
+    )]
+    TooManyRules,
+    /// The filter could not be made.
+    #[error("the filter over system calls can not be made: {0}")]
+    Calls(#[from] seccompiler::BackendError),
+}
+
+/// Everything that is laid on one command, made before the fork.
+#[derive(Debug)]
+pub struct Confinement {
+    ruleset: Option<OwnedFd>,
+    filters: Vec<BpfProgram>,
+    mark: Mark,
+}
+
+impl Confinement {
+    /// What holds a command to this plan, as far as the kernel and the mode go.
+    pub fn new(plan: &Plan, mode: Mode, kernel: Kernel, mark: Mark) -> Result<Self, ConfineError> {
+        let lands = kernel.confines_files();
+        let filters = kernel.seccomp == Has::Yes;
+        match mode {
+            Mode::Off => return Ok(Self::mark_only(mark)),
+            Mode::Required if !lands => return Err(ConfineError::Missing("Landlock")),
+            Mode::Required if !filters => return Err(ConfineError::Missing("seccomp filters")),
+            Mode::Required | Mode::BestEffort => {}
+        }
+        let ruleset = lands
+            .then(|| files::ruleset(plan, kernel.landlock_abi))
+            .transpose()?;
+        let filters = if filters {
+            calls::filters(plan)?
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            ruleset,
+            filters,
+            mark,
+        })
+    }
+
+    /// The mark alone, for a command that a person has let out.
+    pub fn mark_only(mark: Mark) -> Self {
+        Self {
+            ruleset: None,
+            filters: Vec::new(),
+            mark,
+        }
+    }
+
+    /// Lays all of it on this process, and on everything it will start. Called between fork and
+    /// exec: it makes system calls only, and neither allocates nor locks.
+    pub fn enter(&self) -> io::Result<()> {
+        self.mark.put_on();
+        if self.ruleset.is_some() || !self.filters.is_empty() {
+            drop_powers();
+        }
+        if let Some(ruleset) = &self.ruleset {
+            no_new_privileges()?;
+            restrict(ruleset)?;
+        }
+        for filter in &self.filters {
+            // Sets `no_new_privs` as well. The reason is dropped: it could not be told without
+            // allocating, and there is but one number to tell.
+            seccompiler::apply_filter(filter)
+                .map_err(|_| io::Error::from_raw_os_error(libc::EPERM))?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the powers out of what a program can be given when it starts. An ordinary user has none of
+/// them and may not do this; that is as well.
+#[expect(
+    unsafe_code,
+    reason = "the safe wrapper is not made for use after a fork"
+)]
+fn drop_powers() {
+    for power in POWERS {
+        // SAFETY: the call takes numbers, and changes this process only.
+        let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, *power, 0, 0, 0) };
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the safe wrapper is not made for use after a fork"
+)]
+fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: the call takes numbers, and changes this process only.
+    let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the crate's own call takes the ruleset away, which frees memory"
+)]
+fn restrict(ruleset: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open, owned by the caller, and the call takes numbers only.
+    let done = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

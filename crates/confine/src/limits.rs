@@ -1,0 +1,14 @@
+//! The limits of this crate, for the reference page.
+
+use holdfast_contract::Limit;
+
+/// Rules of one ruleset.
+pub const RULES_MAX: usize = 8192;
+
+/// The table.
+pub const LIMITS: &[Limit] = &[Limit {
+    name: "CONFINEMENT_RULES_MAX",
+    value: RULES_MAX as u64,
+    meaning: "files and directories that a command is given one by one, where the state directory lies in its workspace; with more of them it is not started",
+    setting: None,
+}];

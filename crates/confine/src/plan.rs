@@ -1,0 +1,197 @@
+//! What one command may touch, as a plain list.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether a command reaches the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Network {
+    /// It does.
+    #[default]
+    Allow,
+    /// It makes no sockets.
+    Deny,
+}
+
+/// Whether a command talks to local services through Unix sockets. Landlock does not keep a command
+/// from a socket's path on kernels of today, and behind such sockets are services that run commands
+/// for whoever asks: the session bus, Docker, agents with keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum UnixSockets {
+    /// It makes none; pairs of sockets between its own processes work.
+    #[default]
+    Deny,
+    /// It does.
+    Allow,
+}
+
+/// Whom a command may signal, where the kernel can tell (Landlock version 6).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Signals {
+    /// What it started itself.
+    #[default]
+    Own,
+    /// Every process of the user; a later command can end what an earlier one left behind.
+    Any,
+}
+
+/// What one command may touch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// May be read and run.
+    pub read: Vec<PathBuf>,
+    /// May be read, run and changed.
+    pub write: Vec<PathBuf>,
+    /// Devices that may be read and written, and nothing else done to.
+    pub devices: Vec<PathBuf>,
+    /// Directories that stay out of reach although one above them is granted.
+    pub hidden: Vec<PathBuf>,
+    /// Whether it reaches the network.
+    pub network: Network,
+    /// Whether it talks to local services.
+    pub unix_sockets: UnixSockets,
+    /// Whom it may signal.
+    pub signals: Signals,
+}
+
+/// What every program needs of the system. What is not there is left out.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/proc",
+    "/sys",
+    "/run/current-system",
+];
+/// Files in `/etc` that are often links to elsewhere.
+const LINKED: &[&str] = &["/etc/resolv.conf", "/etc/localtime", "/etc/hosts"];
+/// Devices without a memory.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+/// Where programs share memory; semaphores live there.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Programs and their settings that people keep at home. Nothing here holds credentials by its own
+/// custom: those lie beside, and stay out of reach.
+const AT_HOME: &[&str] = &[
+    ".gitconfig",
+    ".config/git",
+    ".gitignore_global",
+    ".cargo/bin",
+    ".cargo/env",
+    ".cargo/config.toml",
+    ".cargo/registry",
+    ".cargo/git",
+    ".rustup",
+    ".nvm",
+    ".volta",
+    ".fnm",
+    ".bun/bin",
+    ".deno/bin",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/uv",
+    ".local/share/pipx",
+    ".local/share/mise",
+    ".local/share/pnpm",
+    ".pyenv",
+    ".rbenv",
+    ".asdf",
+    ".sdkman",
+    "go",
+    "miniconda3",
+];
+
+impl Plan {
+    /// What programs need of the system and of the home directory's toolchains, and nothing to
+    /// change yet.
+    pub fn of_system(home: Option<&Path>, path_variable: Option<&std::ffi::OsStr>) -> Self {
+        let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        let targets = LINKED
+            .iter()
+            .filter_map(|link| Path::new(link).canonicalize().ok());
+        read.extend(targets);
+        if let Some(home) = home {
+            read.extend(AT_HOME.iter().map(|name| home.join(name)));
+        }
+        // A directory on the path holds programs, unless it is so high up that it holds all else.
+        let programs = path_variable
+            .map(std::env::split_paths)
+            .into_iter()
+            .flatten();
+        read.extend(programs.filter(|dir| {
+            let above_home = home.is_some_and(|home| home.starts_with(dir));
+            dir.is_absolute() && !above_home && dir.components().count() > 2
+        }));
+        Self {
+            read,
+            write: vec![PathBuf::from(SHARED_MEMORY)],
+            devices: DEVICES.iter().map(PathBuf::from).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The hidden directory that `path` is in, or is.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|dir| path.starts_with(dir))
+    }
+
+    /// Whether something hidden is below `path`.
+    pub(crate) fn leads_to_hidden(&self, path: &Path) -> bool {
+        self.hidden
+            .iter()
+            .any(|dir| dir != path && dir.starts_with(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_programs_are_read_and_what_is_above_home_is_not() {
+        let home = Path::new("/home/u");
+        let variable = "/usr/bin:/home/u/tools/bin:/home:/:relative:/home/u";
+        let plan = Plan::of_system(Some(home), Some(variable.as_ref()));
+        assert!(plan.read.contains(&PathBuf::from("/home/u/tools/bin")));
+        for high in ["/home", "/", "relative", "/home/u"] {
+            assert!(!plan.read.contains(&PathBuf::from(high)), "{high}");
+        }
+        assert!(
+            !plan
+                .read
+                .iter()
+                .any(|path| path.starts_with("/home/u/.ssh"))
+        );
+    }
+
+    #[test]
+    fn hidden_directories_are_told_from_those_above_them() {
+        let plan = Plan {
+            hidden: vec![PathBuf::from("/a/b/c")],
+            ..Plan::default()
+        };
+        assert!(plan.hides(Path::new("/a/b/c")) && plan.hides(Path::new("/a/b/c/d")));
+        assert!(!plan.hides(Path::new("/a/b")) && !plan.hides(Path::new("/a/b/cd")));
+        assert!(plan.leads_to_hidden(Path::new("/a")) && plan.leads_to_hidden(Path::new("/")));
+        assert!(!plan.leads_to_hidden(Path::new("/a/b/c")));
+    }
+}

@@ -1,0 +1,207 @@
+//! `/v1/approvals`: what waits for a person, and the person's answer.
+//!
+//! Only the approver's token opens these doors. The token is in the state directory, which no tool
+//! can reach, so whoever presents it is not a tool. Every answer is in the audit log before it counts,
+//! with the fingerprint of the token and where it came from.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use holdfast_contract::{Answer, Scope};
+use holdfast_toolbox::approval::{AnswerError, Approval, ApprovalState, Refused};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::body::read_json;
+use crate::limits::{ADMIN_WORDS_BYTES_MAX, ANSWER_BODY_BYTES_MAX, PAGE_APPROVALS_MAX};
+use crate::respond::{Refusal, json_response};
+use crate::routes::admin::{fields, redacted, store_refusal};
+use crate::server::{Peer, Server};
+
+/// What waits, newest first; with `?all=true` also what is over.
+pub const PATH: &str = "/v1/approvals";
+/// One request.
+pub const ONE: &str = "/v1/approvals/{id}";
+/// Yes.
+pub const APPROVE: &str = "/v1/approvals/{id}/approve";
+/// No.
+pub const DENY: &str = "/v1/approvals/{id}/deny";
+
+/// The body of an answer. Every field is optional, and so is the body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Words {
+    /// How far a yes reaches.
+    scope: Option<Scope>,
+    /// Why a no.
+    reason: Option<String>,
+    /// Who answers, in the words of the program that speaks for them.
+    by: Option<String>,
+}
+
+/// Which way an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Approve,
+    Deny,
+}
+
+/// What waits for an answer.
+pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
+    let all = match request.uri().query() {
+        None | Some("") => false,
+        Some("all=true") => true,
+        Some(_) => return server.refuse(Refusal::invalid("Only all=true can be asked for")),
+    };
+    let now_ms = server.stack.runtime().clock.now_ms();
+    match server.approvals.list().await {
+        Ok(mut found) => {
+            found.retain(|approval| all || approval.is_open(now_ms));
+            let more = found.len() > PAGE_APPROVALS_MAX;
+            found.truncate(PAGE_APPROVALS_MAX);
+            let shown: Vec<Value> = found.iter().map(|it| shown(&server, it)).collect();
+            json_response(StatusCode::OK, &json!({"approvals": shown, "more": more}))
+        }
+        Err(error) => server.refuse(store_refusal(&server, &error)),
+    }
+}
+
+/// One request.
+pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
+    let id = id_in(&request);
+    match server.approvals.get(&id).await {
+        Ok(Some(found)) => json_response(StatusCode::OK, &shown(&server, &found)),
+        Ok(None) => server.refuse(not_found()),
+        Err(error) => server.refuse(store_refusal(&server, &error)),
+    }
+}
+
+/// Yes.
+pub(super) async fn approve(server: Arc<Server>, request: Request) -> Response {
+    answer(server, request, Way::Approve).await
+}
+
+/// No.
+pub(super) async fn deny(server: Arc<Server>, request: Request) -> Response {
+    answer(server, request, Way::Deny).await
+}
+
+async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
+    let id = id_in(&request);
+    let peer = request.extensions().get::<Peer>().copied();
+    let words = match words(&server, request, way).await {
+        Ok(words) => words,
+        Err(refusal) => return server.refuse(refusal),
+    };
+    let answer = match way {
+        Way::Approve => Answer::Approve {
+            scope: words.scope.unwrap_or(Scope::Once),
+        },
+        Way::Deny => Answer::Deny {
+            reason: words.reason,
+        },
+    };
+    let token = server.gate.tokens().approver.fingerprint();
+    let from = peer.map_or_else(String::new, |Peer(peer)| peer.to_string());
+    let by = words.by.unwrap_or_else(|| "approver".to_owned());
+    let presented =
+        json!({"approval": id, "answer": answer, "by": by, "token": token, "peer": from});
+    // Whoever answered may be gone by now; an answer that was begun is taken all the same.
+    let taken = tokio::spawn(async move {
+        if let Err(error) = server
+            .audit
+            .append("approval.presented", fields(presented))
+            .await
+        {
+            return server.refuse(refused(&server, &error.into()));
+        }
+        match server.approvals.answer(&id, &answer, &by).await {
+            Ok(answered) => {
+                if matches!(answered.state, ApprovalState::Approved { .. }) {
+                    server.resume(BTreeSet::from([answered.id.clone()]));
+                }
+                json_response(StatusCode::OK, &shown(&server, &answered))
+            }
+            Err(error) => server.refuse(refused(&server, &error)),
+        }
+    });
+    taken.await.unwrap_or_else(|_| {
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "The answer was cut off",
+        )
+        .into_response()
+    })
+}
+
+async fn words(server: &Server, request: Request, way: Way) -> Result<Words, Refusal> {
+    let body = read_json(request, server.bounds(ANSWER_BODY_BYTES_MAX)).await?;
+    if body.is_empty() {
+        return Ok(Words::default());
+    }
+    let wrong = |error: serde_json::Error| Refusal::invalid(redacted(server, &error.to_string()));
+    // As an object first: a list would be taken for the fields in their order.
+    let words: Map<String, Value> = serde_json::from_slice(&body).map_err(wrong)?;
+    let words: Words = serde_json::from_value(Value::Object(words)).map_err(wrong)?;
+    let too_long = |text: &Option<String>| {
+        text.as_ref()
+            .is_some_and(|text| text.len() > ADMIN_WORDS_BYTES_MAX)
+    };
+    if too_long(&words.reason) || too_long(&words.by) {
+        return Err(Refusal::invalid(format!(
+            "reason and by are at most {ADMIN_WORDS_BYTES_MAX} bytes long"
+        )));
+    }
+    match way {
+        Way::Approve if words.reason.is_some() => {
+            Err(Refusal::invalid("A reason is for a refusal"))
+        }
+        Way::Deny if words.scope.is_some() => Err(Refusal::invalid("A scope is for an approval")),
+        Way::Approve | Way::Deny => Ok(words),
+    }
+}
+
+/// The request as it is shown, without secrets.
+fn shown(server: &Server, approval: &Approval) -> Value {
+    let runtime = server.stack.runtime();
+    approval.view(&runtime.redactor, runtime.clock.now_ms())
+}
+
+/// The id in the path. Ids are made of letters and digits, so nothing has to be decoded.
+fn id_in(request: &Request) -> String {
+    let rest = request.uri().path().strip_prefix(PATH).unwrap_or_default();
+    let id = rest.trim_start_matches('/').split('/').next();
+    id.unwrap_or_default().to_ascii_lowercase()
+}
+
+fn not_found() -> Refusal {
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "There is no such approval request",
+    )
+}
+
+fn refused(server: &Server, error: &AnswerError) -> Refusal {
+    let conflict = |kind| Refusal::new(StatusCode::CONFLICT, kind, error.to_string());
+    match error {
+        AnswerError::NotFound(_) => not_found(),
+        AnswerError::Refused { why, .. } => match why {
+            Refused::OwnRequest(_) | Refused::OnceOnly => {
+                Refusal::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())
+            }
+            Refused::Expired => conflict("expired"),
+            _ => conflict("already_answered"),
+        },
+        AnswerError::Store(error) => store_refusal(server, error),
+        AnswerError::Audit(error) => Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            redacted(server, &error.to_string()),
+        ),
+    }
+}

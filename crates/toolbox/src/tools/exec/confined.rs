@@ -1,0 +1,185 @@
+//! How far one command may reach.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan};
+use holdfast_contract::{Reason, SessionContext, ToolError};
+use holdfast_reliability::canonical::Digest;
+
+/// Reasons that say a command reaches out of the workspace, or needs what lies there: other rights,
+/// keys, credentials. Who approves it has let it out. What is only hard to read, or was downloaded,
+/// stays in.
+const LETS_OUT: &[&str] = &[
+    "destructive_command",
+    "irreversible_command",
+    "other_rights",
+];
+/// Names of the directory for temporary files of one workspace.
+const TEMPORARY: &str = "TMPDIR";
+const TEMPORARY_DIGITS: usize = 16;
+
+/// What one command is held to, not yet made: that touches files.
+pub(super) struct Rules {
+    config: ConfinementConfig,
+    kernel: Kernel,
+    mark: Mark,
+    workspace: PathBuf,
+    /// What no command may enter.
+    reserved: Vec<PathBuf>,
+    let_out: bool,
+}
+
+impl Rules {
+    pub(super) fn new(
+        config: &ConfinementConfig,
+        kernel: Kernel,
+        session: &SessionContext,
+        mark: Mark,
+    ) -> Self {
+        let approved = session.exec.as_ref().map(|exec| exec.approved.as_slice());
+        Self {
+            config: config.clone(),
+            kernel,
+            mark,
+            workspace: session.workspace_root.clone(),
+            reserved: session.reserved.clone(),
+            let_out: approved.unwrap_or_default().iter().any(lets_out),
+        }
+    }
+
+    /// Makes the confinement, and sets the variables that come with it.
+    pub(super) fn apply(
+        self,
+        environment: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Confinement, ToolError> {
+        if self.let_out || self.config.mode == Mode::Off {
+            return Ok(Confinement::mark_only(self.mark));
+        }
+        let plan = self.plan(environment);
+        Confinement::new(&plan, self.config.mode, self.kernel, self.mark)
+            .map_err(|error| ToolError::coded("not_confined", error.to_string()))
+    }
+
+    fn plan(&self, environment: &mut Vec<(OsString, OsString)>) -> Plan {
+        let home = value(environment, "HOME").map(PathBuf::from);
+        let mut plan = Plan::of_system(home.as_deref(), value(environment, "PATH"));
+        let expanded = |list: &[String]| -> Vec<PathBuf> {
+            let named = list
+                .iter()
+                .filter_map(|path| match path.strip_prefix("~/") {
+                    Some(rest) => Some(home.as_ref()?.join(rest)),
+                    None => Some(PathBuf::from(path)),
+                });
+            named.collect()
+        };
+        plan.read.extend(expanded(&self.config.read));
+        plan.write.extend(expanded(&self.config.write));
+        plan.write.push(self.workspace.clone());
+        if self.kernel.confines_files()
+            && let Some(dir) =
+                temporary(&self.workspace, expanded(self.config.temporary.as_slice()))
+        {
+            environment.retain(|(name, _)| name != TEMPORARY);
+            environment.push((TEMPORARY.into(), dir.clone().into()));
+            plan.write.push(dir);
+        }
+        plan.hidden = self.hidden();
+        plan.network = self.config.network;
+        plan.unix_sockets = self.config.unix_sockets;
+        plan.signals = self.config.signals;
+        plan
+    }
+}
+
+impl Rules {
+    /// What is kept from the command although something above it is granted. A file in the
+    /// workspace is not, unless a directory there is anyway: hiding it means that nothing can be
+    /// made or removed beside it. `holdfast doctor` says where a file lies that should not.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let inside = |path: &Path| path.starts_with(&self.workspace);
+        let real = self
+            .reserved
+            .iter()
+            .filter_map(|path| path.canonicalize().ok());
+        let mut hidden: Vec<PathBuf> = real.collect();
+        let carved = hidden.iter().any(|path| path.is_dir() && inside(path));
+        hidden.retain(|path| path.is_dir() || carved || !inside(path));
+        hidden
+    }
+}
+
+fn lets_out(reason: &Reason) -> bool {
+    LETS_OUT.contains(&reason.code.as_str())
+}
+
+fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
+    let found = environment.iter().find(|(known, _)| known == name)?;
+    Some(&found.1)
+}
+
+/// A directory of this user and workspace alone for temporary files: what others keep in the common
+/// one is no business of a command. `None` when somebody else sits on its name.
+fn temporary(workspace: &Path, configured: Vec<PathBuf>) -> Option<PathBuf> {
+    let owner = rustix::process::geteuid().as_raw();
+    let own = match configured.into_iter().next() {
+        Some(dir) => dir,
+        None => {
+            let base = std::env::temp_dir().canonicalize().ok()?;
+            base.join(format!("holdfast-{owner}"))
+        }
+    };
+    let own = private(own, owner)?;
+    let mut name = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
+    name.truncate(TEMPORARY_DIGITS);
+    private(own.join(name), owner)
+}
+
+/// The directory, made if need be, if it is really ours and nobody else's.
+fn private(path: PathBuf, owner: u32) -> Option<PathBuf> {
+    // One that is there is looked at below, whoever made it.
+    let _ = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    let seen = std::fs::symlink_metadata(&path).ok()?;
+    let is_ours = seen.is_dir() && seen.uid() == owner && seen.mode() & 0o077 == 0;
+    is_ours.then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_not_ours_alone_is_not_used() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let owner = rustix::process::geteuid().as_raw();
+        let made = private(dir.path().join("made"), owner).expect("made");
+        assert_eq!(private(made.clone(), owner), Some(made.clone()));
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&made, &link).expect("linked");
+        assert_eq!(private(link, owner), None);
+        assert_eq!(private(made.clone(), owner + 1), None);
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&made, open).expect("set");
+        assert_eq!(private(made, owner), None);
+    }
+
+    #[test]
+    fn only_what_reaches_out_is_let_out() {
+        let reason = |code: &str| Reason::new(code, "x", "x");
+        for code in LETS_OUT {
+            assert!(lets_out(&reason(code)), "{code}");
+        }
+        for code in [
+            "gate",
+            "runs_download",
+            "unreadable_command",
+            "fork_bomb",
+            "computed_command",
+        ] {
+            assert!(!lets_out(&reason(code)), "{code}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The corpus of attacks on paths, and races between a tool and somebody who moves things under it.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdfast_contract::{CallContext, SessionContext, Tool, ToolContext};
+use holdfast_toolbox::tools::{EditTool, ExecTool, ReadTool, WriteTool};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::{Value, json};
+
+mod common;
+use common::Workspace;
+
+const SECRET: &str = "the secret of this test";
+/// Also a way out when it is written to.
+const WRITTEN: &str = "written by an attack";
+
+/// A workspace full of ways out.
+fn scene() -> (Workspace, ToolContext) {
+    let workspace = Workspace::new();
+    let outside = workspace.outside().canonicalize().expect("is there");
+    let root = outside.join("workspace");
+    fs::create_dir(outside.join("state")).expect("made");
+    fs::create_dir(root.join("deep")).expect("made");
+    fs::write(outside.join("secret"), SECRET).expect("written");
+    fs::write(outside.join("state/approver-token"), SECRET).expect("written");
+    for (target, link) in [
+        ("..", "up"),
+        (outside.to_str().expect("text"), "abs"),
+        ("/etc", "etc"),
+        ("../..", "deep/up"),
+        ("../state", "state"),
+        ("/proc/self/root", "self"),
+        ("/proc/self/cwd", "cwd"),
+        ("loop", "loop"),
+        ("b", "a"),
+        ("a", "b"),
+        ("../secret", "file"),
+        ("../new", "gone"),
+    ] {
+        symlink(target, root.join(link)).expect("linked");
+    }
+    rustix::fs::mknodat(
+        CWD,
+        root.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .expect("made");
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).expect("made");
+    let mut session = SessionContext::main("session", "agent", root);
+    session.reserved = vec![outside.join("state")];
+    let context = ToolContext {
+        session: Arc::new(session),
+        call: CallContext::default(),
+    };
+    (workspace, context)
+}
+
+fn is_untouched(outside: &Path) -> bool {
+    let mut names: Vec<String> = fs::read_dir(outside)
+        .expect("lists")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names == ["secret", "state", "workspace"]
+        && fs::read_to_string(outside.join("secret")).expect("there") == SECRET
+        && fs::read_dir(outside.join("state")).expect("lists").count() == 1
+        && fs::read_to_string(outside.join("state/approver-token")).expect("there") == SECRET
+}
+
+#[tokio::test]
+async fn no_path_of_the_corpus_leads_outside() {
+    let corpus = include_str!("attacks/paths.txt");
+    let lines: Vec<&str> = corpus
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert!(lines.len() >= 120, "{}", lines.len());
+    for line in lines {
+        let (workspace, context) = scene();
+        let outside = workspace.outside().canonicalize().expect("is there");
+        let path = line
+            .replace("{outside}", outside.to_str().expect("text"))
+            .replace(
+                "{workspace}",
+                outside.join("workspace").to_str().expect("text"),
+            )
+            .replace("{nul}", "\0");
+        let tools: [(&dyn Tool, Value); 3] = [
+            (&ReadTool, json!({ "path": path })),
+            (&WriteTool, json!({"path": path, "content": WRITTEN})),
+            (
+                &EditTool,
+                json!({"path": path, "old_string": SECRET, "new_string": WRITTEN}),
+            ),
+        ];
+        for (tool, params) in tools {
+            let result = tool.execute(&params, &context).await;
+            let told = format!("{result:?}");
+            assert!(!told.contains(SECRET), "{} {line}: {told}", tool.name());
+            assert!(!told.contains("root:"), "{} {line}: {told}", tool.name());
+            // What is not refused stayed inside: an odd name is a name.
+            assert!(is_untouched(&outside), "{} {line}: {told}", tool.name());
+        }
+    }
+    for path in [
+        "/etc/holdfast-attack",
+        "/tmp/holdfast-attack",
+        "/dev/shm/new",
+    ] {
+        assert!(!Path::new(path).exists(), "{path}");
+    }
+}
+
+/// Exchanges a directory and a link to the outside, for as long as `going` says.
+fn swap_forever(root: &Path, going: &AtomicBool) {
+    while going.load(Ordering::Relaxed) {
+        let (one, other) = (root.join("swap"), root.join("swap-link"));
+        renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).expect("exchanged");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_writes_while_a_directory_is_swapped_for_a_link() {
+    let (workspace, context) = scene();
+    let outside = workspace.outside().canonicalize().expect("is there");
+    let root = outside.join("workspace");
+    fs::create_dir(root.join("swap")).expect("made");
+    symlink("../state", root.join("swap-link")).expect("linked");
+    let going = Arc::new(AtomicBool::new(true));
+    let swapper = {
+        let (root, going) = (root.clone(), going.clone());
+        std::thread::spawn(move || swap_forever(&root, &going))
+    };
+    let (mut inside, mut refused) = (0_u32, 0_u32);
+    for number in 0..10_000 {
+        let name = if number % 2 == 0 {
+            "swap/file"
+        } else {
+            "swap/approver-token"
+        };
+        let params = json!({"path": name, "content": WRITTEN});
+        match WriteTool.execute(&params, &context).await {
+            Ok(_) => inside += 1,
+            Err(_) => refused += 1,
+        }
+        if number % 100 == 0 {
+            let read = ReadTool
+                .execute(&json!({"path": "swap/approver-token"}), &context)
+                .await;
+            assert!(!format!("{read:?}").contains(SECRET), "{read:?}");
+        }
+    }
+    going.store(false, Ordering::Relaxed);
+    swapper.join().expect("no panic");
+    assert!(is_untouched(&outside), "{inside} inside, {refused} refused");
+    // Both happened, or nothing was tried.
+    assert!(
+        inside > 0 && refused > 0,
+        "{inside} inside, {refused} refused"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_swaps_directories_gains_nothing() {
+    let (workspace, context) = scene();
+    let outside = workspace.outside().canonicalize().expect("is there");
+    // The attacker is a command, and the victim the file tools of the same session.
+    let swapping = "mkdir swap; ln -s ../state link; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); \
+                    mv -T swap keep 2>/dev/null; mv -T link swap 2>/dev/null; \
+                    mv -T swap link 2>/dev/null; mv -T keep swap 2>/dev/null; done";
+    let running = {
+        let context = context.clone();
+        let params = json!({ "command": swapping });
+        tokio::spawn(async move { ExecTool::new().execute(&params, &context).await })
+    };
+    while !running.is_finished() {
+        let params = json!({"path": "swap/approver-token", "content": WRITTEN});
+        let _ = WriteTool.execute(&params, &context).await;
+        let read = ReadTool
+            .execute(&json!({"path": "swap/approver-token"}), &context)
+            .await;
+        assert!(!format!("{read:?}").contains(SECRET), "{read:?}");
+    }
+    assert!(running.await.expect("no panic").is_ok());
+    assert!(is_untouched(&outside));
+}

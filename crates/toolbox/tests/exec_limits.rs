@@ -1,0 +1,105 @@
+//! Commands that do not want to end: gone with everything they started, within a second of their
+//! limit.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use holdfast_contract::{Tool, ToolError};
+use holdfast_toolbox::tools::ExecTool;
+use serde_json::json;
+
+mod common;
+use common::Workspace;
+
+/// How each of them tries to live on. Every process writes its number to a file of its own.
+const STUBBORN: &[(&str, &str)] = &[
+    ("eats its time", "echo $$ > 1.pid; while :; do :; done"),
+    (
+        "ignores what it is told",
+        "trap '' TERM HUP INT; echo $$ > 1.pid; while :; do sleep 1; done",
+    ),
+    ("prints without end", "echo $$ > 1.pid; yes"),
+    (
+        "prints without end on both",
+        "echo $$ > 1.pid; yes >&2 & echo $! > 2.pid; yes",
+    ),
+    (
+        "forks",
+        "for i in 1 2 3 4 5 6 7 8; do sh -c \"echo \\$\\$ > $i.pid; sleep 1000\" & done; wait",
+    ),
+    (
+        "forks deeply",
+        "sh -c 'echo $$ > 1.pid; sh -c \"echo \\$\\$ > 2.pid; sleep 1000; :\"; :'; :",
+    ),
+    (
+        "leaves its session",
+        "setsid sh -c 'echo $$ > 1.pid; exec sleep 1000' & sleep 1000",
+    ),
+    (
+        "daemonises",
+        "(setsid sh -c '(sh -c \"echo \\$\\$ > 1.pid; exec sleep 1000\" &)' &); sleep 1000",
+    ),
+    (
+        "daemonises without a name",
+        "(env -i setsid sh -c '(env -i sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > 1.pid; while :; do sleep 1; done\" &)' &); sleep 1000",
+    ),
+    (
+        "daemonises in python",
+        "python3 -c 'import os, signal, time\nif os.fork(): time.sleep(1000)\nos.setsid()\nif os.fork(): os._exit(0)\nos.environ.clear(); signal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen(\"1.pid\", \"w\").write(str(os.getpid()) + \"\\n\"); time.sleep(1000)'",
+    ),
+    ("stops itself", "echo $$ > 1.pid; kill -STOP $$"),
+    (
+        "breeds",
+        "echo $$ > 1.pid; i=0; while [ $i -lt 200 ]; do i=$((i+1)); (setsid sh -c 'exec sleep 1000' &); done; sleep 1000",
+    ),
+];
+
+fn is_alive(pid: &str) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+    !matches!(state, Some("Z" | "X") | None)
+}
+
+/// Every process whose working directory is the workspace.
+fn living_in(workspace: &Path) -> Vec<String> {
+    let workspace = workspace.canonicalize().expect("is there");
+    let processes = fs::read_dir("/proc").expect("lists").flatten();
+    processes
+        .filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == workspace))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|pid| is_alive(pid))
+        .collect()
+}
+
+fn memory_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("reads");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+    number.expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_a_command_does_it_is_gone_with_all_it_started() {
+    for (how, command) in STUBBORN {
+        let workspace = Workspace::new();
+        let before_kib = memory_kib();
+        let params = json!({"command": command, "timeout_ms": 1500});
+        let ended = workspace.call(&ExecTool::new(), params).await;
+        assert!(
+            matches!(&ended, Err(ToolError::Timeout { .. })),
+            "{how}: {ended:?}"
+        );
+        // The answer itself comes within the second: the kill is waited for, with a bound.
+        assert_eq!(living_in(&workspace.root), Vec::<String>::new(), "{how}");
+        assert!(workspace.path("1.pid").exists(), "{how} never began");
+        let grown_kib = memory_kib().saturating_sub(before_kib);
+        assert!(grown_kib < 16 * 1024, "{how}: {grown_kib} KiB more");
+    }
+}

@@ -1,0 +1,164 @@
+//! Channels that are reached over HTTP: a webhook, and the gateway's own `message`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_contract::{
+    ApprovalPrompt, Channel, ChannelLevel, Prompted, Prompter, Shows, Surface, ToolError,
+};
+use reqwest::{Client, Url, redirect};
+use serde_json::{Map, Value, json};
+
+use crate::client::{failed, retry_after_ms};
+use crate::gateway::GatewayClient;
+use crate::limits::WEB_TIMEOUT_MS;
+
+/// Characters of one message; what chat services commonly take.
+const CHANNEL_MESSAGE_CHARS_MAX: usize = 2_000;
+
+/// Where messages go.
+enum Way {
+    Webhook {
+        client: Client,
+        url: Url,
+    },
+    Gateway {
+        client: Arc<GatewayClient>,
+        to: Map<String, Value>,
+    },
+}
+
+/// A channel that is reached over HTTP.
+pub struct HttpChannel {
+    name: &'static str,
+    level: ChannelLevel,
+    way: Way,
+}
+
+impl HttpChannel {
+    /// Posts `{"text": …}` to an address, with our key as `Idempotency-Key`.
+    pub fn webhook(url: &str, level: ChannelLevel) -> Result<Self, String> {
+        let url = Url::parse(url.trim())
+            .map_err(|error| format!("the webhook's address is none: {error}"))?;
+        let client = Client::builder()
+            .timeout(Duration::from_millis(WEB_TIMEOUT_MS))
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
+        Ok(Self {
+            name: "webhook",
+            level,
+            way: Way::Webhook { client, url },
+        })
+    }
+
+    /// Sends through the gateway's tool `message`, with these arguments besides the text.
+    pub fn gateway(
+        client: Arc<GatewayClient>,
+        to: Map<String, Value>,
+        level: ChannelLevel,
+    ) -> Self {
+        Self {
+            name: "gateway",
+            level,
+            way: Way::Gateway { client, to },
+        }
+    }
+
+    async fn post(&self, text: &str, key: Option<&str>) -> Result<(), ToolError> {
+        match &self.way {
+            Way::Gateway { client, to } => {
+                let mut args = to.clone();
+                args.insert("message".to_owned(), json!(text));
+                let args = Value::Object(args);
+                client
+                    .invoke("message", Some("send"), &args, key)
+                    .await
+                    .map(|_| ())
+            }
+            Way::Webhook { client, url } => {
+                let mut asked = client
+                    .post(url.clone())
+                    .header("content-type", "application/json");
+                if let Some(key) = key {
+                    asked = asked.header("idempotency-key", key);
+                }
+                let body = json!({"text": text}).to_string();
+                let answer = asked
+                    .body(body)
+                    .send()
+                    .await
+                    .map_err(|error| failed(&error))?;
+                let status = answer.status();
+                if status.is_success() {
+                    return Ok(());
+                }
+                let message = format!("the webhook answered {status}");
+                Err(ToolError::http(
+                    status.as_u16(),
+                    retry_after_ms(answer.headers()),
+                    message,
+                ))
+            }
+        }
+    }
+}
+
+fn described(prompt: &ApprovalPrompt, what: &str) -> String {
+    let reasons: Vec<&str> = prompt
+        .reasons
+        .iter()
+        .map(|reason| reason.text.as_str())
+        .collect();
+    format!(
+        "{} ({:?}) {what} {}\narguments: {}\nbecause: {}",
+        prompt.tool,
+        prompt.tier,
+        prompt.id,
+        prompt.arguments,
+        reasons.join("; ")
+    )
+}
+
+#[async_trait]
+impl Prompter for HttpChannel {
+    async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
+        let asked = described(prompt, "asks for approval");
+        let text = format!(
+            "{asked}\nanswer: holdfast approvals approve {0} / deny {0}",
+            prompt.id
+        );
+        self.post(&text, Some(&prompt.id)).await?;
+        Ok(Prompted::Shown)
+    }
+
+    async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError> {
+        self.post(&described(prompt, "runs with this note"), None)
+            .await
+    }
+}
+
+#[async_trait]
+impl Channel for HttpChannel {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn level(&self) -> ChannelLevel {
+        self.level
+    }
+
+    fn surface(&self) -> Surface {
+        Surface {
+            tables: Shows::No,
+            headings: Shows::No,
+            message_chars_max: CHANNEL_MESSAGE_CHARS_MAX,
+        }
+    }
+
+    async fn send(&self, text: &str, key: Option<&str>) -> Result<(), ToolError> {
+        self.post(text, key).await
+    }
+}

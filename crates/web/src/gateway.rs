@@ -1,0 +1,390 @@
+//! Tools of the `OpenClaw` gateway behind the same trait: `POST /tools/invoke`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use serde_json::{Value, json};
+
+use crate::client::{failed, retry_after_ms};
+use crate::config::{GatewayConfig, GatewayToolConfig};
+use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
+
+/// What is known of the gateway's tools: their tier and what they leave behind. One that is not
+/// listed is of the System tier and may do anything.
+const KNOWN: &[(&str, PermissionTier, Effect, &str)] = &[
+    (
+        "web_search",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Searches the web through the gateway.",
+    ),
+    (
+        "web_fetch",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Fetches a web page through the gateway.",
+    ),
+    (
+        "memory_search",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Searches the gateway's memory.",
+    ),
+    (
+        "memory_get",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Reads from the gateway's memory.",
+    ),
+    (
+        "sessions_list",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Lists the gateway's sessions.",
+    ),
+    (
+        "sessions_history",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Reads a session's history.",
+    ),
+    (
+        "session_status",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Says how a session is.",
+    ),
+    (
+        "agents_list",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Lists the gateway's agents.",
+    ),
+    (
+        "sessions_send",
+        PermissionTier::System,
+        Effect::External,
+        "Sends to another session.",
+    ),
+    (
+        "sessions_spawn",
+        PermissionTier::System,
+        Effect::External,
+        "Starts another session.",
+    ),
+    (
+        "subagents",
+        PermissionTier::System,
+        Effect::External,
+        "Starts and steers other agents.",
+    ),
+    (
+        "message",
+        PermissionTier::System,
+        Effect::External,
+        "Sends a message through the gateway.",
+    ),
+    (
+        "browser",
+        PermissionTier::System,
+        Effect::External,
+        "Drives the gateway's browser.",
+    ),
+    (
+        "canvas",
+        PermissionTier::System,
+        Effect::External,
+        "Draws on the gateway's canvas.",
+    ),
+    (
+        "nodes",
+        PermissionTier::System,
+        Effect::External,
+        "Reaches devices through the gateway.",
+    ),
+    (
+        "tts",
+        PermissionTier::System,
+        Effect::External,
+        "Speaks through the gateway.",
+    ),
+    (
+        "cron",
+        PermissionTier::System,
+        Effect::External,
+        "Changes the gateway's schedule.",
+    ),
+    (
+        "gateway",
+        PermissionTier::Elevated,
+        Effect::External,
+        "Changes the gateway itself.",
+    ),
+    (
+        "read",
+        PermissionTier::ReadOnly,
+        Effect::None,
+        "Reads a file on the gateway's host.",
+    ),
+    (
+        "write",
+        PermissionTier::System,
+        Effect::External,
+        "Writes a file on the gateway's host.",
+    ),
+    (
+        "edit",
+        PermissionTier::System,
+        Effect::External,
+        "Changes a file on the gateway's host.",
+    ),
+    (
+        "exec",
+        PermissionTier::System,
+        Effect::External,
+        "Runs a command on the gateway's host.",
+    ),
+];
+
+/// A client of one gateway.
+#[derive(Debug)]
+pub struct GatewayClient {
+    client: Client,
+    url: Url,
+    token: Option<HeaderValue>,
+    token_env: String,
+}
+
+impl GatewayClient {
+    /// A client with these settings. The token is the value of the variable that they name.
+    pub fn new(config: &GatewayConfig, token: Option<&str>) -> Result<Self, String> {
+        let url = Url::parse(&format!(
+            "{}/tools/invoke",
+            config.url.trim_end_matches('/')
+        ))
+        .map_err(|error| format!("{:?} is no address: {error}", config.url))?;
+        let token = token
+            .map(|token| {
+                let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+                    .map_err(|_| "the token holds what no header can hold".to_owned())?;
+                value.set_sensitive(true);
+                Ok::<_, String>(value)
+            })
+            .transpose()?;
+        let client = Client::builder()
+            .timeout(Duration::from_millis(GATEWAY_TIMEOUT_MS))
+            // A token goes where it was meant to go, and nowhere that a server sends us on to.
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
+        Ok(Self {
+            client,
+            url,
+            token,
+            token_env: config.token_env.clone(),
+        })
+    }
+
+    /// Calls a tool of the gateway; the answer is its `result`, always as an object.
+    pub async fn invoke(
+        &self,
+        tool: &str,
+        action: Option<&str>,
+        args: &Value,
+        key: Option<&str>,
+    ) -> Result<Value, ToolError> {
+        let mut body = json!({"tool": tool, "args": args});
+        if let Some(action) = action {
+            body["action"] = json!(action);
+        }
+        if let Some(key) = key {
+            body["idempotencyKey"] = json!(key);
+        }
+        let mut asked = self.client.post(self.url.clone());
+        if let Some(token) = &self.token {
+            asked = asked.header(AUTHORIZATION, token.clone());
+        }
+        let asked = asked
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        let answer = asked.send().await.map_err(|error| failed(&error))?;
+        let status = answer.status();
+        let wait_ms = retry_after_ms(answer.headers());
+        let bytes = bytes(answer).await?;
+        if status.is_success() {
+            return success(tool, &bytes);
+        }
+        Err(self.refusal(tool, status, wait_ms, &bytes))
+    }
+
+    /// What a refusal means. The gateway has two shapes for it: one of its tools', and one of its
+    /// HTTP server's.
+    fn refusal(
+        &self,
+        tool: &str,
+        status: StatusCode,
+        wait_ms: Option<u64>,
+        bytes: &[u8],
+    ) -> ToolError {
+        let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let error = &body["error"];
+        let said = error["message"].as_str().unwrap_or("no reason given");
+        let kind = error["type"].as_str().unwrap_or_default();
+        let message = format!("the gateway answered {status} for {tool}: {said}");
+        match (status, kind) {
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => ToolError::PermissionDenied {
+                tier: PermissionTier::System,
+                reason: format!("{message}; look at the token in {}", self.token_env),
+            },
+            (StatusCode::BAD_REQUEST, "tool_error") => ToolError::invalid(None, message),
+            (StatusCode::NOT_FOUND, _) => ToolError::coded("gateway_tool_not_found", message),
+            _ => ToolError::http(status.as_u16(), wait_ms, message),
+        }
+    }
+}
+
+async fn bytes(mut answer: Response) -> Result<Vec<u8>, ToolError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| failed(&error))? {
+        if body.len() + chunk.len() > GATEWAY_BODY_BYTES_MAX {
+            let message =
+                format!("the gateway's answer is larger than {GATEWAY_BODY_BYTES_MAX} bytes");
+            return Err(ToolError::coded("too_large", message));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// `result` is an object today and was a string in older versions.
+fn success(tool: &str, bytes: &[u8]) -> Result<Value, ToolError> {
+    let body: Value = serde_json::from_slice(bytes).map_err(|error| {
+        ToolError::lost_track(format!(
+            "the gateway did not answer {tool} with JSON: {error}"
+        ))
+    })?;
+    match (&body["ok"], &body["result"]) {
+        (Value::Bool(true), Value::String(text)) => {
+            Ok(json!({"content": [{"type": "text", "text": text}]}))
+        }
+        (Value::Bool(true), result) => Ok(result.clone()),
+        _ => Err(ToolError::lost_track(format!(
+            "the gateway's answer to {tool} says neither that it worked nor that it did not"
+        ))),
+    }
+}
+
+/// One tool of the gateway.
+pub struct GatewayTool {
+    client: Arc<GatewayClient>,
+    /// Its name there.
+    remote: String,
+    /// Its name here.
+    name: String,
+    description: String,
+    tier: PermissionTier,
+    effect: Effect,
+}
+
+impl GatewayTool {
+    /// The tool as it is known and configured.
+    pub fn new(client: Arc<GatewayClient>, remote: &str, config: &GatewayToolConfig) -> Self {
+        let known = KNOWN.iter().find(|(name, ..)| *name == remote);
+        let (tier, effect, about) = match known {
+            Some((_, tier, effect, about)) => (*tier, *effect, *about),
+            None => (
+                PermissionTier::System,
+                Effect::External,
+                "A tool of the gateway.",
+            ),
+        };
+        let description = config
+            .description
+            .clone()
+            .unwrap_or_else(|| about.to_owned());
+        Self {
+            client,
+            remote: remote.to_owned(),
+            name: format!("gateway_{remote}"),
+            description,
+            tier: config.tier.unwrap_or(tier),
+            effect,
+        }
+    }
+
+    /// All that are configured.
+    pub fn all(client: &Arc<GatewayClient>, config: &GatewayConfig) -> Vec<Arc<dyn Tool>> {
+        let tools = config.tools.iter();
+        tools
+            .map(|(name, tool)| Arc::new(Self::new(client.clone(), name, tool)) as Arc<dyn Tool>)
+            .collect()
+    }
+}
+
+#[async_trait]
+impl Tool for GatewayTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn namespace(&self) -> &str {
+        "openclaw.gateway"
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    // The gateway tells nobody its schemas over HTTP, and checks arguments itself.
+    fn parameters_schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "args": {"type": "object", "description": "The tool's own arguments."},
+                "action": {"type": "string", "description": "For tools that have several actions."}
+            }
+        })
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        self.tier
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    fn forwards_idempotency_key(&self) -> bool {
+        true
+    }
+
+    fn dependency(&self) -> Option<&str> {
+        Some("openclaw-gateway")
+    }
+
+    fn default_timeout_ms(&self) -> u64 {
+        GATEWAY_TIMEOUT_MS
+    }
+
+    async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        // A session that may change nothing has no handle to change anything with, and the gateway
+        // would not know.
+        if self.effect != Effect::None {
+            ctx.exec_handle()?;
+        }
+        let empty = json!({});
+        let args = params.get("args").unwrap_or(&empty);
+        let key = ctx.call.idempotency_key.as_deref();
+        let action = params["action"].as_str();
+        let result = self.client.invoke(&self.remote, action, args, key).await?;
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let display: String = text.chars().take(200).collect();
+        Ok(ToolResult::new(result, display))
+    }
+}

@@ -1,0 +1,28 @@
+//! What tools reach over HTTP.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`address`] | which addresses no tool may reach |
+//! | [`client`] | one HTTP client: connects to checked addresses only, follows redirects by itself |
+//! | [`fetch`] | the tool `web_fetch` |
+//! | [`channel`] | a webhook and the gateway as channels for messages and prompts |
+//! | [`page`] | a page as readable Markdown |
+//! | [`search`] | the tool `web_search`, and whom it asks |
+//! | [`gateway`] | tools of the `OpenClaw` gateway behind the same trait |
+//! | [`config`] | `web:` and `gateway:` in the configuration |
+
+pub mod address;
+pub mod channel;
+pub mod client;
+pub mod config;
+pub mod fetch;
+pub mod gateway;
+pub mod limits;
+pub mod page;
+pub mod search;
+
+pub use channel::HttpChannel;
+pub use config::{ChannelConfig, GatewayConfig, WebConfig};
+pub use fetch::WebFetchTool;
+pub use gateway::{GatewayClient, GatewayTool};
+pub use search::WebSearchTool;

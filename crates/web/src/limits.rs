@@ -1,0 +1,94 @@
+//! The limits of this crate, for the reference page.
+
+use holdfast_contract::Limit;
+
+/// A page or an answer that is read.
+pub const WEB_BODY_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// Redirects that are followed.
+pub const WEB_REDIRECTS_MAX: usize = 5;
+/// One fetch, redirects and all.
+pub const WEB_TIMEOUT_MS: u64 = 30_000;
+/// Text of a page in an answer.
+pub const WEB_TEXT_CHARS_MAX: usize = 50_000;
+/// Length of an address.
+pub const URL_BYTES_MAX: usize = 8 * 1024;
+/// Results of one search.
+pub const SEARCH_RESULTS_MAX: usize = 20;
+/// Length of a query.
+pub const SEARCH_QUERY_CHARS_MAX: usize = 1_000;
+/// How long results are good for.
+pub const SEARCH_CACHE_MS: u64 = 60_000;
+/// Searches remembered.
+pub const SEARCH_CACHED_MAX: usize = 256;
+/// An answer of the gateway.
+pub const GATEWAY_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// One call of a gateway's tool.
+pub const GATEWAY_TIMEOUT_MS: u64 = 60_000;
+
+const fn limit(name: &'static str, value: u64, meaning: &'static str) -> Limit {
+    Limit {
+        name,
+        value,
+        meaning,
+        setting: None,
+    }
+}
+
+/// The table.
+pub const LIMITS: &[Limit] = &[
+    limit(
+        "WEB_BODY_BYTES_MAX",
+        WEB_BODY_BYTES_MAX as u64,
+        "body that `web_fetch` and `web_search` read; a larger one is refused as `too_large`",
+    ),
+    limit(
+        "WEB_REDIRECTS_MAX",
+        WEB_REDIRECTS_MAX as u64,
+        "redirects that are followed, each checked like the first address",
+    ),
+    limit(
+        "WEB_TIMEOUT_MS",
+        WEB_TIMEOUT_MS,
+        "time of one fetch or search, redirects and all",
+    ),
+    limit(
+        "WEB_TEXT_CHARS_MAX",
+        WEB_TEXT_CHARS_MAX as u64,
+        "text of a page in one answer; the rest is cut and said to be",
+    ),
+    limit(
+        "URL_BYTES_MAX",
+        URL_BYTES_MAX as u64,
+        "length of an address; a longer one is refused as invalid",
+    ),
+    limit(
+        "SEARCH_RESULTS_MAX",
+        SEARCH_RESULTS_MAX as u64,
+        "results of one search",
+    ),
+    limit(
+        "SEARCH_QUERY_CHARS_MAX",
+        SEARCH_QUERY_CHARS_MAX as u64,
+        "length of a query; a longer one is refused as invalid",
+    ),
+    limit(
+        "SEARCH_CACHE_MS",
+        SEARCH_CACHE_MS,
+        "how long the results of a search are given again",
+    ),
+    limit(
+        "SEARCH_CACHED_MAX",
+        SEARCH_CACHED_MAX as u64,
+        "searches whose results are kept; the oldest goes first",
+    ),
+    limit(
+        "GATEWAY_BODY_BYTES_MAX",
+        GATEWAY_BODY_BYTES_MAX as u64,
+        "answer of the gateway that is read",
+    ),
+    limit(
+        "GATEWAY_TIMEOUT_MS",
+        GATEWAY_TIMEOUT_MS,
+        "time of one call of a gateway's tool",
+    ),
+];

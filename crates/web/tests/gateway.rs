@@ -1,0 +1,340 @@
+//! The gateway's tools, searches and channels against real sockets.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Double, answer, context};
+use holdfast_contract::{
+    Cause, Channel, ChannelLevel, Clock, SessionKind, SystemClock, Tool, ToolError,
+};
+use holdfast_web::config::{GatewayToolConfig, SearchConfig};
+use holdfast_web::search::provider;
+use holdfast_web::{GatewayClient, GatewayConfig, GatewayTool, HttpChannel, WebSearchTool};
+use serde_json::{Value, json};
+
+/// The gateway as it answered when it was measured.
+async fn gateway() -> (Double, GatewayConfig) {
+    let ok = |result: Value| {
+        answer(
+            "200 OK",
+            "content-type: application/json\r\n",
+            &json!({"ok": true, "result": result}).to_string(),
+        )
+    };
+    let double = Double::start(vec![(
+        "/tools/invoke",
+        ok(json!({
+            "content": [{"type": "text", "text": "done"}],
+            "details": {"results": [{"title": "T", "url": "https://example.com", "snippet": "s"}]},
+        })),
+    )])
+    .await;
+    let config = GatewayConfig {
+        url: double.url("/").trim_end_matches('/').to_owned(),
+        token_env: "OPENCLAW_GATEWAY_TOKEN".to_owned(),
+        tools: [
+            ("message".to_owned(), GatewayToolConfig::default()),
+            ("unheard_of".to_owned(), GatewayToolConfig::default()),
+        ]
+        .into(),
+    };
+    (double, config)
+}
+
+#[tokio::test]
+async fn a_gateways_tool_is_called_with_token_key_and_action() {
+    let (double, config) = gateway().await;
+    let client = Arc::new(GatewayClient::new(&config, Some("secret-token")).expect("is made"));
+    let tools = GatewayTool::all(&client, &config);
+    let names: Vec<(&str, String)> = tools
+        .iter()
+        .map(|tool| {
+            (
+                tool.name(),
+                format!("{:?} {:?}", tool.permission_tier(), tool.effect()),
+            )
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ("gateway_message", "System External".to_owned()),
+            ("gateway_unheard_of", "System External".to_owned())
+        ]
+    );
+    let params = json!({"action": "send", "args": {"to": "ann", "text": "hello"}});
+    let got = tools[0]
+        .execute(&params, &context(SessionKind::Main, Some("key-1")))
+        .await
+        .expect("works");
+    assert_eq!(
+        (
+            got.output["content"][0]["text"].as_str(),
+            got.display.as_str()
+        ),
+        (Some("done"), "done")
+    );
+    let asked = &double.asked()[0];
+    assert!(asked.head.contains("authorization: bearer secret-token"));
+    let body: Value = serde_json::from_str(&asked.body).expect("JSON");
+    assert_eq!(
+        body,
+        json!({"tool": "message", "action": "send", "args": {"to": "ann", "text": "hello"}, "idempotencyKey": "key-1"})
+    );
+    // A worker has nothing to send with.
+    let refused = tools[0]
+        .execute(&params, &context(SessionKind::Worker, None))
+        .await;
+    assert!(matches!(refused, Err(ToolError::PermissionDenied { .. })));
+    assert_eq!(double.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn what_the_gateway_refuses_is_told_apart() {
+    let tool_shape = |kind: &str, message: &str| {
+        json!({"ok": false, "error": {"type": kind, "message": message}}).to_string()
+    };
+    let http_shape = |kind: &str, message: &str| {
+        json!({"error": {"message": message, "type": kind}}).to_string()
+    };
+    for (status, headers, body, expected) in [
+        (
+            "404 Not Found",
+            "",
+            tool_shape("not_found", "Tool not available: read"),
+            "Coded { code: \"gateway_tool_not_found\" }",
+        ),
+        (
+            "400 Bad Request",
+            "",
+            tool_shape("tool_error", "bad arguments"),
+            "invalid",
+        ),
+        (
+            "400 Bad Request",
+            "",
+            tool_shape("invalid_request", "tools.invoke requires body.tool"),
+            "Http { status: 400, retry_after_ms: None }",
+        ),
+        (
+            "500 Internal Server Error",
+            "",
+            tool_shape("tool_error", "tool execution failed"),
+            "Http { status: 500, retry_after_ms: None }",
+        ),
+        (
+            "401 Unauthorized",
+            "",
+            http_shape("unauthorized", "Unauthorized"),
+            "denied",
+        ),
+        (
+            "413 Payload Too Large",
+            "",
+            http_shape("invalid_request_error", "Payload too large"),
+            "Http { status: 413, retry_after_ms: None }",
+        ),
+        (
+            "429 Too Many Requests",
+            "retry-after: 3\r\n",
+            http_shape("rate_limited", "slow down"),
+            "Http { status: 429, retry_after_ms: Some(3000) }",
+        ),
+        (
+            "503 Service Unavailable",
+            "",
+            String::new(),
+            "Http { status: 503, retry_after_ms: None }",
+        ),
+        (
+            "405 Method Not Allowed",
+            "",
+            "Method Not Allowed".to_owned(),
+            "Http { status: 405, retry_after_ms: None }",
+        ),
+        ("200 OK", "", "no JSON".to_owned(), "LostTrack"),
+    ] {
+        let double = Double::start(vec![("/tools/invoke", answer(status, headers, &body))]).await;
+        let config = GatewayConfig {
+            url: double.url(""),
+            token_env: "X".to_owned(),
+            tools: [].into(),
+        };
+        let client = GatewayClient::new(&config, None).expect("is made");
+        let got = match client
+            .invoke("read", None, &json!({}), None)
+            .await
+            .expect_err("refused")
+        {
+            ToolError::ExecutionError { cause, .. } => format!("{cause:?}"),
+            ToolError::PermissionDenied { .. } => "denied".to_owned(),
+            ToolError::ValidationError { .. } => "invalid".to_owned(),
+            other @ ToolError::Timeout { .. } => format!("{other:?}"),
+        };
+        assert_eq!(got, expected, "{status} {body}");
+    }
+    // Older versions answer with a string.
+    let old = answer("200 OK", "", r#"{"ok":true,"result":"plain"}"#);
+    let double = Double::start(vec![("/tools/invoke", old)]).await;
+    let config = GatewayConfig {
+        url: double.url(""),
+        token_env: "X".to_owned(),
+        tools: [].into(),
+    };
+    let client = GatewayClient::new(&config, None).expect("is made");
+    let got = client
+        .invoke("x", None, &json!({}), None)
+        .await
+        .expect("works");
+    assert_eq!(got["content"][0]["text"], "plain");
+}
+
+struct Late;
+
+impl Clock for Late {
+    fn now_ms(&self) -> u64 {
+        static NOW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        NOW.fetch_add(61_000, std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+#[tokio::test]
+async fn searches_are_answered_by_whoever_is_configured_and_kept_for_a_minute() {
+    let json = |body: &Value| {
+        answer(
+            "200 OK",
+            "content-type: application/json\r\n",
+            &body.to_string(),
+        )
+    };
+    let found = json!([{"title": "T", "url": "https://example.com", "content": "c", "description": "c"}, {"title": "no address"}]);
+    let double = Double::start(vec![
+        ("/search", json(&json!({"results": found}))),
+        (
+            "/res/v1/web/search",
+            json(&json!({"web": {"results": found}})),
+        ),
+    ])
+    .await;
+    let (gateway_double, gateway_config) = gateway().await;
+    let gateway = Arc::new(GatewayClient::new(&gateway_config, None).expect("is made"));
+    let searxng = SearchConfig::Searxng {
+        url: double.url(""),
+    };
+    let brave = SearchConfig::Brave {
+        api_key_env: "K".to_owned(),
+        url: double.url("/"),
+    };
+    let ctx = context(SessionKind::Worker, None);
+    for (config, key, name) in [
+        (&searxng, None, "searxng"),
+        (&brave, Some("brave-key"), "brave"),
+        (&SearchConfig::Gateway {}, None, "gateway"),
+    ] {
+        let tool = WebSearchTool::new(
+            Some(provider(config, key, Some(&gateway)).expect("is made")),
+            Arc::new(SystemClock),
+        );
+        for query in ["a  b", " a b "] {
+            let got = tool
+                .execute(&json!({"query": query}), &ctx)
+                .await
+                .expect("found")
+                .output;
+            assert_eq!(got["provider"], name);
+            assert_eq!(
+                (
+                    got["results"].as_array().expect("a list").len(),
+                    &got["results"][0]["url"]
+                ),
+                (1, &json!("https://example.com"))
+            );
+        }
+    }
+    // Each was asked once: the second was the same question.
+    assert_eq!((double.asked().len(), gateway_double.asked().len()), (2, 1));
+    assert!(
+        double.asked()[0].path.contains("q=a+b") && double.asked()[0].path.contains("format=json")
+    );
+    assert!(
+        double.asked()[1]
+            .head
+            .contains("x-subscription-token: brave-key")
+    );
+    let late = WebSearchTool::new(
+        Some(provider(&searxng, None, None).expect("is made")),
+        Arc::new(Late),
+    );
+    for _ in 0..2 {
+        late.execute(&json!({"query": "q"}), &ctx)
+            .await
+            .expect("found");
+    }
+    assert_eq!(double.asked().len(), 4);
+    let unset = [
+        WebSearchTool::new(None, Arc::new(SystemClock)),
+        WebSearchTool::new(
+            Some(provider(&brave, None, None).expect("is made")),
+            Arc::new(SystemClock),
+        ),
+    ];
+    for tool in unset {
+        let refused = tool.execute(&json!({"query": "q"}), &ctx).await;
+        assert!(
+            matches!(&refused, Err(ToolError::ExecutionError { cause: Cause::Coded { code }, .. }) if code == "not_configured"),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn messages_go_to_a_webhook_or_through_the_gateway_with_their_key() {
+    let hook = Double::start(vec![
+        ("/hook", answer("204 No Content", "", "")),
+        (
+            "/busy",
+            answer("429 Too Many Requests", "retry-after: 2\r\n", ""),
+        ),
+    ])
+    .await;
+    let channel =
+        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Standard).expect("is made");
+    assert_eq!(
+        (channel.name(), channel.level()),
+        ("webhook", ChannelLevel::Standard)
+    );
+    channel.send("hello", Some("k/0")).await.expect("sent");
+    let asked = &hook.asked()[0];
+    assert_eq!(asked.body, json!({"text": "hello"}).to_string());
+    assert!(asked.head.contains("idempotency-key: k/0"));
+    let busy = HttpChannel::webhook(&hook.url("/busy"), ChannelLevel::Standard).expect("is made");
+    let refused = busy.send("hello", None).await;
+    let expected = Cause::Http {
+        status: 429,
+        retry_after_ms: Some(2000),
+    };
+    assert!(
+        matches!(&refused, Err(ToolError::ExecutionError { cause, .. }) if *cause == expected),
+        "{refused:?}"
+    );
+    let (double, config) = gateway().await;
+    let client = Arc::new(GatewayClient::new(&config, None).expect("is made"));
+    let to = json!({"channel": "telegram", "target": "ann"})
+        .as_object()
+        .expect("an object")
+        .clone();
+    let channel = HttpChannel::gateway(client, to, ChannelLevel::Elevated);
+    channel.send("hello", Some("k/1")).await.expect("sent");
+    let body: Value = serde_json::from_str(&double.asked()[0].body).expect("JSON");
+    assert_eq!(
+        body,
+        json!({"tool": "message", "action": "send", "idempotencyKey": "k/1",
+        "args": {"channel": "telegram", "target": "ann", "message": "hello"}})
+    );
+}

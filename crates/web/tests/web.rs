@@ -1,0 +1,214 @@
+//! The web's tools against real sockets.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod common;
+
+use common::{Double, answer, context};
+use holdfast_contract::{Cause, SessionKind, Tool, ToolError, ToolResult};
+use holdfast_web::{WebConfig, WebFetchTool};
+use serde_json::json;
+
+fn fetcher(hosts: &[&str]) -> WebFetchTool {
+    let config = WebConfig {
+        allowed_hosts: hosts.iter().map(ToString::to_string).collect(),
+        search: None,
+    };
+    WebFetchTool::new(&config).expect("is made")
+}
+
+async fn fetch(tool: &WebFetchTool, url: &str) -> Result<ToolResult, ToolError> {
+    tool.execute(&json!({ "url": url }), &context(SessionKind::Worker, None))
+        .await
+}
+
+fn html(body: &str) -> String {
+    answer("200 OK", "content-type: text/html; charset=utf-8\r\n", body)
+}
+
+fn moved(to: &str) -> String {
+    answer("302 Found", &format!("location: {to}\r\n"), "")
+}
+
+#[tokio::test]
+async fn no_address_of_the_corpus_is_reached() {
+    let tool = fetcher(&[]);
+    let corpus = include_str!("attacks/urls.txt");
+    let attacks: Vec<&str> = corpus
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert!(attacks.len() >= 100, "{}", attacks.len());
+    for url in attacks {
+        match fetch(&tool, url).await {
+            Err(ToolError::PermissionDenied { reason, .. }) => assert!(!reason.is_empty()),
+            Err(ToolError::ValidationError { field, .. }) => {
+                assert_eq!(field.as_deref(), Some("/url"))
+            }
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_readable_and_its_redirects_are_followed() {
+    let words =
+        "Words that make up a paragraph of some length, with commas, so that it counts. ".repeat(9);
+    let page = format!(
+        "<html><head><title>T</title></head><body><article><h1>H</h1><p>{words}</p><p>{words}</p></article></body></html>"
+    );
+    let double = Double::start(vec![
+        ("/page", html(&page)),
+        ("/moved", moved("/page")),
+        (
+            "/json",
+            answer("200 OK", "content-type: application/json\r\n", "{\"a\":1}"),
+        ),
+        (
+            "/long",
+            answer(
+                "200 OK",
+                "content-type: text/plain\r\n",
+                &"ü".repeat(200_000),
+            ),
+        ),
+    ])
+    .await;
+    let tool = fetcher(&["127.0.0.1"]);
+    let got = fetch(&tool, &double.url("/moved"))
+        .await
+        .expect("fetched")
+        .output;
+    assert_eq!(
+        (&got["title"], &got["url"]),
+        (&json!("T"), &json!(double.url("/page")))
+    );
+    assert!(
+        got["content"]
+            .as_str()
+            .expect("text")
+            .contains("paragraph of some length")
+    );
+    let got = fetch(&tool, &double.url("/json"))
+        .await
+        .expect("fetched")
+        .output;
+    assert_eq!(got["content"], "{\"a\":1}");
+    let got = fetch(&tool, &double.url("/long"))
+        .await
+        .expect("fetched")
+        .output;
+    assert_eq!(
+        (
+            &got["truncated"],
+            got["content"].as_str().expect("text").chars().count()
+        ),
+        (&json!(true), 50_000)
+    );
+}
+
+#[tokio::test]
+async fn redirects_and_names_are_checked_like_the_first_address() {
+    let double = Double::start(vec![
+        ("/secret", html("SECRET")),
+        // The same server by another name: one that nobody allowed.
+        ("/out", moved("http://localhost:{port}/secret")),
+        ("/literal", moved("http://[::ffff:127.0.0.1]:{port}/secret")),
+        ("/metadata", moved("http://169.254.169.254/latest/")),
+        ("/file", moved("file:///etc/passwd")),
+        ("/user", moved("http://me@127.0.0.1:{port}/secret")),
+        ("/loop", moved("/loop")),
+    ])
+    .await;
+    let tool = fetcher(&["127.0.0.1"]);
+    for path in ["/out", "/literal", "/metadata", "/file", "/user"] {
+        let refused = fetch(&tool, &double.url(path)).await;
+        assert!(
+            matches!(&refused, Err(ToolError::PermissionDenied { .. })),
+            "{path}: {refused:?}"
+        );
+    }
+    let refused = fetch(&tool, &double.url("/loop")).await;
+    assert!(
+        matches!(&refused, Err(ToolError::ExecutionError { cause: Cause::Coded { code }, .. }) if code == "too_many_redirects")
+    );
+    let strict = fetcher(&[]);
+    let by_name = format!("http://localhost:{}/secret", double.address.port());
+    let refused = fetch(&strict, &by_name).await;
+    assert!(
+        matches!(&refused, Err(ToolError::PermissionDenied { reason, .. }) if reason.contains("loopback")),
+        "{refused:?}"
+    );
+    assert!(
+        double.asked().iter().all(|asked| asked.path != "/secret"),
+        "{:?}",
+        double.asked()
+    );
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() {
+    let double = Double::start(vec![
+        (
+            "/large",
+            answer(
+                "200 OK",
+                "content-type: text/plain\r\n",
+                &"x".repeat(6 * 1024 * 1024),
+            ),
+        ),
+        (
+            "/image",
+            answer("200 OK", "content-type: image/png\r\n", "x"),
+        ),
+        (
+            "/busy",
+            answer("429 Too Many Requests", "retry-after: 7\r\n", ""),
+        ),
+    ])
+    .await;
+    let tool = fetcher(&["127.0.0.1"]);
+    let cause = async |path: &str| match fetch(&tool, &double.url(path)).await {
+        Err(ToolError::ExecutionError { cause, .. }) => cause,
+        other => panic!("{path}: {other:?}"),
+    };
+    assert_eq!(
+        cause("/large").await,
+        Cause::Coded {
+            code: "too_large".into()
+        }
+    );
+    assert_eq!(
+        cause("/image").await,
+        Cause::Coded {
+            code: "unsupported_type".into()
+        }
+    );
+    assert_eq!(
+        cause("/busy").await,
+        Cause::Http {
+            status: 429,
+            retry_after_ms: Some(7000)
+        }
+    );
+    assert_eq!(
+        cause("/missing").await,
+        Cause::Http {
+            status: 404,
+            retry_after_ms: None
+        }
+    );
+    let unused = std::net::TcpListener::bind("127.0.0.1:0")
+        .expect("binds")
+        .local_addr()
+        .expect("an address");
+    let refused = fetch(&tool, &format!("http://{unused}/")).await;
+    assert!(
+        matches!(&refused, Err(ToolError::ExecutionError { cause: Cause::Transport { code }, .. }) if code == "ECONNREFUSED"),
+        "{refused:?}"
+    );
+}
