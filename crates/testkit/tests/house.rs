@@ -72,6 +72,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
         ],
     ),
     ("redis", &["holdfast-reliability"]),
+    ("rustls", &["holdfast-reliability"]),
     ("reqwest", &["holdfast-memory", "holdfast-web", "holdfast"]),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),

@@ -93,8 +93,8 @@ pub enum RedisTopology {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RedisConfig {
-    /// `redis://[user[:password]@]host[:port][/database]`. A password is better kept in
-    /// `HOLDFAST_REDIS_URL` or `HOLDFAST_REDIS_PASSWORD`.
+    /// `redis://[user[:password]@]host[:port][/database]`, or `rediss://…` for TLS. A password is
+    /// better kept in `HOLDFAST_REDIS_URL` or `HOLDFAST_REDIS_PASSWORD`.
     pub url: RedisUrl,
     /// Further nodes of a cluster, or sentinels.
     pub nodes: Vec<RedisUrl>,
@@ -124,6 +124,12 @@ pub struct RedisConfig {
     /// Replicas that have to have a claim before its call runs, and its result before it is
     /// answered; 0 to not wait. Not with a cluster.
     pub wait_replicas: u32,
+    /// Whose certificates are believed with `rediss://`: a PEM file; the system's by default.
+    pub ca_file: String,
+    /// Our own certificate for servers that ask for one, a PEM file.
+    pub cert_file: String,
+    /// Its key, a PEM file.
+    pub key_file: String,
     /// Whether retries also have to fit into one budget of all processes, counted by
     /// `reliability.retryBudget`.
     pub share_retry_budget: bool,
@@ -144,6 +150,9 @@ impl Default for RedisConfig {
             compress_above_bytes: COMPRESS_ABOVE_BYTES,
             value_bytes_max: VALUE_BYTES_MAX,
             wait_replicas: 0,
+            ca_file: String::new(),
+            cert_file: String::new(),
+            key_file: String::new(),
             share_retry_budget: false,
         }
     }
@@ -216,6 +225,10 @@ impl RedisConfig {
         if self.topology == RedisTopology::Cluster && self.wait_replicas > 0 {
             let reason = "is not offered with a cluster: use min-replicas-to-write there";
             problem("waitReplicas", reason.to_owned());
+        }
+        if self.cert_file.is_empty() != self.key_file.is_empty() {
+            let reason = "a certificate needs its key, and a key its certificate";
+            problem("certFile", reason.to_owned());
         }
         if chosen {
             for (index, url) in self.addresses().iter().enumerate() {

@@ -183,6 +183,9 @@ impl RedisState {
         clock: Arc<dyn Clock>,
         scripts: Scripts,
     ) -> StoreResult<Arc<Self>> {
+        let names = Names::new(&options.prefix, options.shards);
+        let link = Arc::new(Link::new(options, names.single("meta"), clock.clone())?);
+        // After what may fail: a runtime can not be dropped inside another one.
         let unusable = |error: std::io::Error| {
             StoreError::Unavailable(format!("no runtime for Redis: {error}"))
         };
@@ -192,8 +195,6 @@ impl RedisState {
             .enable_all()
             .build()
             .map_err(unusable)?;
-        let names = Names::new(&options.prefix, options.shards);
-        let link = Arc::new(Link::new(options, names.single("meta"), clock.clone())?);
         let shared = Arc::new(Shared {
             records_channel: names.single("changed"),
             breakers_channel: names.single("breaker-changed"),

@@ -1,5 +1,7 @@
 //! Where the server is and how much of it may be used.
 
+use std::path::PathBuf;
+
 use crate::config::redis::{
     CLUSTER_SHARDS, COMPRESS_ABOVE_BYTES, REDIS_CONNECT_MS, REDIS_KEYS_MAX, REDIS_PREFIX,
     REDIS_RESPONSE_MS, RedisConfig, RedisTopology, RedisUrl, VALUE_BYTES_MAX,
@@ -66,10 +68,30 @@ pub enum TimeSource {
     Caller,
 }
 
+/// Certificates in PEM files, read when the store is opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Whose certificates are believed; the system's when nothing is said.
+    pub authorities: Option<PathBuf>,
+    /// Our own certificate and its key, for servers that ask.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+impl TlsFiles {
+    fn of(config: &RedisConfig) -> Self {
+        let path = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
+        Self {
+            authorities: path(&config.ca_file),
+            own: path(&config.cert_file).zip(path(&config.key_file)),
+        }
+    }
+}
+
 /// A server, and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisOptions {
-    /// Servers, nodes or sentinels: `redis://[user[:password]@]host[:port][/database]`.
+    /// Servers, nodes or sentinels: `redis://[user[:password]@]host[:port][/database]`, or
+    /// `rediss://…`.
     pub addresses: Vec<RedisUrl>,
     /// What these addresses are.
     pub topology: Topology,
@@ -90,6 +112,8 @@ pub struct RedisOptions {
     pub value_bytes_max: usize,
     /// Replicas that have to have a claim and a last word before they count; 0 to not wait.
     pub wait_replicas: u32,
+    /// For addresses that begin with `rediss://`.
+    pub tls: TlsFiles,
     /// By whose clock.
     pub time: TimeSource,
     /// At most one sweep in this time, whichever process makes it; 0 for no bound.
@@ -110,6 +134,7 @@ impl RedisOptions {
             compress_above_bytes: COMPRESS_ABOVE_BYTES,
             value_bytes_max: VALUE_BYTES_MAX,
             wait_replicas: 0,
+            tls: TlsFiles::default(),
             time: TimeSource::Server,
             sweep_every_ms: 5 * 60 * 1000,
         }
@@ -152,6 +177,7 @@ impl RedisOptions {
             compress_above_bytes: config.compress_above_bytes,
             value_bytes_max: config.value_bytes_max,
             wait_replicas: config.wait_replicas,
+            tls: TlsFiles::of(config),
             ..Self::single("")
         }
     }

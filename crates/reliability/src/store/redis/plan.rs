@@ -1,17 +1,18 @@
 //! How connections are made: to one server, to the server that sentinels name, or to a cluster.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError,
-    RedisResult, Value,
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo,
+    IntoConnectionInfo, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
 };
 
-use super::options::{RedisOptions, Topology};
+use super::options::{RedisOptions, TlsFiles, Topology};
 use crate::config::redis::RedisUrl;
 
 /// Redirections and lost nodes that a command of a cluster survives.
@@ -78,6 +79,8 @@ fn flatten(answer: Value, words: &mut Vec<String>) {
 /// Everything needed to connect, checked.
 pub(super) struct Plan {
     infos: Vec<ConnectionInfo>,
+    /// Set when the addresses ask for TLS.
+    certs: Option<TlsCertificates>,
     topology: Topology,
     response: Duration,
     connect: Duration,
@@ -85,9 +88,35 @@ pub(super) struct Plan {
 
 /// What the client needs of an address; the error does not repeat it.
 pub(super) fn info(url: &RedisUrl) -> Result<ConnectionInfo, String> {
-    url.reveal()
+    let info = url
+        .reveal()
         .into_connection_info()
-        .map_err(|error| format!("{url} is no Redis address: {error}"))
+        .map_err(|error| format!("{url} is no Redis address: {error}"))?;
+    match info.addr() {
+        ConnectionAddr::TcpTls { insecure: true, .. } => Err(format!(
+            "{url} asks for TLS without a look at the certificate, which protects nothing; \
+             name the authority in caFile"
+        )),
+        _ => Ok(info),
+    }
+}
+
+/// The certificates of these files.
+fn certificates(files: &TlsFiles) -> Result<TlsCertificates, String> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|error| format!("{} can not be read: {error}", path.display()))
+    };
+    let client_tls = match &files.own {
+        None => None,
+        Some((cert, key)) => Some(ClientTlsConfig {
+            client_cert: read(cert)?,
+            client_key: read(key)?,
+        }),
+    };
+    Ok(TlsCertificates {
+        client_tls,
+        root_cert: files.authorities.as_ref().map(read).transpose()?,
+    })
 }
 
 fn wrong(message: &'static str) -> RedisError {
@@ -99,12 +128,25 @@ impl Plan {
         if options.addresses.is_empty() {
             return Err("no Redis address is given".to_owned());
         }
+        let mut infos = Vec::with_capacity(options.addresses.len());
+        for url in &options.addresses {
+            infos.push(info(url)?);
+        }
+        let is_tls =
+            |info: &&mut ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        let mut certs = None;
+        for secured in infos.iter_mut().filter(is_tls) {
+            // Another provider that was chosen before is as good.
+            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+            let found = certificates(&options.tls)?;
+            let client = Client::build_with_tls(secured.clone(), found.clone())
+                .map_err(|error| format!("the certificates can not be used: {error}"))?;
+            *secured = client.get_connection_info().clone();
+            certs = Some(found);
+        }
         Ok(Self {
-            infos: options
-                .addresses
-                .iter()
-                .map(info)
-                .collect::<Result<_, _>>()?,
+            infos,
+            certs,
             topology: options.topology.clone(),
             response: Duration::from_millis(options.response_ms),
             connect: Duration::from_millis(options.connect_ms),
@@ -117,11 +159,14 @@ impl Plan {
 
     pub(super) async fn connect(&self) -> RedisResult<Conn> {
         if self.is_cluster() {
-            let client = ClusterClient::builder(self.infos.clone())
+            let mut client = ClusterClient::builder(self.infos.clone())
                 .retries(CLUSTER_RETRIES)
                 .connection_timeout(self.connect)
-                .response_timeout(self.response)
-                .build()?;
+                .response_timeout(self.response);
+            if let Some(certs) = &self.certs {
+                client = client.certs(certs.clone());
+            }
+            let client = client.build()?;
             let connecting = client.get_async_connection();
             let conn = tokio::time::timeout(self.connect * 2, connecting)
                 .await
@@ -151,27 +196,37 @@ impl Plan {
             let info = self.infos.get(turn % self.infos.len());
             return Client::open(info.ok_or_else(|| wrong("no address"))?.clone());
         };
-        let mut node = SentinelNodeConnectionInfo::default();
-        if let Some(info) = self.infos.first() {
-            node = node.set_redis_connection_info(info.redis_settings().clone());
-        }
-        // Sentinels have no databases; what is written behind their address is for the server.
-        let sentinels = self
-            .infos
-            .iter()
-            .map(|info| {
-                info.clone()
-                    .set_redis_settings(info.redis_settings().clone().set_db(0))
-            })
-            .collect();
-        let mut client = SentinelClient::build(
-            sentinels,
-            master.clone(),
-            Some(node),
-            SentinelServerType::Master,
-        )?;
+        let mut client = self.sentinels(master)?;
         tokio::time::timeout(self.connect, client.async_get_client())
             .await
             .map_err(|_| wrong("no sentinel answers"))?
+    }
+
+    /// Who knows the server in charge. A user, a password and a database behind the addresses are
+    /// the server's; sentinels have no databases, and get the same user and password.
+    fn sentinels(&self, master: &str) -> RedisResult<SentinelClient> {
+        let addresses = self.infos.iter().map(|info| info.addr().clone());
+        let kind = SentinelServerType::Master;
+        let mut builder = SentinelClientBuilder::new(addresses, master, kind)?;
+        if let Some(settings) = self.infos.first().map(ConnectionInfo::redis_settings) {
+            builder = builder.set_client_to_redis_db(settings.db());
+            if let Some(user) = settings.username() {
+                builder = builder
+                    .set_client_to_redis_username(user)
+                    .set_client_to_sentinel_username(user);
+            }
+            if let Some(password) = settings.password() {
+                builder = builder
+                    .set_client_to_redis_password(password)
+                    .set_client_to_sentinel_password(password);
+            }
+        }
+        if let Some(certs) = &self.certs {
+            // The sentinels' own addresses have theirs already.
+            builder = builder
+                .set_client_to_redis_tls_mode(TlsMode::Secure)
+                .set_client_to_redis_certificates(certs.clone());
+        }
+        builder.build()
     }
 }
