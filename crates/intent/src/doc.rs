@@ -46,6 +46,8 @@ pub(crate) struct Doc<'a> {
     thought: Vec<[usize; 2]>,
     /// Comments and what was struck out.
     hidden: Vec<[usize; 2]>,
+    /// Where the first word is.
+    pub(crate) first_word: usize,
     /// Forms that are only shown, in their order.
     shown: std::cell::RefCell<Vec<[usize; 2]>>,
     /// Where private reasoning opens that nothing closes.
@@ -88,6 +90,7 @@ impl<'a> Doc<'a> {
             quoted: Vec::new(),
             thought: thoughts(text, finish),
             hidden: crate::hidden::regions(text),
+            first_word: text.len() - text.trim_start().len(),
             shown: std::cell::RefCell::default(),
             open_thought: open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),

@@ -84,7 +84,7 @@ fn mistakes(doc: &Doc<'_>, at: usize, mut calls: Vec<RawCall>, end: usize) -> Op
             && call.ending == Ending::Whole
             && call.args.named.iter().all(|(_, given)| !is_bare(given))
     };
-    if !alone(&doc.text[..from])
+    if from > doc.first_word
         || !alone(&doc.text[to..])
         || fence.is_some_and(|fence| !alone(&doc.text[fence.body.min(at)..at]))
         || !calls.iter().all(called)
