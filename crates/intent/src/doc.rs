@@ -405,12 +405,19 @@ const THOUGHT_TAGS: &[(&str, &str)] = &[
 
 fn open_thought(text: &str) -> Option<usize> {
     THOUGHT_TAGS.iter().find_map(|(open, close)| {
-        visit(text.len());
-        let opened = memmem::rfind(text.as_bytes(), open.as_bytes())?;
+        let opened = rfind(text, open)?;
         memmem::find(&text.as_bytes()[opened..], close.as_bytes())
             .is_none()
             .then_some(opened)
     })
+}
+
+/// The last place of these words. Looking from the front is much faster, and mostly there are none.
+pub(crate) fn rfind(text: &str, words: &str) -> Option<usize> {
+    visit(text.len());
+    let first = memmem::find(text.as_bytes(), words.as_bytes())?;
+    let last = memmem::rfind(&text.as_bytes()[first..], words.as_bytes())?;
+    Some(first + last)
 }
 
 /// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and

@@ -45,16 +45,13 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
         };
         let (open, close) = HIDING[kind];
         let from = start + open.len();
-        match memmem::find(&bytes[from..], close.as_bytes()) {
-            Some(end) => {
-                visit(end);
-                at = from + end + close.len();
-                found.push([start, at]);
-            }
-            None => {
-                visit(bytes.len() - from);
-                closes[kind] = false;
-            }
+        if let Some(end) = memmem::find(&bytes[from..], close.as_bytes()) {
+            visit(end);
+            at = from + end + close.len();
+            found.push([start, at]);
+        } else {
+            visit(bytes.len() - from);
+            closes[kind] = false;
         }
     }
     found
