@@ -57,7 +57,7 @@ fn growth(name: &str, strategy: Strategy, texts: &[String; 2]) -> Growth {
     let mut found = Growth {
         strategy: strategy.name(),
         text: name.to_owned(),
-        small_ns_per_byte: per_byte(&texts[0], 3, 0.002),
+        small_ns_per_byte: per_byte(&texts[0], 2, 0.002),
         large_ns_per_byte: per_byte(&texts[1], 1, 0.0),
     };
     // One number out of many can be off by chance; a real slope stays.

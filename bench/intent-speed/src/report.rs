@@ -63,6 +63,7 @@ impl Report {
             );
         }
         self.repair_table(&mut out);
+        self.ratio_table(&mut out);
         self.growth_table(&mut out);
         self.aims(&mut out);
         out
@@ -94,6 +95,44 @@ impl Report {
             json_repair,
         } = &self.versions;
         let _ = writeln!(out, "theirs: json_repair {json_repair} on Python {python}");
+    }
+
+    /// Every text under every strategy: how much more a byte of the large text costs.
+    fn ratio_table(&self, out: &mut String) {
+        let mut strategies: Vec<&str> = Vec::new();
+        let mut texts: Vec<&str> = Vec::new();
+        for row in &self.growth {
+            if !strategies.contains(&row.strategy) {
+                strategies.push(row.strategy);
+            }
+            if !texts.contains(&row.text.as_str()) {
+                texts.push(&row.text);
+            }
+        }
+        let _ = write!(
+            out,
+            "\n{:<36}",
+            format!(
+                "ns/byte, {} MB / 10 KB",
+                self.large_bytes / 1_000_000
+            )
+        );
+        for strategy in &strategies {
+            let _ = write!(out, " {strategy:>11}");
+        }
+        let _ = writeln!(out);
+        for text in texts {
+            let _ = write!(out, "{text:<36}");
+            for strategy in &strategies {
+                let row = self
+                    .growth
+                    .iter()
+                    .find(|row| row.text == text && row.strategy == *strategy);
+                let shown = row.map_or("-".to_owned(), |row| format!("{:.2}x", row.ratio()));
+                let _ = write!(out, " {shown:>11}");
+            }
+            let _ = writeln!(out);
+        }
     }
 
     fn growth_table(&self, out: &mut String) {

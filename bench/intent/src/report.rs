@@ -122,7 +122,53 @@ impl Report {
             "{:<52} {risky:>9}  {:<18} {verdict}",
             "guesses that would run a tool that changes things", "none"
         );
+        self.round_trip_aims(&mut out);
         out
+    }
+
+    /// The round trip over the Berkeley data, where it is there.
+    fn round_trip_aims(&self, out: &mut String) {
+        if !self.rows.iter().any(|row| row.form.starts_with("bfcl")) {
+            let _ = writeln!(out, "round trip: not measured, the data is not there");
+            return;
+        }
+        let is_plain = |row: &Row| row.form.starts_with("bfcl irrelevance");
+        let mut sums = [
+            Row::new("", Group::Structured),
+            Row::new("", Group::Structured),
+        ];
+        for row in self
+            .rows
+            .iter()
+            .filter(|row| row.form.starts_with("bfcl") && !is_plain(row))
+        {
+            sums[usize::from(row.form.ends_with(", damaged"))].join(row);
+        }
+        let [whole, damaged] = sums;
+        aim(
+            out,
+            "round trip, undamaged: exact",
+            whole.ours.exactness(),
+            0.99,
+        );
+        aim(
+            out,
+            "round trip, damaged: exact",
+            damaged.ours.exactness(),
+            0.97,
+        );
+        let wrong: usize = self
+            .rows
+            .iter()
+            .filter(|row| is_plain(row))
+            .map(|row| row.ours.wrong)
+            .sum();
+        let verdict = if wrong == 0 { "met" } else { "MISSED" };
+        let _ = writeln!(
+            out,
+            "{:<52} {wrong:>9}  {:<18} {verdict}",
+            "calls in plain answers to irrelevant questions", "none"
+        );
     }
 
     fn sum(&self, name: &str, group: Group, wanted: impl Fn(&Row) -> bool) -> Row {

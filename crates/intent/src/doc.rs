@@ -46,6 +46,8 @@ pub(crate) struct Doc<'a> {
     thought: Vec<[usize; 2]>,
     /// Comments and what was struck out.
     hidden: Vec<[usize; 2]>,
+    /// Where the first word is.
+    pub(crate) first_word: usize,
     /// Forms that are only shown, in their order.
     shown: std::cell::RefCell<Vec<[usize; 2]>>,
     /// Where private reasoning opens that nothing closes.
@@ -88,6 +90,7 @@ impl<'a> Doc<'a> {
             quoted: Vec::new(),
             thought: thoughts(text, finish),
             hidden: crate::hidden::regions(text),
+            first_word: text.len() - text.trim_start().len(),
             shown: std::cell::RefCell::default(),
             open_thought: open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
@@ -402,12 +405,19 @@ const THOUGHT_TAGS: &[(&str, &str)] = &[
 
 fn open_thought(text: &str) -> Option<usize> {
     THOUGHT_TAGS.iter().find_map(|(open, close)| {
-        visit(text.len());
-        let opened = memmem::rfind(text.as_bytes(), open.as_bytes())?;
+        let opened = rfind(text, open)?;
         memmem::find(&text.as_bytes()[opened..], close.as_bytes())
             .is_none()
             .then_some(opened)
     })
+}
+
+/// The last place of these words. Looking from the front is much faster, and mostly there are none.
+pub(crate) fn rfind(text: &str, words: &str) -> Option<usize> {
+    visit(text.len());
+    let first = memmem::find(text.as_bytes(), words.as_bytes())?;
+    let last = memmem::rfind(&text.as_bytes()[first..], words.as_bytes())?;
+    Some(first + last)
 }
 
 /// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and

@@ -45,16 +45,13 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
         };
         let (open, close) = HIDING[kind];
         let from = start + open.len();
-        match memmem::find(&bytes[from..], close.as_bytes()) {
-            Some(end) => {
-                visit(end);
-                at = from + end + close.len();
-                found.push([start, at]);
-            }
-            None => {
-                visit(bytes.len() - from);
-                closes[kind] = false;
-            }
+        if let Some(end) = memmem::find(&bytes[from..], close.as_bytes()) {
+            visit(end);
+            at = from + end + close.len();
+            found.push([start, at]);
+        } else {
+            visit(bytes.len() - from);
+            closes[kind] = false;
         }
     }
     found
@@ -66,10 +63,10 @@ fn struck_out(text: &str, at: usize) -> Option<usize> {
     if rest.starts_with('~') || rest.starts_with(char::is_whitespace) {
         return None;
     }
-    let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
-    visit(line.len());
-    let close = line.find("~~").filter(|close| *close > 0)?;
-    Some(at + 2 + close + 2)
+    // The next pair ends the look, so that no byte is looked at more than twice.
+    let close = memmem::find(rest.as_bytes(), b"~~")?;
+    visit(2 * close);
+    (!rest[..close].contains('\n')).then_some(at + 2 + close + 2)
 }
 
 #[cfg(test)]

@@ -313,8 +313,7 @@ fn without_end_of_stream(text: &str) -> &str {
 
 fn without_thought(text: &str) -> &str {
     let end = "</think>";
-    memchr::memmem::rfind(text.as_bytes(), end.as_bytes())
-        .map_or(text, |at| &text[at + end.len()..])
+    crate::doc::rfind(text, end).map_or(text, |at| &text[at + end.len()..])
 }
 
 /// Tokens that only a call has, outside of code, and no call could be read.

@@ -297,10 +297,10 @@ fn child_end(body: &str, from: usize, name: &str, closed: bool) -> (usize, Optio
         }
         at = end;
     }
-    let closer = format!("</{name}>");
+    let tag = format!("</{name}>");
     let first = || {
-        let (found, _) = first_of(&body.as_bytes()[from..], &[&closer]).filter(|_| closed)?;
-        Some((from + found, Some(from + found + closer.len())))
+        let (found, _) = first_of(&body.as_bytes()[from..], &[&tag]).filter(|_| closed)?;
+        Some((from + found, Some(from + found + tag.len())))
     };
     last.or_else(first).unwrap_or((body.len(), None))
 }

@@ -84,7 +84,7 @@ fn mistakes(doc: &Doc<'_>, at: usize, mut calls: Vec<RawCall>, end: usize) -> Op
             && call.ending == Ending::Whole
             && call.args.named.iter().all(|(_, given)| !is_bare(given))
     };
-    if !alone(&doc.text[..from])
+    if from > doc.first_word
         || !alone(&doc.text[to..])
         || fence.is_some_and(|fence| !alone(&doc.text[fence.body.min(at)..at]))
         || !calls.iter().all(called)
@@ -144,14 +144,17 @@ fn is_bare(given: &Given) -> bool {
     matches!(given, Given::Text(_))
 }
 
+/// Where a closer starts and ends.
+type Closer = (usize, usize);
+
 /// The calls between a format's own tags, one a line or in a list, and where the tag closes: a
 /// closer in a string of theirs closes nothing.
 pub(crate) fn within(
     doc: &Doc<'_>,
     start: usize,
-    close: Option<(usize, usize)>,
+    close: Option<Closer>,
     closers: &[&str],
-) -> Option<(Vec<RawCall>, Option<(usize, usize)>)> {
+) -> Option<(Vec<RawCall>, Option<Closer>)> {
     let stop = close.map_or(doc.text.len(), |(from, _)| from);
     let (calls, end) = run(doc, start, stop);
     if calls.last()?.ending == Ending::OpenString && close.is_some() {

@@ -1,11 +1,16 @@
 //! `Thought:` / `Action:` / `Action Input:` / `Final Answer:`.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
 use super::{Found, pythonic, sure};
 use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
 use crate::raw::{Args, RawCall, args_of_value};
+use crate::steps::visit;
 
 /// Words for "nothing more to do" in the place of a tool's name.
 const DONE_WORDS: &[&str] = &[
@@ -40,8 +45,7 @@ pub(crate) fn at_line_start(text: &str, at: usize) -> bool {
 fn behind_label(text: &str, at: usize, after: usize) -> bool {
     let line = crate::doc::line_start(text, at);
     let next = &text[after + crate::doc::line_rest(text, after).len()..];
-    text[line..at].trim_end().ends_with(':')
-        && find_input(next.trim_start()).is_some_and(|(start, _)| start == 0)
+    text[line..at].trim_end().ends_with(':') && input_at_start(next.trim_start()).is_some()
 }
 
 /// `Action: NAME` and its input.
@@ -77,9 +81,7 @@ pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let input = input_on_line.or_else(|| {
         let rest = &text[line_end..];
         let lead = rest.len() - rest.trim_start().len();
-        find_input(rest.trim_start())
-            .filter(|(start, _)| *start == 0)
-            .map(|(_, end)| line_end + lead + end)
+        input_at_start(rest.trim_start()).map(|end| line_end + lead + end)
     });
     if let Some(input) = input {
         return Some(with_input(doc, name, at, input));
@@ -87,36 +89,51 @@ pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     without_input(doc, name, at, after, line_end)
 }
 
-/// `Action Input:` in its spellings: where it starts and ends.
+/// `Action Input:` in its spellings.
+const INPUTS: &[&str] = &[
+    "**action input:**",
+    "**action input**:",
+    "action input:",
+    "action_input:",
+    "action inputs:",
+    "actioninput:",
+    "action arguments:",
+];
+/// The short spelling, which only counts at the start of a line.
+const SHORT_INPUT: &str = "input:";
+
+static INPUT: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostFirst)
+        .build(INPUTS)
+        .ok()
+});
+
+/// The label in the first line of a text: where it starts and ends.
 fn find_input(text: &str) -> Option<(usize, usize)> {
+    if let Some(end) = input_at_start(text) {
+        return Some((0, end));
+    }
     // A tool's name is short, so the label stands near.
     let first = crate::doc::line_rest(text, 0);
-    let lower = first.to_ascii_lowercase();
-    for label in [
-        "**action input:**",
-        "**action input**:",
-        "action input:",
-        "action_input:",
-        "action inputs:",
-        "actioninput:",
-        "action arguments:",
-        "input:",
-    ] {
-        if let Some(at) = lower.find(label)
-            && (label != "input:" || at == 0)
-        {
-            return Some((at, at + label.len()));
-        }
-    }
-    None
+    visit(first.len());
+    let hit = INPUT.as_ref()?.find(first)?;
+    Some((hit.start(), hit.end()))
+}
+
+/// The end of the label that a text begins with.
+fn input_at_start(text: &str) -> Option<usize> {
+    INPUTS.iter().chain([&SHORT_INPUT]).find_map(|label| {
+        text.get(..label.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(label))
+            .then_some(label.len())
+    })
 }
 
 fn skip_done_input(text: &str, line_end: usize) -> usize {
     let rest = text[line_end..].trim_start();
-    match find_input(rest) {
-        Some((0, end)) => text.len() - rest.len() + end,
-        _ => line_end,
-    }
+    input_at_start(rest).map_or(line_end, |end| text.len() - rest.len() + end)
 }
 
 fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {

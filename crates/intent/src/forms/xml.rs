@@ -68,7 +68,7 @@ const CONTAINER_CLOSERS: &[&str] = &[
 /// The tags that the walk through a call of one kind stops at, its own four first, then the
 /// containers' and those of calls of other kinds.
 struct Tags {
-    tags: Vec<&'static str>,
+    words: Vec<&'static str>,
     foreign: usize,
     finder: Option<AhoCorasick>,
 }
@@ -92,7 +92,7 @@ impl Tags {
             .build(&tags)
             .ok();
         Self {
-            tags,
+            words: tags,
             foreign,
             finder,
         }
@@ -249,7 +249,11 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
 fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize) {
     let text = doc.text;
     let words = &KINDS[kind];
-    let Tags { tags, foreign, .. } = &TAGS[kind];
+    let Tags {
+        words: tags,
+        foreign,
+        ..
+    } = &TAGS[kind];
     let mut inner = Inner {
         args: Args::default(),
         end: text.len(),

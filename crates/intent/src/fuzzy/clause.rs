@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem;
 
-use super::lead::strip_word;
+use super::phrases::Phrases;
 use super::table::starts_with_verb;
 
 /// Links between wishes, longest first.
@@ -125,34 +125,39 @@ fn may_link(bytes: &[u8], at: usize) -> bool {
             .is_some_and(|next| STARTS.contains(&[bytes[at], *next]))
 }
 
+/// What may stand between a link and its verb.
+static SUBJECTS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new([
+        "i'll",
+        "i will",
+        "we'll",
+        "we will",
+        "let me",
+        "i need to",
+        "we need to",
+        "then",
+        "after that",
+        "afterwards",
+        "second",
+        "secondly",
+        "third",
+        "thirdly",
+        "lastly",
+        "subsequently",
+        "also",
+        "to",
+        "use that to",
+        "finally",
+        "next",
+    ])
+});
+
 /// A link at this place that a verb follows: the link, and where the verb starts.
 fn link_at(lower: &str, at: usize) -> Option<(&'static str, usize)> {
     LINKS.iter().find_map(|link| {
         let mut tail = lower.get(at..)?.strip_prefix(link)?;
-        for subject in [
-            "i'll",
-            "i will",
-            "we'll",
-            "we will",
-            "let me",
-            "i need to",
-            "we need to",
-            "then",
-            "after that",
-            "afterwards",
-            "second",
-            "secondly",
-            "third",
-            "thirdly",
-            "lastly",
-            "subsequently",
-            "also",
-            "to",
-            "use that to",
-            "finally",
-            "next",
-        ] {
-            tail = strip_word(tail, subject).unwrap_or(tail);
+        while let Some((_, rest)) = SUBJECTS.strip(tail) {
+            tail = rest;
         }
         starts_with_verb(tail).then(|| (*link, lower.len() - tail.len()))
     })

@@ -140,6 +140,60 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("verbs", "read "),
     ("tool names", "web_search "),
     ("tool calls key", "\"tool_calls\" "),
+    ("comment openers", "<!-- x "),
+    ("comments in text", "<!-- x --> "),
+    ("struck out", "~~x~~ "),
+    ("struck out, open", "~~x\n"),
+    ("half struck out", "~~x "),
+    ("codes", "<code>x</code>"),
+    ("code openers", "<code>x"),
+    (
+        "channels with strings",
+        "<|channel|>commentary to=functions.write<|message|>{\"a\": \"",
+    ),
+    (
+        "channels with lists",
+        "<|channel|>commentary to=functions.write<|message|>[\",\",",
+    ),
+    (
+        "tool_call openers with escapes",
+        "<tool_call>{\"name\": \"a\\\"",
+    ),
+    ("elements", "<write_file><path>a</path><content>"),
+    (
+        "elements, closed once",
+        "<write_file><path>a</path><content>x</content>",
+    ),
+    ("nested elements", "<write_file><path><path>a</path>"),
+    (
+        "markers in markers",
+        "[TOOL:write|content=x [TOOL:read|path=a] ",
+    ),
+    ("markers of marks", "[TOOL:write|a=\"|b=\"["),
+    ("one marker of marks", "|a=\"["),
+    (
+        "calls in a list",
+        "[{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}, ",
+    ),
+    ("lists of calls", "{\"tool_calls\": [{\"name\": \"read\"}, "),
+    (
+        "unknown calls",
+        "{\"name\": \"get_x\", \"arguments\": {\"a\": 1}}\n",
+    ),
+    ("unknown calls in python", "get_x(a=1)\n"),
+    ("labels", "Output:\n"),
+    (
+        "labels with calls",
+        "Output:\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n",
+    ),
+    (
+        "thoughts and actions",
+        "Thought: x\nAction: read\nAction Input: {}\n",
+    ),
+    (
+        "questions",
+        "Should I? {\"name\": \"read\", \"arguments\": {\"path\": \"a\"}} ok?\n",
+    ),
     (
         "calls",
         "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n",
