@@ -120,9 +120,13 @@ fn an_edit_in_between_is_progress() {
 #[test]
 fn a_call_that_its_caller_cuts_off_again_and_again_is_a_loop() {
     let house = House::new();
-    let more = ["--turn", "t", "--deadline-ms", "60"];
+    let more = ["--turn", "t", "--deadline-ms", "250"];
+    // On a busy machine the time may be up before the guard has seen the call: then it does not
+    // count, and one more is needed.
     let mut codes = Vec::new();
-    for number in 0..7 {
+    while codes.last().is_none_or(|code| code != "tool_error_limit") {
+        assert!(codes.len() < 40, "{codes:?}");
+        let number = codes.len();
         let ran = house.exec(&format!("k{number}"), &format!("sleep 10{number}"), &more);
         let code = ran.json()["error"]["code"]
             .as_str()
@@ -130,9 +134,5 @@ fn a_call_that_its_caller_cuts_off_again_and_again_is_a_loop() {
             .to_owned();
         codes.push(code);
     }
-    assert_eq!(
-        codes.last().map(String::as_str),
-        Some("tool_error_limit"),
-        "{codes:?}"
-    );
+    assert!(codes.len() > 5, "{codes:?}");
 }

@@ -34,7 +34,7 @@ fn told_to_end_it_finishes_what_is_in_flight_and_takes_nothing_new() {
     assert_eq!(code, Some(0));
     assert_eq!(
         last,
-        json!({"event": "server_ended", "cancelledRequests": 0})
+        json!({"event": "server_ended", "cancelledRequests": 0, "unrecordedCalls": 0})
     );
     assert_eq!(house.lines("log"), 2);
     assert_eq!(house.only_state().as_deref(), Some("done"));

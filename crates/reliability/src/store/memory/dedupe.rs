@@ -11,6 +11,7 @@ use holdfast_contract::Clock;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::bounds::MemoryLimits;
 use super::by_key::ByKey;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
@@ -21,29 +22,6 @@ use crate::store::{
     Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
     StoreSize, WaitTicket,
 };
-
-/// How much the memory store may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryLimits {
-    /// Records.
-    pub keys_max: usize,
-    /// Bytes, roughly.
-    pub bytes_max: usize,
-}
-
-/// Default of [`MemoryLimits::keys_max`].
-pub const MEMORY_KEYS_MAX: usize = 25_000;
-/// Default of [`MemoryLimits::bytes_max`].
-pub const MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
-
-impl Default for MemoryLimits {
-    fn default() -> Self {
-        Self {
-            keys_max: MEMORY_KEYS_MAX,
-            bytes_max: MEMORY_BYTES_MAX,
-        }
-    }
-}
 
 /// A record, and what the store has to know of it beside.
 struct Kept {
