@@ -5,6 +5,10 @@
     clippy::panic,
     reason = "a helper that fails is a test that fails"
 )]
+#![expect(
+    dead_code,
+    reason = "the helpers are shared with the other test binaries"
+)]
 
 mod common;
 
