@@ -11,7 +11,7 @@ type Range<A> = (A, u8, &'static str);
 
 /// By the registries of special-purpose addresses (RFC 6890 and its successors).
 const V4: &[Range<Ipv4Addr>] = &[
-    (Ipv4Addr::new(0, 0, 0, 0), 8, "this host"),
+    (Ipv4Addr::UNSPECIFIED, 8, "this host"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "a private network"),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "a carrier's network"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, "loopback"),
