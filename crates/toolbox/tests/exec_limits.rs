@@ -13,7 +13,7 @@
 use std::fs;
 use std::path::Path;
 
-use holdfast_contract::{Tool, ToolError};
+use holdfast_contract::ToolError;
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::json;
 
