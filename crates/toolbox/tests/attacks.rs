@@ -4,6 +4,10 @@
     clippy::expect_used,
     reason = "a helper that fails is a test that fails"
 )]
+#![expect(
+    dead_code,
+    reason = "the helpers are shared with the other test binaries"
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -5,11 +5,15 @@
     clippy::expect_used,
     reason = "a helper that fails is a test that fails"
 )]
+#![expect(
+    dead_code,
+    reason = "the helpers are shared with the other test binaries"
+)]
 
 use std::fs;
 use std::path::Path;
 
-use holdfast_contract::{Tool, ToolError};
+use holdfast_contract::ToolError;
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::json;
 

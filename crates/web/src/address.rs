@@ -11,7 +11,7 @@ type Range<A> = (A, u8, &'static str);
 
 /// By the registries of special-purpose addresses (RFC 6890 and its successors).
 const V4: &[Range<Ipv4Addr>] = &[
-    (Ipv4Addr::new(0, 0, 0, 0), 8, "this host"),
+    (Ipv4Addr::UNSPECIFIED, 8, "this host"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "a private network"),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "a carrier's network"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, "loopback"),
@@ -96,15 +96,16 @@ fn forbidden_v6(address: Ipv6Addr) -> Option<&'static str> {
 /// The IPv4 address inside: mapped, compatible, translated (NAT64) or tunnelled (6to4). What is
 /// connected to in the end is that one.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let words = address.segments();
+    // `::` and `::1` are IPv6's own.
+    if address.is_unspecified() || address.is_loopback() {
+        return None;
+    }
     let low = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match words {
-        // `::` and `::1` are IPv6's own.
-        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+    match address.segments() {
         [0, 0, 0, 0, 0, 0 | 0xffff, a, b]
         | [0, 0, 0, 0, 0xffff, 0, a, b]
-        | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some(low(a, b)),
-        [0x2002, a, b, ..] => Some(low(a, b)),
+        | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
+        | [0x2002, a, b, ..] => Some(low(a, b)),
         _ => None,
     }
 }

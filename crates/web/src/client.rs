@@ -138,6 +138,13 @@ impl WebClient {
         if self.allowed.has(host) {
             return Ok(());
         }
+        // Whatever a resolver makes of it, this name is this host (RFC 6761).
+        let name = host.trim_end_matches('.');
+        if name == "localhost" || name.ends_with(".localhost") {
+            return Err(denied(format!(
+                "{host} is loopback; web.allowedHosts does not name it"
+            )));
+        }
         let literal = host.trim_start_matches('[').trim_end_matches(']');
         match literal.parse() {
             Ok(address) => check(host, address).map_err(|error| denied(error.to_string())),

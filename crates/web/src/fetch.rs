@@ -38,24 +38,29 @@ enum Kind {
     Text,
 }
 
+/// Types that are text although their names do not say so.
+const TEXTS: &[&str] = &[
+    "application/json",
+    "application/xml",
+    "application/javascript",
+    "application/yaml",
+];
+
 fn kind_of(page: &Page) -> Option<Kind> {
-    match page.content_type.as_str() {
-        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
-        "application/json" | "application/xml" | "application/javascript" | "application/yaml" => {
-            Some(Kind::Text)
-        }
-        // A server that does not say is looked at.
-        "" if page.body.contains(&0) => None,
-        "" => Some(Kind::Text),
-        named
-            if named.starts_with("text/")
-                || named.ends_with("+json")
-                || named.ends_with("+xml") =>
-        {
-            Some(Kind::Text)
-        }
-        _ => None,
+    let named = page.content_type.as_str();
+    if matches!(named, "text/html" | "application/xhtml+xml") {
+        return Some(Kind::Html);
     }
+    let is_text = if named.is_empty() {
+        // A server that does not say is looked at.
+        !page.body.contains(&0)
+    } else {
+        named.starts_with("text/")
+            || named.ends_with("+json")
+            || named.ends_with("+xml")
+            || TEXTS.contains(&named)
+    };
+    is_text.then_some(Kind::Text)
 }
 
 #[async_trait]

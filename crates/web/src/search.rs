@@ -271,13 +271,12 @@ impl Tool for WebSearchTool {
         let count = count
             .unwrap_or(RESULTS_DEFAULT)
             .clamp(1, SEARCH_RESULTS_MAX);
-        let found = match self.cached(&query, count) {
-            Some(found) => found,
-            None => {
-                let found = provider.search(&query, count).await?;
-                self.keep(query.clone(), count, &found);
-                found
-            }
+        let found = if let Some(found) = self.cached(&query, count) {
+            found
+        } else {
+            let found = provider.search(&query, count).await?;
+            self.keep(query.clone(), count, &found);
+            found
         };
         let display = format!(
             "{} results for {query:?} from {}",

@@ -2,8 +2,11 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "a helper that fails is a test that fails"
+)]
+#![expect(
+    dead_code,
+    reason = "the helpers are shared with the other test binaries"
 )]
 
 mod common;
@@ -47,7 +50,7 @@ async fn no_address_of_the_corpus_is_reached() {
         match fetch(&tool, url).await {
             Err(ToolError::PermissionDenied { reason, .. }) => assert!(!reason.is_empty()),
             Err(ToolError::ValidationError { field, .. }) => {
-                assert_eq!(field.as_deref(), Some("/url"))
+                assert_eq!(field.as_deref(), Some("/url"));
             }
             other => panic!("{url}: {other:?}"),
         }

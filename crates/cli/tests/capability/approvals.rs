@@ -188,7 +188,7 @@ fn a_tool_can_not_answer() {
     let opened = json!({"confinement": {"read": [programs]}}).to_string();
     let config = house.file("opened.yaml", &opened);
     let orphan = format!(
-        "(env -i setsid sh -c 'w=rovals; {binary} --state ../st*e app$w approve {id} > said 2>&1' &); \
+        "rm -f said; (env -i setsid sh -c 'w=rovals; {binary} --state ../st*e app$w approve {id} > said 2>&1' &); \
          while [ ! -s said ]; do sleep 0.02; done; cat said; cat ../st*e/approver-token"
     );
     let token = std::fs::read_to_string(house.state().join("approver-token")).unwrap_or_default();

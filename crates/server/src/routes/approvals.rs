@@ -104,13 +104,13 @@ async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
             reason: words.reason,
         },
     };
-    let token = server.gate.tokens().approver.fingerprint();
+    let fingerprint = server.gate.tokens().approver.fingerprint();
     let from = peer.map_or_else(String::new, |Peer(peer)| peer.to_string());
     let by = words.by.unwrap_or_else(|| "approver".to_owned());
     let presented =
-        json!({"approval": id, "answer": answer, "by": by, "token": token, "peer": from});
+        json!({"approval": id, "answer": answer, "by": by, "token": fingerprint, "peer": from});
     // Whoever answered may be gone by now; an answer that was begun is taken all the same.
-    let taken = tokio::spawn(async move {
+    let settled = tokio::spawn(async move {
         if let Err(error) = server
             .audit
             .append("approval.presented", fields(presented))
@@ -128,7 +128,7 @@ async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
             Err(error) => server.refuse(refused(&server, &error)),
         }
     });
-    taken.await.unwrap_or_else(|_| {
+    settled.await.unwrap_or_else(|_| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",

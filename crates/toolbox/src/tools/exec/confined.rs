@@ -123,12 +123,11 @@ fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e 
 /// one is no business of a command. `None` when somebody else sits on its name.
 fn temporary(workspace: &Path, configured: Vec<PathBuf>) -> Option<PathBuf> {
     let owner = rustix::process::geteuid().as_raw();
-    let own = match configured.into_iter().next() {
-        Some(dir) => dir,
-        None => {
-            let base = std::env::temp_dir().canonicalize().ok()?;
-            base.join(format!("holdfast-{owner}"))
-        }
+    let own = if let Some(dir) = configured.into_iter().next() {
+        dir
+    } else {
+        let base = std::env::temp_dir().canonicalize().ok()?;
+        base.join(format!("holdfast-{owner}"))
     };
     let own = private(own, owner)?;
     let mut name = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
@@ -141,7 +140,7 @@ fn private(path: PathBuf, owner: u32) -> Option<PathBuf> {
     // One that is there is looked at below, whoever made it.
     let _ = std::fs::DirBuilder::new().mode(0o700).create(&path);
     let seen = std::fs::symlink_metadata(&path).ok()?;
-    let is_ours = seen.is_dir() && seen.uid() == owner && seen.mode() & 0o077 == 0;
+    let is_ours = seen.is_dir() && seen.uid() == owner && seen.mode() & 0o777 == 0o700;
     is_ours.then_some(path)
 }
 
