@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::adjacent::{NOBODY, Walk};
 use super::anywhere::fault;
 use super::tree::ends_after;
-use super::{Fault, Found, Parted};
+use super::{Fault, Found, Parted, PartedResults};
 use crate::index::{Item, Number};
 use crate::seen::BlockKind;
 
@@ -27,8 +27,8 @@ struct Cut {
 
 /// Finds results that a compaction parts from their calls. Gives back those where the compaction can
 /// be mended, so that nothing has to go.
-pub(super) fn check(walk: &Walk<'_>, found: &mut Vec<Found>) -> HashMap<u32, Vec<Parted>> {
-    let mut parted: HashMap<u32, Vec<Parted>> = HashMap::new();
+pub(super) fn check(walk: &Walk<'_>, found: &mut Vec<Found>) -> PartedResults {
+    let mut parted = PartedResults::new();
     if walk.index.compactions().is_empty() {
         return parted;
     }
