@@ -2,7 +2,7 @@
 
 use holdfast_transcript::scan::scan_bytes;
 use holdfast_transcript::write::repair_bytes;
-use holdfast_transcript::{Fault, Format, Strategy, read};
+use holdfast_transcript::{Format, Strategy, read};
 use serde_json::value::RawValue;
 
 pub fn check(format: Format, bytes: &[u8]) {
@@ -24,8 +24,7 @@ pub fn check(format: Format, bytes: &[u8]) {
             continue;
         };
         for found in left.findings {
-            let may_stay = strategy == Strategy::RemoveOrphans
-                && matches!(found.fault, Fault::MissingToolResult | Fault::DuplicateToolCallId);
+            let may_stay = strategy.leaves(found.fault);
             assert!(may_stay, "{}: {found:?}\n{}", strategy.name(), repaired.escape_ascii());
         }
         assert_eq!(repair_bytes(&repaired, strategy).ok().flatten(), None, "{}", strategy.name());

@@ -31,7 +31,7 @@ fn main() -> io::Result<()> {
             Ok(())
         }
         _ => Err(io::Error::other(
-            "usage: generate DIR BYTES FILES | index FILE…",
+            "usage: generate DIR BYTES FILES | index FILE… | validate",
         )),
     }
 }
@@ -50,20 +50,33 @@ fn generate(dir: &Path, bytes: u64, files: u64) -> io::Result<()> {
 
 fn index(files: &[&str]) -> io::Result<()> {
     let begun = Instant::now();
-    let (mut bytes, mut entries, mut faults) = (0, 0, 0);
+    let (mut bytes, mut entries, mut faults, mut longest) = (0, 0, 0, 0);
     for file in files {
         let file = fs::File::open(file)?;
         bytes += file.metadata()?.len();
         let (shape, index) = read::index(file).map_err(io::Error::other)?;
         entries += index.len();
+        longest = longest.max(index.entries().map(|entry| entry.len).max().unwrap_or(0));
         faults += check(&index, adapter(shape.format).pairing()).len();
     }
     let seconds = begun.elapsed().as_secs_f64();
+    let may_take_kb = 64 * 1024 + (entries as u64 * 64 + u64::from(longest)) / 1024;
     println!(
-        "{bytes} bytes, {entries} entries, {faults} faults, {seconds:.3} s, {:.2} GB/s",
-        bytes as f64 / 1e9 / seconds
+        "{bytes} bytes, {entries} entries, {faults} faults, {seconds:.3} s, {:.2} GB/s, peak {} KB of {may_take_kb} KB",
+        bytes as f64 / 1e9 / seconds,
+        peak_kb()?
     );
     Ok(())
+}
+
+/// The most memory that this process has had.
+fn peak_kb() -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    peak.ok_or_else(|| io::Error::other("the kernel does not say how much memory was used"))
 }
 
 /// How long the library takes for a history of 10,000 messages that an agent holds in memory.

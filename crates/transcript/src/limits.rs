@@ -24,6 +24,9 @@ pub const DIFF_LINE_BYTES_MAX: usize = 240;
 pub const ROW_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many times the length of a broken JSON document is looked at to find where it goes on.
 pub const RESYNC_FACTOR_MAX: usize = 32;
+/// How many times the length of a session is looked at to find results that compactions part from
+/// their calls: a hostile one has as many compactions as results.
+pub const PARTED_FACTOR_MAX: usize = 64;
 /// Checkpoints that are kept of a session.
 pub const CHECKPOINTS_MAX: usize = 100;
 /// What one request is taken to have read at most, where nobody says how much it was: the window of
@@ -86,6 +89,11 @@ pub const LIMITS: &[Limit] = &[
         "RESYNC_FACTOR_MAX",
         RESYNC_FACTOR_MAX as u64,
         "times the length of a broken JSON document that are looked at to find where it goes on; then it is not repaired",
+    ),
+    limit(
+        "PARTED_FACTOR_MAX",
+        PARTED_FACTOR_MAX as u64,
+        "times the length of a session that are looked at to find results that compactions part from their calls",
     ),
     limit(
         "CHECKPOINTS_MAX",

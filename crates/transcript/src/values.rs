@@ -127,6 +127,8 @@ fn top(message: &Value) -> Value {
             .iter()
             .map(|item| serde_json::json!({"type": item.get("type")}))
             .collect(),
+        // No type and no role is longer.
+        Value::String(text) if text.len() > 64 => Value::Null,
         other => other.clone(),
     };
     let members = members.iter();
@@ -211,30 +213,75 @@ fn openclaw<'v>(entry: &'v Value, blocks: &mut Blocks<'v>, facts: &mut Facts) {
     }
 }
 
-/// Looks up as little as possible: histories do not fit into a processor's cache, so that what is
-/// touched is what it costs.
+/// The members of a message or block that matter. Found in one pass, and told apart by their lengths
+/// first: histories do not fit into a processor's cache, so that what is touched is what it costs.
+#[derive(Default)]
+struct Members<'v> {
+    kind: Option<&'v Value>,
+    role: Option<&'v Value>,
+    content: Option<&'v Value>,
+    id: Option<&'v Value>,
+    calls: Option<&'v Value>,
+    stop: Option<&'v Value>,
+    /// The names that the id of an answered call has.
+    tool_call_id: Option<&'v Value>,
+    tool_use_id: Option<&'v Value>,
+    other_call_id: Option<&'v Value>,
+    other_use_id: Option<&'v Value>,
+}
+
+impl<'v> Members<'v> {
+    fn of(value: &'v Value) -> Option<Self> {
+        let mut found = Self::default();
+        for (key, value) in value.as_object()? {
+            let slot = match key.as_str() {
+                "id" => &mut found.id,
+                "type" => &mut found.kind,
+                "role" => &mut found.role,
+                "content" => &mut found.content,
+                "toolUseId" => &mut found.other_use_id,
+                "tool_calls" => &mut found.calls,
+                "stopReason" => &mut found.stop,
+                "toolCallId" => &mut found.other_call_id,
+                "tool_use_id" => &mut found.tool_use_id,
+                "tool_call_id" => &mut found.tool_call_id,
+                _ => continue,
+            };
+            *slot = Some(value);
+        }
+        Some(found)
+    }
+
+    /// The id of the call that it answers, which has another name in messages than in blocks.
+    fn answers(&self, own: Option<&'v Value>) -> Option<&'v str> {
+        let others = [own, self.other_call_id, self.other_use_id];
+        others.into_iter().find_map(string)
+    }
+}
+
+fn string(value: Option<&Value>) -> Option<&str> {
+    value?.as_str().filter(|text| !text.is_empty())
+}
+
 fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
-    let Some(members) = message.as_object() else {
+    let Some(members) = Members::of(message) else {
         return Kind::Neutral;
     };
-    match members.get("role").and_then(Value::as_str) {
+    match members.role.and_then(Value::as_str) {
         None | Some("" | "function") => Kind::Neutral,
         Some("tool" | "toolResult") => {
-            let ids = ["tool_call_id", "toolCallId", "toolUseId"];
-            let id = ids.iter().find_map(|key| text(message, key));
-            blocks.push((BlockKind::Result, marks(members.get("content"), false), id));
+            let id = members.answers(members.tool_call_id);
+            blocks.push((BlockKind::Result, marks(members.content, false), id));
             Kind::Results
         }
         Some("assistant") => {
-            content(members.get("content"), blocks);
-            let calls = members.get("tool_calls").and_then(Value::as_array);
+            content(members.content, blocks);
+            let calls = members.calls.and_then(Value::as_array);
             for call in calls.into_iter().flatten() {
                 blocks.push((BlockKind::Call, Marks::default(), text(call, "id")));
             }
             blocks.retain(|(kind, ..)| *kind != BlockKind::Result);
-            if !blocks.is_empty()
-                && matches!(text(message, "stopReason"), Some("error" | "aborted"))
-            {
+            if !blocks.is_empty() && matches!(string(members.stop), Some("error" | "aborted")) {
                 for (kind, ..) in blocks.iter_mut() {
                     *kind = BlockKind::BrokenOffCall;
                 }
@@ -242,7 +289,7 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
             Kind::Assistant
         }
         Some(_) => {
-            let has_more = content(members.get("content"), blocks);
+            let has_more = content(members.content, blocks);
             blocks.retain(|(kind, ..)| *kind == BlockKind::Result);
             match (blocks.is_empty(), has_more) {
                 (true, _) => Kind::Message,
@@ -270,15 +317,17 @@ fn content<'v>(content: Option<&'v Value>, blocks: &mut Blocks<'v>) -> bool {
     };
     let mut has_more = false;
     for block in items {
-        match block.get("type").and_then(Value::as_str) {
+        let Some(members) = Members::of(block) else {
+            has_more = true;
+            continue;
+        };
+        match members.kind.and_then(Value::as_str) {
             Some("toolCall" | "tool_use" | "toolUse" | "functionCall") => {
-                blocks.push((BlockKind::Call, Marks::default(), text(block, "id")));
+                blocks.push((BlockKind::Call, Marks::default(), string(members.id)));
             }
             Some("tool_result" | "toolResult") => {
-                let ids = ["tool_use_id", "toolCallId", "toolUseId"];
-                let id = ids.iter().find_map(|key| text(block, key));
-                let marks = marks(block.get("content"), has_more);
-                blocks.push((BlockKind::Result, marks, id));
+                let id = members.answers(members.tool_use_id);
+                blocks.push((BlockKind::Result, marks(members.content, has_more), id));
             }
             _ => has_more = true,
         }

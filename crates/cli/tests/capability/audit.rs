@@ -109,6 +109,27 @@ fn audit_counts_loops_duplicates_and_orphans_and_what_would_have_been_stopped() 
 }
 
 #[test]
+fn audit_reads_standard_input_and_says_when_all_is_older() {
+    let house = House::new();
+    let report = house.run_with(&["audit", "-", "--json"], &history()).json();
+    assert_eq!(report["total"]["calls"], 11);
+    house
+        .run_with(&["audit", "-"], "not a transcript")
+        .bad_usage("standard input is not a transcript");
+    house
+        .run_with(&["audit", "-", "."], "")
+        .bad_usage("only by itself");
+    let file = house.file("s.jsonl", &history());
+    let ran = house.run(&["audit", &file, "--since", "2030-01-01"]);
+    assert_eq!(
+        ran.stdout,
+        "Nothing was answered on 2030-01-01 or later: all 1 sessions are older.\n"
+    );
+    let ran = house.run(&["audit", "--since", "2030-01-01"]);
+    assert!(ran.stdout.starts_with("No sessions were found"), "{ran:?}");
+}
+
+#[test]
 fn audit_shows_people_a_table() {
     let house = House::new();
     let file = house.file("s.jsonl", &history());

@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 
 use super::anywhere::fault;
 use super::tree::Tree;
-use super::{Bits, Fault, Found, Parted, compaction, is_broken, whole};
+use super::{Bits, Fault, Found, PartedResults, compaction, is_broken, whole};
 use crate::adapter::{Ids, Joins};
 use crate::index::{Entry, Index, Item, Link, Number};
 use crate::seen::{BlockKind, Kind};
@@ -56,7 +56,7 @@ pub(super) fn check(
     ids: Ids,
     keep_answers: bool,
     found: &mut Vec<Found>,
-) -> (Vec<(u32, u32)>, HashMap<u32, Vec<Parted>>) {
+) -> (Vec<(u32, u32)>, PartedResults) {
     let mut walk = Walk {
         index,
         joins,

@@ -6,13 +6,10 @@ use std::collections::{HashMap, HashSet};
 use super::adjacent::{NOBODY, Walk};
 use super::anywhere::fault;
 use super::tree::ends_after;
-use super::{Fault, Found, Parted};
+use super::{Fault, Found, Parted, PartedResults};
 use crate::index::{Item, Number};
+use crate::limits::PARTED_FACTOR_MAX;
 use crate::seen::BlockKind;
-
-/// How many times the length of a session is looked at to find results that were parted from their
-/// calls: a hostile one has as many compactions as results.
-const LOOKS_FACTOR_MAX: usize = 64;
 
 /// A compaction that something ends after, where what it sends begins, and the message before that
 /// whose calls are not sent.
@@ -27,14 +24,14 @@ struct Cut {
 
 /// Finds results that a compaction parts from their calls. Gives back those where the compaction can
 /// be mended, so that nothing has to go.
-pub(super) fn check(walk: &Walk<'_>, found: &mut Vec<Found>) -> HashMap<u32, Vec<Parted>> {
-    let mut parted: HashMap<u32, Vec<Parted>> = HashMap::new();
+pub(super) fn check(walk: &Walk<'_>, found: &mut Vec<Found>) -> PartedResults {
+    let mut parted = PartedResults::new();
     if walk.index.compactions().is_empty() {
         return parted;
     }
     let cuts = cuts(walk);
     let judged: HashSet<u32> = found.iter().filter_map(|found| found.item).collect();
-    let mut looks = walk.index.len().saturating_mul(LOOKS_FACTOR_MAX);
+    let mut looks = walk.index.len().saturating_mul(PARTED_FACTOR_MAX);
     for (place, item) in (0_u32..).zip(walk.index.items()) {
         if item.kind != BlockKind::Result || judged.contains(&place) {
             continue;

@@ -87,8 +87,11 @@ pub(crate) struct Pairs {
     pub(crate) answers: Vec<(u32, u32)>,
     /// Results that compactions part from their calls, though both are there: the compactions are
     /// wrong, and not the results.
-    pub(crate) parted: HashMap<u32, Vec<Parted>>,
+    pub(crate) parted: PartedResults,
 }
+
+/// Results, by their places, and the compactions that part them from their calls.
+pub(crate) type PartedResults = HashMap<u32, Vec<Parted>>;
 
 /// A compaction, and the message that it has to keep as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

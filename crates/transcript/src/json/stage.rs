@@ -30,10 +30,12 @@ impl Strings {
     /// unknown escapes. Whether the text is UTF-8 is not looked at.
     pub fn index(&mut self, text: &[u8]) -> Result<(), Invalid> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("pclmulqdq")
+        {
             return wide::index(self, text);
         }
-        self.index_with(text, plain_masks)
+        self.index_with(text, plain_masks, prefix_xor)
     }
 
     #[expect(
@@ -45,54 +47,26 @@ impl Strings {
         &mut self,
         text: &[u8],
         masks: impl Fn(&[u8; BLOCK]) -> Masks,
+        prefix_xor: impl Fn(u64) -> u64,
     ) -> Result<(), Invalid> {
-        self.quotes.clear();
         self.escaped.clear();
-        self.quotes.reserve(text.len() / BLOCK + 1);
+        self.quotes.clear();
+        self.quotes.resize(text.len().div_ceil(BLOCK), 0);
+        let Self { quotes, escaped } = self;
         let mut state = Running::default();
         let (blocks, rest) = text.as_chunks::<BLOCK>();
-        for (number, block) in blocks.iter().enumerate() {
-            self.push(text, number * BLOCK, masks(block), &mut state)?;
+        for ((number, block), slot) in blocks.iter().enumerate().zip(quotes.iter_mut()) {
+            let inside = state.step(masks(block), slot, &prefix_xor);
+            state.check(text, number, inside, escaped)?;
         }
-        if !rest.is_empty() {
+        if let (Some(slot), false) = (quotes.last_mut(), rest.is_empty()) {
             let mut last = [b' '; BLOCK];
             last[..rest.len()].copy_from_slice(rest);
-            self.push(text, blocks.len() * BLOCK, masks(&last), &mut state)?;
+            let inside = state.step(masks(&last), slot, &prefix_xor);
+            state.check(text, blocks.len(), inside, escaped)?;
         }
         if state.in_string != 0 {
             return Err(Invalid::new(text.len(), "a string that does not end"));
-        }
-        Ok(())
-    }
-
-    #[expect(
-        clippy::inline_always,
-        reason = "only inlined does it use the instructions of the caller"
-    )]
-    #[inline(always)]
-    fn push(
-        &mut self,
-        text: &[u8],
-        base: usize,
-        masks: Masks,
-        state: &mut Running,
-    ) -> Result<(), Invalid> {
-        let escaped = state.escaped(masks.backslashes);
-        let quotes = masks.quotes & !escaped;
-        let inside = prefix_xor(quotes) ^ state.in_string;
-        // The sign bit, spread: whether the next block begins inside a string.
-        state.in_string = (inside.cast_signed() >> 63).cast_unsigned();
-        self.quotes.push(quotes);
-        let bad = masks.controls & inside;
-        if bad != 0 {
-            let at = base + bad.trailing_zeros() as usize;
-            return Err(Invalid::new(at, "a control character in a string"));
-        }
-        if escaped != 0 {
-            // The vector stays empty for the many lines without escapes.
-            self.escaped.resize(self.quotes.len() - 1, 0);
-            self.escaped.push(escaped);
-            check_escapes(text, base, escaped & inside)?;
         }
         Ok(())
     }
@@ -116,29 +90,77 @@ impl Strings {
             return false;
         }
         let (first, last) = (from / BLOCK, (to - 1) / BLOCK);
-        (first..=last).any(|word| {
-            let mut bits = self.escaped.get(word).copied().unwrap_or(0);
-            if word == first {
-                bits &= u64::MAX << (from % BLOCK);
-            }
-            if word == last {
-                bits &= u64::MAX >> (BLOCK - 1 - (to - 1) % BLOCK);
-            }
-            bits != 0
-        })
+        let word = |at: usize| self.escaped.get(at).copied().unwrap_or(0);
+        let from_first = u64::MAX << (from % BLOCK);
+        let to_last = u64::MAX >> (BLOCK - 1 - (to - 1) % BLOCK);
+        if first == last {
+            // Names and ids, nearly always.
+            return word(first) & from_first & to_last != 0;
+        }
+        word(first) & from_first != 0
+            || (first + 1..last).any(|at| word(at) != 0)
+            || word(last) & to_last != 0
     }
 }
 
-/// What a block has to know of the blocks before it.
+/// What a block has to know of the blocks before it, and what was found in it.
 #[derive(Debug, Default)]
 struct Running {
     /// All ones inside a string.
     in_string: u64,
     /// One when the first byte is escaped.
     escape: u64,
+    /// The bytes of the last block that follow a backslash.
+    escaped: u64,
+    /// Its control characters.
+    controls: u64,
 }
 
 impl Running {
+    /// Takes the next block, and gives back which of its bytes are inside a string.
+    #[expect(
+        clippy::inline_always,
+        reason = "only inlined does it use the instructions of the caller"
+    )]
+    #[inline(always)]
+    fn step(&mut self, masks: Masks, slot: &mut u64, prefix_xor: &impl Fn(u64) -> u64) -> u64 {
+        self.escaped = self.escaped(masks.backslashes);
+        self.controls = masks.controls;
+        let quotes = masks.quotes & !self.escaped;
+        *slot = quotes;
+        let inside = prefix_xor(quotes) ^ self.in_string;
+        // The sign bit, spread: whether the next block begins inside a string.
+        self.in_string = (inside.cast_signed() >> 63).cast_unsigned();
+        inside
+    }
+
+    /// Checks what is inside the strings of the block.
+    #[expect(
+        clippy::inline_always,
+        reason = "nearly always there is nothing to check"
+    )]
+    #[inline(always)]
+    fn check(
+        &self,
+        text: &[u8],
+        number: usize,
+        inside: u64,
+        escaped: &mut Vec<u64>,
+    ) -> Result<(), Invalid> {
+        let bad = self.controls & inside;
+        if bad != 0 {
+            let at = number * BLOCK + bad.trailing_zeros() as usize;
+            return Err(Invalid::new(at, "a control character in a string"));
+        }
+        if self.escaped != 0 {
+            // The vector stays empty for the many lines without escapes.
+            escaped.resize(number, 0);
+            escaped.push(self.escaped);
+            check_escapes(text, number * BLOCK, self.escaped & inside)?;
+        }
+        Ok(())
+    }
+
     /// The bytes that a backslash before them escapes.
     #[inline]
     fn escaped(&mut self, backslashes: u64) -> u64 {
@@ -192,7 +214,8 @@ fn check_escapes(text: &[u8], base: usize, mut escaped: u64) -> Result<(), Inval
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::{
-        __m256i, _mm256_cmpeq_epi8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_set_epi64x,
+        __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
+        _mm256_cmpeq_epi8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_set_epi64x,
         _mm256_set1_epi8,
     };
 
@@ -201,14 +224,23 @@ mod wide {
     /// The caller has made sure of the instructions.
     #[expect(unsafe_code, reason = "says that the processor was asked")]
     pub(super) fn index(strings: &mut Strings, text: &[u8]) -> Result<(), Invalid> {
-        // SAFETY: `Strings::index` comes here only when the processor has AVX2, and every
-        // processor with AVX2 has the others.
+        // SAFETY: `Strings::index` comes here only when the processor has AVX2 and PCLMULQDQ, and
+        // every processor with AVX2 has the others.
         unsafe { index_wide(strings, text) }
     }
 
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(enable = "avx2,pclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
     fn index_wide(strings: &mut Strings, text: &[u8]) -> Result<(), Invalid> {
-        strings.index_with(text, |block| masks(block))
+        strings.index_with(text, |block| masks(block), |bits| prefix_xor(bits))
+    }
+
+    /// Multiplying by all ones without carries is what the slow one does in six steps.
+    #[target_feature(enable = "avx2,pclmulqdq")]
+    #[inline]
+    fn prefix_xor(bits: u64) -> u64 {
+        let bits = _mm_set_epi64x(0, bits.cast_signed());
+        let product = _mm_clmulepi64_si128::<0>(bits, _mm_set1_epi8(-1));
+        _mm_cvtsi128_si64(product).cast_unsigned()
     }
 
     #[target_feature(enable = "avx2")]
@@ -284,7 +316,7 @@ mod tests {
                 prop_oneof![any::<u8>(), prop::sample::select(b"\"\\nu0a ".to_vec())], 0..300)
         ) {
             let (mut fast, mut plain) = (Strings::default(), Strings::default());
-            prop_assert_eq!(fast.index(&bytes), plain.index_with(&bytes, plain_masks));
+            prop_assert_eq!(fast.index(&bytes), plain.index_with(&bytes, plain_masks, prefix_xor));
             prop_assert_eq!(fast.quotes, plain.quotes);
             prop_assert_eq!(fast.escaped, plain.escaped);
         }

@@ -28,9 +28,16 @@ pub(super) fn render(report: &Report) -> String {
         ("{{plot_models}}", models(report)),
         ("{{tables}}", tables(report)),
         ("{{footnotes}}", escape(&footnotes(report))),
-        ("{{json}}", escape(&json)),
+        // Escaped as JSON does it, so that it is the same text to a browser and to who reads the file.
+        ("{{json}}", in_html(&json)),
     ];
     fill(TEMPLATE, &parts)
+}
+
+/// JSON that holds nothing which means something to HTML.
+fn in_html(json: &str) -> String {
+    let json = json.replace('&', "\\u0026");
+    json.replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 /// One pass over the template: what is filled in is never looked at again.
