@@ -104,7 +104,8 @@ mod tests {
             );
             let looks = matches!(name, "read" | "memory_search");
             assert_eq!(of_mcp["annotations"]["readOnlyHint"], looks, "{name}");
-            assert_eq!(of_mcp["annotations"]["openWorldHint"], name == "exec");
+            let reaches_out = matches!(name, "exec" | "message");
+            assert_eq!(of_mcp["annotations"]["openWorldHint"], reaches_out, "{name}");
             for said in [name, found.tool.description(), &schema.to_string()] {
                 assert!(text.contains(said), "{name}");
             }

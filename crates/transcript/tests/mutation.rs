@@ -82,6 +82,9 @@ fn plant(
         Fault::MissingToolResult => {
             let (id, at, result) = pick_call(numbers, said)?;
             said.remove(result);
+            if may_still_run(format, &said[at + 1..]) {
+                return Some(vec![]);
+            }
             Some(vec![(fault, said[at].id.clone(), Some(id))])
         }
         Fault::MisplacedToolResult => {
@@ -149,6 +152,17 @@ fn plant(
             Some(vec![(fault, said[at].id.clone(), Some("gone".to_owned()))])
         }
     }
+}
+
+/// Where calls are items of their own, those at the end with nothing but calls and results behind
+/// them may all be of one reply: who has no result yet may still run.
+fn may_still_run(format: Format, behind: &[Said]) -> bool {
+    let is_of_the_reply = |entry: &Said| match &entry.what {
+        What::Result { .. } => true,
+        What::Assistant { text, calls } => text.is_empty() && !calls.is_empty(),
+        _ => false,
+    };
+    matches!(format, Format::Codex | Format::OpenAiResponses) && behind.iter().all(is_of_the_reply)
 }
 
 /// Puts a text before the result in its message, where a message can hold both and no other result
