@@ -28,6 +28,15 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["holdfast-contract", "holdfast-reliability"],
     ),
     ("holdfast-intent", &["holdfast-contract"]),
+    (
+        "holdfast-agent",
+        &[
+            "holdfast-contract",
+            "holdfast-intent",
+            "holdfast-reliability",
+            "holdfast-toolbox",
+        ],
+    ),
     ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-server",
@@ -64,7 +73,10 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
         ],
     ),
     ("redis", &["holdfast-reliability"]),
-    ("reqwest", &["holdfast-memory", "holdfast"]),
+    (
+        "reqwest",
+        &["holdfast-memory", "holdfast-agent", "holdfast"],
+    ),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),
     ("axum", &["holdfast-server"]),
