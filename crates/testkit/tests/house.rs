@@ -34,6 +34,15 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("holdfast-web", &["holdfast-contract"]),
     ("holdfast-intent", &["holdfast-contract"]),
+    (
+        "holdfast-agent",
+        &[
+            "holdfast-contract",
+            "holdfast-intent",
+            "holdfast-reliability",
+            "holdfast-toolbox",
+        ],
+    ),
     ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-server",
@@ -73,7 +82,15 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ),
     ("redis", &["holdfast-reliability"]),
     ("rustls", &["holdfast-reliability"]),
-    ("reqwest", &["holdfast-memory", "holdfast-web", "holdfast"]),
+    (
+        "reqwest",
+        &[
+            "holdfast-agent",
+            "holdfast-memory",
+            "holdfast-web",
+            "holdfast",
+        ],
+    ),
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),
     ("dom_smoothie", &["holdfast-web"]),

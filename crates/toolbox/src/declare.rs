@@ -105,7 +105,10 @@ mod tests {
             let looks = matches!(name, "read" | "memory_search");
             assert_eq!(of_mcp["annotations"]["readOnlyHint"], looks, "{name}");
             let reaches_out = matches!(name, "exec" | "message");
-            assert_eq!(of_mcp["annotations"]["openWorldHint"], reaches_out, "{name}");
+            assert_eq!(
+                of_mcp["annotations"]["openWorldHint"], reaches_out,
+                "{name}"
+            );
             for said in [name, found.tool.description(), &schema.to_string()] {
                 assert!(text.contains(said), "{name}");
             }

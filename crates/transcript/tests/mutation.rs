@@ -154,15 +154,16 @@ fn plant(
     }
 }
 
-/// Where calls are items of their own, those at the end with nothing but calls and results behind
-/// them may all be of one reply: who has no result yet may still run.
+/// Where one reply may stand in several entries, the last calls in a row are of one: who has no
+/// result yet may still run.
 fn may_still_run(format: Format, behind: &[Said]) -> bool {
-    let is_of_the_reply = |entry: &Said| match &entry.what {
-        What::Result { .. } => true,
-        What::Assistant { text, calls } => text.is_empty() && !calls.is_empty(),
-        _ => false,
-    };
-    matches!(format, Format::Codex | Format::OpenAiResponses) && behind.iter().all(is_of_the_reply)
+    let calls = behind.iter().take_while(|entry| {
+        matches!(&entry.what, What::Assistant { text, calls } if text.is_empty() && !calls.is_empty())
+    });
+    let results = &behind[calls.count()..];
+    let is_result = |entry: &Said| matches!(entry.what, What::Result { .. });
+    let splits = [Format::Anthropic, Format::Codex, Format::OpenAiResponses];
+    splits.contains(&format) && results.iter().all(is_result)
 }
 
 /// Puts a text before the result in its message, where a message can hold both and no other result

@@ -1,0 +1,22 @@
+//! The loop between a model and its tools.
+//!
+//! A model is asked, its reply is read for what it wants done, the calls go the one way of every
+//! call ([`holdfast_toolbox::stack::ToolStack`]), their results go back, until the model has its
+//! answer or a limit is reached.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`chat`] | messages as model servers and clients write them |
+//! | [`settings`] | the bounds and ways of one run |
+//! | [`prompt`] | what a model is told about its tools |
+//! | [`results`] | what a model is told about its calls |
+//! | [`model`] | asks a model server, and reads whatever comes back |
+//! | [`run`] | a run's state, the pure steps through it, and the driver |
+
+pub mod chat;
+pub mod limits;
+pub mod model;
+pub mod prompt;
+pub mod results;
+pub mod run;
+pub mod settings;

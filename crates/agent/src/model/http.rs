@@ -1,0 +1,148 @@
+//! A server that speaks chat completions: vLLM, llama.cpp, Ollama, LM Studio and their like.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+
+use super::{MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest, wire};
+
+/// Where a model is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpModelConfig {
+    /// Such as `http://127.0.0.1:8000`. Without a path, `/v1` is added.
+    pub base_url: String,
+    /// The model's name, as its server knows it.
+    pub model: String,
+    /// The key, when the server wants one.
+    pub api_key: Option<String>,
+}
+
+/// The client of one server and one model.
+#[derive(Debug)]
+pub struct HttpModel {
+    client: Client,
+    url: Url,
+    model: String,
+    key: Option<HeaderValue>,
+}
+
+impl HttpModel {
+    /// A client with these settings; the error says which one can not be.
+    pub fn new(config: &HttpModelConfig) -> Result<Self, String> {
+        let key = config.api_key.as_deref().map(bearer).transpose()?;
+        let client = Client::builder()
+            // A key goes where it was meant to go, and nowhere that a server sends us on to.
+            .redirect(redirect::Policy::none())
+            .build()
+            .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
+        Ok(Self {
+            client,
+            url: completions_url(&config.base_url)?,
+            model: config.model.clone(),
+            key,
+        })
+    }
+
+    async fn ask(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+        let mut body = request.body.clone();
+        body["model"] = self.model.as_str().into();
+        let mut asked = self
+            .client
+            .post(self.url.clone())
+            .timeout(Duration::from_millis(request.timeout_ms))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        if let Some(key) = &self.key {
+            asked = asked.header(AUTHORIZATION, key.clone());
+        }
+        let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
+        let answer = asked.send().await.map_err(failed)?;
+        let status = answer.status();
+        let body = whole(answer).await?.map_err(failed)?;
+        if status.is_success() {
+            wire::read_reply(&body)
+        } else {
+            Err(wire::read_error(status.as_u16(), &body))
+        }
+    }
+
+    fn failed(&self, error: &reqwest::Error, timeout_ms: u64) -> ModelError {
+        let place = self.url.origin().ascii_serialization();
+        if error.is_timeout() {
+            return ModelError::Unavailable(format!(
+                "{place} did not answer within {timeout_ms} ms"
+            ));
+        }
+        // The innermost reason says the most: "connection refused" rather than "error sending".
+        let mut reason: &dyn std::error::Error = error;
+        while let Some(source) = reason.source() {
+            reason = source;
+        }
+        ModelError::Unavailable(format!("{place}: {reason}"))
+    }
+}
+
+/// The whole body, or that it is too large.
+async fn whole(mut answer: Response) -> Result<Result<Vec<u8>, reqwest::Error>, ModelError> {
+    let mut body = Vec::new();
+    loop {
+        match answer.chunk().await {
+            Ok(None) => return Ok(Ok(body)),
+            Ok(Some(part)) if body.len() + part.len() > MODEL_REPLY_BYTES_MAX => {
+                let why = format!("the answer is larger than {MODEL_REPLY_BYTES_MAX} bytes");
+                return Err(ModelError::Refused(why));
+            }
+            Ok(Some(part)) => body.extend_from_slice(&part),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+}
+
+fn bearer(key: &str) -> Result<HeaderValue, String> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
+        .map_err(|_| "the key holds what no header can hold".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn completions_url(base: &str) -> Result<Url, String> {
+    let mut url = Url::parse(base).map_err(|error| format!("{base:?} is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(format!("{base:?} is no address of an HTTP server"));
+    }
+    let path = match url.path().trim_end_matches('/') {
+        "" => "/v1".to_owned(),
+        path => path.to_owned(),
+    };
+    url.set_path(&format!("{path}/chat/completions"));
+    Ok(url)
+}
+
+#[async_trait]
+impl Model for HttpModel {
+    async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+        self.ask(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        for (base, url) in [
+            ("http://a:8000", "http://a:8000/v1/chat/completions"),
+            ("http://a:8000/", "http://a:8000/v1/chat/completions"),
+            ("http://a/v1/", "http://a/v1/chat/completions"),
+            ("https://a/api/v3", "https://a/api/v3/chat/completions"),
+        ] {
+            assert_eq!(completions_url(base).unwrap().as_str(), url);
+        }
+        for wrong in ["spark:8000", "file:///x", "", "http://"] {
+            assert!(completions_url(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Asks a model server, and reads whatever comes back.
+
+#[cfg(feature = "http")]
+mod http;
+mod wire;
+
+use async_trait::async_trait;
+use holdfast_intent::FinishReason;
+use serde_json::Value;
+
+use crate::run::TokensUsed;
+
+#[cfg(feature = "http")]
+pub use http::{HttpModel, HttpModelConfig};
+pub use wire::{read_error, read_reply};
+
+/// Size of one reply of a model server.
+pub const MODEL_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// The body of a chat completion, without the model's name.
+    pub body: Value,
+    /// How long the answer may take.
+    pub timeout_ms: u64,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelReply {
+    /// What it said.
+    pub content: String,
+    /// What it thought.
+    pub reasoning: String,
+    /// The message as the server wrote it, when it has native calls.
+    pub calls: Value,
+    /// Why it stopped.
+    pub finish: FinishReason,
+    /// What it took.
+    pub tokens: TokensUsed,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// Nobody answers, or too late, or with an error of its own: it may help to ask again.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The server does not want this request.
+    #[error("{0}")]
+    Refused(String),
+    /// The history does not fit.
+    #[error("{0}")]
+    TooLong(String),
+}
+
+/// A model.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Asks it once.
+    async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError>;
+}

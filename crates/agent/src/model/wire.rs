@@ -1,0 +1,159 @@
+//! Chat completions as servers really write them.
+
+use holdfast_intent::FinishReason;
+use serde_json::Value;
+
+use super::{ModelError, ModelReply};
+use crate::chat::content_from_wire;
+use crate::run::TokensUsed;
+
+/// Words in an error that mean that the history does not fit.
+const TOO_LONG: [&str; 5] = [
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "maximum context length",
+    "exceeds the available context size",
+    "longer than the maximum model length",
+];
+
+/// Reads the body of a successful answer.
+pub fn read_reply(body: &[u8]) -> Result<ModelReply, ModelError> {
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| ModelError::Unavailable(format!("the answer is no JSON ({error})")))?;
+    if value.get("error").is_some_and(|error| !error.is_null()) {
+        return Err(read_error(200, body));
+    }
+    let choice = &value["choices"][0];
+    let message = &choice["message"];
+    if !message.is_object() {
+        let why = "the answer has no choices with a message";
+        return Err(ModelError::Unavailable(why.to_owned()));
+    }
+    let content = content_from_wire(&message["content"]).map_err(ModelError::Unavailable)?;
+    let reasoning = ["reasoning_content", "reasoning"]
+        .into_iter()
+        .find_map(|field| message[field].as_str())
+        .unwrap_or_default();
+    let has_calls = message["tool_calls"]
+        .as_array()
+        .is_some_and(|calls| !calls.is_empty());
+    let usage = |field: &str| value["usage"][field].as_u64().unwrap_or(0);
+    Ok(ModelReply {
+        content,
+        reasoning: reasoning.to_owned(),
+        calls: if has_calls {
+            message.clone()
+        } else {
+            Value::Null
+        },
+        finish: choice["finish_reason"]
+            .as_str()
+            .map_or(FinishReason::Unknown, FinishReason::from_wire),
+        tokens: TokensUsed {
+            prompt: usage("prompt_tokens"),
+            completion: usage("completion_tokens"),
+        },
+    })
+}
+
+/// Reads the body of a failed answer.
+pub fn read_error(status: u16, body: &[u8]) -> ModelError {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let error = &value["error"];
+    let said = [
+        &error["message"],
+        &value["message"],
+        &value["detail"],
+        error,
+    ]
+    .into_iter()
+    .find_map(Value::as_str)
+    .unwrap_or("no reason given");
+    let code = error["code"].as_str().unwrap_or_default();
+    let text = format!("the model server answered {status}: {said}");
+    let is_named = |word: &&str| said.contains(*word) || code.contains(*word);
+    if TOO_LONG.iter().any(is_named) {
+        ModelError::TooLong(text)
+    } else if matches!(status, 200 | 408 | 409 | 425 | 429 | 500..) {
+        ModelError::Unavailable(text)
+    } else {
+        ModelError::Refused(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn bytes(value: &Value) -> Vec<u8> {
+        value.to_string().into_bytes()
+    }
+
+    #[test]
+    fn what_servers_answer_is_read() {
+        for field in ["reasoning_content", "reasoning"] {
+            let reply = read_reply(&bytes(&json!({
+                "choices": [{"message": {"role": "assistant", "content": null, field: "thought"},
+                             "finish_reason": "length"}],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}})))
+            .unwrap();
+            assert_eq!(
+                (reply.reasoning.as_str(), reply.content.as_str()),
+                ("thought", "")
+            );
+            assert_eq!(reply.finish, FinishReason::Length);
+            assert_eq!(reply.tokens.total(), 10);
+            assert!(reply.calls.is_null());
+        }
+        let native = json!({"choices": [{"message": {"content": "", "tool_calls": [
+            {"id": "c", "function": {"name": "read", "arguments": "{}"}}]}}]});
+        assert_eq!(
+            read_reply(&bytes(&native)).unwrap().calls["tool_calls"][0]["id"],
+            "c"
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said() {
+        let table: [(&[u8], &str); 6] = [
+            (b"", "no JSON"),
+            (b"{\"choices\": [", "no JSON"),
+            (b"{\"choices\": []}", "no choices"),
+            (b"[1]", "no choices"),
+            (
+                b"{\"choices\": [{\"message\": {\"content\": 5}}]}",
+                "neither text",
+            ),
+            (b"{\"error\": {\"message\": \"boom\"}}", "boom"),
+        ];
+        for (body, says) in table {
+            let error = read_reply(body).unwrap_err();
+            assert!(
+                matches!(&error, ModelError::Unavailable(text) if text.contains(says)),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_are_told_apart() {
+        let too_long = json!({"error": {"message": "This model's maximum context length is 8192"}});
+        assert!(matches!(
+            read_error(400, &bytes(&too_long)),
+            ModelError::TooLong(_)
+        ));
+        let coded = json!({"error": {"message": "x", "code": "context_length_exceeded"}});
+        assert!(matches!(
+            read_error(400, &bytes(&coded)),
+            ModelError::TooLong(_)
+        ));
+        assert!(matches!(read_error(400, b"{}"), ModelError::Refused(_)));
+        assert!(matches!(
+            read_error(503, b"<html>"),
+            ModelError::Unavailable(_)
+        ));
+        assert!(matches!(read_error(429, b""), ModelError::Unavailable(_)));
+    }
+}

@@ -1,0 +1,208 @@
+//! What a run is at any moment: all that a checkpoint has to hold.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::chat::Message;
+use crate::results::CallResult;
+use crate::settings::RunSettings;
+
+/// The version of a stored run. One of another version is not gone on with.
+pub const RUN_FORMAT: u32 = 1;
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// [`RUN_FORMAT`].
+    pub format: u32,
+    /// The run's name; also its calls' turn, so that the loop guard counts per run.
+    pub id: String,
+    /// The model as the client named it.
+    pub model: String,
+    /// The session its calls belong to.
+    pub session: String,
+    /// On whose behalf.
+    pub actor: String,
+    /// The rules it began under.
+    pub settings: RunSettings,
+    /// Everything said so far, the prompt not included: that is made anew for every request.
+    pub messages: Vec<Message>,
+    /// When it began.
+    pub begun_at_ms: u64,
+    /// How often the model has been asked and has answered.
+    pub iteration: u32,
+    /// What is to be done next.
+    pub phase: Phase,
+    /// What each answer of the model took.
+    pub tokens: Vec<TokensUsed>,
+    /// The tools that were called, in order.
+    pub tools_called: Vec<String>,
+    /// How long they took in all.
+    pub tools_ms: u64,
+    /// Whether the last thing the model heard was that its call could not be read.
+    pub corrected: bool,
+    /// What the model thought, the last time.
+    pub reasoning: String,
+    /// What the model said, the last time.
+    pub content: String,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Ask the model.
+    Ask,
+    /// Run the calls that have no result yet.
+    Act(Vec<PlannedCall>),
+    /// Nothing: it is over.
+    Ended(Ending),
+}
+
+/// A call of this iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCall {
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The server's name of the call, where it was a native one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Whether it changes anything, as far as is known.
+    pub mutating: bool,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<CallResult>,
+}
+
+/// What one answer of the model took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokensUsed {
+    /// What it read.
+    pub prompt: u64,
+    /// What it wrote.
+    pub completion: u64,
+}
+
+impl TokensUsed {
+    /// Both.
+    pub fn total(self) -> u64 {
+        self.prompt.saturating_add(self.completion)
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// With an answer.
+    Answered {
+        /// The answer.
+        content: String,
+        /// Whether the model was cut off in it.
+        cut_off: bool,
+    },
+    /// Without one.
+    Failed(RunError),
+    /// Somebody said stop.
+    Cancelled,
+}
+
+/// Why a run has no answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{code}: {message}", code = .code.as_str())]
+pub struct RunError {
+    /// Which of the documented ways.
+    pub code: RunErrorCode,
+    /// For people.
+    pub message: String,
+}
+
+/// The ways in which a run can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunErrorCode {
+    /// No model server answers.
+    GptOssUnreachable,
+    /// The iterations are used up.
+    MaxIterationsExceeded,
+    /// The time is up.
+    TimeoutExceeded,
+    /// The history does not fit.
+    ContextWindowExceeded,
+    /// The run's tokens are used up.
+    BudgetExceeded,
+}
+
+impl RunErrorCode {
+    /// The code on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GptOssUnreachable => "gpt_oss_unreachable",
+            Self::MaxIterationsExceeded => "max_iterations_exceeded",
+            Self::TimeoutExceeded => "timeout_exceeded",
+            Self::ContextWindowExceeded => "context_window_exceeded",
+            Self::BudgetExceeded => "budget_exceeded",
+        }
+    }
+}
+
+impl RunState {
+    /// A run that has not begun.
+    pub fn new(
+        id: impl Into<String>,
+        model: impl Into<String>,
+        messages: Vec<Message>,
+        settings: RunSettings,
+        now_ms: u64,
+    ) -> Self {
+        let id = id.into();
+        Self {
+            format: RUN_FORMAT,
+            session: format!("run:{id}"),
+            actor: "local".to_owned(),
+            id,
+            model: model.into(),
+            settings,
+            messages,
+            begun_at_ms: now_ms,
+            iteration: 0,
+            phase: Phase::Ask,
+            tokens: Vec::new(),
+            tools_called: Vec::new(),
+            tools_ms: 0,
+            corrected: false,
+            reasoning: String::new(),
+            content: String::new(),
+        }
+    }
+
+    /// When its time is up.
+    pub fn deadline_at_ms(&self) -> u64 {
+        self.begun_at_ms
+            .saturating_add(self.settings.run_timeout_ms)
+    }
+
+    /// All tokens of all iterations.
+    pub fn tokens_total(&self) -> u64 {
+        self.tokens
+            .iter()
+            .fold(0, |sum, used| sum.saturating_add(used.total()))
+    }
+
+    /// Whether any call that changes things was made.
+    pub fn may_have_had_effect(&self) -> bool {
+        self.messages
+            .iter()
+            .any(|message| !message.calls.is_empty())
+            || !self.tools_called.is_empty()
+    }
+
+    pub(crate) fn fail(&mut self, code: RunErrorCode, message: impl Into<String>) {
+        self.phase = Phase::Ended(Ending::Failed(RunError {
+            code,
+            message: message.into(),
+        }));
+    }
+}

@@ -1,0 +1,231 @@
+//! The steps of a run as pure functions: no clock, no model, no tool.
+
+use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
+
+use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
+use crate::chat::{Message, NativeCall, Role};
+use crate::model::ModelReply;
+use crate::results::{CallResult, batch};
+use crate::settings::{SourceField, WhenUsedUp};
+
+/// Calls of one reply that run.
+pub const CALLS_PER_REPLY_MAX: usize = 32;
+
+/// The run's time is up.
+pub fn timed_out(state: &mut RunState) {
+    let seconds = state.settings.run_timeout_ms / 1000;
+    state.fail(
+        RunErrorCode::TimeoutExceeded,
+        format!("executor run exceeded timeout ({seconds} s)"),
+    );
+}
+
+/// The model has answered.
+pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
+    state.iteration += 1;
+    state.tokens.push(reply.tokens);
+    state.content.clone_from(&reply.content);
+    state.reasoning.clone_from(&reply.reasoning);
+    let parsed = read(state, reply, parser);
+    let (runnable, others): (Vec<&Intent>, Vec<&Intent>) = parsed
+        .intents
+        .iter()
+        .partition(|intent| intent.is_runnable());
+    if !runnable.is_empty() {
+        state.messages.push(said(reply, &runnable));
+        state.corrected = false;
+        plan(state, &runnable, &others);
+        return;
+    }
+    if let Some(correction) = correction(state, &parsed, parser) {
+        state.messages.push(said(reply, &[]));
+        state.messages.push(Message::text(Role::User, correction));
+        state.corrected = true;
+        go_on(state);
+        return;
+    }
+    let final_text = parsed.final_text.filter(|text| !text.trim().is_empty());
+    let content = final_text.unwrap_or_else(|| reply.content.clone());
+    state.phase = Phase::Ended(Ending::Answered {
+        content,
+        cut_off: reply.finish == FinishReason::Length,
+    });
+}
+
+/// Reads a native call where there is one, else the field that is to be read first, else the other.
+fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
+    if !reply.calls.is_null() {
+        let native = parser.parse_reply(&reply.calls, reply.finish);
+        if !native.intents.is_empty() {
+            return native;
+        }
+    }
+    let (first, second) = match state.settings.source_field {
+        SourceField::Reasoning => (&reply.reasoning, &reply.content),
+        SourceField::Content => (&reply.content, &reply.reasoning),
+    };
+    if first.trim().is_empty() {
+        return parser.parse(second, reply.finish);
+    }
+    let parsed = parser.parse(first, reply.finish);
+    if parsed.intents.is_empty() && !second.trim().is_empty() {
+        return parser.parse(second, reply.finish);
+    }
+    parsed
+}
+
+/// What the model said, as it goes into the history.
+fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
+    let native = |intent: &&Intent| {
+        Some(NativeCall {
+            id: intent.call_id.clone()?,
+            name: intent.name.clone(),
+            arguments: intent.arguments.clone(),
+        })
+    };
+    // A model that only thought is told what it thought: else it would not know why it gets results.
+    let content = if reply.content.trim().is_empty() {
+        &reply.reasoning
+    } else {
+        &reply.content
+    };
+    Message {
+        role: Role::Assistant,
+        content: content.clone(),
+        calls: runnable.iter().filter_map(native).collect(),
+        answers: None,
+    }
+}
+
+/// A message at most once in a row: a model that does not learn from it is not asked for ever.
+fn correction(state: &RunState, parsed: &Parsed, parser: &Parser) -> Option<String> {
+    if state.corrected {
+        return None;
+    }
+    let waits = parsed
+        .intents
+        .iter()
+        .any(|intent| intent.problems.iter().any(Problem::is_blocking) || !intent.complete);
+    if parsed.completed && !waits {
+        return None;
+    }
+    parser.corrective_message(parsed)
+}
+
+fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
+    let mut calls: Vec<PlannedCall> = runnable
+        .iter()
+        .map(|intent| PlannedCall {
+            name: intent.name.clone(),
+            arguments: intent.arguments.clone(),
+            call_id: intent.call_id.clone(),
+            mutating: intent.mutating,
+            result: None,
+        })
+        .collect();
+    for (place, call) in calls.iter_mut().enumerate() {
+        if place >= CALLS_PER_REPLY_MAX {
+            call.result = Some(not_run(format!(
+                "not run: only the first {CALLS_PER_REPLY_MAX} calls of one reply run"
+            )));
+        }
+    }
+    for intent in others {
+        let why: Vec<String> = intent.problems.iter().map(Problem::message).collect();
+        let why = if why.is_empty() {
+            "it was not clear enough that it was meant; ask for it in the given format".to_owned()
+        } else {
+            why.join("; ")
+        };
+        calls.push(PlannedCall {
+            name: intent.name.clone(),
+            arguments: intent.arguments.clone(),
+            // Not among the native calls of the message above, so it answers none.
+            call_id: None,
+            mutating: intent.mutating,
+            result: Some(not_run(format!("not run: {why}"))),
+        });
+    }
+    state.phase = Phase::Act(calls);
+    settle(state);
+}
+
+fn not_run(why: String) -> CallResult {
+    CallResult {
+        text: why,
+        ok: false,
+        duration_ms: 0,
+        unknown: false,
+    }
+}
+
+/// A call has ended. Results that come late, or for nobody, change nothing.
+pub fn acted(state: &mut RunState, place: usize, result: CallResult) {
+    let Phase::Act(calls) = &mut state.phase else {
+        return;
+    };
+    let Some(call) = calls.get_mut(place).filter(|call| call.result.is_none()) else {
+        return;
+    };
+    state.tools_called.push(call.name.clone());
+    state.tools_ms = state.tools_ms.saturating_add(result.duration_ms);
+    call.result = Some(result);
+    settle(state);
+}
+
+/// When all calls of the iteration have ended, their results go back to the model, in order.
+fn settle(state: &mut RunState) {
+    let Phase::Act(calls) = &state.phase else {
+        return;
+    };
+    if calls.iter().any(|call| call.result.is_none()) {
+        return;
+    }
+    let mut lines = Vec::new();
+    let mut answers = Vec::new();
+    for call in calls {
+        let Some(result) = &call.result else { continue };
+        match &call.call_id {
+            Some(id) => answers.push(Message {
+                answers: Some(id.clone()),
+                ..Message::text(Role::Tool, result.text.clone())
+            }),
+            None => lines.push(result.line(&call.name)),
+        }
+    }
+    state.messages.append(&mut answers);
+    if !lines.is_empty() {
+        state
+            .messages
+            .push(Message::text(Role::User, batch(&lines)));
+    }
+    go_on(state);
+}
+
+/// The model is asked again, unless a bound is reached.
+fn go_on(state: &mut RunState) {
+    let settings = &state.settings;
+    if state.iteration >= settings.max_iterations {
+        if settings.when_used_up == WhenUsedUp::Answer && !state.content.trim().is_empty() {
+            state.phase = Phase::Ended(Ending::Answered {
+                content: state.content.clone(),
+                cut_off: false,
+            });
+            return;
+        }
+        let message = format!("max iterations exceeded after {} attempts", state.iteration);
+        state.fail(RunErrorCode::MaxIterationsExceeded, message);
+        return;
+    }
+    let used = state.tokens_total();
+    if let Some(most) = settings.tokens_max.filter(|most| used >= *most) {
+        let message = format!("the run has used {used} tokens, and may use {most}");
+        state.fail(RunErrorCode::BudgetExceeded, message);
+        return;
+    }
+    state.phase = Phase::Ask;
+}
+
+#[cfg(test)]
+#[path = "step_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+use holdfast_intent::{Strategy, ToolSet};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::run::TokensUsed;
+use crate::settings::RunSettings;
+
+fn parser() -> Parser {
+    Parser::new(ToolSet::built_in()).with_strategies(Strategy::React, Some(Strategy::Fuzzy))
+}
+
+fn begun(settings: RunSettings) -> RunState {
+    let task = Message::text(Role::User, "Read the notes.");
+    RunState::new("run-1", "gpt-oss", vec![task], settings, 1000)
+}
+
+fn thought(reasoning: &str, content: &str) -> ModelReply {
+    ModelReply {
+        content: content.to_owned(),
+        reasoning: reasoning.to_owned(),
+        calls: Value::Null,
+        finish: FinishReason::Stop,
+        tokens: TokensUsed {
+            prompt: 10,
+            completion: 5,
+        },
+    }
+}
+
+const READ: &str = "Thought: look\nAction: read\nAction Input: {\"path\": \"notes.txt\"}";
+
+fn found(text: &str) -> CallResult {
+    CallResult {
+        text: text.to_owned(),
+        ok: true,
+        duration_ms: 7,
+        unknown: false,
+    }
+}
+
+fn planned(state: &RunState) -> Vec<&str> {
+    match &state.phase {
+        Phase::Act(calls) => calls.iter().map(|call| call.name.as_str()).collect(),
+        _ => vec![],
+    }
+}
+
+fn answer(state: &RunState) -> &str {
+    match &state.phase {
+        Phase::Ended(Ending::Answered { content, .. }) => content,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_call_runs_and_its_result_goes_back() {
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought(READ, "I will look."), &parser());
+    assert_eq!(planned(&state), ["read"]);
+    acted(&mut state, 0, found("buy milk"));
+    assert_eq!(state.phase, Phase::Ask);
+    let last = state.messages.last().unwrap();
+    assert_eq!(last.role, Role::User);
+    assert_eq!(
+        last.content,
+        "Tool execution results:\n[TOOL_RESULT: read]\nbuy milk\n\nContinue with next step or \
+         provide the final answer if the task is complete."
+    );
+    heard(
+        &mut state,
+        &thought("All is known.", "Buy milk."),
+        &parser(),
+    );
+    assert_eq!(answer(&state), "Buy milk.");
+    assert_eq!((state.iteration, state.tokens_total()), (2, 30));
+    assert_eq!(
+        (state.tools_called.as_slice(), state.tools_ms),
+        (["read".to_owned()].as_slice(), 7)
+    );
+}
+
+#[test]
+fn a_result_for_nobody_changes_nothing() {
+    let mut state = begun(RunSettings::default());
+    let before = state.clone();
+    acted(&mut state, 0, found("late"));
+    assert_eq!(state, before);
+    heard(&mut state, &thought(READ, ""), &parser());
+    let before = state.clone();
+    acted(&mut state, 9, found("late"));
+    assert_eq!(state, before);
+}
+
+#[test]
+fn the_other_field_is_read_when_the_first_has_nothing() {
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought("", READ), &parser());
+    assert_eq!(planned(&state), ["read"]);
+    let mut state = begun(RunSettings::default());
+    heard(
+        &mut state,
+        &thought("Let me see what there is.", READ),
+        &parser(),
+    );
+    assert_eq!(planned(&state), ["read"]);
+}
+
+#[test]
+fn a_native_call_is_answered_by_its_id() {
+    let message = json!({"content": null, "tool_calls": [{"id": "c7", "type": "function",
+        "function": {"name": "read", "arguments": "{\"path\": \"notes.txt\"}"}}]});
+    let reply = ModelReply {
+        calls: message,
+        ..thought("", "")
+    };
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &reply, &parser());
+    acted(&mut state, 0, found("buy milk"));
+    let [.., call, result] = state.messages.as_slice() else {
+        panic!("{:?}", state.messages)
+    };
+    assert_eq!(call.calls[0].id, "c7");
+    assert_eq!(
+        (result.role, result.answers.as_deref()),
+        (Role::Tool, Some("c7"))
+    );
+    assert_eq!(result.content, "buy milk");
+}
+
+#[test]
+fn a_call_that_can_not_be_read_is_corrected_once_in_a_row() {
+    let broken = thought("Action: read\nAction Input: {\"path\": \"no", "");
+    let mut state = begun(RunSettings::default());
+    let cut = ModelReply {
+        finish: FinishReason::Length,
+        ..broken
+    };
+    heard(&mut state, &cut, &parser());
+    assert!(state.corrected && state.phase == Phase::Ask, "{state:?}");
+    assert!(
+        state
+            .messages
+            .last()
+            .unwrap()
+            .content
+            .contains("Action Input")
+    );
+    heard(&mut state, &cut, &parser());
+    assert!(matches!(state.phase, Phase::Ended(_)), "{:?}", state.phase);
+    assert!(state.tools_called.is_empty());
+}
+
+#[test]
+fn a_model_that_never_stops_is_stopped() {
+    let mut state = begun(RunSettings {
+        max_iterations: 3,
+        ..RunSettings::default()
+    });
+    for _ in 0..3 {
+        heard(&mut state, &thought(READ, "Still looking."), &parser());
+        acted(&mut state, 0, found("x"));
+    }
+    let Phase::Ended(Ending::Failed(error)) = &state.phase else {
+        panic!("{:?}", state.phase)
+    };
+    assert_eq!(error.code, RunErrorCode::MaxIterationsExceeded);
+    assert_eq!(error.message, "max iterations exceeded after 3 attempts");
+    assert_eq!(state.content, "Still looking.");
+}
+
+#[test]
+fn used_up_iterations_may_answer_with_what_there_is() {
+    let mut state = begun(RunSettings {
+        max_iterations: 1,
+        when_used_up: WhenUsedUp::Answer,
+        ..RunSettings::default()
+    });
+    heard(&mut state, &thought(READ, "Still looking."), &parser());
+    acted(&mut state, 0, found("x"));
+    assert_eq!(answer(&state), "Still looking.");
+}
+
+#[test]
+fn a_budget_ends_a_run() {
+    let mut state = begun(RunSettings {
+        tokens_max: Some(15),
+        ..RunSettings::default()
+    });
+    heard(&mut state, &thought(READ, ""), &parser());
+    acted(&mut state, 0, found("x"));
+    assert!(
+        matches!(&state.phase, Phase::Ended(Ending::Failed(error)) if error.code == RunErrorCode::BudgetExceeded),
+        "{:?}",
+        state.phase
+    );
+}
+
+#[test]
+fn a_state_survives_its_checkpoint() {
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought(READ, ""), &parser());
+    let text = serde_json::to_string(&state).unwrap();
+    assert_eq!(serde_json::from_str::<RunState>(&text).unwrap(), state);
+}

@@ -1,0 +1,95 @@
+//! The bounds and ways of one run.
+
+use std::collections::BTreeMap;
+
+use holdfast_intent::Strategy;
+use serde::{Deserialize, Serialize};
+
+/// Which field of a reply is read for calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceField {
+    /// What the model thought.
+    Reasoning,
+    /// What the model said.
+    Content,
+}
+
+/// What becomes of a run whose iterations are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenUsedUp {
+    /// An error that carries the last content.
+    Fail,
+    /// The last content is the answer.
+    Answer,
+}
+
+/// One run's settings. Kept with the run: a resumed one goes on by the rules it began under.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunSettings {
+    /// How often the model is asked at most.
+    pub max_iterations: u32,
+    /// How long the run may take.
+    pub run_timeout_ms: u64,
+    /// How long one answer of the model may take.
+    pub call_timeout_ms: u64,
+    /// Tokens of one answer.
+    pub max_tokens: u32,
+    /// Sampling.
+    pub temperature: f64,
+    /// Nucleus sampling, when the client asked for it.
+    pub top_p: Option<f64>,
+    /// The way of reading that is tried first.
+    pub strategy: String,
+    /// The way that is tried when the first finds nothing.
+    pub fallback_strategy: Option<String>,
+    /// The field that is read first.
+    pub source_field: SourceField,
+    /// Characters of a result that the model sees, by tool.
+    pub result_limits: BTreeMap<String, usize>,
+    /// What becomes of a run whose iterations are used up.
+    pub when_used_up: WhenUsedUp,
+    /// Tokens that the run may use in all; none for no bound.
+    pub tokens_max: Option<u64>,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        let limits = [
+            ("web_search", 1000),
+            ("web_fetch", 3000),
+            ("read", 5000),
+            ("write", 200),
+            ("exec", 2000),
+            ("browser", 3000),
+        ];
+        Self {
+            max_iterations: 5,
+            run_timeout_ms: 300_000,
+            call_timeout_ms: 60_000,
+            max_tokens: 1000,
+            temperature: 0.25,
+            top_p: None,
+            strategy: Strategy::React.name().to_owned(),
+            fallback_strategy: Some(Strategy::Fuzzy.name().to_owned()),
+            source_field: SourceField::Reasoning,
+            result_limits: limits
+                .into_iter()
+                .map(|(tool, chars)| (tool.to_owned(), chars))
+                .collect(),
+            when_used_up: WhenUsedUp::Fail,
+            tokens_max: None,
+        }
+    }
+}
+
+impl RunSettings {
+    /// The strategies. Names that are not known were refused when the settings were read.
+    pub fn strategies(&self) -> (Strategy, Option<Strategy>) {
+        let primary = Strategy::from_name(&self.strategy).unwrap_or_default();
+        let fallback = self.fallback_strategy.as_deref();
+        (primary, fallback.and_then(Strategy::from_name))
+    }
+}

@@ -1,0 +1,297 @@
+//! Whole runs: a model that says what a script says, and the real way of every call.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests, whatever the lint takes them for"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use holdfast_agent::chat::{Message, Role};
+use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest, read_reply};
+use holdfast_agent::run::{
+    Checkpoint, CheckpointError, Ending, Loop, NoCheckpoint, Phase, RunErrorCode, RunState,
+};
+use holdfast_agent::settings::RunSettings;
+use holdfast_contract::{
+    Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
+};
+use holdfast_reliability::observe::Observers;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::memory::MemoryLimits;
+use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// Says one thing after the other, and remembers what it was asked.
+struct Script {
+    says: Mutex<Vec<Result<Value, ModelError>>>,
+    asked: Mutex<Vec<Value>>,
+}
+
+impl Script {
+    fn new(says: Vec<Result<Value, ModelError>>) -> Arc<Self> {
+        Arc::new(Self {
+            says: Mutex::new(says),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn thinks(reasoning: &[&str]) -> Arc<Self> {
+        let say = |text: &&str| {
+            Ok(
+                json!({"choices": [{"message": {"content": "", "reasoning_content": text},
+                                   "finish_reason": "stop"}],
+                      "usage": {"prompt_tokens": 5, "completion_tokens": 2}}),
+            )
+        };
+        Self::new(reasoning.iter().map(say).collect())
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        self.asked.lock().clone()
+    }
+}
+
+#[async_trait]
+impl Model for Script {
+    async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+        self.asked.lock().push(request.body.clone());
+        let mut says = self.says.lock();
+        if says.is_empty() {
+            return Err(ModelError::Unavailable("nothing left to say".to_owned()));
+        }
+        says.remove(0)
+            .and_then(|body| read_reply(body.to_string().as_bytes()))
+    }
+}
+
+/// A tool that counts.
+struct Counted {
+    name: &'static str,
+    effect: Effect,
+    runs: AtomicU64,
+}
+
+impl Counted {
+    fn new(name: &'static str, effect: Effect) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            effect,
+            runs: AtomicU64::new(0),
+        })
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Tool for Counted {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &str {
+        "Made for a test."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::ReadOnly
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    async fn execute(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        let count = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
+        let text = params["text"].as_str().unwrap_or_default();
+        Ok(ToolResult::new(json!(format!("{text} ({count})")), ""))
+    }
+}
+
+fn stack(tools: Vec<Arc<dyn Tool>>) -> Arc<ToolStack> {
+    let entropy = Arc::new(SeededEntropy::new(7));
+    let clock = Arc::new(TokioClock::new());
+    let runtime = Arc::new(Runtime::new(clock, entropy, Observers::new()));
+    let stores = Stores::memory(&runtime, MemoryLimits::default());
+    let session = Arc::new(SessionContext::main("run:r", "main", "/nonexistent".into()));
+    let parts = Parts::new(runtime, stores, Arc::new(move |_| session.clone()));
+    Arc::new(ToolStack::new(parts.with_tools(tools)).expect("a stack"))
+}
+
+fn task(stack: &ToolStack) -> RunState {
+    let now_ms = stack.runtime().clock.now_ms();
+    let messages = vec![Message::text(Role::User, "Note it.")];
+    RunState::new("r", "gpt-oss", messages, RunSettings::default(), now_ms)
+}
+
+fn call(tool: &str, text: &str) -> String {
+    format!(
+        "Thought: next\nAction: {tool}\nAction Input: {}",
+        json!({ "text": text })
+    )
+}
+
+fn failure(state: &RunState) -> RunErrorCode {
+    match &state.phase {
+        Phase::Ended(Ending::Failed(error)) => error.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_only_thinks_gets_its_calls_done() {
+    let note = Counted::new("note", Effect::External);
+    let stack = stack(vec![note.clone()]);
+    let model = Script::thinks(&[&call("note", "milk"), "Final Answer: It is noted."]);
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    assert_eq!(
+        ended.phase,
+        Phase::Ended(Ending::Answered {
+            content: "It is noted.".to_owned(),
+            cut_off: false
+        })
+    );
+    assert_eq!(
+        (note.runs(), ended.iteration, ended.tokens_total()),
+        (1, 2, 14)
+    );
+    let asked = model.asked();
+    let prompt = asked[0]["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        prompt.contains("## note") && prompt.contains("Action Input:"),
+        "{prompt}"
+    );
+    let results = asked[1]["messages"][3]["content"].as_str().unwrap();
+    assert!(
+        results.contains("[TOOL_RESULT: note]\nmilk (1)"),
+        "{results}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_is_told_and_the_run_goes_on() {
+    let note = Counted::new("note", Effect::External);
+    let stack = stack(vec![note.clone()]);
+    let model = Script::thinks(&[
+        "Thought: x\nAction: note\nAction Input: {\"text\": [1]}",
+        "Final Answer: I could not.",
+    ]);
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    assert!(matches!(ended.phase, Phase::Ended(Ending::Answered { .. })));
+    assert_eq!(note.runs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_server_that_comes_back_is_waited_for() {
+    let away = || Err(ModelError::Unavailable("connection refused".to_owned()));
+    let says = json!({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]});
+    let model = Script::new(vec![away(), away(), away(), Ok(says)]);
+    let stack = stack(vec![]);
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    assert!(matches!(ended.phase, Phase::Ended(Ending::Answered { .. })));
+    assert_eq!(model.asked().len(), 4);
+
+    let model = Script::new(vec![]);
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    assert_eq!(failure(&ended), RunErrorCode::GptOssUnreachable);
+    assert_eq!(model.asked().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_that_does_not_fit_is_said_at_once() {
+    let model = Script::new(vec![Err(ModelError::TooLong("too long".to_owned()))]);
+    let stack = stack(vec![]);
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    assert_eq!(failure(&ended), RunErrorCode::ContextWindowExceeded);
+    assert_eq!(model.asked().len(), 1);
+}
+
+/// A model that never answers.
+struct Silence;
+
+#[async_trait]
+impl Model for Silence {
+    async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_ends_when_its_time_is_up() {
+    let stack = stack(vec![]);
+    let agent = Loop::new(Arc::new(Silence), stack.clone());
+    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    assert_eq!(failure(&ended), RunErrorCode::TimeoutExceeded);
+}
+
+/// Keeps everything, and dies after so many steps.
+struct Mortal {
+    kept: Mutex<Vec<RunState>>,
+    dies_after: usize,
+}
+
+#[async_trait]
+impl Checkpoint for Mortal {
+    async fn keep(&self, state: &RunState) -> Result<(), CheckpointError> {
+        let mut kept = self.kept.lock();
+        if kept.len() >= self.dies_after {
+            return Err(CheckpointError("killed".to_owned()));
+        }
+        kept.push(state.clone());
+        Ok(())
+    }
+}
+
+/// Killed after any of its steps, and gone on with from what was kept: every effect once.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_killed_anywhere_goes_on_without_repeating_a_call() {
+    let thoughts = [
+        call("note", "a"),
+        call("note", "b"),
+        call("note", "c"),
+        "Final Answer: done".to_owned(),
+    ];
+    let all: Vec<&str> = thoughts.iter().map(String::as_str).collect();
+    let mut deaths = 0;
+    for dies_after in 1.. {
+        let note = Counted::new("note", Effect::External);
+        let stack = stack(vec![note.clone()]);
+        let mortal = Mortal {
+            kept: Mutex::default(),
+            dies_after,
+        };
+        let agent = Loop::new(Script::thinks(&all), stack.clone());
+        if agent.go_on(task(&stack), &mortal).await.is_ok() {
+            break;
+        }
+        deaths += 1;
+        let last = mortal.kept.lock().last().expect("one was kept").clone();
+        // The model is asked again for what it had not been heard saying.
+        let rest = &all[last.iteration as usize..];
+        let agent = Loop::new(Script::thinks(rest), stack.clone());
+        let ended = agent.go_on(last, &NoCheckpoint).await.unwrap();
+        assert!(
+            matches!(ended.phase, Phase::Ended(Ending::Answered { .. })),
+            "{dies_after}"
+        );
+        assert_eq!(note.runs(), 3, "died after {dies_after} steps");
+    }
+    assert!(deaths >= 8, "{deaths}");
+}
