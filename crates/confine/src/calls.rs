@@ -89,11 +89,20 @@ const NAMESPACES: &[libc::c_int] = &[
 /// They type into a terminal for the person who sits at it.
 const TYPING: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// The part of a socket's type that is its kind; the rest are flags.
+const SOCKET_KIND: u64 = 0xf;
+
 /// The filters, in the order they are laid on.
 pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![families(plan)?]);
+    if plan.unix_sockets == UnixSockets::Deny {
+        // One end of a pair of these could be connected to any path.
+        let datagram = u64::from(libc::SOCK_DGRAM.unsigned_abs());
+        let kind = when(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), datagram)?;
+        rules.insert(libc::SYS_socketpair, vec![rule(vec![kind])?]);
+    }
     let namespaces = NAMESPACES.iter().map(|flag| {
         let flag = u64::from(flag.unsigned_abs());
         rule(vec![when(0, SeccompCmpOp::MaskedEq(flag), flag)?])

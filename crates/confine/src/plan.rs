@@ -22,7 +22,7 @@ pub enum Network {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UnixSockets {
-    /// It makes none; pairs of sockets between its own processes work.
+    /// It makes none; pairs of stream sockets between its own processes work.
     #[default]
     Deny,
     /// It does.
@@ -89,11 +89,14 @@ const DEVICES: &[&str] = &[
 ];
 /// Where programs share memory; semaphores live there.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Programs and their settings that people keep at home. Nothing here holds credentials by its own
-/// custom: those lie beside, and stay out of reach.
+/// Programs and their settings that people keep at home. Nothing here is a place where a program
+/// puts credentials by itself: those lie beside, and stay out of reach. What a person writes into
+/// `.gitconfig` or `.cargo/config.toml` can be read.
 const AT_HOME: &[&str] = &[
     ".gitconfig",
-    ".config/git",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".config/git/attributes",
     ".gitignore_global",
     ".cargo/bin",
     ".cargo/env",
@@ -108,7 +111,8 @@ const AT_HOME: &[&str] = &[
     ".deno/bin",
     ".local/bin",
     ".local/lib",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".local/share/pipx",
     ".local/share/mise",
     ".local/share/pnpm",

@@ -9,11 +9,16 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::SystemClock;
 use holdfast_contract::redact::Redactor;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+};
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_reliability::store::{StoreError, StoreFuture};
 use holdfast_toolbox::audit::{AUDIT_LINE_BYTES_MAX, AuditLog, Head, Report, verify};
 use serde_json::{Map, Value, json};
 
@@ -236,4 +241,68 @@ async fn several_writers_make_one_chain() {
             problems: vec![]
         }
     );
+}
+
+/// Documents that can be told to take no changes.
+struct Stubborn {
+    inner: MemoryDocumentStore,
+    refuses: AtomicBool,
+}
+
+impl DocumentStore for Stubborn {
+    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
+        self.inner.create(new)
+    }
+
+    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
+        self.inner.document(kind, id)
+    }
+
+    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
+        if self.refuses.load(Ordering::SeqCst) {
+            let away = StoreError::Unavailable("away".to_owned());
+            return StoreFuture::ready(Err(away));
+        }
+        self.inner.replace(change)
+    }
+
+    fn replace_detached(&self, change: Replacement) {
+        self.inner.replace_detached(change);
+    }
+
+    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
+        self.inner.documents(filter)
+    }
+
+    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        self.inner.remove(kind, id)
+    }
+
+    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
+        self.inner.sweep_documents()
+    }
+}
+
+/// However often the head can not be written, one line at most waits for its anchor.
+#[tokio::test]
+async fn a_database_that_refuses_again_and_again_is_no_tampering() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SystemClock);
+    let store = Arc::new(Stubborn {
+        inner: MemoryDocumentStore::new(clock.clone()),
+        refuses: AtomicBool::new(false),
+    });
+    let log = AuditLog::new(dir.path(), store.clone(), clock, Redactor::default());
+    let add = |number: u32| log.append("test.event", fields(json!({ "n": number })));
+    add(1).await.unwrap();
+    store.refuses.store(true, Ordering::SeqCst);
+    for number in 2..5 {
+        assert!(add(number).await.is_err());
+    }
+    store.refuses.store(false, Ordering::SeqCst);
+    add(5).await.unwrap();
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    let head = log.head().await.unwrap();
+    assert_eq!(report(&text, &head).problems, []);
+    assert_eq!(text.lines().count(), 3);
 }

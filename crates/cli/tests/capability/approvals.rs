@@ -91,22 +91,26 @@ fn a_link_swapped_in_after_the_answer_is_not_followed() {
 #[test]
 fn a_rule_covers_later_calls_until_it_is_revoked() {
     let house = House::new();
-    let command = |note: &str| format!("rm -f ../victim; echo {note} >> effect");
-    let ask = |key: &str, session: &str, note: &str| {
-        house.start_exec(key, &command(note), &["--session", session])
-    };
-    let first = ask("1", "one", "first");
+    let command = "rm -f ../victim; echo ran >> effect";
+    let ask = |key: &str, session: &str| house.start_exec(key, command, &["--session", session]);
+    let first = ask("1", "one");
     approve(&house, &id_of(&pending(&house)), &["--for", "session"]);
     first.ended().success();
     // The same reason in the same session: nobody is asked.
-    ask("2", "one", "second").ended().success();
+    ask("2", "one").ended().success();
     assert_eq!(house.lines("effect"), 2);
+    // What was approved runs without confinement, so nothing else may ride along.
+    let more = format!("cat ../secret; {command}");
+    let rider = house.start_exec("rider", &more, &["--session", "one"]);
+    let id = id_of(&pending(&house));
+    assert_eq!(house.run(&["approvals", "deny", &id]).code, Some(0));
+    rider.ended().error("permission_denied");
     // Another session has to ask.
-    let other = ask("3", "two", "third");
+    let other = ask("3", "two");
     let id = id_of(&pending(&house));
     approve(&house, &id, &["--for", "policy"]);
     other.ended().success();
-    ask("4", "three", "fourth").ended().success();
+    ask("4", "three").ended().success();
     let rules = house.run(&["approvals", "rules", "--json"]).json();
     let rules = rules.as_array().expect("a list");
     assert_eq!(rules.len(), 2);
@@ -114,7 +118,7 @@ fn a_rule_covers_later_calls_until_it_is_revoked() {
         let id = rule["id"].as_str().expect("an id");
         assert_eq!(house.run(&["approvals", "revoke", id]).code, Some(0));
     }
-    let again = ask("5", "one", "fifth");
+    let again = ask("5", "one");
     let id = id_of(&pending(&house));
     assert_eq!(house.run(&["approvals", "deny", &id]).code, Some(0));
     again.ended().error("permission_denied");

@@ -474,6 +474,8 @@ pub fn begin(
     now_ms: u64,
 ) -> Result<DedupeRecord, Refused> {
     renew(existing, owner, lease_ms, now_ms).map(|record| DedupeRecord {
+        // Who saw it wait must not take it for what it was.
+        version: record.version + u64::from(record.held),
         held: false,
         ..record
     })

@@ -111,8 +111,15 @@ impl AuditLog {
         };
         let path = self.path.clone();
         let locked = self.blocking(move || lock(&path)).await?;
-        let known = self.head_document().await?;
-        let head = known.as_ref().map(head_of).unwrap_or_default();
+        let mut known = self.head_document().await?;
+        let mut head = known.as_ref().map(head_of).unwrap_or_default();
+        // Whoever wrote the last line did not get to anchor it. That comes first: of two such lines
+        // nobody could say which of them Holdfast wrote.
+        if let Some(last) = locked.last.as_ref().filter(|last| is_next(last, &head)) {
+            self.set_head(known, last).await?;
+            known = self.head_document().await?;
+            head = known.as_ref().map(head_of).unwrap_or_default();
+        }
         let after = follows(locked.last.as_ref(), &head);
         let line = AuditLine::new(
             after.seq + 1,
@@ -204,28 +211,18 @@ fn head_of(document: &Document) -> Head {
     serde_json::from_value(document.body.clone()).unwrap_or_default()
 }
 
-/// What the next line follows: the last one in the file, if it is the anchored one or the one a
-/// process wrote right before it died. Else the anchored one, so that the gap stays visible.
+/// Whether a line is the one that a process wrote right before it died.
+fn is_next(last: &AuditLine, head: &Head) -> bool {
+    last.seq == head.seq + 1 && last.prev == head.hash && last.hash == last.right_hash()
+}
+
+/// What the next line follows: the last one in the file, if it is the anchored one. Else the
+/// anchored one, so that the gap stays visible.
 fn follows(last: Option<&AuditLine>, head: &Head) -> Head {
-    match last {
-        Some(last) => {
-            let is_head = last.seq == head.seq && last.hash == head.hash;
-            let is_next = last.seq == head.seq + 1
-                && last.prev == head.hash
-                && last.hash == last.right_hash();
-            if is_head || is_next {
-                Head {
-                    seq: last.seq,
-                    hash: last.hash.clone(),
-                }
-            } else {
-                Head {
-                    seq: head.seq.max(last.seq),
-                    hash: head.hash.clone(),
-                }
-            }
-        }
-        None => head.clone(),
+    let seq = last.map_or(head.seq, |last| head.seq.max(last.seq));
+    Head {
+        seq,
+        hash: head.hash.clone(),
     }
 }
 

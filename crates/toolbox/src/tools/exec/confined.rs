@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan};
 use holdfast_contract::{Reason, SessionContext, ToolError};
 use holdfast_reliability::canonical::Digest;
+use rustix::fs::{Mode as RawMode, OFlags};
 
 /// Reasons that say a command reaches out of the workspace, or needs what lies there: other rights,
 /// keys, credentials. Who approves it has let it out. What is only hard to read, or was downloaded,
 /// stays in.
-const LETS_OUT: &[&str] = &[
+pub(super) const LETS_OUT: &[&str] = &[
     "destructive_command",
     "irreversible_command",
     "other_rights",
@@ -129,19 +130,33 @@ fn temporary(workspace: &Path, configured: Vec<PathBuf>) -> Option<PathBuf> {
         let base = std::env::temp_dir().canonicalize().ok()?;
         base.join(format!("holdfast-{owner}"))
     };
-    let own = private(own, owner)?;
+    let own = ours(own, owner)?;
     let mut name = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     name.truncate(TEMPORARY_DIGITS);
     private(own.join(name), owner)
 }
 
-/// The directory, made if need be, if it is really ours and nobody else's.
-fn private(path: PathBuf, owner: u32) -> Option<PathBuf> {
+/// The directory, made if need be, if it is ours and nobody else can put anything there.
+fn ours(path: PathBuf, owner: u32) -> Option<PathBuf> {
     // One that is there is looked at below, whoever made it.
     let _ = std::fs::DirBuilder::new().mode(0o700).create(&path);
     let seen = std::fs::symlink_metadata(&path).ok()?;
-    let is_ours = seen.is_dir() && seen.uid() == owner && seen.mode() & 0o777 == 0o700;
-    is_ours.then_some(path)
+    let others_write = seen.mode() & 0o022 != 0;
+    (seen.is_dir() && seen.uid() == owner && !others_write).then_some(path)
+}
+
+/// The same, and nobody else can look in. A command may have opened it to others: then it is closed
+/// again, or one command could take it from all later ones.
+fn private(path: PathBuf, owner: u32) -> Option<PathBuf> {
+    let _ = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let open = rustix::fs::open(&path, flags, RawMode::empty()).ok()?;
+    let seen = rustix::fs::fstat(&open).ok()?;
+    if seen.st_uid != owner {
+        return None;
+    }
+    rustix::fs::fchmod(&open, RawMode::RWXU).ok()?;
+    Some(path)
 }
 
 #[cfg(test)]
@@ -160,9 +175,18 @@ mod tests {
         std::os::unix::fs::symlink(&made, &link).expect("linked");
         assert_eq!(private(link, owner), None);
         assert_eq!(private(made.clone(), owner + 1), None);
+        // One that a command has opened to others is closed again.
         let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&made, open.clone()).expect("set");
+        assert_eq!(private(made.clone(), owner), Some(made.clone()));
+        let rights = std::fs::metadata(&made).expect("there").mode();
+        assert_eq!(rights & 0o777, 0o700);
+        // Above it others may look, and may not write.
         std::fs::set_permissions(&made, open).expect("set");
-        assert_eq!(private(made, owner), None);
+        assert_eq!(ours(made.clone(), owner), Some(made.clone()));
+        let writable = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&made, writable).expect("set");
+        assert_eq!(ours(made, owner), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use self::input::Feeding;
 pub(super) use self::paths::normal;
 use self::paths::{is_device, is_within};
 use self::tables::{ACTIONS, DESTROYERS, RIGHTS, VALUED, WRAPPERS};
+use super::confined::LETS_OUT;
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;
 
@@ -131,7 +132,9 @@ impl Judge<'_> {
 
     fn push(&mut self, code: &str, subject: &str, what: &str) {
         let mut bound = json!([subject, self.places]);
-        if self.binding == Binding::ToAll || self.places.contains(&None) {
+        // Approved, these let the whole command line out: nothing else may ride along later.
+        let lets_out = LETS_OUT.contains(&code);
+        if lets_out || self.binding == Binding::ToAll || self.places.contains(&None) {
             let Judged { command, stdin, .. } = self.judged;
             let whole = self.whole.get_or_insert_with(|| {
                 Digest::of(json!([command, stdin]).to_string().as_bytes()).to_string()
