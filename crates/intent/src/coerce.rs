@@ -166,6 +166,7 @@ fn convert(value: &Value, kind: &str) -> Option<Value> {
             let read = json::read_at(text, 0, text.len())?;
             (read.ending == json::Ending::Whole
                 && read.end == text.len()
+                && !read.ambiguous
                 && fits(&read.value, kind))
             .then_some(read.value)
         }

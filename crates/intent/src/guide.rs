@@ -255,34 +255,40 @@ fn spread(args: Args, tool: Option<&ToolSpec>) -> Args {
     args
 }
 
-/// The schema's name for an argument: itself, the same in another spelling, or another host's.
+/// The schema's name for an argument: itself, the same in another spelling, or another host's. Of
+/// the names that could be meant one that is not given otherwise counts first; a name that only
+/// means a given one is that one a second time.
 fn argument_name(tool: &ToolSpec, written: &str, given: &[String]) -> String {
     if tool.property(written).is_some() {
         return written.to_owned();
     }
     let folded = fold(written);
     let free = |name: &&String| !given.contains(name);
+    let mut taken = None;
     let spelled = tool
         .properties()
         .map(|(name, _)| name)
         .find(|name| fold(name) == folded);
-    if let Some(name) = spelled.filter(|name| free(name)) {
+    if let Some(name) = spelled {
         return name.clone();
     }
     for group in SAME_ARGUMENT
         .iter()
         .filter(|group| group.contains(&folded.as_str()))
     {
-        let mut meant = tool
-            .properties()
-            .map(|(name, _)| name)
-            .filter(|name| group.contains(&fold(name).as_str()))
-            .filter(free);
+        let own = || {
+            let names = tool.properties().map(|(name, _)| name);
+            names.filter(|name| group.contains(&fold(name).as_str()))
+        };
+        let mut meant = own().filter(free);
         if let (Some(name), None) = (meant.next(), meant.next()) {
             return name.clone();
         }
+        if let (Some(name), None) = (own().next(), own().nth(1)) {
+            taken = taken.or(Some(name));
+        }
     }
-    written.to_owned()
+    taken.map_or_else(|| written.to_owned(), String::clone)
 }
 
 /// The text of a value that stands for something not known yet. File contents are never one.

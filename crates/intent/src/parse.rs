@@ -6,6 +6,7 @@ use crate::doc::Doc;
 use crate::forms;
 use crate::fuzzy;
 use crate::guide;
+use crate::json;
 use crate::limits::INTENTS_MAX;
 use crate::model::{FinishReason, Intent, Parsed, Strategy};
 use crate::native;
@@ -96,7 +97,10 @@ impl Parser {
     /// assert_eq!(parsed.intents[0].call_id.as_deref(), Some("call_1"));
     /// ```
     pub fn parse_reply(&self, reply: &Value, finish: FinishReason) -> Parsed {
-        let read = native::read(reply);
+        self.parse_native(native::read(reply), finish)
+    }
+
+    fn parse_native(&self, read: native::NativeReply, finish: FinishReason) -> Parsed {
         let finish = if finish == FinishReason::Unknown {
             read.finish
         } else {
@@ -179,7 +183,13 @@ impl Parser {
             && let Ok(value) = serde_json::from_str::<Value>(plain)
             && is_reply(&value)
         {
-            return self.parse_reply(&value, finish);
+            let mut read = native::read(&value);
+            // A value that stood there twice is lost in what the strict reader gives.
+            let doubled = json::read_at(plain, 0, plain.len()).is_some_and(|read| read.ambiguous);
+            for call in &mut read.calls {
+                call.ambiguous |= doubled;
+            }
+            return self.parse_native(read, finish);
         }
         self.parse(text, finish)
     }

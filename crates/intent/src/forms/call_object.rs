@@ -133,14 +133,17 @@ fn calls_of_cut_list(reading: Reading<'_>) -> Option<CallsRead> {
         && let Some(item_end) = json::skim(reading.text, item)
     {
         let span = [item, item_end];
-        let value = json::read_at(reading.text, item, item_end)?.value;
+        let read = json::read_at(reading.text, item, item_end)?;
         let before = found.calls.len();
         let inner = Reading {
             span,
             tagged,
             ..reading
         };
-        collect(value, inner, &mut found, 1);
+        collect(read.value, inner, &mut found, 1);
+        for call in &mut found.calls[before..] {
+            call.ambiguous |= read.ambiguous;
+        }
         if found.calls.len() == before && !tagged {
             return None;
         }
@@ -166,6 +169,7 @@ fn calls_of_cut_list(reading: Reading<'_>) -> Option<CallsRead> {
             collect(read.value, inner, &mut found, 1);
             for call in &mut found.calls[before..] {
                 call.repaired = true;
+                call.ambiguous |= read.ambiguous;
                 call.ending = call.ending.max(read.ending);
             }
         }
@@ -373,7 +377,14 @@ fn single(mut map: Map<String, Value>, reading: Reading<'_>) -> Option<RawCall> 
         } else {
             sure::JSON
         };
-        let mut call = make(&name, Args::default(), sure).with_args(read);
+        // Arguments under a second name are arguments given twice.
+        let doubled = ARGUMENT_KEYS.iter().any(|key| {
+            let second = map.get(*key).filter(|second| second.is_object());
+            second.is_some_and(|second| args_of_value(second.clone()).args != read.args)
+        });
+        let mut call = make(&name, Args::default(), sure)
+            .with_args(read)
+            .ambiguous(doubled);
         map.retain(|key, _| !SIDE_KEYS.contains(&key.as_str()));
         if !reading.tagged
             && map.is_empty()

@@ -1,5 +1,6 @@
 //! JSON as models write it: read in one pass, repaired where that is safe, and honest about the
-//! end. Valid JSON is read exactly as a strict reader would.
+//! end. Valid JSON is read exactly as a strict reader would, but for a name
+//! that stands there twice.
 
 mod closing;
 mod reader;
@@ -38,9 +39,9 @@ pub struct Repaired {
     pub ending: Ending,
     /// Whether `...` stands where members or items were left out.
     pub elided: bool,
-    /// Whether it can be read in more than one way: the text was repaired, and two members have one
-    /// name or an object in marks can not be told from what is around it. Of two members the first
-    /// one is kept then, which nothing inside a later value can have written.
+    /// Whether it can be read in more than one way: two members have one name and different values,
+    /// or an object in marks can not be told from what is around it. Of two members the first one is
+    /// kept, which nothing inside a later value can have written.
     pub ambiguous: bool,
 }
 
@@ -88,15 +89,7 @@ pub(crate) fn read_argument(text: &str, at: usize, end: usize) -> Option<Repaire
 }
 
 fn read(text: &str, at: usize, end: usize, place: reader::Place) -> Result<Repaired, usize> {
-    let mut reader = reader::Reader::new(text, at, end, reader::Keep::Last);
-    let value = reader.value(place);
-    let overwrote = reader.repetition == reader::Repetition::Overwritten;
-    let read = reader.finish(value)?;
-    if !read.ambiguous || !overwrote {
-        return Ok(read);
-    }
-    // The damage showed only behind the second member of a name.
-    let mut reader = reader::Reader::new(text, at, end, reader::Keep::First);
+    let mut reader = reader::Reader::new(text, at, end);
     let value = reader.value(place);
     reader.finish(value)
 }

@@ -15,24 +15,14 @@ pub(super) enum Place {
     Argument,
 }
 
-/// Which of two members of one name counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
-    First,
-    /// As with any strict reader, as long as the text is no other than strict.
-    Last,
-}
-
 /// What became of members of one name, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Repetition {
+enum Repetition {
     None,
     /// They have the same value.
     Same,
-    /// They differ, and the first one was kept.
+    /// They differ, and only the first one was kept.
     Dropped,
-    /// They differ, and the last one was kept.
-    Overwritten,
 }
 
 pub(super) struct Reader<'a> {
@@ -45,8 +35,7 @@ pub(super) struct Reader<'a> {
     pub(super) repaired: bool,
     pub(super) ending: Ending,
     pub(super) elided: bool,
-    keep: Keep,
-    pub(super) repetition: Repetition,
+    repetition: Repetition,
     /// Whether a string holds what begins like an object and is none.
     pub(super) torn: bool,
     /// Where it became too deep.
@@ -54,7 +43,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str, at: usize, end: usize, keep: Keep) -> Self {
+    pub(super) fn new(text: &'a str, at: usize, end: usize) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
@@ -65,7 +54,6 @@ impl<'a> Reader<'a> {
             repaired: false,
             ending: Ending::Whole,
             elided: false,
-            keep,
             repetition: Repetition::None,
             torn: false,
             too_deep: None,
@@ -85,9 +73,7 @@ impl<'a> Reader<'a> {
                     || self.ending != Ending::Whole,
                 ending: self.ending,
                 elided: self.elided,
-                ambiguous: self.torn
-                    || self.repetition >= Repetition::Dropped
-                        && (self.repaired || self.ending != Ending::Whole),
+                ambiguous: self.torn || self.repetition == Repetition::Dropped,
             }),
         }
     }
@@ -275,16 +261,16 @@ impl<'a> Reader<'a> {
         self.insert(members, key, value);
     }
 
-    /// One of two members of the same name is lost, as with any reader, and said so.
+    /// Of two members of the same name the first one is kept, which nothing inside a later value
+    /// can have written, and the loss of the other is said.
     fn insert(&mut self, members: &mut Map<String, Value>, key: String, value: Value) {
         let found = match members.get(&key) {
             None => Repetition::None,
             Some(known) if *known == value => Repetition::Same,
-            Some(_) if self.keep == Keep::Last && !self.repaired => Repetition::Overwritten,
             Some(_) => Repetition::Dropped,
         };
         self.repetition = self.repetition.max(found);
-        if matches!(found, Repetition::None | Repetition::Overwritten) {
+        if found == Repetition::None {
             members.insert(key, value);
         }
     }
