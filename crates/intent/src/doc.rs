@@ -229,6 +229,7 @@ impl<'a> Doc<'a> {
     pub(crate) fn is_inert(&self, at: usize, since: usize) -> bool {
         if self.in_thought(at)
             || self.is_hidden(at, since)
+            || self.is_commented(at, since)
             || self.is_output(at, since)
             || self.is_reference(at, since)
         {
@@ -266,6 +267,12 @@ impl<'a> Doc<'a> {
         region.is_some_and(|[start, _]| (since..=at).contains(start))
     }
 
+    /// Whether the line is a comment up to this place.
+    fn is_commented(&self, at: usize, since: usize) -> bool {
+        let line = line_start(self.text, at).max(since.min(at));
+        self.text[line..at].trim_start().starts_with("//")
+    }
+
     /// Whether the chapter is called like a tool and describes it before this place.
     fn is_reference(&self, at: usize, since: usize) -> bool {
         let lead = self.lead(at, since);
@@ -299,11 +306,14 @@ impl<'a> Doc<'a> {
     }
 
     /// What the words before a form say about who means it. What a quotation mark opens right
-    /// before it is a quotation, unless that is all there is.
-    pub(crate) fn standing(&self, at: usize, since: usize) -> cues::Standing {
+    /// before it is a quotation, unless that is all there is and nobody closes it, or it is JSON
+    /// that was encoded once more.
+    pub(crate) fn standing(&self, [at, end]: [usize; 2], since: usize) -> cues::Standing {
         let before = &self.text[..at];
         let quoted = before.strip_suffix(['"', '\u{201c}']);
-        if quoted.is_some_and(|before| !before.trim().is_empty()) {
+        let closed = self.text[end..].starts_with(['"', '\u{201d}'])
+            && !self.text[at..].starts_with(['{', '[']);
+        if quoted.is_some_and(|before| closed || !before.trim().is_empty()) {
             return cues::Standing::Reported;
         }
         let at = self.fence_at(at).map_or(at, |fence| fence.start);

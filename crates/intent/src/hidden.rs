@@ -15,6 +15,7 @@ const HIDING: &[(&str, &str)] = &[
     ("<code>", "</code>"),
     ("<example>", "</example>"),
     ("<examples>", "</examples>"),
+    ("/*", "*/"),
 ];
 
 /// The hidden places, sorted and apart. What nobody closes hides nothing.
@@ -25,7 +26,7 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
     // What has no closer once has none later either.
     let mut closes = [true; HIDING.len()];
     let mut at = 0;
-    while let Some(next) = memchr::memchr2(b'<', b'~', &bytes[at..]) {
+    while let Some(next) = memchr::memchr3(b'<', b'~', b'/', &bytes[at..]) {
         let start = at + next;
         at = start + 1;
         if bytes[start] == b'~' {
@@ -44,6 +45,10 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
             continue;
         };
         let (open, close) = HIDING[kind];
+        // In a path the same two marks are no comment.
+        if open == "/*" && start > 0 && !bytes[start - 1].is_ascii_whitespace() {
+            continue;
+        }
         let from = start + open.len();
         if let Some(end) = memmem::find(&bytes[from..], close.as_bytes()) {
             visit(end);

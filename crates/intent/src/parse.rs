@@ -344,7 +344,8 @@ fn looks_like_call(doc: &Doc<'_>) -> bool {
     ];
     SIGNS.iter().any(|sign| {
         crate::steps::visit(doc.text.len());
-        memchr::memmem::find(doc.text.as_bytes(), sign.as_bytes())
+        memchr::memmem::find_iter(doc.text.as_bytes(), sign.as_bytes())
+            .find(|at| !doc.is_shown(*at))
             .is_some_and(|at| !doc.is_inert(at, 0))
     })
 }

@@ -8,8 +8,10 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 mod reported;
 mod tables;
+mod taken_back;
 
 pub(crate) use reported::Standing;
+pub(crate) use taken_back::behind;
 
 use tables::{
     EXAMPLE, EXPLAINS, FIRST_PERSON, HANDS_OVER, HOLDS_BACK, INTRODUCES_EXAMPLE, OTHERS,
@@ -58,13 +60,15 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
     };
     let in_chapter = !own && SHOWING_HEADINGS.is_in(lead.heading);
     let points_back = is_about_above(after);
+    // "Which one do you prefer?" asks about a call that is there to be run.
+    let asked = behind(after) == Standing::Doubtful;
     let after = after.trim_start().as_bytes();
     let starts = |cue: &&str| {
         after
             .get(..cue.len())
             .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
     };
-    shown || in_chapter || points_back || SHOWN_AFTER.iter().any(starts)
+    shown || in_chapter || points_back || !asked && SHOWN_AFTER.iter().any(starts)
 }
 
 /// "Use …", "type …": the call itself is what somebody is told to use. "Use the search tool:" names

@@ -1,9 +1,10 @@
 //! Calls that somebody else made, that were made before, or that are asked about.
 
 use super::tables::OWN_GERUNDS;
+use super::taken_back;
 
 /// What the words before a call say about who means it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
     /// Nothing speaks against it.
     Meant,
@@ -162,6 +163,13 @@ const VERDICTS: &[&str] = &[
     "rejected",
     "blocked",
     "denied",
+    "cancelled",
+    "canceled",
+    "aborted",
+    "discarded",
+    "withdrawn",
+    "retracted",
+    "skipped",
 ];
 /// How one asks for leave.
 const ASKS: &[&str] = &[
@@ -238,10 +246,7 @@ const LABEL_WORDS_MAX: usize = 5;
 pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
     let sentence = sentence.replace('\u{2019}', "'");
     let trimmed = sentence.trim_end_matches(['"', '\u{201c}', ' ']);
-    let words: Vec<&str> = trimmed
-        .split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '\'' | '-'))
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words = words_of(trimmed);
     let asks = ASKS.iter().any(|ask| trimmed.starts_with(ask));
     let finished = trimmed.ends_with(['.', '!']);
     if trimmed.ends_with('?') {
@@ -266,6 +271,10 @@ pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
     if !introduces {
         return Standing::Meant;
     }
+    let taken_back = taken_back::before(trimmed);
+    if taken_back != Standing::Meant {
+        return taken_back;
+    }
     if let [verdict] = words.as_slice()
         && VERDICTS.contains(verdict)
     {
@@ -280,6 +289,14 @@ pub(super) fn standing(sentence: &str, same_line: bool) -> Standing {
         return Standing::Reported;
     }
     of_source(&words, &sentence)
+}
+
+/// The words of a sentence.
+pub(super) fn words_of(sentence: &str) -> Vec<&str> {
+    sentence
+        .split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '\'' | '-'))
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// "Yesterday I executed", "I have just run", "was executed", "Executed:"; not "I have to run" and
@@ -313,7 +330,7 @@ fn is_past(words: &[&str], introduces: bool) -> bool {
     (introduces || verb + 1 == words.len()) && !announces(&words[verb + 1..])
 }
 
-fn announces(words: &[&str]) -> bool {
+pub(super) fn announces(words: &[&str]) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         ANNOUNCES.contains(word)
             || OWN_GERUNDS.contains(word)

@@ -151,6 +151,8 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
     let mut at = 0;
     // Where the form before this one ended, and whether it was meant.
     let mut before: Option<(usize, Standing)> = None;
+    // The first call of those that follow each other without words.
+    let mut run = 0;
     let mut open_string = false;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
@@ -194,7 +196,13 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             .calls
             .first()
             .map_or(hit.start(), |call| call.span[0].min(hit.start()));
-        let standing = standing(doc, start, at, before);
+        if !before.is_some_and(|(end, _)| is_next(doc, end, start)) {
+            run = scan.calls.len();
+        }
+        let behind = behind(doc, start, at);
+        let standing = standing(doc, start, at, before).max(behind);
+        // What is said behind the last of them is said of all.
+        take_back(doc, &mut scan.calls, run, behind);
         let inert = standing == Standing::Reported;
         before = Some((at, standing));
         doc.call_end.set(at);
@@ -229,6 +237,27 @@ fn serves(only: Strategy, form: Form) -> bool {
     only == own || only == Strategy::GuidedJson && form == Form::Python
 }
 
+/// Whether no words stand between the end of one form and the start of the next.
+fn is_next(doc: &Doc<'_>, end: usize, start: usize) -> bool {
+    start >= end
+        && doc.text[end..start].bytes().all(|byte| {
+            byte.is_ascii_whitespace()
+                || byte.is_ascii_digit()
+                || matches!(byte, b',' | b';' | b'-' | b'*' | b'.' | b')')
+        })
+}
+
+/// Calls from `run` on are what the words behind them say.
+fn take_back(doc: &Doc<'_>, calls: &mut Vec<RawCall>, run: usize, behind: Standing) {
+    match behind {
+        Standing::Meant => {}
+        Standing::Doubtful => calls[run..]
+            .iter_mut()
+            .for_each(|call| call.doubtful = true),
+        Standing::Reported => calls.drain(run..).for_each(|call| doc.show(call.span)),
+    }
+}
+
 /// Whether a form is meant or only shown. One that follows another at once shares its fate.
 fn standing(
     doc: &Doc<'_>,
@@ -238,12 +267,7 @@ fn standing(
 ) -> Standing {
     let since = before.map_or(0, |(end, _)| end);
     if let Some((_, standing)) = before
-        && start >= since
-        && doc.text[since..start].bytes().all(|byte| {
-            byte.is_ascii_whitespace()
-                || byte.is_ascii_digit()
-                || matches!(byte, b',' | b';' | b'-' | b'*' | b'.' | b')')
-        })
+        && is_next(doc, since, start)
     {
         return standing;
     }
@@ -255,5 +279,11 @@ fn standing(
     if shown {
         return Standing::Reported;
     }
-    doc.standing(start, since)
+    doc.standing([start, end], since)
+}
+
+/// What the words right behind a form, or behind its block, say about it.
+fn behind(doc: &Doc<'_>, start: usize, end: usize) -> Standing {
+    let end = doc.fence_at(start).map_or(end, |fence| fence.end.max(end));
+    cues::behind(doc.after(end))
 }
