@@ -20,6 +20,7 @@
 //! | `forms` | the structured forms, found by their openers |
 //! | `fuzzy` | plain English |
 //! | `native` | a chat server's own `tool_calls` |
+//! | `wire` | puts a server's raw stream together |
 //! | `guide` | the schema's say: names, types, what is missing |
 //! | `parse` | chooses strategies and puts a reply together |
 
@@ -42,6 +43,7 @@ mod raw;
 mod steps;
 mod stream;
 mod tools;
+mod wire;
 
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};

@@ -13,6 +13,7 @@ use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
 use crate::tools::ToolSet;
+use crate::wire::{self, Wire};
 
 /// A parser for one set of tools.
 ///
@@ -171,7 +172,8 @@ impl Parser {
     }
 
     /// Reads text, or JSON as a chat server returns it, whichever this is. A server's reply is
-    /// known by its shape; with the strategy `native` a bare list of calls is one too.
+    /// known by its shape; with the strategy `native` a bare list of calls is one too. A raw stream
+    /// of events, or of lines of JSON, is put together first.
     pub fn parse_any(&self, text: &str, finish: FinishReason) -> Parsed {
         let is_reply = match self.primary {
             Strategy::Native => native::is_reply,
@@ -183,15 +185,27 @@ impl Parser {
             && let Ok(value) = serde_json::from_str::<Value>(plain)
             && is_reply(&value)
         {
-            let mut read = native::read(&value);
             // A value that stood there twice is lost in what the strict reader gives.
             let doubled = json::read_at(plain, 0, plain.len()).is_some_and(|read| read.ambiguous);
-            for call in &mut read.calls {
-                call.ambiguous |= doubled;
-            }
-            return self.parse_native(read, finish);
+            return self.parse_doubled(&value, doubled, finish);
         }
-        self.parse(text, finish)
+        match wire::read(plain) {
+            Some(Wire::Reply { reply, doubled }) => self.parse_doubled(&reply, doubled, finish),
+            Some(Wire::Unreadable) => Parsed {
+                problems: vec![Problem::LooksLikeFailedCall],
+                ..Parsed::default()
+            },
+            None => self.parse(text, finish),
+        }
+    }
+
+    /// A server's reply of which the text is known to have something twice, or not.
+    fn parse_doubled(&self, reply: &Value, doubled: bool, finish: FinishReason) -> Parsed {
+        let mut read = native::read(reply);
+        for call in &mut read.calls {
+            call.ambiguous |= doubled;
+        }
+        self.parse_native(read, finish)
     }
 }
 
