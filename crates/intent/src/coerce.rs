@@ -9,16 +9,71 @@ use crate::raw::Given;
 
 pub(crate) enum Coerced {
     Fits(Value),
-    WrongType { value: Value, expected: String },
+    WrongType {
+        value: Value,
+        expected: String,
+    },
+    /// The type fits, but the schema lists its values and this is none of them.
+    WrongValue {
+        value: Value,
+        allowed: Vec<String>,
+    },
 }
 
 /// Gives a value the type that the schema wants.
 pub(crate) fn to_schema(given: Given, schema: Option<&Value>) -> Coerced {
     let types = schema.map(types_of).unwrap_or_default();
-    match given {
+    let coerced = match given {
         Given::Json(value) => of_json(value, &types, schema),
         Given::Text(text) => of_text(text, &types, schema),
+    };
+    match (coerced, schema.and_then(|schema| schema.get("enum"))) {
+        (Coerced::Fits(value), Some(Value::Array(options))) => of_enum(value, options),
+        (coerced, _) => coerced,
     }
+}
+
+/// One of the values that the schema lists. Another spelling of exactly one of them is that one.
+fn of_enum(value: Value, options: &[Value]) -> Coerced {
+    if value.is_null() || options.is_empty() || options.contains(&value) {
+        return Coerced::Fits(value);
+    }
+    let same = |option: &&Value| match (option, &value) {
+        (Value::String(option), Value::String(text)) => {
+            option.trim().eq_ignore_ascii_case(text.trim())
+        }
+        (Value::Number(option), Value::Number(number)) => option.as_f64() == number.as_f64(),
+        _ => false,
+    };
+    let mut alike = options.iter().filter(same);
+    if let (Some(option), None) = (alike.next(), alike.next()) {
+        return Coerced::Fits(option.clone());
+    }
+    let shown = |option: &Value| {
+        option
+            .as_str()
+            .map_or_else(|| option.to_string(), str::to_owned)
+    };
+    Coerced::WrongValue {
+        value,
+        allowed: options.iter().map(shown).collect(),
+    }
+}
+
+/// Whether `null` stands in the place of an argument that wants something else: it is not given.
+pub(crate) fn is_null_for(given: &Given, schema: Option<&Value>) -> bool {
+    let Some(schema) = schema.filter(|schema| !defaults_to_null(schema)) else {
+        return false;
+    };
+    let types = types_of(schema);
+    let takes = |kind: &str| types.iter().any(|known| *known == kind || *known == "any");
+    let null_word = |text: &str| matches!(text.trim(), "null" | "None");
+    let null = match given {
+        Given::Json(Value::Null) => true,
+        Given::Json(Value::String(text)) | Given::Text(text) => null_word(text) && !takes("string"),
+        Given::Json(_) => false,
+    };
+    null && !types.is_empty() && !takes("null")
 }
 
 /// Whether an empty element stands for an argument that is not given: it can only be the value of
@@ -118,7 +173,9 @@ fn whole_number(value: Value, types: &[&str]) -> Value {
 fn within(value: Value, schema: Option<&Value>) -> Value {
     let Some(schema) = schema else { return value };
     let settled = |given, schema: Option<&Value>| match to_schema(Given::Json(given), schema) {
-        Coerced::Fits(value) | Coerced::WrongType { value, .. } => value,
+        Coerced::Fits(value)
+        | Coerced::WrongType { value, .. }
+        | Coerced::WrongValue { value, .. } => value,
     };
     match value {
         Value::Array(items) if schema.get("items").is_some() => Value::Array(

@@ -110,8 +110,7 @@ pub(crate) fn intent_of(
         intent.problems.push(Problem::Truncated);
     }
     if call.repaired || call.ending != Ending::Whole {
-        intent.confidence -= REPAIR_COST;
-        intent.problems.push(Problem::Repaired);
+        say_repaired(&mut intent);
     }
     if call.elided {
         intent.problems.push(Problem::Elided);
@@ -177,8 +176,20 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
         if coerce::is_left_out(&given, schema) {
             continue;
         }
+        let needed = tool.is_some_and(|tool| tool.required().any(|known| known == name));
+        if !needed && coerce::is_null_for(&given, schema) {
+            say_repaired(intent);
+            continue;
+        }
         let value = match coerce::to_schema(given, schema) {
             Coerced::Fits(value) => value,
+            Coerced::WrongValue { value, allowed } => {
+                intent.problems.push(Problem::WrongValue {
+                    argument: name.clone(),
+                    allowed,
+                });
+                value
+            }
             Coerced::WrongType { value, expected } => {
                 intent.problems.push(Problem::WrongType {
                     argument: name.clone(),
@@ -198,10 +209,7 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
                 continue;
             }
         }
-        if let Some(tool) = tool
-            && schema.is_none()
-            && tool.schema.get("additionalProperties") == Some(&Value::Bool(false))
-        {
+        if schema.is_none() && tool.is_some_and(ToolSpec::is_closed) {
             intent.problems.push(Problem::UnknownArgument {
                 argument: name.clone(),
             });
@@ -228,6 +236,14 @@ fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
                 argument: argument.to_owned(),
             });
         }
+    }
+}
+
+/// The arguments were mended, which is said once and costs once.
+fn say_repaired(intent: &mut Intent) {
+    if !intent.problems.contains(&Problem::Repaired) {
+        intent.confidence -= REPAIR_COST;
+        intent.problems.push(Problem::Repaired);
     }
 }
 

@@ -40,6 +40,13 @@ pub enum Problem {
         /// The type in the schema.
         expected: String,
     },
+    /// The schema lists the argument's values, and this is none of them.
+    WrongValue {
+        /// The argument's name.
+        argument: String,
+        /// The values in the schema.
+        allowed: Vec<String>,
+    },
     /// The value stands for something that is not known yet; wait for earlier results.
     Placeholder {
         /// The argument's name.
@@ -112,6 +119,10 @@ impl Problem {
             Self::WrongType { argument, expected } => {
                 format!("The argument `{argument}` has to be of type {expected}.")
             }
+            Self::WrongValue { argument, allowed } => format!(
+                "The argument `{argument}` has to be one of `{}`.",
+                allowed.join("`, `")
+            ),
             Self::Placeholder { argument, text } => {
                 format!("The argument `{argument}` is still open: {text}.")
             }

@@ -90,6 +90,14 @@ impl ToolSpec {
         self.schema.get("properties")?.get(name)
     }
 
+    /// Whether the schema names its arguments and does not say that there may be others.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self.schema.get("additionalProperties") {
+            Some(others) => *others == Value::Bool(false),
+            None => self.properties().next().is_some(),
+        }
+    }
+
     pub(crate) fn required(&self) -> impl Iterator<Item = &str> {
         self.schema
             .get("required")
