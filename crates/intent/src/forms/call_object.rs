@@ -101,6 +101,8 @@ pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
     }
     let mut found = CallsRead::default();
     collect(read.value, reading, &mut found, 0);
+    // An answer that nobody closed may lack its end.
+    found.cut |= found.done && found.calls.is_empty() && read.ending >= Ending::OpenValue;
     let many = found.calls.len();
     for (place, call) in found.calls.iter_mut().enumerate() {
         call.repaired |= read.repaired;
@@ -298,6 +300,14 @@ fn object(map: Map<String, Value>, reading: Reading<'_>, found: &mut CallsRead, 
             }
             return;
         }
+    }
+    if depth == 0
+        && let Some(answer) = super::final_answer::of_object(&map, reading.tools)
+    {
+        found.guided = true;
+        found.done = true;
+        found.reasoning = Some(answer);
+        return;
     }
     found.calls.extend(single(map, reading));
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod call_object;
 mod elements;
+mod final_answer;
 mod harmony;
 mod json_text;
 mod markers;

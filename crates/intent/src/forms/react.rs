@@ -71,10 +71,13 @@ pub(crate) fn action(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         return None;
     }
     if name.len() <= NAME_BYTES_MAX && DONE_WORDS.contains(&name.to_lowercase().as_str()) {
-        let end = skip_done_input(text, line_end);
+        let input = input_on_line.unwrap_or_else(|| skip_done_input(text, line_end));
+        let end = section_end(text, input);
+        let given = input > line_end || input_on_line.is_some();
         return Some(Found {
-            end,
+            end: if given { end } else { line_end },
             done: true,
+            answer: given.then(|| done_answer(&text[input..end])).flatten(),
             ..Found::default()
         });
     }
@@ -129,6 +132,20 @@ fn input_at_start(text: &str) -> Option<usize> {
             .is_some_and(|head| head.eq_ignore_ascii_case(label))
             .then_some(label.len())
     })
+}
+
+/// The answer that stands in the place of a last action's input.
+fn done_answer(input: &str) -> Option<String> {
+    let body = input.trim_matches(|letter: char| letter.is_whitespace() || letter == '*');
+    if body.is_empty() || matches!(body, "None" | "none" | "N/A" | "n/a" | "null" | "{}") {
+        return None;
+    }
+    if body.starts_with(['{', '"'])
+        && let Ok(value) = serde_json::from_str(body)
+    {
+        return super::final_answer::of_value(&value);
+    }
+    Some(body.to_owned())
 }
 
 fn skip_done_input(text: &str, line_end: usize) -> usize {
