@@ -70,6 +70,7 @@ const FILLERS: &[&str] = &[
     "up next",
     "understood",
     "of course",
+    "instead",
 ];
 
 const PLANS: &[&str] = &[
@@ -332,8 +333,11 @@ fn later_plan(lower: &str) -> Option<Lead> {
     let [at, end] = opening(lower)?;
     let (_, tail) = SELF.strip(without_now(&lower[end..]))?;
     let before = &lower[..at];
+    // "After reading a.txt, I'll …" sets an order of its own steps, not a condition.
+    let own_step = strip_word(before, "after").is_some_and(is_ing);
+    let foreign = |word: &&str| !(own_step && *word == "after") && has_words(before, word);
     // What is denied or past before the plan says nothing about the plan.
-    if before.contains('"') || FOREIGN.iter().any(|word| has_words(before, word)) {
+    if before.contains('"') || FOREIGN.iter().any(foreign) {
         return None;
     }
     let tail = strip_adverbs(tail);

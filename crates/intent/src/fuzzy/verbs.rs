@@ -16,7 +16,11 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
         return None;
     }
     // "Write access to a.txt was denied" only looks like an order.
-    if order && !matches!(verb, Verb::Search | Verb::Find) && super::words::is_report(low) {
+    let searches = matches!(verb, Verb::Search | Verb::Find);
+    if order
+        && (!searches && super::words::is_report(low)
+            || searches && super::words::is_search_report(low))
+    {
         return None;
     }
     let found = match verb {

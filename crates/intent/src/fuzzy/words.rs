@@ -354,7 +354,46 @@ const FINITE: &[&str] = &[
 /// Whether "reading a.txt …" goes on as a statement about reading.
 pub(super) fn is_statement(lower: &str) -> bool {
     let bare = without_quoted(lower);
-    FINITE.iter().any(|word| has_words(&bare, word))
+    FINITE.iter().any(|word| has_words(&bare, word)) || tells_outcome(&bare)
+}
+
+/// What is said of something that came to an end.
+const OUTCOMES: &[&str] = &[
+    "failed",
+    "succeeded",
+    "worked",
+    "returned",
+    "yields",
+    "yielded",
+    "produces",
+    "produced",
+    "turned up",
+    "timed out",
+    "was unsuccessful",
+    "was successful",
+    "came up empty",
+];
+
+/// "Reading a.txt failed", "searching for cats yields nothing"; not "searching for why it failed".
+fn tells_outcome(bare: &str) -> bool {
+    const WITHIN: &[&str] = &["why", "that", "which", "how", "what", "who", "where", "to"];
+    OUTCOMES.iter().any(|word| {
+        bare.find(word).is_some_and(|at| {
+            has_words(bare, word) && !WITHIN.iter().any(|link| has_words(&bare[..at], link))
+        })
+    })
+}
+
+/// Whether an order to search goes on behind what is searched for, in marks, as a statement about
+/// the search: "search for 'rust' was unsuccessful".
+pub(super) fn is_search_report(lower: &str) -> bool {
+    let behind = lower.rfind(['"', '`', '\'', '\u{201d}', '\u{2019}']);
+    behind.is_some_and(|at| {
+        let rest = lower[at..].trim_start_matches(|letter: char| !letter.is_alphanumeric());
+        let first = rest.split(|letter: char| !letter.is_alphabetic()).next();
+        let verb = first.unwrap_or_default();
+        matches!(verb, "was" | "is" | "has" | "did" | "gave" | "found") || OUTCOMES.contains(&verb)
+    })
 }
 
 /// Whether what begins like an order goes on as a statement about something.
