@@ -16,19 +16,62 @@ use reqwest::{Client, Response, StatusCode, Url, redirect};
 use crate::address::forbidden;
 use crate::limits::{URL_BYTES_MAX, WEB_BODY_BYTES_MAX, WEB_REDIRECTS_MAX};
 
-/// Which addresses may be reached although they are not public.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allowed {
-    /// Hosts as they are written in an address: names and literal addresses.
-    pub hosts: Vec<String>,
+/// A host and the port, or ports, of it that are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    host: String,
+    /// None for those of the web, 80 and 443.
+    port: Option<u16>,
 }
 
-impl Allowed {
-    fn has(&self, host: &str) -> bool {
-        self.hosts
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(host))
+impl Endpoint {
+    /// Reads `host` or `host:port`; an IPv6 address with a port is in brackets.
+    ///
+    /// ```
+    /// use holdfast_web::client::Endpoint;
+    /// assert!(Endpoint::parse("wiki.internal:8080").is_ok() && Endpoint::parse("[::1]:80").is_ok());
+    /// assert!(Endpoint::parse("http://wiki.internal").is_err() && Endpoint::parse("a:b").is_err());
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let invalid = || format!("{text:?} has to be a host or host:port");
+        if text.is_empty() || text.contains(['/', '@', ' ', '*', '?', '#']) {
+            return Err(invalid());
+        }
+        let is_bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
+        let (host, port) = match text.rsplit_once(':') {
+            _ if is_bare_v6 => (format!("[{text}]"), None),
+            Some((host, port)) if !text.ends_with(']') => {
+                let port = port.parse().map_err(|_| invalid())?;
+                (host.to_owned(), Some(port))
+            }
+            _ => (text.to_owned(), None),
+        };
+        // Spelled as in the addresses that it is compared with.
+        let url = Url::parse(&format!("http://{host}/")).map_err(|_| invalid())?;
+        let host = url.host_str().ok_or_else(invalid)?.to_owned();
+        match url.port() {
+            None => Ok(Self { host, port }),
+            Some(_) => Err(invalid()),
+        }
     }
+
+    fn is(&self, url: &Url) -> bool {
+        let port = url.port_or_known_default();
+        let is_port = match self.port {
+            Some(_) => port == self.port,
+            None => matches!(port, Some(80 | 443)),
+        };
+        is_port && url.host_str() == Some(self.host.as_str())
+    }
+}
+
+/// How far a client may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// To public addresses, and to these although they are not.
+    Public(Vec<Endpoint>),
+    /// To this address's scheme, host and port, which may be private, and nowhere else.
+    Origin(Url),
 }
 
 /// What came back.
@@ -47,8 +90,11 @@ pub struct Page {
 /// The client.
 #[derive(Debug, Clone)]
 pub struct WebClient {
-    client: Client,
-    allowed: Arc<Allowed>,
+    /// Connects to public addresses only.
+    strict: Client,
+    /// For what was allowed by host and port: a resolver is told no port, so it can not tell them apart.
+    open: Client,
+    reach: Arc<Reach>,
 }
 
 /// An address that the rules forbid; how it travels through the library's errors.
@@ -56,22 +102,17 @@ pub struct WebClient {
 #[error("{0}")]
 struct Forbidden(String);
 
-struct Checked {
-    allowed: Arc<Allowed>,
-}
+struct Checked;
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
-        let allowed = self.allowed.clone();
         Box::pin(async move {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            if !allowed.has(&host) {
-                // All of them have to be public: which one is taken is not ours to say.
-                for address in &found {
-                    check(&host, address.ip())?;
-                }
+            // All of them have to be public: which one is taken is not ours to say.
+            for address in &found {
+                check(&host, address.ip())?;
             }
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
@@ -89,22 +130,24 @@ fn check(host: &str, address: IpAddr) -> Result<(), Forbidden> {
 }
 
 impl WebClient {
-    /// A client with these exceptions.
-    pub fn new(allowed: Allowed, timeout: Duration) -> Result<Self, String> {
-        let allowed = Arc::new(allowed);
-        let client = Client::builder()
-            .timeout(timeout)
-            .redirect(redirect::Policy::none())
-            // A proxy would resolve the name itself, out of our sight.
-            .no_proxy()
-            .referer(false)
-            .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(Checked {
-                allowed: allowed.clone(),
-            }))
-            .build()
-            .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
-        Ok(Self { client, allowed })
+    /// A client that goes this far.
+    pub fn new(reach: Reach, timeout: Duration) -> Result<Self, String> {
+        let builder = || {
+            Client::builder()
+                .timeout(timeout)
+                .redirect(redirect::Policy::none())
+                // A proxy would resolve the name itself, out of our sight.
+                .no_proxy()
+                .referer(false)
+                .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
+        };
+        let broken = |error| format!("the HTTP client can not be built: {error}");
+        let strict = builder().dns_resolver(Arc::new(Checked));
+        Ok(Self {
+            strict: strict.build().map_err(broken)?,
+            open: builder().build().map_err(broken)?,
+            reach: Arc::new(reach),
+        })
     }
 
     /// An address as it was written, checked as far as that goes without asking anybody.
@@ -121,8 +164,8 @@ impl WebClient {
         Ok(url)
     }
 
-    /// Whether an address may be asked for. Names are checked when they are resolved.
-    fn permit(&self, url: &Url) -> Result<(), ToolError> {
+    /// Who may ask for an address, if anybody. Names are checked when they are resolved.
+    fn permit(&self, url: &Url) -> Result<&Client, ToolError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(denied(format!(
                 "only http and https are fetched, not {}",
@@ -135,8 +178,20 @@ impl WebClient {
         let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
             return Err(denied("the address names no host".to_owned()));
         };
-        if self.allowed.has(host) {
-            return Ok(());
+        match self.reach.as_ref() {
+            Reach::Origin(own) if own.origin() == url.origin() => return Ok(&self.open),
+            Reach::Origin(own) => {
+                let (own, other) = (own.origin(), url.origin());
+                return Err(denied(format!(
+                    "{} leads to {}, and only the first is asked",
+                    own.ascii_serialization(),
+                    other.ascii_serialization()
+                )));
+            }
+            Reach::Public(allowed) if allowed.iter().any(|one| one.is(url)) => {
+                return Ok(&self.open);
+            }
+            Reach::Public(_) => {}
         }
         // Whatever a resolver makes of it, this name is this host (RFC 6761).
         let name = host.trim_end_matches('.');
@@ -146,10 +201,10 @@ impl WebClient {
             )));
         }
         let literal = host.trim_start_matches('[').trim_end_matches(']');
-        match literal.parse() {
-            Ok(address) => check(host, address).map_err(|error| denied(error.to_string())),
-            Err(_) => Ok(()),
+        if let Ok(address) = literal.parse() {
+            check(host, address).map_err(|error| denied(error.to_string()))?;
         }
+        Ok(&self.strict)
     }
 
     /// Fetches a page, following redirects.
@@ -157,15 +212,15 @@ impl WebClient {
         let mut url = url;
         let mut headers = headers.clone();
         for _ in 0..=WEB_REDIRECTS_MAX {
-            self.permit(&url)?;
-            let asked = self.client.get(url.clone()).headers(headers.clone());
+            let client = self.permit(&url)?;
+            let asked = client.get(url.clone()).headers(headers.clone());
             let answer = asked.send().await.map_err(|error| failed(&error))?;
             let Some(next) = next_of(&answer, &url) else {
                 return page(answer).await;
             };
             let next = next?;
-            // What was meant for one host is not handed to another.
-            if next.host_str() != url.host_str() || next.scheme() != url.scheme() {
+            // What was meant for one server is not handed to another, also not on the same host.
+            if next.origin() != url.origin() {
                 let accept = headers.remove(ACCEPT);
                 headers = accept.map(|value| (ACCEPT, value)).into_iter().collect();
             }

@@ -7,11 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::client::Endpoint;
+
 /// What tools may reach on the web, and whom they ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WebConfig {
-    /// Hosts, by name or address, that may be reached although they are not public.
+    /// Hosts, as `host` (ports 80 and 443) or `host:port`, that may be reached although they are not public.
     pub allowed_hosts: Vec<String>,
     /// Whom `web_search` asks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,12 +135,17 @@ fn url_problem(text: &str) -> Option<String> {
 }
 
 impl WebConfig {
+    /// The hosts that may be reached although they are not public.
+    pub fn allowed(&self) -> Result<Vec<Endpoint>, String> {
+        let hosts = self.allowed_hosts.iter();
+        hosts.map(|host| Endpoint::parse(host)).collect()
+    }
+
     /// What is wrong with the settings: which, and why.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         for host in &self.allowed_hosts {
-            if host.is_empty() || host.contains(['/', '@', ' ', '*']) {
-                let why = format!("{host:?} has to be a host's name or address, without a port");
+            if let Err(why) = Endpoint::parse(host) {
                 problems.push(("allowedHosts", why));
             }
         }

@@ -7,7 +7,7 @@ use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, To
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use crate::client::{Allowed, Page, WebClient};
+use crate::client::{Page, Reach, WebClient};
 use crate::config::WebConfig;
 use crate::limits::{WEB_TEXT_CHARS_MAX, WEB_TIMEOUT_MS};
 use crate::page;
@@ -23,10 +23,8 @@ pub struct WebFetchTool {
 impl WebFetchTool {
     /// The tool with these settings.
     pub fn new(config: &WebConfig) -> Result<Self, String> {
-        let allowed = Allowed {
-            hosts: config.allowed_hosts.clone(),
-        };
-        let client = WebClient::new(allowed, Duration::from_millis(WEB_TIMEOUT_MS))?;
+        let reach = Reach::Public(config.allowed()?);
+        let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS))?;
         Ok(Self { client })
     }
 }
@@ -123,10 +121,7 @@ impl Tool for WebFetchTool {
         let readable = match kind {
             Kind::Html => {
                 let address = page.url.to_string();
-                // Parsing a large page takes its time, and stack.
-                tokio::task::spawn_blocking(move || page::markdown(&text, &address))
-                    .await
-                    .map_err(|_| ToolError::coded("unreadable", "the page can not be read"))?
+                page::markdown(text, address).await
             }
             Kind::Text => page::Readable { title: None, text },
         };

@@ -7,6 +7,7 @@
 //! | [`fetch`] | the tool `web_fetch` |
 //! | [`channel`] | a webhook and the gateway as channels for messages and prompts |
 //! | [`page`] | a page as readable Markdown |
+//! | `tidy` | a page's tags in order, so that no page is too much for the readers |
 //! | [`search`] | the tool `web_search`, and whom it asks |
 //! | [`gateway`] | tools of the `OpenClaw` gateway behind the same trait |
 //! | [`config`] | `web:` and `gateway:` in the configuration |
@@ -20,6 +21,7 @@ pub mod gateway;
 pub mod limits;
 pub mod page;
 pub mod search;
+mod tidy;
 
 pub use channel::HttpChannel;
 pub use config::{ChannelConfig, GatewayConfig, WebConfig};

@@ -10,6 +10,14 @@ pub const WEB_REDIRECTS_MAX: usize = 5;
 pub const WEB_TIMEOUT_MS: u64 = 30_000;
 /// Text of a page in an answer.
 pub const WEB_TEXT_CHARS_MAX: usize = 50_000;
+/// Elements inside elements of a page.
+pub const WEB_PAGE_DEPTH_MAX: usize = 256;
+/// Nodes of a page that is looked at.
+pub const WEB_PAGE_NODES_MAX: usize = 100_000;
+/// A page that is looked at, after scripts and the like are left out.
+pub const WEB_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Pages that are read at once.
+pub const WEB_READERS_MAX: usize = 4;
 /// Length of an address.
 pub const URL_BYTES_MAX: usize = 8 * 1024;
 /// Results of one search.
@@ -55,6 +63,26 @@ pub const LIMITS: &[Limit] = &[
         "WEB_TEXT_CHARS_MAX",
         WEB_TEXT_CHARS_MAX as u64,
         "text of a page in one answer; the rest is cut and said to be",
+    ),
+    limit(
+        "WEB_PAGE_DEPTH_MAX",
+        WEB_PAGE_DEPTH_MAX as u64,
+        "elements inside elements of a page; a deeper one is shown without its tags",
+    ),
+    limit(
+        "WEB_PAGE_NODES_MAX",
+        WEB_PAGE_NODES_MAX as u64,
+        "tags and texts of a page, those that a parser repeats included; a page of more is shown without its tags",
+    ),
+    limit(
+        "WEB_PAGE_BYTES_MAX",
+        WEB_PAGE_BYTES_MAX as u64,
+        "page without its scripts, styles and pictures; a larger one is shown without its tags",
+    ),
+    limit(
+        "WEB_READERS_MAX",
+        WEB_READERS_MAX as u64,
+        "pages that are made readable at once; others wait within their time",
     ),
     limit(
         "URL_BYTES_MAX",

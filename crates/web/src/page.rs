@@ -1,6 +1,12 @@
 //! A page as readable Markdown.
 
+use std::sync::Arc;
+
 use dom_smoothie::{Config, Readability};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::limits::{WEB_PAGE_NODES_MAX, WEB_READERS_MAX};
+use crate::tidy::{tidy, without_tags};
 
 /// What was made of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,80 +17,54 @@ pub struct Readable {
     pub text: String,
 }
 
-/// Elements of a page that is looked at; a larger one is turned into Markdown whole.
-const ELEMENTS_MAX: usize = 100_000;
-
-/// Elements inside elements. Both readers go down by recursion, and a page of nothing but opening
-/// tags must not end the process; one that is deeper is shown without its tags.
-const DEPTH_MAX: usize = 256;
-/// For the thread that reads a page.
+/// For the thread that reads a page: the readers go down by recursion.
 const STACK_BYTES: usize = 32 * 1024 * 1024;
-/// Elements that end where the next one begins, or have no end.
-const FLAT: &[&str] = &[
-    "p", "li", "td", "tr", "th", "dt", "dd", "option", "tbody", "thead", "tfoot", "br", "img",
-    "hr", "input", "meta", "link", "source", "area", "base", "col", "embed", "track", "wbr",
-    "param",
-];
 
-/// The main part of an HTML page as Markdown. A page without one is taken whole.
-pub fn markdown(html: &str, address: &str) -> Readable {
-    let bare = || Readable {
-        title: None,
-        text: without_tags(html),
-    };
-    if depth(html) > DEPTH_MAX {
-        return bare();
-    }
-    let (html, address) = (html.to_owned(), address.to_owned());
+/// Readers at work, in the whole process.
+static READERS: Semaphore = Semaphore::const_new(WEB_READERS_MAX);
+
+/// The main part of an HTML page as Markdown. A page without one is taken whole, and one that is too
+/// deep or too large for the readers is shown without its tags.
+///
+/// The reading has a thread of its own that nobody waits for at the process's end. A call that is given
+/// up leaves its thread to finish, and the thread keeps its place among the readers until then.
+pub async fn markdown(html: String, address: String) -> Readable {
+    let html: Arc<str> = html.into();
+    let place = READERS.acquire().await;
+    let (answer, answered) = oneshot::channel();
+    let page = html.clone();
     let reader = std::thread::Builder::new()
         .name("holdfast-page".to_owned())
         .stack_size(STACK_BYTES)
-        .spawn(move || read(&html, &address));
-    let read = reader.ok().and_then(|reader| reader.join().ok());
-    read.unwrap_or_else(bare)
+        .spawn(move || {
+            let readable = readable(&page, &address);
+            drop(place);
+            // Nobody listens any more if the call was given up.
+            let _ = answer.send(readable);
+        });
+    match reader {
+        Ok(_detached) => answered.await.unwrap_or_else(|_| bare(&html)),
+        Err(_) => bare(&html),
+    }
 }
 
-/// How deep elements lie in each other at most, if nobody closes them early.
-fn depth(html: &str) -> usize {
-    let (mut now, mut most) = (0_usize, 0);
-    for tag in html.split('<').skip(1) {
-        let (closes, name) = match tag.strip_prefix('/') {
-            Some(rest) => (true, rest),
-            None => (false, tag),
-        };
-        let end = name.find(|sign: char| !sign.is_ascii_alphanumeric());
-        let name = name[..end.unwrap_or(name.len())].to_ascii_lowercase();
-        if name.is_empty() || FLAT.contains(&name.as_str()) {
-            continue;
-        }
-        now = if closes {
-            now.saturating_sub(1)
-        } else {
-            now + 1
-        };
-        most = most.max(now);
+fn bare(html: &str) -> Readable {
+    Readable {
+        title: None,
+        text: without_tags(html),
     }
-    most
 }
 
-/// The text between the tags, blank lines and indentation left out.
-fn without_tags(html: &str) -> String {
-    let mut text = String::new();
-    for (index, part) in html.split('<').enumerate() {
-        let shown = match part.split_once('>') {
-            Some((_, after)) if index > 0 => after,
-            _ if index > 0 => "",
-            _ => part,
-        };
-        text.push_str(shown);
+fn readable(html: &str, address: &str) -> Readable {
+    match tidy(html) {
+        Some(html) => read(&html, address),
+        None => bare(html),
     }
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn read(html: &str, address: &str) -> Readable {
     let config = Config {
-        max_elements_to_parse: ELEMENTS_MAX,
+        max_elements_to_parse: WEB_PAGE_NODES_MAX,
         ..Config::default()
     };
     let read =
@@ -119,6 +99,7 @@ pub fn text(body: &[u8], charset: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::WEB_PAGE_DEPTH_MAX;
 
     #[test]
     fn the_article_is_kept_and_the_rest_is_not() {
@@ -131,7 +112,7 @@ mod tests {
              <footer>imprint</footer></body></html>",
             words.repeat(3)
         );
-        let page = markdown(&html, "https://example.com/a");
+        let page = readable(&html, "https://example.com/a");
         assert_eq!(page.title.as_deref(), Some("A title"));
         assert!(
             page.text.contains("Plain words") && page.text.contains("one"),
@@ -148,8 +129,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn nothing_panics() {
+    #[tokio::test]
+    async fn nothing_panics() {
         let cells = format!("<table>{}</table>", "<tr><td>x".repeat(5_000));
         for html in [
             "",
@@ -162,25 +143,38 @@ mod tests {
             "<é>",
             &cells,
         ] {
-            let _ = markdown(html, "https://example.com");
+            let _ = readable(html, "https://example.com");
         }
         for deep in [
             "<div>",
             "<b>",
             "<ul><li>",
             "<table><tr><td>",
-            "<svg>",
+            "<div></x>",
+            "<div><!--</div>-->",
+            "<li><dd>",
             "<a href=x>",
             "<x-y>",
         ] {
-            let page = markdown(
-                &format!("{}the end", deep.repeat(50_000)),
-                "https://example.com",
-            );
+            let html = format!("{}the end", deep.repeat(50_000));
+            let page = markdown(html, "https://example.com".to_owned()).await;
             assert_eq!(page.text, "the end", "{deep}");
-            let _ = markdown(&deep.repeat(DEPTH_MAX / 2), "https://example.com");
+            let most = deep.repeat(WEB_PAGE_DEPTH_MAX / 3);
+            let _ = markdown(most, "https://example.com".to_owned()).await;
         }
         assert_eq!(text(b"\xe4", Some("iso-8859-1")), "ä");
         assert_eq!(text(b"\xff", None), "\u{fffd}");
+    }
+
+    #[tokio::test]
+    async fn no_more_pages_are_read_at_once_than_there_are_readers() {
+        let count = u32::try_from(WEB_READERS_MAX).expect("a small number");
+        let all = READERS.acquire_many(count).await.expect("is open");
+        let page = markdown("<p>x".to_owned(), "https://example.com".to_owned());
+        let mut page = std::pin::pin!(page);
+        let waited = tokio::time::timeout(std::time::Duration::ZERO, page.as_mut()).await;
+        assert!(waited.is_err(), "{waited:?}");
+        drop(all);
+        assert_eq!(page.await.text, "x");
     }
 }

@@ -12,7 +12,7 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::client::{Allowed, WebClient};
+use crate::client::{Reach, WebClient};
 use crate::config::SearchConfig;
 use crate::gateway::GatewayClient;
 use crate::limits::{
@@ -82,9 +82,9 @@ pub fn provider(
             _ => missing_key = Some(api_key_env.clone()),
         }
     }
-    // An administrator named the address, so it may be private; what it redirects to may not.
-    let hosts = url.host_str().map(str::to_owned).into_iter().collect();
-    let client = WebClient::new(Allowed { hosts }, Duration::from_millis(WEB_TIMEOUT_MS))?;
+    // An administrator named the address, so it may be private. Queries and keys go there and nowhere else.
+    let reach = Reach::Origin(url.clone());
+    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS))?;
     Ok(Arc::new(JsonServer {
         name,
         client,

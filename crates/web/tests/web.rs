@@ -11,9 +11,16 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Double, answer, context};
 use holdfast_contract::{Cause, SessionKind, Tool, ToolError, ToolResult};
+use holdfast_web::client::{Endpoint, Reach, WebClient};
+use holdfast_web::config::SearchConfig;
+use holdfast_web::limits::WEB_TIMEOUT_MS;
+use holdfast_web::search::provider;
 use holdfast_web::{WebConfig, WebFetchTool};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
 fn fetcher(hosts: &[&str]) -> WebFetchTool {
@@ -81,7 +88,7 @@ async fn a_page_is_readable_and_its_redirects_are_followed() {
         ),
     ])
     .await;
-    let tool = fetcher(&["127.0.0.1"]);
+    let tool = fetcher(&[&double.address.to_string()]);
     let got = fetch(&tool, &double.url("/moved"))
         .await
         .expect("fetched")
@@ -127,7 +134,7 @@ async fn redirects_and_names_are_checked_like_the_first_address() {
         ("/loop", moved("/loop")),
     ])
     .await;
-    let tool = fetcher(&["127.0.0.1"]);
+    let tool = fetcher(&[&double.address.to_string()]);
     for path in ["/out", "/literal", "/metadata", "/file", "/user"] {
         let refused = fetch(&tool, &double.url(path)).await;
         assert!(
@@ -174,7 +181,7 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
         ),
     ])
     .await;
-    let tool = fetcher(&["127.0.0.1"]);
+    let tool = fetcher(&[&double.address.to_string()]);
     let cause = async |path: &str| match fetch(&tool, &double.url(path)).await {
         Err(ToolError::ExecutionError { cause, .. }) => cause,
         other => panic!("{path}: {other:?}"),
@@ -209,9 +216,100 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
         .expect("binds")
         .local_addr()
         .expect("an address");
+    let tool = fetcher(&[&unused.to_string()]);
     let refused = fetch(&tool, &format!("http://{unused}/")).await;
     assert!(
         matches!(&refused, Err(ToolError::ExecutionError { cause: Cause::Transport { code }, .. }) if code == "ECONNREFUSED"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn an_allowed_host_is_allowed_on_its_ports_only() {
+    let other = Double::start(vec![("/secret", html("SECRET"))]).await;
+    let double = Double::start(vec![
+        ("/page", html("PAGE")),
+        ("/other", moved(&other.url("/secret"))),
+    ])
+    .await;
+    let (port, other_port) = (double.address.port(), other.address.port());
+    let named = format!("localhost:{port}");
+    let tool = fetcher(&[&double.address.to_string(), &named, "[::1]:1"]);
+    for host in ["127.0.0.1", "localhost"] {
+        let got = fetch(&tool, &format!("http://{host}:{port}/page")).await;
+        assert_eq!(got.expect("fetched").output["content"], "PAGE", "{host}");
+    }
+    for url in [
+        double.url("/other"),
+        other.url("/secret"),
+        format!("http://localhost:{other_port}/secret"),
+        "http://[::1]:2/".to_owned(),
+        "http://127.0.0.1/".to_owned(),
+    ] {
+        let refused = fetch(&tool, &url).await;
+        assert!(
+            matches!(&refused, Err(ToolError::PermissionDenied { .. })),
+            "{url}: {refused:?}"
+        );
+    }
+    // Without a port those of the web are meant.
+    let refused = fetch(&fetcher(&["127.0.0.1"]), &double.url("/page")).await;
+    assert!(matches!(&refused, Err(ToolError::PermissionDenied { .. })));
+    assert!(other.asked().is_empty(), "{:?}", other.asked());
+    for wrong in ["", "http://a", "a:b", "a:70000", "a@b", "*.a", "::1:", "a:"] {
+        let config = WebConfig {
+            allowed_hosts: vec![wrong.to_owned()],
+            search: None,
+        };
+        assert_eq!(config.problems().len(), 1, "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_meant_for_one_port_does_not_follow_to_another() {
+    let other = Double::start(vec![("/", html("x"))]).await;
+    let double = Double::start(vec![
+        ("/to", moved(&other.url("/"))),
+        ("/res/v1/web/search", moved(&other.url("/"))),
+    ])
+    .await;
+    let hosts = [&double, &other].map(|double| {
+        let address = double.address.to_string();
+        Endpoint::parse(&address).expect("an endpoint")
+    });
+    let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
+    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout).expect("is made");
+    let key = HeaderName::from_static("x-subscription-token");
+    let headers = HeaderMap::from_iter([(key, HeaderValue::from_static("secret"))]);
+    let url = client.checked_url(&double.url("/to")).expect("allowed");
+    client.get(url, &headers).await.expect("fetched");
+    assert!(double.asked()[0].head.contains("x-subscription-token"));
+    assert!(!other.asked()[0].head.contains("x-subscription-token"));
+    // A search does not leave its origin at all.
+    let brave = SearchConfig::Brave {
+        api_key_env: "K".to_owned(),
+        url: double.url("/"),
+    };
+    let brave = provider(&brave, Some("secret"), None).expect("is made");
+    let refused = brave.search("q", 1).await;
+    assert!(
+        matches!(&refused, Err(ToolError::PermissionDenied { .. })),
+        "{refused:?}"
+    );
+    assert_eq!((double.asked().len(), other.asked().len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_page_that_only_looks_flat_is_shown_without_its_tags() {
+    let pages = ["<div></x>", "<div><!--</div>-->"].map(|part| {
+        let page = format!("{}the end", part.repeat(120_000));
+        html(&page)
+    });
+    let [unmatched, hidden] = pages;
+    let double = Double::start(vec![("/unmatched", unmatched), ("/hidden", hidden)]).await;
+    let tool = fetcher(&[&double.address.to_string()]);
+    for path in ["/unmatched", "/hidden"] {
+        let got = fetch(&tool, &double.url(path)).await.expect("fetched");
+        assert_eq!(got.output["content"], "the end", "{path}");
+    }
 }
