@@ -197,12 +197,16 @@ pub fn roll_back(session: &Path, id: &str, now_ms: u64) -> Result<PathBuf, Check
     let older = backups(&session).into_iter().rev();
     for source in std::iter::once(session.clone()).chain(older) {
         if let Some((mut file, end)) = holds(&source, wanted) {
-            let line_end = u64::from(end > 0);
             return Ok(replace_with(&session, now_ms, |out| {
                 file.seek(SeekFrom::Start(0))?;
                 io::copy(&mut (&mut file).take(end), out)?;
-                // The line end belongs to the last line, if it has one.
-                io::copy(&mut file.take(line_end), out).map(|_| ())
+                // The line end belongs to the last line, if it has one; another entry may follow
+                // without.
+                let mut behind = [0; 1];
+                match file.read(&mut behind)? {
+                    1 if end > 0 && behind == *b"\n" => out.write_all(&behind),
+                    _ => Ok(()),
+                }
             })?);
         }
     }
