@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::document;
 use crate::limits::CHECKPOINTS_MAX;
 use crate::read::{self, Layout, ReadError};
 use crate::seen::Kind;
@@ -225,8 +226,8 @@ fn holds(path: &Path, wanted: &Checkpoint) -> Option<(File, u64)> {
     (hash(&mut file, end).ok()? == wanted.content_hash).then_some((file, end))
 }
 
-/// Archives a session and leaves only its first line, so that its agent begins anew. Says where
-/// the archive is. Archives are never removed by Holdfast.
+/// Archives a session and leaves only its header, if its format has one, or its document with an
+/// empty list, so that its agent begins anew. Says where the archive is. Archives are never removed by Holdfast.
 pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, CheckpointError> {
     let session = session.canonicalize()?;
     if crate::store::is_store(&session)? {
@@ -263,7 +264,9 @@ fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
         Ok(())
     });
     match shape {
-        Ok(shape) if matches!(shape.layout, Layout::Document { .. }) => Ok(b"[]\n".to_vec()),
+        Ok(shape) if matches!(shape.layout, Layout::Document { .. }) => {
+            Ok(document::emptied(&fs::read(session)?))
+        }
         // Too long to be read is what a reset is for.
         Ok(_) | Err(ReadError::TooLong(_)) => Ok(header),
         Err(error @ ReadError::Io(_)) => Err(error.into()),
