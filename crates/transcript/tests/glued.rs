@@ -106,6 +106,27 @@ fn half_an_entry_costs_nothing_but_itself() {
 }
 
 #[test]
+fn a_session_of_one_line_is_still_told() {
+    for lines in sessions() {
+        let [.., call, result, last] = &lines[..] else {
+            return;
+        };
+        let whole = format!("{call}\n{result}\n{last}\n");
+        let text = format!("{call}{result}{last}\n");
+        let repaired = repair_bytes(text.as_bytes(), Strategy::RemoveOrphans);
+        let repaired = repaired.expect("a session").expect("changes");
+        assert_eq!(String::from_utf8_lossy(&repaired), whole);
+        let half = format!("{}{last}\n", &call[..call.len() / 2]);
+        let repaired = repair_bytes(half.as_bytes(), Strategy::RemoveOrphans);
+        let repaired = repaired.expect("a session").expect("changes");
+        // Whom it continued is gone, so that it begins the session.
+        let begins = last.replace("\"c\"", "null");
+        let repaired = String::from_utf8_lossy(&repaired).replace("\"c\"", "null");
+        assert_eq!(repaired, format!("{begins}\n"));
+    }
+}
+
+#[test]
 fn what_is_behind_the_last_entry_goes_and_its_line_ends() {
     for lines in sessions() {
         let whole = lines.join("\n");
