@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::document;
 use crate::limits::CHECKPOINTS_MAX;
 use crate::read::{self, Layout, ReadError};
 use crate::seen::Kind;
@@ -197,12 +198,16 @@ pub fn roll_back(session: &Path, id: &str, now_ms: u64) -> Result<PathBuf, Check
     let older = backups(&session).into_iter().rev();
     for source in std::iter::once(session.clone()).chain(older) {
         if let Some((mut file, end)) = holds(&source, wanted) {
-            let line_end = u64::from(end > 0);
             return Ok(replace_with(&session, now_ms, |out| {
                 file.seek(SeekFrom::Start(0))?;
                 io::copy(&mut (&mut file).take(end), out)?;
-                // The line end belongs to the last line, if it has one.
-                io::copy(&mut file.take(line_end), out).map(|_| ())
+                // The line end belongs to the last line, if it has one; another entry may follow
+                // without.
+                let mut behind = [0; 1];
+                match file.read(&mut behind)? {
+                    1 if end > 0 && behind == *b"\n" => out.write_all(&behind),
+                    _ => Ok(()),
+                }
             })?);
         }
     }
@@ -221,8 +226,8 @@ fn holds(path: &Path, wanted: &Checkpoint) -> Option<(File, u64)> {
     (hash(&mut file, end).ok()? == wanted.content_hash).then_some((file, end))
 }
 
-/// Archives a session and leaves only its first line, so that its agent begins anew. Says where
-/// the archive is. Archives are never removed by Holdfast.
+/// Archives a session and leaves only its header, if its format has one, or its document with an
+/// empty list, so that its agent begins anew. Says where the archive is. Archives are never removed by Holdfast.
 pub fn archive_and_reset(session: &Path, now_ms: u64) -> Result<PathBuf, CheckpointError> {
     let session = session.canonicalize()?;
     if crate::store::is_store(&session)? {
@@ -259,7 +264,9 @@ fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
         Ok(())
     });
     match shape {
-        Ok(shape) if matches!(shape.layout, Layout::Document { .. }) => Ok(b"[]\n".to_vec()),
+        Ok(shape) if matches!(shape.layout, Layout::Document { .. }) => {
+            Ok(document::emptied(&fs::read(session)?))
+        }
         // Too long to be read is what a reset is for.
         Ok(_) | Err(ReadError::TooLong(_)) => Ok(header),
         Err(error @ ReadError::Io(_)) => Err(error.into()),

@@ -95,6 +95,24 @@ pub(crate) fn items(text: &[u8]) -> Items {
     found
 }
 
+/// A document with nothing in its list, and everything around the list as it was.
+pub(crate) fn emptied(text: &[u8]) -> Vec<u8> {
+    let items = items(text);
+    let Some(begin) = items.list else {
+        return b"[]\n".to_vec();
+    };
+    let head = &text[..begin];
+    let end = items.all.last().map_or(begin, |(item, _)| item.end);
+    let behind = &text[end..];
+    match behind.iter().position(|byte| !byte.is_ascii_whitespace()) {
+        Some(bracket) if items.ends == Ends::Whole && behind[bracket] == b']' => {
+            [head, &behind[bracket..]].concat()
+        }
+        _ if items.closers > 1 => [head, b"]}\n"].concat(),
+        _ => [head, b"]\n"].concat(),
+    }
+}
+
 struct Recovery<'t> {
     text: &'t [u8],
     closers: u8,

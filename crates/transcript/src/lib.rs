@@ -40,6 +40,7 @@ pub mod discover;
 mod document;
 pub mod finding;
 pub mod format;
+pub mod glued;
 pub mod history;
 pub mod incident;
 pub mod index;

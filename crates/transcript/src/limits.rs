@@ -24,6 +24,8 @@ pub const DIFF_LINE_BYTES_MAX: usize = 240;
 pub const ROW_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many times the length of a broken JSON document is looked at to find where it goes on.
 pub const RESYNC_FACTOR_MAX: usize = 32;
+/// How many times the length of a broken line is looked at to find whole entries in it.
+pub const GLUED_FACTOR_MAX: usize = 16;
 /// How many times the length of a session is looked at to find results that compactions part from
 /// their calls: a hostile one has as many compactions as results.
 pub const PARTED_FACTOR_MAX: usize = 64;
@@ -89,6 +91,11 @@ pub const LIMITS: &[Limit] = &[
         "RESYNC_FACTOR_MAX",
         RESYNC_FACTOR_MAX as u64,
         "times the length of a broken JSON document that are looked at to find where it goes on; then it is not repaired",
+    ),
+    limit(
+        "GLUED_FACTOR_MAX",
+        GLUED_FACTOR_MAX as u64,
+        "times the length of a broken line that are looked at to find whole entries in it; then all of it is set aside",
     ),
     limit(
         "PARTED_FACTOR_MAX",

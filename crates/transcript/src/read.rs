@@ -6,6 +6,7 @@ use crate::adapter::adapter;
 pub use crate::document::Ends;
 use crate::document::items;
 use crate::format::Format;
+use crate::glued::{self, Part};
 use crate::index::{Index, TooLong};
 use crate::json::{Cursor, Invalid, Strings};
 use crate::limits::{ENTRY_BYTES_MAX, TRANSCRIPT_BYTES_MAX};
@@ -221,9 +222,38 @@ impl Reading {
             let end = memchr::memchr(b'\n', &chunk[at..]).map_or(chunk.len(), |len| at + len);
             let line = &chunk[at..end];
             if !is_blank(line) {
-                self.entry(start + at as u64, line, is_utf8, entry)?;
+                self.line(start + at as u64, line, is_utf8, entry)?;
             }
             at = end + 1;
+        }
+        Ok(())
+    }
+
+    /// One entry, or what is left of some in one line.
+    fn line(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        is_utf8: bool,
+        entry: &mut impl FnMut(RawEntry<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let read = self.read(bytes, is_utf8);
+        let parts = match read {
+            Ok(()) => None,
+            Err(why) => glued::parts(self.format, bytes, why),
+        };
+        let Some(parts) = parts else {
+            return self.hand_out(offset, bytes, read, entry);
+        };
+        for part in parts {
+            let (range, read) = match part {
+                Part::Entry(range) => {
+                    let read = self.read(&bytes[range.clone()], false);
+                    (range, read)
+                }
+                Part::Broken(range, why) => (range, Err(why)),
+            };
+            self.hand_out(offset + range.start as u64, &bytes[range], read, entry)?;
         }
         Ok(())
     }
@@ -235,13 +265,27 @@ impl Reading {
         is_utf8: bool,
         entry: &mut impl FnMut(RawEntry<'_>) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
+        let read = self.read(bytes, is_utf8);
+        self.hand_out(offset, bytes, read, entry)
+    }
+
+    fn read(&mut self, bytes: &[u8], is_utf8: bool) -> Result<(), Invalid> {
         self.seen.clear();
-        let read = if is_utf8 { Ok(()) } else { utf8(bytes) }
-            .and_then(|()| self.strings.index(bytes))
-            .and_then(|()| {
-                let mut cursor = Cursor::new(bytes, &self.strings);
-                adapter(self.format).read(&mut cursor, &mut self.seen)
-            });
+        if !is_utf8 {
+            utf8(bytes)?;
+        }
+        self.strings.index(bytes)?;
+        let mut cursor = Cursor::new(bytes, &self.strings);
+        adapter(self.format).read(&mut cursor, &mut self.seen)
+    }
+
+    fn hand_out(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        read: Result<(), Invalid>,
+        entry: &mut impl FnMut(RawEntry<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let number = self.next();
         entry(RawEntry {
             number,

@@ -12,8 +12,10 @@ use crate::check::check;
 use crate::discover::{Candidate, Claim};
 use crate::finding::{Finding, describe};
 use crate::format::Format;
+use crate::index::Facts;
 use crate::plan::{Changes, Strategy, plan};
 use crate::read::{self, ReadError};
+use crate::seen::Kind;
 use crate::store::{Store, StoreError, is_store, repair_store};
 use crate::unread::{self, Unread};
 use crate::write::{self, repair_file};
@@ -44,7 +46,9 @@ pub struct Report {
     pub left: Vec<Finding>,
     /// What a repair would change.
     pub diff: Vec<String>,
-    /// What a repair changed.
+    /// What would be wrong after the repair that a dry run shows; none where that is not known.
+    pub would_leave: Option<Vec<Finding>>,
+    /// What a repair changed, or would change.
     pub changes: Option<Changes>,
     /// Where the file as it was is kept.
     pub backup: Option<std::path::PathBuf>,
@@ -179,6 +183,11 @@ fn scan_file(
             let plan = plan(&index, pairing, strategy);
             let shape = shape.writable().map_err(not_repaired)?;
             report.diff = write::diff(shape, &index, &plan, &mut file, redactor)?;
+            if !plan.is_empty() {
+                let left = write::left_by(&name, shape, &index, &plan, &mut file)?;
+                report.would_leave = Some(left);
+                report.changes = Some(Changes::of(&plan, &index));
+            }
         }
         Action::Repair(strategy) => match repair_file(path, strategy, now_ms, &|_| {}) {
             Ok(Some(repaired)) => {
@@ -245,6 +254,9 @@ fn scan_store(
             let index = &session.index;
             let lines = write::diff::lines(Format::OpenClaw, index, &plan, texts, redactor);
             report.diff.extend(lines?);
+            if !plan.is_empty() {
+                *report.changes.get_or_insert_default() += Changes::of(&plan, index);
+            }
         }
         report.findings.extend(findings.iter().cloned());
         of_session.insert(id, findings);
@@ -277,8 +289,23 @@ fn scan_store(
     Ok(())
 }
 
+/// What the end of a transcript is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tail {
+    /// The last reply's calls may still run.
+    #[default]
+    MayRun,
+    /// It is about to be sent: every call has to have its result.
+    Complete,
+}
+
 /// Scans a transcript that comes over a stream.
 pub fn scan_bytes(name: &str, text: &[u8]) -> Result<Report, ReadError> {
+    scan_tail(name, text, Tail::MayRun)
+}
+
+/// The same, when it is known what its end is.
+pub fn scan_tail(name: &str, text: &[u8], tail: Tail) -> Result<Report, ReadError> {
     let mut report = Report {
         sessions: 1,
         ..Report::default()
@@ -286,7 +313,16 @@ pub fn scan_bytes(name: &str, text: &[u8]) -> Result<Report, ReadError> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Ok(report);
     }
-    let (shape, index) = read::index(text)?;
+    let (shape, mut index) = read::index(text)?;
+    if tail == Tail::Complete {
+        // As if somebody said something next: then nothing runs any more.
+        let next = Facts {
+            offset: text.len() as u64,
+            kind: Kind::Message,
+            ..Facts::default()
+        };
+        index.add(next, std::iter::empty())?;
+    }
     let found = check(&index, adapter(shape.format).pairing());
     report.findings = describe(name, shape, &index, &found, &mut io::Cursor::new(text))?;
     report.leave();

@@ -102,6 +102,10 @@ pub enum BlockKind {
 
 /// What is peculiar about a call or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing, and most of them can be said together"
+)]
 pub struct Marks {
     /// It only stands in for a result that was lost; see [`Strategy::Reconstruct`](crate::Strategy).
     pub is_stand_in: bool,
@@ -109,6 +113,8 @@ pub struct Marks {
     pub is_late: bool,
     /// It is a call that the list in its own entry goes on behind, so that it does not run any more.
     pub is_past: bool,
+    /// It is a result that names its tool and no call, as Ollama has it.
+    pub is_by_name: bool,
 }
 
 /// The model's last reply, where results come anywhere behind their calls: its calls may still run,

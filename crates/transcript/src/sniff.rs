@@ -4,7 +4,8 @@ use std::io::Read;
 
 use crate::document::items;
 use crate::format::{Format, Hint, hint};
-use crate::json::Strings;
+use crate::glued::{self, Part};
+use crate::json::{Invalid, Strings};
 use crate::limits::SNIFF_ENTRIES_MAX;
 use crate::lines::{Lines, is_blank, mark};
 use crate::read::{Layout, ReadError, Shape};
@@ -34,9 +35,10 @@ pub(crate) fn shape<R: Read>(
         format,
         layout: Layout::Lines,
     });
+    let by_lines = by_lines.or_else(|| by_glued(text, strings));
     // No entry begins like a list, and of a document over several lines at most one is whole.
     let may_be_document =
-        is_list || by_lines.is_none() || (votes.broken > 0 && votes.broken + 1 >= lines);
+        is_list || votes.winner().is_none() || (votes.broken > 0 && votes.broken + 1 >= lines);
     // Behind a line that is too long there is no document.
     if may_be_document && is_begin {
         let text = source.read_all()?;
@@ -46,6 +48,28 @@ pub(crate) fn shape<R: Read>(
         });
     }
     Ok(by_lines)
+}
+
+/// What broken lines are in when there are no others, told from the whole entries in them.
+fn by_glued(text: &[u8], strings: &mut Strings) -> Option<Shape> {
+    let lines = text.split(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| !is_blank(line));
+    for line in lines.take(SNIFF_ENTRIES_MAX) {
+        for format in Format::ALL {
+            let parts = glued::parts(format, line, Invalid::new(0, "not an entry"));
+            let mut votes = Votes::default();
+            for part in parts.into_iter().flatten() {
+                if let Part::Entry(entry) = part {
+                    votes.count(&line[entry], strings);
+                }
+            }
+            if let Some(format) = votes.winner() {
+                let layout = Layout::Lines;
+                return Some(Shape { format, layout });
+            }
+        }
+    }
+    None
 }
 
 /// What entries said about their format.

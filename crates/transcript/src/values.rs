@@ -228,6 +228,7 @@ struct Members<'v> {
     tool_use_id: Option<&'v Value>,
     other_call_id: Option<&'v Value>,
     other_use_id: Option<&'v Value>,
+    tool_name: Option<&'v Value>,
 }
 
 impl<'v> Members<'v> {
@@ -240,6 +241,7 @@ impl<'v> Members<'v> {
                 "role" => &mut found.role,
                 "content" => &mut found.content,
                 "toolUseId" => &mut found.other_use_id,
+                "tool_name" => &mut found.tool_name,
                 "tool_calls" => &mut found.calls,
                 "stopReason" => &mut found.stop,
                 "toolCallId" => &mut found.other_call_id,
@@ -271,7 +273,11 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         None | Some("" | "function") => Kind::Neutral,
         Some("tool" | "toolResult") => {
             let id = members.answers(members.tool_call_id);
-            blocks.push((BlockKind::Result, marks(members.content, false), id));
+            let marks = Marks {
+                is_by_name: id.is_none() && string(members.tool_name).is_some(),
+                ..marks(members.content, false)
+            };
+            blocks.push((BlockKind::Result, marks, id));
             Kind::Results
         }
         Some("assistant") => {
@@ -304,7 +310,7 @@ fn marks(content: Option<&Value>, is_late: bool) -> Marks {
     Marks {
         is_stand_in: stand_in::is_value(content),
         is_late,
-        is_past: false,
+        ..Marks::default()
     }
 }
 

@@ -9,13 +9,16 @@ use clap::{Args, Subcommand, ValueEnum};
     holdfast scan\n  \
     holdfast scan ~/.openclaw/agents/main/sessions --repair --dry-run\n  \
     holdfast scan session.jsonl --repair --strategy reconstruct\n  \
-    jq .messages request.json | holdfast scan - --json\n\n\
+    jq .messages request.json | holdfast scan - --complete --json\n\n\
     Exit codes: 0 clean or mended, 1 findings, 2 errors.")]
 pub(crate) struct ScanArgs {
-    /// Files and directories, or `-` for standard input; without any, the session folders of every
-    /// known agent of this user.
+    /// Files and directories, or `-` for standard input (with `--complete`: a history that is about
+    /// to be sent); without any, the session folders of every known agent of this user.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// With `-`: nothing may still run. Calls at the end that have no result are findings.
+    #[arg(long)]
+    pub(crate) complete: bool,
     /// Mend what is found. Files that are being written are left alone.
     #[arg(long)]
     pub(crate) repair: bool,

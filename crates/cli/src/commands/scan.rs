@@ -12,8 +12,8 @@ use holdfast_transcript::discover::{Candidate, Homes, candidates};
 use holdfast_transcript::incident::{self, Taken};
 use holdfast_transcript::limits::TRANSCRIPT_BYTES_MAX;
 use holdfast_transcript::plan::Changes;
-use holdfast_transcript::scan::{Action, Report, scan, scan_bytes};
-use holdfast_transcript::{Finding, PairingIssue, Strategy};
+use holdfast_transcript::scan::{Action, Report, Tail, scan, scan_tail};
+use holdfast_transcript::{Fault, Finding, PairingIssue, Strategy};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -37,6 +37,9 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
     let redactor = Config::load(global.config.as_deref())?.redactor();
     if args.paths.iter().any(|path| path.as_os_str() == "-") {
         return standard_input(args, json);
+    }
+    if args.complete {
+        return Err(Failure::usage("--complete is for standard input: `-`"));
     }
     let action = match (args.repair, args.dry_run) {
         (_, true) => Action::DryRun(args.strategy.into()),
@@ -178,6 +181,7 @@ impl Totals {
             for line in &report.diff {
                 output::line(&coloured(line));
             }
+            self.recommend(&report);
             self.show_repair(&report);
         }
         if let Some(why) = &report.left_alone {
@@ -192,12 +196,15 @@ impl Totals {
             complain(path, error);
         }
         if self.json {
-            if let (Some(changes), Some(backup)) = (&report.changes, &report.backup) {
-                self.repairs
-                    .push(json!({"file": path, "backup": backup, "changes": changes}));
+            if let Some(changes) = &report.changes {
+                let mut repair = json!({"file": path, "changes": changes});
+                if let Some(backup) = &report.backup {
+                    repair["backup"] = json!(backup);
+                }
+                self.repairs.push(repair);
             }
             self.findings.extend(report.findings);
-            self.after.extend(report.left);
+            self.after.extend(report.would_leave.unwrap_or(report.left));
         }
     }
 
@@ -227,9 +234,36 @@ impl Totals {
                 ));
             }
         }
-        if !report.left.is_empty() {
+        if strategy == Strategy::RemoveOrphans && has_misplaced(report) {
+            if let Some(backup) = &report.backup {
+                let file = report.findings.first().map_or("FILE", |it| &it.file);
+                let backup = backup.display().to_string();
+                let [file, backup] = [file, &backup].map(output::harmless);
+                output::line(&format!(
+                    "  a misplaced result was removed; to have it moved to its call instead:\n  \
+                     cp -p '{backup}' '{file}' && holdfast scan --repair --strategy {} '{file}'",
+                    Strategy::Reconstruct.name()
+                ));
+            }
+        } else if !report.left.is_empty() {
             let other = Strategy::Reconstruct.name();
             output::line(&format!("  `--strategy {other}` mends what is left"));
+        }
+    }
+
+    /// Before anything is changed: which strategy keeps a result that stands in the wrong place.
+    fn recommend(&self, report: &Report) {
+        let removes = matches!(
+            self.action,
+            Action::Report | Action::DryRun(Strategy::RemoveOrphans)
+        );
+        if removes && has_misplaced(report) {
+            let [move_it, remove_it] = [Strategy::Reconstruct, Strategy::RemoveOrphans];
+            output::line(&format!(
+                "  `--strategy {}` moves a misplaced result to its call; {} removes it",
+                move_it.name(),
+                remove_it.name()
+            ));
         }
     }
 
@@ -240,7 +274,7 @@ impl Totals {
                 "issues": self.findings,
                 "repaired": self.repaired,
             });
-            if let Action::Repair(_) = self.action {
+            if self.action != Action::Report {
                 all["left"] = json!(self.after);
                 all["repairs"] = json!(self.repairs);
             }
@@ -261,6 +295,11 @@ impl Totals {
             _ => ExitCode::from(2),
         }
     }
+}
+
+fn has_misplaced(report: &Report) -> bool {
+    let mut findings = report.findings.iter();
+    findings.any(|it| it.fault == Fault::MisplacedToolResult)
 }
 
 /// What a repair changed, in one line.
@@ -355,7 +394,12 @@ fn standard_input(args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
         ));
     }
     let text = read_standard_input()?;
-    let report = scan_bytes("-", &text)
+    let tail = if args.complete {
+        Tail::Complete
+    } else {
+        Tail::MayRun
+    };
+    let report = scan_tail("-", &text, tail)
         .map_err(|error| Failure::usage(format!("standard input {error}")))?;
     let mut totals = Totals::new(Action::Report, json);
     totals.add(Path::new("-"), report);

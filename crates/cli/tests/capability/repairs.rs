@@ -182,7 +182,7 @@ fn every_repair_says_what_it_mended_and_what_it_left() {
                 "{what}: {ran:#?}"
             );
             assert_eq!(
-                ran.stdout.contains("mends what is left"),
+                ran.stdout.contains("mends what is left") || ran.stdout.contains("cp -p '"),
                 !left.is_empty(),
                 "{what}: {ran:#?}"
             );
@@ -190,6 +190,52 @@ fn every_repair_says_what_it_mended_and_what_it_left() {
             assert_eq!(told, if is_changed { left.len() } else { 0 }, "{what}");
         }
     }
+}
+
+#[test]
+fn a_misplaced_result_is_never_lost_to_a_hint() {
+    let house = House::new();
+    let mut all = cases().into_iter();
+    let case = all
+        .find(|it| it.fault == "misplaced_tool_result")
+        .expect("a case");
+    let path = session(&house, "s1.jsonl", &case.text);
+    let file = path.to_str().expect("UTF-8");
+    for before in [&["scan", file][..], &["scan", "--dry-run", file]] {
+        let ran = house.run(before);
+        let hint = "`--strategy reconstruct` moves a misplaced result to its call";
+        assert!(ran.stdout.contains(hint), "{ran:#?}");
+    }
+    let dry = house.run(&["scan", "--dry-run", "--json", file]).json();
+    assert_eq!(types(&dry["left"]), ["missing_tool_result"], "{dry}");
+    let changes = &dry["repairs"][0]["changes"];
+    let count = |what: &str| changes[what].as_u64().expect("a number");
+    assert!(count("removed") + count("altered") > 0, "{dry}");
+    assert!(dry["repairs"][0].get("backup").is_none(), "{dry}");
+    let ran = house.run(&["scan", "--repair", file]);
+    assert!(!ran.stdout.contains("mends what is left"), "{ran:#?}");
+    let copy = ran.stdout.lines().find(|line| line.contains("cp -p '"));
+    let copy = copy.expect("says how").trim();
+    let (copy, again) = copy.split_once(" && holdfast ").expect("two commands");
+    let copied = std::process::Command::new("sh").args(["-c", copy]).status();
+    assert!(copied.expect("runs").success());
+    assert_eq!(fs::read_to_string(&path).expect("reads"), case.text);
+    let again: Vec<&str> = again.split(' ').map(|it| it.trim_matches('\'')).collect();
+    assert_eq!(house.run(&again).code, Some(0));
+    let mended = fs::read_to_string(&path).expect("reads");
+    assert!(mended.contains("real "), "{mended}");
+    assert!(!mended.contains("lost"), "{mended}");
+}
+
+#[test]
+fn a_reset_keeps_what_is_around_the_messages() {
+    let house = House::new();
+    let text = r#"{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}],"tools":[]}"#;
+    let path = session(&house, "request.json", text);
+    let file = path.to_str().expect("UTF-8");
+    assert_eq!(house.run(&["session", "reset", file]).code, Some(0));
+    let left = fs::read_to_string(&path).expect("reads");
+    assert_eq!(left, r#"{"model":"m","messages":[],"tools":[]}"#);
 }
 
 #[test]

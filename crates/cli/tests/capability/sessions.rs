@@ -146,6 +146,21 @@ fn scan_reads_standard_input() {
     assert_eq!(ran.code, Some(1));
     assert_eq!(ran.json()["issues"][0]["file"], "-");
     assert_eq!(house.run_with(&["scan", "-"], "[]").code, Some(0));
+    // What is about to be sent has nothing that still runs.
+    let pending = r#"[{"role":"user","content":"w?"},{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}]"#;
+    assert_eq!(house.run_with(&["scan", "-"], pending).code, Some(0));
+    let ran = house.run_with(&["scan", "-", "--complete", "--json"], pending);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert_eq!(ran.json()["issues"][0]["type"], "missing_tool_result");
+    let items = r#"[{"type":"function_call","call_id":"x","name":"f","arguments":"{}"}]"#;
+    let ran = house.run_with(&["scan", "-", "--complete"], items);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let healthy = r#"[{"role":"user","content":"hi"}]"#;
+    let ran = house.run_with(&["scan", "-", "--complete"], healthy);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    house
+        .run(&["scan", "--complete"])
+        .bad_usage("standard input");
     house
         .run_with(&["scan", "-"], "not a transcript")
         .bad_usage("not a transcript");

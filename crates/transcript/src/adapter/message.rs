@@ -13,6 +13,8 @@ struct Message {
     /// The id of the call that a message of results answers.
     answers: Option<Span>,
     tool_name: Option<Span>,
+    /// Whether results name their tool in place of a call.
+    is_by_name: bool,
     broke_off: bool,
     start: u32,
     /// Which blocks came from `content`, and which from `tool_calls`.
@@ -60,6 +62,10 @@ impl Message {
                 cursor.string_span().map(|span| self.answers = span)
             }
             b"toolName" => cursor.string_span().map(|span| self.tool_name = span),
+            b"tool_name" => cursor.string_span().map(|span| {
+                self.tool_name = span;
+                self.is_by_name = span.is_some();
+            }),
             b"id" => cursor.string_span().map(|span| seen.group = span),
             b"stopReason" => cursor.string().map(|reason| {
                 self.broke_off =
@@ -91,7 +97,10 @@ impl Message {
                     kind: BlockKind::Result,
                     id: self.answers,
                     name: self.tool_name,
-                    marks: marks(text, self.start, end, false),
+                    marks: Marks {
+                        is_by_name: self.is_by_name && self.answers.is_none(),
+                        ..marks(text, self.start, end, false)
+                    },
                     start: self.start,
                     end,
                 });
@@ -201,6 +210,6 @@ fn marks(text: &[u8], start: u32, end: u32, is_late: bool) -> Marks {
     Marks {
         is_stand_in: result.is_some_and(stand_in::is_one),
         is_late,
-        is_past: false,
+        ..Marks::default()
     }
 }

@@ -48,6 +48,10 @@ pub(super) struct Walk<'i> {
     answers: Vec<(u32, u32)>,
     keep_answers: bool,
     unmatched: Vec<(u32, Item)>,
+    /// Whether nothing in the session has an id.
+    is_without_ids: bool,
+    /// Messages whose calls a result without an id answers.
+    by_order: Bits,
 }
 
 pub(super) fn check(
@@ -73,6 +77,8 @@ pub(super) fn check(
         answers: Vec::new(),
         keep_answers,
         unmatched: Vec::new(),
+        is_without_ids: index.items().all(|item| item.id == 0),
+        by_order: Bits::new(index.len()),
     };
     let mut before = None;
     let mut has_begun = false;
@@ -234,6 +240,10 @@ impl Walk<'_> {
             let (Some(item), Ok(place)) = (index.item(at), u32::try_from(at)) else {
                 continue;
             };
+            if self.is_by_order(item, anchor) {
+                self.by_order.set(anchor as usize);
+                continue;
+            }
             match self.call_of(item, anchor) {
                 Some(call) if self.answered.get(call as usize) => {
                     if self.is_answered_here(call, number) {
@@ -251,6 +261,21 @@ impl Walk<'_> {
                 None => self.unmatched.push((place, item)),
             }
         }
+    }
+
+    /// Whether a result has no id because its server goes by the order of calls and results, as
+    /// Ollama does: it names its tool, or the calls have no ids either. Nothing can be said of it
+    /// then, nor of the calls of its message.
+    fn is_by_order(&self, result: Item, anchor: Number) -> bool {
+        let is_call_without_id = |at| {
+            let item = self.index.item(at);
+            item.is_some_and(|item| item.id == 0 && item.kind != BlockKind::Result)
+        };
+        self.ids == Ids::Message
+            && result.id == 0
+            && (result.marks.is_by_name
+                || self.is_without_ids
+                || anchor != NOBODY && self.index.items_of(anchor).any(is_call_without_id))
     }
 
     /// A result that is in its place.
@@ -391,7 +416,9 @@ impl Walk<'_> {
             }
             let message = self.anchor(Some(item.entry)) as usize;
             // Nothing came after the message but results, if anything: the others may still come.
-            if self.closed.get(message) {
+            let is_by_order =
+                self.ids == Ids::Message && (item.id == 0 || self.by_order.get(message));
+            if self.closed.get(message) && !is_by_order {
                 found.push(fault(at, item, Fault::MissingToolResult));
             }
         }

@@ -216,3 +216,41 @@ fn half_a_line_is_one_fault() {
     assert_eq!(faults(&[user, r#"{"role":"assis"#]), ["invalid_line@1"]);
     assert_eq!(faults(&[user, "\u{0}\u{0}", user]), ["invalid_line@1"]);
 }
+
+/// A request as Ollama takes it: calls without ids, results that name their tool.
+fn ollama(messages: &[&str]) -> Vec<String> {
+    let said = r#"{"role":"user","content":"w?"}"#;
+    let list = [&[said], messages].concat().join(",");
+    let request = format!(r#"{{"model":"llama3.2","messages":[{list}]}}"#);
+    let values: Vec<serde_json::Value> = serde_json::from_str(&format!("[{list}]")).unwrap();
+    let found = faults(&[&request]);
+    let issues = crate::validate_tool_result_pairing(&values);
+    assert_eq!(issues.len(), found.len(), "both ways agree: {request}");
+    found
+}
+
+#[test]
+fn calls_and_results_without_ids_go_by_order() {
+    const CALLS: &str = r#"{"role":"assistant","content":"","tool_calls":[{"function":{"name":"weather","arguments":{"city":"Oslo"}}},{"function":{"name":"time","arguments":{}}}]}"#;
+    const WITH_IDS: &str = r#"{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"weather","arguments":{}}},{"id":"c2","function":{"name":"time","arguments":{}}}]}"#;
+    const NAMED: &str = r#"{"role":"tool","tool_name":"weather","content":"11 degrees"}"#;
+    const BARE: &str = r#"{"role":"tool","content":"noon"}"#;
+    const BY_ID: &str = r#"{"role":"tool","tool_call_id":"c1","content":"11 degrees"}"#;
+    const SAID: &str = r#"{"role":"assistant","content":"It is 11 degrees."}"#;
+    for healthy in [
+        &[CALLS, NAMED, BARE, SAID][..],
+        &[CALLS, NAMED, SAID],
+        &[CALLS, SAID],
+        &[NAMED, SAID],
+        // Newer servers give ids out, and results go by name all the same.
+        &[WITH_IDS, NAMED, NAMED, SAID],
+        &[CALLS, NAMED, BARE, WITH_IDS, NAMED, NAMED, SAID],
+    ] {
+        assert_eq!(ollama(healthy), [""; 0], "{healthy:?}");
+    }
+    // Where ids are used, a result that lost its own is still one that nobody called.
+    assert_eq!(
+        ollama(&[WITH_IDS, BY_ID, BARE, SAID]),
+        ["missing_tool_result@1", "orphaned_tool_result@3"]
+    );
+}

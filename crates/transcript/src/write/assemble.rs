@@ -84,17 +84,18 @@ impl Old<'_> {
     }
 
     /// Behind the line's end: entries are as long as their lines, so one more byte ends it. A line
-    /// whose length does not fit into the index ends where the next one begins.
+    /// whose length does not fit into the index ends where the next one begins, and so does an entry
+    /// that shares its line.
     fn line_end(&self, number: Number) -> u64 {
         debug_assert_eq!(self.layout, Layout::Lines);
-        let end = match self.index.entry(number) {
-            Some(entry) if entry.len == u32::MAX => {
-                self.index.entry(number + 1).map(|next| next.offset)
+        let next = self.index.entry(number + 1).map(|next| next.offset);
+        let next = next.unwrap_or(self.total).min(self.total);
+        match self.index.entry(number) {
+            Some(entry) if entry.len != u32::MAX => {
+                next.min(entry.offset + u64::from(entry.len) + 1)
             }
-            Some(entry) => Some(entry.offset + u64::from(entry.len) + 1),
-            None => None,
-        };
-        end.unwrap_or(self.total).min(self.total)
+            _ => next,
+        }
     }
 
     fn lines<S: Read + Seek>(
@@ -103,7 +104,7 @@ impl Old<'_> {
         parts: Vec<Piece>,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let mut ended = true;
+        let (mut ended, mut is_last) = (true, true);
         for piece in parts {
             if !ended {
                 out.write_all(b"\n")?;
@@ -114,6 +115,7 @@ impl Old<'_> {
                     let (_, end) = self.line(range.end - 1);
                     copy(source, start, end, out)?;
                     ended = Self::is_ended(source, end)?;
+                    is_last = end == self.total;
                 }
                 Piece::Altered(number, text) | Piece::Moved(number, text) => {
                     out.write_all(&text)?;
@@ -125,6 +127,7 @@ impl Old<'_> {
                         .map_or(0, |it| it.offset + u64::from(it.len));
                     copy(source, len.min(end), end, out)?;
                     ended = Self::is_ended(source, end)?;
+                    is_last = end == self.total;
                 }
                 Piece::Made(text) => {
                     out.write_all(&text)?;
@@ -132,6 +135,10 @@ impl Old<'_> {
                     ended = true;
                 }
             }
+        }
+        if !ended && !is_last {
+            // It shared its line with what went: the next entry must not be glued to it again.
+            out.write_all(b"\n")?;
         }
         Ok(())
     }

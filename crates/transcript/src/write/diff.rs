@@ -11,6 +11,9 @@ use crate::plan::Plan;
 use crate::read::Shape;
 use crate::render::{Piece, Texts, pieces};
 
+/// What is shown of nothing: a repair puts a line end there.
+const NO_LINE_END: &[u8] = b"(no line end between two entries)";
+
 /// The entries that go (`-`) and come (`+`), redacted and shortened, in the order of the new file.
 pub fn diff<S: Read + Seek>(
     shape: Shape,
@@ -52,7 +55,8 @@ pub(crate) fn lines(
         };
         for number in next..stays {
             let (text, len) = texts.beginning(number, READ_BYTES)?;
-            lines.push(show('-', Some(number), &text, len));
+            let text = if len == 0 { NO_LINE_END } else { &text };
+            lines.push(show('-', Some(number), text, len));
         }
         next = upto.max(next);
         match piece {

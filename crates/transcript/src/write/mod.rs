@@ -165,6 +165,26 @@ pub fn repair_bytes(text: &[u8], strategy: Strategy) -> Result<Option<Vec<u8>>, 
     Ok(Some(out))
 }
 
+/// What would be wrong with a transcript after a plan was carried out.
+pub(crate) fn left_by<S: Read + Seek>(
+    name: &str,
+    shape: Shape,
+    index: &Index,
+    plan: &Plan,
+    source: &mut S,
+) -> io::Result<Vec<Finding>> {
+    let mut out = Vec::new();
+    write_plan(shape, index, plan, source, &mut out)?;
+    let index = match read::index(&out[..]) {
+        Ok((_, index)) => index,
+        // Nothing may be left of a transcript.
+        Err(ReadError::UnknownFormat) => return Ok(Vec::new()),
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    let found = check(&index, adapter(shape.format).pairing());
+    describe(name, shape, &index, &found, &mut io::Cursor::new(out))
+}
+
 /// Writes what a plan makes of a transcript.
 pub fn write_plan<S: Read + Seek>(
     shape: Shape,

@@ -4,7 +4,7 @@
 //! what the transcript says they answered. What the guard and idempotency make of it is the verdict;
 //! nothing here decides anything. Retry and breaker stand aside: the past has no second attempts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use holdfast_contract::{
     Clock, Effect, ErrorCode, PermissionTier, SessionContext, SystemEntropy, Tool,
     ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope, ToolStep,
 };
-use holdfast_reliability::config::ReliabilityConfig;
+use holdfast_reliability::config::{MESSAGE_ECHO_WINDOW_MS, ReliabilityConfig, ToolSettings};
 use holdfast_reliability::guard::{FailureKind, GuardConfig, classify_failure};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::policy::Mode;
@@ -100,6 +100,17 @@ fn stack(session: &Session, past: &Arc<Past>, guard: GuardConfig) -> Option<Tool
         .filter(|name| !name.is_empty())
         .take(TOOLS_MAX)
         .collect();
+    // Every tool that sends is given the window that `message` has of its own.
+    let sends = names
+        .iter()
+        .filter(|name| effect_of(name) == Effect::External);
+    let settings = ToolSettings {
+        echo_window_ms: Some(MESSAGE_ECHO_WINDOW_MS),
+        ..ToolSettings::default()
+    };
+    let settings: BTreeMap<String, ToolSettings> = sends
+        .map(|name| ((*name).to_owned(), settings.clone()))
+        .collect();
     let tools = names.into_iter().map(|name| -> Arc<dyn Tool> {
         Arc::new(PastTool {
             name: name.to_owned(),
@@ -125,6 +136,7 @@ fn stack(session: &Session, past: &Arc<Past>, guard: GuardConfig) -> Option<Tool
     parts.guard = guard;
     parts.reliability = ReliabilityConfig {
         open_mode: Mode::Off,
+        tools: settings,
         retry: RetryOverrides {
             max_attempts: Some(1),
             ..RetryOverrides::default()
@@ -273,10 +285,7 @@ fn effect_of(name: &str) -> Effect {
         "message", "send", "email", "mail", "post", "publish", "notify", "pay", "book", "order",
         "transfer",
     ];
-    let words: Vec<String> = name
-        .split(|sign: char| !sign.is_ascii_alphanumeric())
-        .map(str::to_ascii_lowercase)
-        .collect();
+    let words = words(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if has(SENDS) {
         Effect::External
@@ -285,6 +294,24 @@ fn effect_of(name: &str) -> Effect {
     } else {
         Effect::Workspace
     }
+}
+
+/// The words of a name, in small letters: `mcp__gmail__send_email`, `sendEmail` and `send-email` all
+/// hold `send`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for sign in name.chars() {
+        let begins = !sign.is_ascii_alphanumeric() || was_small && sign.is_ascii_uppercase();
+        if begins {
+            words.push(String::new());
+        }
+        was_small = sign.is_ascii_lowercase() || sign.is_ascii_digit();
+        if let (true, Some(word)) = (sign.is_ascii_alphanumeric(), words.last_mut()) {
+            word.push(sign.to_ascii_lowercase());
+        }
+    }
+    words
 }
 
 #[cfg(test)]

@@ -98,6 +98,35 @@ fn a_message_sent_again_within_the_window_is_a_duplicate() {
 }
 
 #[test]
+fn whatever_sends_by_its_name_has_the_window_of_message() {
+    for tool in [
+        "post",
+        "book",
+        "email",
+        "notify",
+        "send_email",
+        "post_message",
+        "book_flight",
+        "mcp__gmail__send_email",
+        "sendEmail",
+        "SendEmail",
+        "slack.postMessage",
+    ] {
+        let said = json!({"to": "anna", "text": "hello"});
+        let verdicts = judge(&[
+            (tool, said.clone(), 0, worked("sent")),
+            (tool, said.clone(), 5, worked("sent")),
+            (tool, said, 600, worked("sent")),
+        ]);
+        let expected = [Verdict::Fine, Verdict::Duplicate, Verdict::Fine];
+        assert_eq!(verdicts, expected, "{tool}");
+    }
+    // A word that only begins like one says nothing.
+    let again = || ("bookmarks", json!({"page": 1}), 0, worked("saved"));
+    assert_eq!(judge(&[again(), again()]), [Verdict::Fine, Verdict::Fine]);
+}
+
+#[test]
 fn the_same_command_or_edit_twice_is_never_called_a_duplicate() {
     let command = json!({"command": "date"});
     let verdicts = judge(&[
