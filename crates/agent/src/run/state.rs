@@ -191,14 +191,6 @@ impl RunState {
             .fold(0, |sum, used| sum.saturating_add(used.total()))
     }
 
-    /// Whether any call that changes things was made.
-    pub fn may_have_had_effect(&self) -> bool {
-        self.messages
-            .iter()
-            .any(|message| !message.calls.is_empty())
-            || !self.tools_called.is_empty()
-    }
-
     pub(crate) fn fail(&mut self, code: RunErrorCode, message: impl Into<String>) {
         self.phase = Phase::Ended(Ending::Failed(RunError {
             code,
