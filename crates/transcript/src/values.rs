@@ -4,7 +4,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::adapter::adapter;
-use crate::check::{Fault, check};
+use crate::check::{Fault, Plain, check};
 use crate::format::{Format, Hint, hint};
 use crate::index::{Facts, Index, ParentId};
 use crate::json::Strings;
@@ -59,19 +59,15 @@ pub fn validate_tool_result_pairing(messages: &[Value]) -> Vec<PairingIssue> {
 
 /// The same, for messages whose format is known.
 pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
+    if is_plainly_paired(format, messages) {
+        return Vec::new();
+    }
     let mut index = Index::default();
     let mut blocks = Vec::new();
-    for message in messages {
-        blocks.clear();
-        let facts = facts(format, message, &mut blocks);
-        let hashed = blocks
-            .iter()
-            .map(|(kind, marks, id)| (*kind, *marks, hash(*id)));
-        if index.add(facts, hashed).is_err() {
-            // More messages than can be numbered do not fit into memory.
-            break;
-        }
-    }
+    each(format, messages, &mut blocks, |facts, blocks| {
+        // More messages than can be numbered do not fit into memory.
+        index.add(facts, hashed(blocks)).is_ok()
+    });
     let found = check(&index, adapter(format).pairing());
     // Findings come in the order of the messages: each message is looked at once.
     let mut looked_at = None;
@@ -137,6 +133,69 @@ fn top(message: &Value) -> Value {
             .map(|(key, value)| (key.clone(), shallow(value)))
             .collect(),
     )
+}
+
+/// Whether calls and results alternate as in nearly every history, so that there is nothing to find
+/// and nothing has to be remembered. An agent asks before each request: this is the answer it gets.
+fn is_plainly_paired(format: Format, messages: &[Value]) -> bool {
+    let Some(mut plain) = Plain::under(adapter(format).pairing()) else {
+        return false;
+    };
+    each(format, messages, &mut Vec::new(), |facts, blocks| {
+        plain.goes_on(facts, hashed(blocks))
+    })
+}
+
+/// Reads messages as long as they are wanted, and says whether all were.
+#[inline]
+fn each<'v>(
+    format: Format,
+    messages: &'v [Value],
+    blocks: &mut Blocks<'v>,
+    mut takes: impl FnMut(Facts, &Blocks<'v>) -> bool,
+) -> bool {
+    messages.chunks(FETCHED_AT_ONCE).all(|some| {
+        fetch(some);
+        some.iter().all(|message| {
+            blocks.clear();
+            let facts = facts(format, message, blocks);
+            takes(facts, blocks)
+        })
+    })
+}
+
+#[inline]
+fn hashed(blocks: &Blocks<'_>) -> impl Iterator<Item = (BlockKind, Marks, u64)> {
+    blocks
+        .iter()
+        .map(|(kind, marks, id)| (*kind, *marks, hash(*id)))
+}
+
+/// How many messages are brought into the processor's cache before they are read.
+const FETCHED_AT_ONCE: usize = 32;
+
+/// Touches what will be read of some messages. A history does not fit into a processor's cache, and
+/// reading one message after the other waits for the memory each time; loads that do not depend on
+/// each other are waited for together.
+fn fetch(messages: &[Value]) {
+    touch(messages.iter());
+    let contents = messages.iter().filter_map(|message| message.get("content"));
+    touch(contents.filter_map(Value::as_array).flatten());
+}
+
+fn touch<'v>(values: impl Iterator<Item = &'v Value>) {
+    let first = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
+    let mut touched = 0;
+    for value in values {
+        let Value::Object(members) = value else {
+            continue;
+        };
+        let both = [members.iter().next(), members.iter().next_back()];
+        for (key, value) in both.into_iter().flatten() {
+            touched ^= first(key) ^ value.as_str().map_or(0, first);
+        }
+    }
+    std::hint::black_box(touched);
 }
 
 type Blocks<'v> = Vec<(BlockKind, Marks, Option<&'v str>)>;
@@ -229,6 +288,8 @@ struct Members<'v> {
     other_call_id: Option<&'v Value>,
     other_use_id: Option<&'v Value>,
     tool_name: Option<&'v Value>,
+    /// The id of a call in the Responses API, of both the call and its result.
+    call_id: Option<&'v Value>,
 }
 
 impl<'v> Members<'v> {
@@ -240,6 +301,7 @@ impl<'v> Members<'v> {
                 "type" => &mut found.kind,
                 "role" => &mut found.role,
                 "content" => &mut found.content,
+                "call_id" => &mut found.call_id,
                 "toolUseId" => &mut found.other_use_id,
                 "tool_name" => &mut found.tool_name,
                 "tool_calls" => &mut found.calls,
@@ -366,8 +428,11 @@ fn rollout<'v>(entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
 }
 
 fn item<'v>(item: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
-    let kind = text(item, "type").unwrap_or_default();
-    let id = text(item, "call_id");
+    let Some(members) = Members::of(item) else {
+        return Kind::Neutral;
+    };
+    let kind = string(members.kind).unwrap_or_default();
+    let id = string(members.call_id);
     let is_search = matches!(kind, "tool_search_call" | "tool_search_output");
     if is_search && text(item, "execution") != Some("client") {
         return Kind::Neutral;
@@ -382,7 +447,7 @@ fn item<'v>(item: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
         blocks.push((BlockKind::Result, marks(item.get("output"), false), id));
         return Kind::Results;
     }
-    match text(item, "role") {
+    match string(members.role) {
         Some("assistant") if matches!(kind, "" | "message") => Kind::Assistant,
         Some(_) if matches!(kind, "" | "message") => Kind::Message,
         _ => Kind::Neutral,

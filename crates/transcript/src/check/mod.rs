@@ -8,9 +8,12 @@
 mod adjacent;
 mod anywhere;
 mod compaction;
+mod plain;
 mod tree;
 
 use std::collections::HashMap;
+
+pub(crate) use plain::Plain;
 
 use crate::adapter::Pairing;
 use crate::index::{Entry, Index, Link, Number};
