@@ -238,10 +238,10 @@ impl Totals {
             if let Some(backup) = &report.backup {
                 let file = report.findings.first().map_or("FILE", |it| &it.file);
                 let backup = backup.display().to_string();
-                let [file, backup] = [file, &backup].map(output::harmless);
+                let [file, backup] = [file, &backup].map(|path| quoted(&output::harmless(path)));
                 output::line(&format!(
                     "  a misplaced result was removed; to have it moved to its call instead:\n  \
-                     cp -p '{backup}' '{file}' && holdfast scan --repair --strategy {} '{file}'",
+                     cp -p {backup} {file} && holdfast scan --repair --strategy {} {file}",
                     Strategy::Reconstruct.name()
                 ));
             }
@@ -295,6 +295,11 @@ impl Totals {
             _ => ExitCode::from(2),
         }
     }
+}
+
+/// A path as one word of a shell's command.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
 }
 
 fn has_misplaced(report: &Report) -> bool {

@@ -199,7 +199,7 @@ fn a_misplaced_result_is_never_lost_to_a_hint() {
     let case = all
         .find(|it| it.fault == "misplaced_tool_result")
         .expect("a case");
-    let path = session(&house, "s1.jsonl", &case.text);
+    let path = session(&house, "o'neil.jsonl", &case.text);
     let file = path.to_str().expect("UTF-8");
     for before in [&["scan", file][..], &["scan", "--dry-run", file]] {
         let ran = house.run(before);
@@ -220,8 +220,11 @@ fn a_misplaced_result_is_never_lost_to_a_hint() {
     let copied = std::process::Command::new("sh").args(["-c", copy]).status();
     assert!(copied.expect("runs").success());
     assert_eq!(fs::read_to_string(&path).expect("reads"), case.text);
-    let again: Vec<&str> = again.split(' ').map(|it| it.trim_matches('\'')).collect();
-    assert_eq!(house.run(&again).code, Some(0));
+    let words = std::process::Command::new("sh")
+        .args(["-c", &format!("printf '%s\\n' {again}")])
+        .output();
+    let words = String::from_utf8(words.expect("runs").stdout).expect("UTF-8");
+    assert_eq!(house.run(&words.lines().collect::<Vec<_>>()).code, Some(0));
     let mended = fs::read_to_string(&path).expect("reads");
     assert!(mended.contains("real "), "{mended}");
     assert!(!mended.contains("lost"), "{mended}");

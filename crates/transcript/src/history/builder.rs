@@ -44,6 +44,8 @@ pub(super) struct Builder {
     session: Session,
     /// Calls whose result has not come yet, by id.
     open: HashMap<String, Place>,
+    /// Calls of the last answer that have no id, as Ollama has them, in their order.
+    unnamed: Vec<Place>,
     /// Where each answer stands that has an id: some hosts write one answer as several entries,
     /// with results between them.
     answers: HashMap<String, Spot>,
@@ -142,20 +144,37 @@ impl Builder {
             result: None,
         });
         let call = request.calls.len() - 1;
-        self.open.insert(id.to_owned(), Place { spot, call });
+        let place = Place { spot, call };
+        if id.is_empty() {
+            self.unnamed.push(place);
+        } else {
+            self.open.insert(id.to_owned(), place);
+        }
     }
 
-    /// A call came back. A result nobody asked for is the checker's business.
+    /// A call came back: the one with this id, else the first without an id whose tool has this name.
+    /// A result nobody asked for is the checker's business.
     pub(super) fn result(&mut self, id: &str, mut outcome: Outcome) {
         let bytes = outcome.text.len() as u64;
         self.passed(outcome.at_ms, bytes);
         shorten(&mut outcome.text);
-        if let Some(place) = self.open.remove(id) {
+        let place = self.open.remove(id).or_else(|| self.take_unnamed(id));
+        if let Some(place) = place {
             let Spot { turn, request } = place.spot;
             let request = &mut self.session.turns[turn].requests[request];
             request.calls[place.call].result = Some(outcome);
         }
         self.is_answering = false;
+    }
+
+    fn take_unnamed(&mut self, tool: &str) -> Option<Place> {
+        let turns = &self.session.turns;
+        let is_meant = |place: &Place| {
+            let Spot { turn, request } = place.spot;
+            tool.is_empty() || turns[turn].requests[request].calls[place.call].tool == tool
+        };
+        let at = self.unnamed.iter().position(is_meant)?;
+        Some(self.unnamed.remove(at))
     }
 
     /// The session.
@@ -169,6 +188,7 @@ impl Builder {
         if self.session.turns.is_empty() {
             self.session.turns.push(Turn::default());
         }
+        self.unnamed.clear();
         let turn = self.session.turns.len() - 1;
         let requests = &mut self.session.turns.last_mut()?.requests;
         requests.push(Request {

@@ -15,7 +15,9 @@ pub(super) fn read(message: &Value, builder: &mut Builder) {
         Some("user") => builder.turn(at_ms, said.len() as u64),
         Some("assistant") => read_answer(message, at_ms, &said, builder),
         Some("tool" | "function") => {
-            let id = text(message, "tool_call_id").or_else(|| text(message, "name"));
+            // Without an id, the tool's name has to do.
+            let names = ["tool_call_id", "name", "tool_name"];
+            let id = names.iter().find_map(|name| text(message, name));
             builder.result(
                 id.unwrap_or_default(),
                 Outcome {

@@ -232,3 +232,29 @@ fn results_nobody_asked_for_and_foreign_shapes_are_passed_over() {
         assert_eq!(session.calls().count(), 0);
     }
 }
+
+#[test]
+fn calls_without_ids_get_their_results_by_tool_and_order() {
+    let call =
+        |path: &str, tool: &str| json!({"function": {"name": tool, "arguments": {"path": path}}});
+    let result =
+        |tool: &str, text: &str| json!({"role": "tool", "tool_name": tool, "content": text});
+    let session = read(
+        Format::OpenAiChat,
+        &[
+            json!({"role": "user", "content": "go"}),
+            json!({"role": "assistant", "content": "", "tool_calls": [
+                call("a", "read"), call("b", "list"), call("c", "read")]}),
+            result("list", "of b"),
+            result("read", "of a"),
+            json!({"role": "tool", "content": "of c"}),
+            json!({"role": "assistant", "content": "done"}),
+            result("read", "asked by nobody"),
+        ],
+    );
+    let results: Vec<_> = session
+        .calls()
+        .map(|(_, call)| call.result.as_ref().map(|result| result.text.as_str()))
+        .collect();
+    assert_eq!(results, [Some("of a"), Some("of b"), Some("of c")]);
+}
