@@ -118,12 +118,10 @@ impl ToolGuard {
             let args = arguments(&call.args);
             let identity = CallIdentity::of(&call.tool, &args);
             let observation = outcome.observation();
-            let advice = now(self.turns.observe(
-                &turn(&call),
-                &identity,
-                observation,
-                &self.config,
-            ))?;
+            let advice =
+                now(self
+                    .turns
+                    .observe(&turn(&call), &identity, observation, &self.config))?;
             self.note(&call, args, &outcome, advice.action);
             let text = decorated(&outcome, &advice);
             Ok(Answer {

@@ -52,11 +52,7 @@ pub enum ScanAction {
 
 /// Scans files and folders; the promise is a JSON list, one report a file that has sessions or trouble.
 #[napi(ts_return_type = "Promise<string>")]
-pub fn scan_sessions(
-    paths: Vec<String>,
-    action: ScanAction,
-    strategy: String,
-) -> AsyncTask<Work> {
+pub fn scan_sessions(paths: Vec<String>, action: ScanAction, strategy: String) -> AsyncTask<Work> {
     Work::task(move || {
         let strategy = named(&strategy)?;
         let action = match action {
