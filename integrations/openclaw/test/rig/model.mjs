@@ -12,10 +12,10 @@ export const REQUESTS_MAX = 40;
  * `calls` a list of `{name, arguments}` (a string is sent as it is, also when it is not JSON). Which
  * script answers is said by the marker `[[script:NAME]]` in what the user wrote.
  */
-export async function startModel(scripts) {
+export async function startModel(scripts, requestsMax = REQUESTS_MAX) {
   const seen = new Map();
   const server = createServer((request, response) => {
-    answer(request, response, scripts, seen).catch((error) => {
+    answer(request, response, { scripts, seen, requestsMax }).catch((error) => {
       response.statusCode = 500;
       response.end(JSON.stringify({ error: { message: String(error?.stack ?? error) } }));
     });
@@ -34,7 +34,7 @@ export async function startModel(scripts) {
   };
 }
 
-async function answer(request, response, scripts, seen) {
+async function answer(request, response, { scripts, seen, requestsMax }) {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
   const body = chunks.length ? JSON.parse(Buffer.concat(chunks).toString()) : {};
@@ -48,7 +48,7 @@ async function answer(request, response, scripts, seen) {
   seen.set(name, turns);
   turns.push({ messages: body.messages, tools: body.tools, atMs: Date.now() });
   const script = scripts[name];
-  const over = turns.length > REQUESTS_MAX;
+  const over = turns.length > requestsMax;
   const reply =
     !script || over
       ? { text: over ? "The rig has seen enough." : "ok" }

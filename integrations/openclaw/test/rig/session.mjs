@@ -21,8 +21,8 @@ export function loading(...ids) {
 }
 
 /** Starts everything; the first turn of a gateway loads half of OpenClaw, so one is had before the tests'. */
-export async function startSession(scripts, options) {
-  const model = await startModel({ ...scripts, warm: () => ({ text: "warm" }) });
+export async function startSession(scripts, { requestsMax, ...options } = {}) {
+  const model = await startModel({ ...scripts, warm: () => ({ text: "warm" }) }, requestsMax);
   const home = await makeHome(model.url, options);
   let gateway;
   const session = {
