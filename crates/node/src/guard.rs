@@ -1,5 +1,10 @@
 //! The class `ToolGuard`.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what comes from JavaScript is a copy of its own"
+)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

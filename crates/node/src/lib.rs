@@ -29,6 +29,10 @@ pub fn interface_version() -> u32 {
 }
 
 /// Panics, so that a test can show that Node lives on.
+///
+/// # Panics
+///
+/// Always, and only inside.
 #[cfg(feature = "probe")]
 #[napi]
 pub fn probe_panic() -> napi::Result<u32> {

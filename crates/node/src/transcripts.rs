@@ -70,7 +70,7 @@ pub fn scan_sessions(paths: Vec<String>, action: ScanAction, strategy: String) -
             for file in found {
                 let report = scan(&file, action, SystemClock.now_ms(), &redactor);
                 if report.sessions > 0 || report.error.is_some() {
-                    reports.push(in_json(&file.path, report));
+                    reports.push(in_json(&file.path, &report));
                 }
             }
         }
@@ -114,7 +114,7 @@ fn named(name: &str) -> Result<Strategy> {
         .ok_or_else(|| failed(format!("there is no repair strategy {name:?}")))
 }
 
-fn in_json(path: &Path, report: Report) -> Value {
+fn in_json(path: &Path, report: &Report) -> Value {
     json!({
         "file": path,
         "sessions": report.sessions,

@@ -1,12 +1,10 @@
 // Sessions, broken on purpose: found exactly, left alone while they are in use, mended, and continued.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { promisify } from "node:util";
-import { command, NODE } from "./rig/openclaw.mjs";
+import { command } from "./rig/openclaw.mjs";
 import { addon, findings, loading, PACKAGES, startSession } from "./rig/session.mjs";
 import { plant, read, rewrite } from "./rig/store.mjs";
 
@@ -29,10 +27,12 @@ let legacy;
 
 before(async () => {
   const scripts = Object.fromEntries(FAULTS.map((fault) => [fault, twice]));
-  for (const fault of FAULTS) scripts[`after-${fault}`] = () => ({ text: `went on after ${fault}` });
+  for (const fault of [...FAULTS, "incident"]) scripts[`after-${fault}`] = () => ({ text: `went on after ${fault}` });
+  scripts.incident = twice;
   session = await startSession(scripts, { plugins: loading("clawos-l0") });
-  for (const fault of FAULTS) await session.say(fault);
+  for (const script of [...FAULTS, "incident"]) await session.say(script);
   await session.stopGateway();
+  rewrite(session.home, "agent:main:incident", plant.orphan(call("incident")));
   for (const fault of FAULTS) rewrite(session.home, `agent:main:${fault}`, plant[fault](call(fault)));
   legacy = await plantLegacy(session.home);
   await session.start();
@@ -71,13 +71,24 @@ async function slash(text) {
 const kinds = (found) => found.map((finding) => `${finding.type} ${finding.id}`).sort();
 const expected = (...faults) => faults.map((fault) => planted[fault].join(" ")).sort();
 
+test("a run with a broken history leaves an incident file", async () => {
+  await session.say("after-incident", "agent:main:incident");
+  const logs = join(session.home.state, "logs");
+  const names = (await readdir(logs)).filter((name) => name.startsWith("l0-runtime-incident-"));
+  assert.equal(names.length, 1, String(names));
+  const incident = JSON.parse(await readFile(join(logs, names[0]), "utf8"));
+  assert.equal(incident.sessionKey, "agent:main:incident");
+  assert.equal(incident.action, "detected_at_runtime");
+  assert.deepEqual(incident.issues.map((issue) => [issue.type, issue.toolUseId]), [planted.orphan]);
+});
+
 test("/l0-scan reports exactly what was planted, mends what nobody uses, and leaves the live store alone", async () => {
   const before = FAULTS.map((fault) => JSON.stringify(read(session.home, `agent:main:${fault}`)));
   const text = await slash("/l0-scan");
   console.log(text);
   const shown = [...text.matchAll(/^- (\S+) (\S+) in /gm)].map((found) => `${found[1]} ${found[2]}`).sort();
-  assert.deepEqual(shown, expected(...FAULTS, "orphan"));
-  assert.match(text, /5 issues found, 1 repaired/);
+  assert.deepEqual(shown, expected(...FAULTS, "orphan", "orphan"));
+  assert.match(text, /6 issues found, 1 repaired/);
   assert.match(text, /left alone/);
   const now = FAULTS.map((fault) => JSON.stringify(read(session.home, `agent:main:${fault}`)));
   assert.deepEqual(now, before, "the store of a running gateway is not touched");
@@ -91,16 +102,14 @@ test("a session of older versions was mended, with a backup beside it", async ()
 });
 
 test("/l0-status says what the last scan found", async () => {
-  assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 5 issues found, 1 repaired/);
+  assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 6 issues found, 1 repaired/);
 });
 
 test("the start wrapper mends the store while nothing runs, and OpenClaw goes on with every session", async () => {
   await session.stopGateway();
-  assert.deepEqual(kinds(await findings(session.home)), expected(...FAULTS));
-  const worker = join(PACKAGES, "clawos-l0/dist/clawos-l0/worker.js");
-  await promisify(execFile)(NODE, [worker, "repair", "reconstruct", join(session.home.state, "agents")]);
+  assert.deepEqual(kinds(await findings(session.home)), expected(...FAULTS, "orphan"));
+  await session.start({ wrapper: join(PACKAGES, "clawos-l0/start"), env: { HOLDFAST_L0_STRATEGY: "reconstruct" } });
   assert.deepEqual(await findings(session.home), []);
-  await session.start();
   for (const fault of FAULTS) {
     const answer = await session.say(`after-${fault}`, `agent:main:${fault}`);
     assert.equal(answer.text, `went on after ${fault}`);
@@ -113,9 +122,4 @@ test("the start wrapper mends the store while nothing runs, and OpenClaw goes on
 
 test("the log of the gateway says what the first scan found", () => {
   assert.match(session.gateway().log(), /clawos-l0: \d+ sessions, 0 issues found, 0 repaired/);
-});
-
-test("the start wrapper is a script that runs", async () => {
-  const start = join(PACKAGES, "clawos-l0/start");
-  assert.match(await readFile(start, "utf8"), /worker\.js" repair/);
 });

@@ -86,7 +86,7 @@ async function freePort() {
 
 function environment(home) {
   return {
-    PATH: `${nodeDir}:/usr/local/bin:/usr/bin:/bin`,
+    PATH: `${nodeDir}:${join(OPENCLAW, "../.bin")}:/usr/local/bin:/usr/bin:/bin`,
     HOME: home.home,
     OPENCLAW_HOME: home.home,
     OPENCLAW_STATE_DIR: home.state,
@@ -114,10 +114,12 @@ export async function command(home, ...args) {
   return { code, out: output.out(), err: output.err() };
 }
 
-/** Starts a gateway and waits until it answers. */
-export async function startGateway(home) {
-  const child = spawn(NODE, [MAIN, "gateway", "run", "--port", String(home.port)], {
-    env: environment(home),
+/** Starts a gateway and waits until it answers; through a wrapper, where one is given. */
+export async function startGateway(home, { wrapper, env } = {}) {
+  const run = ["run", "--port", String(home.port)];
+  const [program, args] = wrapper ? [wrapper, run] : [NODE, [MAIN, "gateway", ...run]];
+  const child = spawn(program, args, {
+    env: { ...environment(home), ...env },
     cwd: home.workspace,
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,

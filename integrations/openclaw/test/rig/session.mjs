@@ -30,8 +30,8 @@ export async function startSession(scripts, { requestsMax, ...options } = {}) {
     home,
     gateway: () => gateway,
     say: (script, session = `agent:main:${script}`) => turn(gateway, `[[script:${script}]] go`, { session }),
-    async start() {
-      gateway = await startGateway(home);
+    async start(how) {
+      gateway = await startGateway(home, how);
       await session.say("warm");
     },
     async stopGateway() {
