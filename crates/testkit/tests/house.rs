@@ -45,6 +45,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("holdfast-transcript", &["holdfast-contract"]),
     (
+        "holdfast-node",
+        &[
+            "holdfast-contract",
+            "holdfast-reliability",
+            "holdfast-transcript",
+        ],
+    ),
+    (
         "holdfast-server",
         &[
             "holdfast-agent",
@@ -100,6 +108,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("htmd", &["holdfast-web"]),
     ("landlock", &["holdfast-confine"]),
     ("seccompiler", &["holdfast-confine"]),
+    ("napi", &["holdfast-node"]),
+    ("napi-derive", &["holdfast-node"]),
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
