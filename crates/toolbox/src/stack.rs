@@ -23,6 +23,7 @@ use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
 use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::PolicyTable;
+use holdfast_reliability::rate::RateLimited;
 use holdfast_reliability::retry::{Retry, RetryBudget};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::{Service, Stack};
@@ -142,7 +143,8 @@ pub struct ToolStack {
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
 /// its caller's and costs no allocation of its own.
 type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Permit<Validate<Inside>>>>>>>;
-type Inside = Idempotency<Approve<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>>;
+type Inside = Idempotency<Approve<Retry<Breaker<RateLimited<Observed>>>>>;
+type Observed = ObservingHooks<AttemptTimeout<Execute>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
 fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) -> Layers {
@@ -153,6 +155,8 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
         .push(AttemptTimeout::new)
         // Hooks see what really runs, once per attempt.
         .push(|inner| ObservingHooks::new(inner, parts.hooks.clone()))
+        // A place is taken by what really runs, so not by what an open breaker refuses.
+        .push(|inner| RateLimited::new(inner, runtime()))
         // The breaker judges attempts and is asked before each one, so it sits inside retry.
         .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
         // One key covers all attempts, so retry sits inside idempotency.

@@ -9,7 +9,7 @@
 //! | `granted` | the claims of this process, put back when a server has lost them |
 //! | `waiters`, `listen` | duplicates that wait, woken by one subscription per process |
 //! | `write_back` | last words for a server that is away |
-//! | `breakers`, `budget` | what else is shared |
+//! | `breakers`, `budget`, `rate` | what else is shared |
 //!
 //! Time is the server's, so clocks of machines that disagree do not end each other's leases. A
 //! claim is one script and one round trip, and so is a last word. Whatever goes wrong is an error
@@ -43,12 +43,14 @@ mod link;
 mod listen;
 pub mod options;
 mod plan;
+mod rate;
 mod upkeep;
 mod waiters;
 mod write_back;
 
 pub use budget::RedisRetryBudget;
 pub use options::{RedisOptions, TimeSource, Topology};
+pub use rate::RedisRateLimits;
 
 /// Says what is wrong with an address, without repeating it.
 pub(crate) fn check_address(url: &RedisUrl) -> Result<(), String> {
@@ -77,6 +79,7 @@ struct Scripts {
     bring_back: Script,
     compare: Script,
     budget: Script,
+    rate: Script,
 }
 
 /// A script with its limits written in: an argument would be sent with every claim.
@@ -101,6 +104,7 @@ impl Scripts {
             bring_back: Script::new(include_str!("lua/bring_back.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
             budget: Script::new(include_str!("lua/budget.lua")),
+            rate: Script::new(include_str!("lua/rate.lua")),
         }
     }
 }
