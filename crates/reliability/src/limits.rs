@@ -384,6 +384,20 @@ pub const LIMITS: &[Limit] = &[
     },
     #[cfg(feature = "redis")]
     Limit {
+        name: "SERVER_TIME_AGE_MS_MAX",
+        value: crate::store::redis::options::SERVER_TIME_AGE_MS_MAX,
+        meaning: "how long a measurement of the Redis server's time is believed; without one a claim takes a script",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "SERVER_TIME_DOUBT_MS_MAX",
+        value: crate::store::redis::options::SERVER_TIME_DOUBT_MS_MAX,
+        meaning: "longest measurement of the Redis server's time that is believed",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
         name: "AWAY_GRACE_MS",
         value: crate::store::redis::options::AWAY_GRACE_MS,
         meaning: "wait for a connection to Redis that broke a moment ago; after that calls are told at once",

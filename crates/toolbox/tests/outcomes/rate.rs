@@ -14,7 +14,7 @@ fn poster(reactions: impl IntoIterator<Item = Reaction>) -> Arc<ScriptedTool> {
 }
 
 /// Two calls in ten seconds for `post`, with what else is said.
-fn limited(tool: &Arc<ScriptedTool>, besides: Value) -> Harness {
+fn limited(tool: &Arc<ScriptedTool>, besides: &Value) -> Harness {
     let mut limit = json!({"calls": 2, "windowMs": 10_000});
     limit
         .as_object_mut()
@@ -46,7 +46,7 @@ fn assert_limited(result: &ToolResultEnvelope, retry_after_ms: u64) {
 #[tokio::test(start_paused = true)]
 async fn a_refused_call_never_started_and_runs_when_it_comes_back() {
     let tool = poster([Reaction::Succeed]);
-    let harness = limited(&tool, json!({}));
+    let harness = limited(&tool, &json!({}));
     for _ in 0..2 {
         assert_eq!(post(&harness).await.status, Status::Success);
     }
@@ -76,7 +76,7 @@ async fn a_refused_call_never_started_and_runs_when_it_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_may_wait_gets_its_turn_in_order() {
     let tool = poster([Reaction::Succeed]);
-    let harness = limited(&tool, json!({"burst": 1, "maxWaitMs": 9_999}));
+    let harness = limited(&tool, &json!({"burst": 1, "maxWaitMs": 9_999}));
     let (first, second, third) = tokio::join!(post(&harness), post(&harness), post(&harness));
     assert_eq!((first.status, first.duration_ms), (Status::Success, 0));
     assert_eq!(
@@ -91,7 +91,7 @@ async fn a_call_that_may_wait_gets_its_turn_in_order() {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_past_the_callers_deadline() {
     let tool = poster([Reaction::Succeed]);
-    let harness = limited(&tool, json!({"burst": 1, "maxWaitMs": 60_000}));
+    let harness = limited(&tool, &json!({"burst": 1, "maxWaitMs": 60_000}));
     assert_eq!(post(&harness).await.status, Status::Success);
     let hurried = ask("post").key("k").deadline_in(4_000);
     assert_limited(&harness.call(&hurried).await, 5_000);
@@ -106,7 +106,7 @@ async fn nobody_waits_past_the_callers_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_takes_a_place_too_and_without_one_the_last_failure_stands() {
     let tool = poster([Reaction::Fail(http(503))]);
-    let harness = limited(&tool, json!({}));
+    let harness = limited(&tool, &json!({}));
     let call = ask("post").key("k");
     let result = harness.call(&call).await;
     assert_eq!(
@@ -202,7 +202,7 @@ async fn a_limit_that_is_off_or_watches_refuses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_ignores_the_limit_ends_its_turn() {
     let tool = poster([Reaction::Succeed]);
-    let harness = limited(&tool, json!({"calls": 1}));
+    let harness = limited(&tool, &json!({"calls": 1}));
     let codes = async {
         let mut codes = Vec::new();
         for number in 0..8 {
