@@ -12,6 +12,7 @@
 //! | [`results`] | what a model is told about its calls |
 //! | [`model`] | asks a model server, and reads whatever comes back |
 //! | [`run`] | a run's state, the pure steps through it, and the driver |
+//! | [`runs`] | runs as they are kept, worked on and watched |
 
 pub mod chat;
 pub mod limits;
@@ -19,4 +20,5 @@ pub mod model;
 pub mod prompt;
 pub mod results;
 pub mod run;
+pub mod runs;
 pub mod settings;

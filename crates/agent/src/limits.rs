@@ -22,4 +22,46 @@ pub const LIMITS: &[Limit] = &[
         meaning: "calls of one reply that run; the model is told that the others did not",
         setting: None,
     },
+    Limit {
+        name: "MODEL_RETRY_BASE_MS",
+        value: crate::run::MODEL_RETRY_BASE_MS,
+        meaning: "longest wait before a model server that is away is asked again; doubled each time",
+        setting: None,
+    },
+    Limit {
+        name: "RUNS_MAX",
+        value: crate::runs::RUNS_MAX as u64,
+        meaning: "runs at once in one process",
+        setting: Some("executor.runsMax"),
+    },
+    Limit {
+        name: "RUNS_WAITING_MAX",
+        value: crate::runs::RUNS_WAITING_MAX as u64,
+        meaning: "requests that wait for a run to end; one more is told to come again",
+        setting: Some("executor.runsWaitingMax"),
+    },
+    Limit {
+        name: "RUN_EVENTS_MAX",
+        value: crate::runs::RUN_EVENTS_MAX as u64,
+        meaning: "what happened in one run, for listeners that come late; the oldest is forgotten first",
+        setting: None,
+    },
+    Limit {
+        name: "RUN_KEPT_MS",
+        value: crate::runs::RUN_KEPT_MS,
+        meaning: "how long an ended run, and the key of a run, is kept",
+        setting: None,
+    },
+    Limit {
+        name: "RUN_OPEN_KEPT_MS",
+        value: crate::runs::RUN_OPEN_KEPT_MS,
+        meaning: "how long an unfinished run can be gone on with",
+        setting: None,
+    },
+    Limit {
+        name: "CLIENT_AWAY_MS_MAX",
+        value: crate::runs::CLIENT_AWAY_MS_MAX,
+        meaning: "how long a client that went away may stay away before its run is cancelled",
+        setting: None,
+    },
 ];

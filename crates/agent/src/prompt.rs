@@ -3,6 +3,7 @@
 use holdfast_intent::Strategy;
 use holdfast_toolbox::declare;
 use holdfast_toolbox::registry::Registry;
+use serde_json::Value;
 
 /// How to call tools, for each way of reading. A server with native calls tells its model itself.
 pub fn format_rules(strategy: Strategy) -> Option<&'static str> {
@@ -20,6 +21,19 @@ pub fn format_rules(strategy: Strategy) -> Option<&'static str> {
 pub fn system(registry: &Registry, strategy: Strategy) -> Option<String> {
     let rules = format_rules(strategy)?;
     Some(format!("{}\n{rules}", declare::prompt(registry)))
+}
+
+/// What a client wants its answer to look like, in words.
+pub fn answer_format(response_format: &Value) -> Option<String> {
+    let said = match response_format["type"].as_str()? {
+        "json_object" => "one JSON object and nothing else.".to_owned(),
+        "json_schema" => format!(
+            "one JSON value and nothing else, and has to fit this JSON Schema: {}",
+            response_format["json_schema"]["schema"]
+        ),
+        _ => return None,
+    };
+    Some(format!("Your final answer to the user has to be {said}"))
 }
 
 #[cfg(test)]

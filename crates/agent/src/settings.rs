@@ -35,6 +35,8 @@ pub struct RunSettings {
     pub run_timeout_ms: u64,
     /// How long one answer of the model may take.
     pub call_timeout_ms: u64,
+    /// How often a model server that is away is asked for one answer.
+    pub model_attempts_max: u32,
     /// Tokens of one answer.
     pub max_tokens: u32,
     /// Sampling.
@@ -69,6 +71,7 @@ impl Default for RunSettings {
             max_iterations: 5,
             run_timeout_ms: 300_000,
             call_timeout_ms: 60_000,
+            model_attempts_max: 3,
             max_tokens: 1000,
             temperature: 0.25,
             top_p: None,

@@ -23,6 +23,13 @@ pub struct Registered {
     pub(crate) validator: Validator,
 }
 
+impl Registered {
+    /// What is wrong with these arguments, for a model: the field, the reason, the field's schema.
+    pub fn problem_with(&self, arguments: &Value) -> Option<String> {
+        crate::validate::problem_with(self, arguments)
+    }
+}
+
 /// Why a tool can not be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {

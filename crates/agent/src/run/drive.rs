@@ -1,18 +1,24 @@
 //! Drives a run: asks, acts, and keeps what was reached.
 
+use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
-use holdfast_intent::{Parser, ToolSet, ToolSpec};
-use holdfast_reliability::retry::{RetryOverrides, RetryPolicy, backoff_window_ms};
+use holdfast_intent::Strategy;
+use holdfast_reliability::retry::{
+    Classified, Evidence, Next, RepeatSafety, RetryOverrides, RetryPolicy, decide,
+};
 use holdfast_toolbox::declare;
 use holdfast_toolbox::stack::ToolStack;
 use serde_json::{Value, json};
-use std::pin::pin;
-use std::time::Duration;
 
+use super::offer::Offer;
+use super::progress::Happened;
+use super::returning::{Mode, heard_for_client};
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use super::step;
 use crate::chat::{Message, Role};
@@ -20,10 +26,8 @@ use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::prompt;
 use crate::results::CallResult;
 
-/// Attempts at one answer of the model: the first, and after 1 s, 2 s and 4 s.
-const MODEL_ATTEMPTS_MAX: u32 = 4;
-/// Longest wait before the first repetition; doubled each time.
-const MODEL_RETRY_BASE_MS: u64 = 1000;
+/// Longest wait before the first repetition of a question; doubled each time.
+pub(crate) const MODEL_RETRY_BASE_MS: u64 = 1000;
 
 /// Why a checkpoint could not be kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +39,9 @@ pub struct CheckpointError(pub String);
 pub trait Checkpoint: Send + Sync {
     /// Keeps it. An error ends the run: what is not kept may not go on.
     async fn keep(&self, state: &RunState) -> Result<(), CheckpointError>;
+
+    /// Is told what happens between two of them.
+    fn told(&self, _state: &RunState, _what: Happened<'_>) {}
 }
 
 /// Keeps nothing, for a run that nobody wants to resume.
@@ -52,31 +59,22 @@ impl Checkpoint for NoCheckpoint {
 pub struct Loop {
     model: Arc<dyn Model>,
     stack: Arc<ToolStack>,
-    tools: ToolSet,
-    retry: RetryPolicy,
 }
 
 impl Loop {
     /// Puts them together.
     pub fn new(model: Arc<dyn Model>, stack: Arc<ToolStack>) -> Self {
-        let specs = stack.registry().iter().map(|found| ToolSpec {
-            mutating: found.tool.effect().is_mutating(),
-            ..ToolSpec::new(found.tool.name(), found.schema.clone())
-        });
-        let tools = ToolSet::new(specs.collect());
-        let standard = RetryPolicy::standard();
-        let slower = RetryOverrides {
-            max_attempts: Some(MODEL_ATTEMPTS_MAX),
-            base_ms: Some(MODEL_RETRY_BASE_MS),
-            ..RetryOverrides::default()
-        };
-        let retry = standard.with(&slower).unwrap_or(standard);
-        Self {
-            model,
-            stack,
-            tools,
-            retry,
-        }
+        Self { model, stack }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<dyn Model> {
+        &self.model
+    }
+
+    /// The tools.
+    pub fn stack(&self) -> &Arc<ToolStack> {
+        &self.stack
     }
 
     /// Goes on with a run until it has ended. A run that was kept by another process goes on where
@@ -87,13 +85,20 @@ impl Loop {
         mut state: RunState,
         kept: &dyn Checkpoint,
     ) -> Result<RunState, CheckpointError> {
-        let (primary, fallback) = state.settings.strategies();
-        let parser = Parser::new(self.tools.clone()).with_strategies(primary, fallback);
+        let clients = match &state.mode {
+            Mode::Loop => None,
+            Mode::Return(tools) => match tools.registry() {
+                Ok(registry) => Some(registry),
+                Err(error) => return Err(CheckpointError(error.to_string())),
+            },
+        };
+        let registry = clients.as_ref().unwrap_or(self.stack.registry());
+        let offer = Offer::new(registry, &state);
         kept.keep(&state).await?;
         while !matches!(state.phase, Phase::Ended(_)) {
             let left_ms = state.deadline_at_ms().saturating_sub(self.now_ms());
             let stepped = {
-                let step = pin!(self.step(&mut state, &parser, kept));
+                let step = pin!(self.step(&mut state, &offer, kept));
                 let time_up = pin!(tokio::time::sleep(Duration::from_millis(left_ms)));
                 match select(step, time_up).await {
                     Either::Left((stepped, _)) => Some(stepped),
@@ -116,60 +121,73 @@ impl Loop {
     async fn step(
         &self,
         state: &mut RunState,
-        parser: &Parser,
+        offer: &Offer<'_>,
         kept: &dyn Checkpoint,
     ) -> Result<(), CheckpointError> {
         match state.phase.clone() {
-            Phase::Ask => match self.ask(state).await {
-                Ok(reply) => step::heard(state, &reply, parser),
-                Err(error) => failed(state, error),
-            },
+            Phase::Ask => {
+                match self.ask(state, offer, kept).await {
+                    Ok(reply) => match &state.mode {
+                        Mode::Loop => step::heard(state, &reply, &offer.parser),
+                        Mode::Return(_) => {
+                            heard_for_client(state, &reply, &offer.parser, offer.registry);
+                        }
+                    },
+                    Err(error) => {
+                        failed(state, error);
+                        return Ok(());
+                    }
+                }
+                kept.told(state, Happened::Heard);
+            }
             Phase::Act(calls) => self.act(state, &calls, kept).await?,
             Phase::Ended(_) => {}
         }
         Ok(())
     }
 
-    async fn ask(&self, state: &RunState) -> Result<ModelReply, ModelError> {
-        let request = self.request(state);
+    async fn ask(
+        &self,
+        state: &RunState,
+        offer: &Offer<'_>,
+        kept: &dyn Checkpoint,
+    ) -> Result<ModelReply, ModelError> {
+        kept.told(state, Happened::Asks);
+        let request = request(state, offer);
+        let policy = patience(state);
+        let begun = tokio::time::Instant::now();
         let mut attempt = 1;
         loop {
             let error = match self.model.complete(&request).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            let again = matches!(error, ModelError::Unavailable(_));
-            if !again || attempt >= self.retry.max_attempts() {
+            let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let next = decide(
+                &classified(&error),
+                // Asking a model changes nothing.
+                RepeatSafety::Safe,
+                attempt,
+                elapsed_ms,
+                &policy,
+                &mut || true,
+                &mut || self.stack.runtime().entropy.next_u64(),
+            );
+            let Next::Retry { delay_ms } = next else {
                 return Err(error);
-            }
-            let wait_ms = backoff_window_ms(attempt, &self.retry);
-            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            };
+            let why = error.to_string();
+            let (why, wait_ms) = (why.as_str(), delay_ms);
+            kept.told(
+                state,
+                Happened::Waits {
+                    attempt,
+                    why,
+                    wait_ms,
+                },
+            );
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             attempt += 1;
-        }
-    }
-
-    fn request(&self, state: &RunState) -> ModelRequest {
-        let settings = &state.settings;
-        let (strategy, _) = settings.strategies();
-        let prompt = prompt::system(self.stack.registry(), strategy);
-        let messages: Vec<Value> = with_prompt(prompt, &state.messages)
-            .iter()
-            .map(Message::to_wire)
-            .collect();
-        let mut body = json!({
-            "messages": messages,
-            "temperature": settings.temperature,
-            "max_tokens": settings.max_tokens,
-        });
-        if let Some(top_p) = settings.top_p {
-            body["top_p"] = json!(top_p);
-        }
-        if strategy == holdfast_intent::Strategy::Native {
-            body["tools"] = declare::openai(self.stack.registry());
-        }
-        ModelRequest {
-            body,
-            timeout_ms: settings.call_timeout_ms,
         }
     }
 
@@ -186,7 +204,7 @@ impl Loop {
         if open.iter().all(|place| !calls[*place].mutating) {
             let running = open
                 .iter()
-                .map(|place| self.call(state, *place, &calls[*place]));
+                .map(|place| self.call(state, *place, &calls[*place], kept));
             let results = join_all(running).await;
             for (place, result) in open.into_iter().zip(results) {
                 step::acted(state, place, result);
@@ -194,16 +212,112 @@ impl Loop {
             return Ok(());
         }
         for place in open {
-            let result = self.call(state, place, &calls[place]).await;
+            let result = self.call(state, place, &calls[place], kept).await;
             step::acted(state, place, result);
             kept.keep(state).await?;
         }
         Ok(())
     }
 
-    async fn call(&self, state: &RunState, place: usize, call: &PlannedCall) -> CallResult {
-        let answer = self.stack.call(envelope(state, place, call)).await;
-        CallResult::of(&answer, &state.settings)
+    async fn call(
+        &self,
+        state: &RunState,
+        place: usize,
+        call: &PlannedCall,
+        kept: &dyn Checkpoint,
+    ) -> CallResult {
+        let (tool, arguments) = (call.name.as_str(), &call.arguments);
+        kept.told(
+            state,
+            Happened::Calls {
+                place,
+                tool,
+                arguments,
+            },
+        );
+        // The stack is one large future; in a box of its own it is not moved from hand to hand.
+        let answer = Box::pin(self.stack.call(envelope(state, place, call))).await;
+        let result = CallResult::of(&answer, &state.settings);
+        let ended = &result;
+        kept.told(
+            state,
+            Happened::Called {
+                place,
+                tool,
+                result: ended,
+            },
+        );
+        result
+    }
+}
+
+/// How long and how often an answer is asked for.
+fn patience(state: &RunState) -> RetryPolicy {
+    let standard = RetryPolicy::standard();
+    let slower = RetryOverrides {
+        max_attempts: Some(state.settings.model_attempts_max),
+        base_ms: Some(MODEL_RETRY_BASE_MS),
+        // The run's own time is the bound.
+        max_elapsed_ms: Some(state.settings.run_timeout_ms),
+        ..RetryOverrides::default()
+    };
+    standard.with(&slower).unwrap_or(standard)
+}
+
+/// A server that is away may come back; one that refused will refuse again.
+fn classified(error: &ModelError) -> Classified {
+    Classified {
+        code: Cow::Borrowed("model_unavailable"),
+        retriable: matches!(error, ModelError::Unavailable(_)),
+        evidence: Evidence::NoEffect,
+        counts_for_breaker: false,
+        retry_after_ms: None,
+    }
+}
+
+/// What the model is asked next.
+fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
+    let settings = &state.settings;
+    let (strategy, _) = settings.strategies();
+    let mut passed_on = state.passed_on.clone();
+    let mut prompt = None;
+    if !offer.is_empty() {
+        prompt = prompt::system(offer.registry, strategy);
+        if let Some(text) = &mut prompt {
+            // A server that forces a format on every reply would leave no room for calls.
+            let format = passed_on.remove("response_format");
+            let format = format.as_ref().and_then(prompt::answer_format);
+            for more in Offer::demand(&state.mode)
+                .map(str::to_owned)
+                .into_iter()
+                .chain(format)
+            {
+                text.push_str("\n\n");
+                text.push_str(&more);
+            }
+        }
+    }
+    let messages: Vec<Value> = with_prompt(prompt, &state.messages)
+        .iter()
+        .map(Message::to_wire)
+        .collect();
+    let mut body = json!({
+        "messages": messages,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+    });
+    if let Some(top_p) = settings.top_p {
+        body["top_p"] = json!(top_p);
+    }
+    if strategy == Strategy::Native && !offer.is_empty() {
+        body["tools"] = declare::openai(offer.registry);
+    }
+    for (field, value) in passed_on {
+        body[field] = value;
+    }
+    ModelRequest {
+        body,
+        timeout_ms: settings.call_timeout_ms,
     }
 }
 

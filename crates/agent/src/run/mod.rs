@@ -1,11 +1,18 @@
 //! A run: its state, the pure steps through it, and the driver.
 
 mod drive;
+mod offer;
+mod progress;
+mod returning;
 mod state;
 mod step;
 
+pub(crate) use drive::MODEL_RETRY_BASE_MS;
 pub use drive::{Checkpoint, CheckpointError, Loop, NoCheckpoint};
+pub use offer::ClientToolError;
+pub use progress::Happened;
+pub use returning::{CallsAtOnce, ClientTools, Mode, ToolChoice, heard_for_client};
 pub use state::{
-    Ending, Phase, PlannedCall, RUN_FORMAT, RunError, RunErrorCode, RunState, TokensUsed,
+    Effects, Ending, Phase, PlannedCall, RUN_FORMAT, RunError, RunErrorCode, RunState, TokensUsed,
 };
 pub use step::{CALLS_PER_REPLY_MAX, acted, heard, timed_out};

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::chat::Message;
+use super::returning::Mode;
+use crate::chat::{Message, NativeCall};
 use crate::results::CallResult;
 use crate::settings::RunSettings;
 
@@ -25,10 +26,21 @@ pub struct RunState {
     pub actor: String,
     /// The rules it began under.
     pub settings: RunSettings,
+    /// Where its calls go.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Fields of the client's request that go to the model's server as they are.
+    #[serde(default)]
+    pub passed_on: Map<String, Value>,
     /// Everything said so far, the prompt not included: that is made anew for every request.
     pub messages: Vec<Message>,
     /// When it began.
     pub begun_at_ms: u64,
+    /// When the process that works on it took it up.
+    pub taken_up_at_ms: u64,
+    /// How long others had worked on it before. Time in which nobody did does not count.
+    #[serde(default)]
+    pub worked_before_ms: u64,
     /// How often the model has been asked and has answered.
     pub iteration: u32,
     /// What is to be done next.
@@ -39,12 +51,26 @@ pub struct RunState {
     pub tools_called: Vec<String>,
     /// How long they took in all.
     pub tools_ms: u64,
+    /// Whether one of them may have changed anything.
+    #[serde(default)]
+    pub effects: Effects,
     /// Whether the last thing the model heard was that its call could not be read.
     pub corrected: bool,
     /// What the model thought, the last time.
     pub reasoning: String,
     /// What the model said, the last time.
     pub content: String,
+}
+
+/// Whether a run has changed anything outside itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effects {
+    /// Nothing was called that could have.
+    #[default]
+    None,
+    /// Something was.
+    Possible,
 }
 
 /// What is to be done next.
@@ -103,6 +129,13 @@ pub enum Ending {
         /// Whether the model was cut off in it.
         cut_off: bool,
     },
+    /// With calls that are the client's to make.
+    Calls {
+        /// What the model said beside them.
+        content: String,
+        /// The calls.
+        calls: Vec<NativeCall>,
+    },
     /// Without one.
     Failed(RunError),
     /// Somebody said stop.
@@ -133,6 +166,8 @@ pub enum RunErrorCode {
     ContextWindowExceeded,
     /// The run's tokens are used up.
     BudgetExceeded,
+    /// The state is away, so no call can be made that would be remembered.
+    ToolExecutionFailed,
 }
 
 impl RunErrorCode {
@@ -144,6 +179,7 @@ impl RunErrorCode {
             Self::TimeoutExceeded => "timeout_exceeded",
             Self::ContextWindowExceeded => "context_window_exceeded",
             Self::BudgetExceeded => "budget_exceeded",
+            Self::ToolExecutionFailed => "tool_execution_failed",
         }
     }
 }
@@ -165,13 +201,18 @@ impl RunState {
             id,
             model: model.into(),
             settings,
+            mode: Mode::Loop,
+            passed_on: Map::new(),
             messages,
             begun_at_ms: now_ms,
+            taken_up_at_ms: now_ms,
+            worked_before_ms: 0,
             iteration: 0,
             phase: Phase::Ask,
             tokens: Vec::new(),
             tools_called: Vec::new(),
             tools_ms: 0,
+            effects: Effects::None,
             corrected: false,
             reasoning: String::new(),
             content: String::new(),
@@ -180,8 +221,24 @@ impl RunState {
 
     /// When its time is up.
     pub fn deadline_at_ms(&self) -> u64 {
-        self.begun_at_ms
-            .saturating_add(self.settings.run_timeout_ms)
+        let left_ms = self.settings.run_timeout_ms;
+        self.taken_up_at_ms
+            .saturating_add(left_ms.saturating_sub(self.worked_before_ms))
+    }
+
+    /// Another process goes on with it, which was last kept at `kept_at_ms`.
+    pub fn take_up(&mut self, kept_at_ms: u64, now_ms: u64) {
+        let worked_ms = kept_at_ms.saturating_sub(self.taken_up_at_ms);
+        self.worked_before_ms = self.worked_before_ms.saturating_add(worked_ms);
+        self.taken_up_at_ms = now_ms;
+    }
+
+    /// How it ended, if it has.
+    pub fn ending(&self) -> Option<&Ending> {
+        match &self.phase {
+            Phase::Ended(ending) => Some(ending),
+            Phase::Ask | Phase::Act(_) => None,
+        }
     }
 
     /// All tokens of all iterations.
@@ -191,7 +248,8 @@ impl RunState {
             .fold(0, |sum, used| sum.saturating_add(used.total()))
     }
 
-    pub(crate) fn fail(&mut self, code: RunErrorCode, message: impl Into<String>) {
+    /// Ends it without an answer.
+    pub fn fail(&mut self, code: RunErrorCode, message: impl Into<String>) {
         self.phase = Phase::Ended(Ending::Failed(RunError {
             code,
             message: message.into(),

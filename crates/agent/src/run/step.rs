@@ -2,7 +2,7 @@
 
 use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
 
-use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
+use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::model::ModelReply;
 use crate::results::{CallResult, batch};
@@ -20,12 +20,17 @@ pub fn timed_out(state: &mut RunState) {
     );
 }
 
-/// The model has answered.
-pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
+/// What the model said goes into the books.
+pub(super) fn note(state: &mut RunState, reply: &ModelReply) {
     state.iteration += 1;
     state.tokens.push(reply.tokens);
     state.content.clone_from(&reply.content);
     state.reasoning.clone_from(&reply.reasoning);
+}
+
+/// The model has answered.
+pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
+    note(state, reply);
     let parsed = read(state, reply, parser);
     let (runnable, others): (Vec<&Intent>, Vec<&Intent>) = parsed
         .intents
@@ -44,7 +49,12 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         go_on(state);
         return;
     }
-    let final_text = parsed.final_text.filter(|text| !text.trim().is_empty());
+    answer(state, reply, parsed.final_text);
+}
+
+/// The run has its answer: what was meant for the user, else all that was said.
+pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Option<String>) {
+    let final_text = final_text.filter(|text| !text.trim().is_empty());
     let content = final_text.unwrap_or_else(|| reply.content.clone());
     state.phase = Phase::Ended(Ending::Answered {
         content,
@@ -53,7 +63,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
 }
 
 /// Reads a native call where there is one, else the field that is to be read first, else the other.
-fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
+pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
     if !reply.calls.is_null() {
         let native = parser.parse_reply(&reply.calls, reply.finish);
         if !native.intents.is_empty() {
@@ -75,7 +85,7 @@ fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
 }
 
 /// What the model said, as it goes into the history.
-fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
+pub(super) fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
     let native = |intent: &&Intent| {
         Some(NativeCall {
             id: intent.call_id.clone()?,
@@ -98,7 +108,7 @@ fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
 }
 
 /// A message at most once in a row: a model that does not learn from it is not asked for ever.
-fn correction(state: &RunState, parsed: &Parsed, parser: &Parser) -> Option<String> {
+pub(super) fn correction(state: &RunState, parsed: &Parsed, parser: &Parser) -> Option<String> {
     if state.corrected {
         return None;
     }
@@ -145,6 +155,13 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
             mutating: intent.mutating,
             result: Some(not_run(format!("not run: {why}"))),
         });
+    }
+    if calls
+        .iter()
+        .any(|call| call.mutating && call.result.is_none())
+    {
+        // From here on a run that is cut off may have had an effect.
+        state.effects = Effects::Possible;
     }
     state.phase = Phase::Act(calls);
     settle(state);
@@ -203,7 +220,7 @@ fn settle(state: &mut RunState) {
 }
 
 /// The model is asked again, unless a bound is reached.
-fn go_on(state: &mut RunState) {
+pub(super) fn go_on(state: &mut RunState) {
     let settings = &state.settings;
     if state.iteration >= settings.max_iterations {
         if settings.when_used_up == WhenUsedUp::Answer && !state.content.trim().is_empty() {

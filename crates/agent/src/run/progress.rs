@@ -1,0 +1,39 @@
+//! What happens in a run, for whoever watches it.
+
+use serde_json::{Map, Value};
+
+/// Something that happened. What it led to is in the run's state.
+#[derive(Debug, Clone, Copy)]
+pub enum Happened<'a> {
+    /// The model is being asked.
+    Asks,
+    /// The model's server is away; it is asked again after a while.
+    Waits {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Why.
+        why: &'a str,
+        /// How long until the next one.
+        wait_ms: u64,
+    },
+    /// The model has answered.
+    Heard,
+    /// A call begins.
+    Calls {
+        /// Its place among the calls of this iteration.
+        place: usize,
+        /// The tool.
+        tool: &'a str,
+        /// The arguments.
+        arguments: &'a Map<String, Value>,
+    },
+    /// A call has ended.
+    Called {
+        /// Its place among the calls of this iteration.
+        place: usize,
+        /// The tool.
+        tool: &'a str,
+        /// How.
+        result: &'a crate::results::CallResult,
+    },
+}

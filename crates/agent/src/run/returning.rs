@@ -1,0 +1,147 @@
+//! Runs whose calls are the client's to make: one reply in, dependable calls out.
+
+use holdfast_intent::{Intent, Parser, Problem};
+use holdfast_toolbox::registry::Registry;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::state::{Ending, Phase, RunState};
+use super::step::{answer, correction, go_on, note, read, said};
+use crate::chat::{Message, NativeCall, Role};
+use crate::model::ModelReply;
+
+/// Where the calls of a run go.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// To our own tools, until there is an answer.
+    #[default]
+    Loop,
+    /// To the client, who has tools of its own.
+    Return(ClientTools),
+}
+
+/// The tools of a client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientTools {
+    /// As the client wrote them.
+    pub tools: Vec<Value>,
+    /// Which of them the model may or has to call.
+    pub choice: ToolChoice,
+    /// How many calls the client takes at once.
+    pub at_once: CallsAtOnce,
+}
+
+/// Which tools a model may or has to call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// As it sees fit.
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Named(String),
+}
+
+/// How many calls a client takes in one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallsAtOnce {
+    /// One.
+    One,
+    /// As many as the model makes.
+    Many,
+}
+
+impl ToolChoice {
+    fn demands_a_call(&self) -> bool {
+        matches!(self, Self::Required | Self::Named(_))
+    }
+}
+
+/// The model has answered a client that has tools of its own. Calls that can be made go back as they
+/// are; when there are only others, the model is asked once more.
+pub fn heard_for_client(
+    state: &mut RunState,
+    reply: &ModelReply,
+    parser: &Parser,
+    registry: &Registry,
+) {
+    note(state, reply);
+    let Mode::Return(client) = &state.mode else {
+        return;
+    };
+    let (choice, at_once) = (client.choice.clone(), client.at_once);
+    let parsed = read(state, reply, parser);
+    if registry.iter().next().is_none() {
+        // Nothing was offered, so nothing that looks like a call is one.
+        answer(state, reply, parsed.final_text);
+        return;
+    }
+    let mut complaints = Vec::new();
+    let mut calls: Vec<&Intent> = Vec::new();
+    for intent in parsed.intents.iter().filter(|intent| intent.is_runnable()) {
+        match problem(registry, intent) {
+            None => calls.push(intent),
+            Some(why) => complaints.push(format!("`{}`: {why}", intent.name)),
+        }
+    }
+    if at_once == CallsAtOnce::One {
+        calls.truncate(1);
+    }
+    if !calls.is_empty() {
+        let calls = named(&state.id, &calls);
+        let content = if reply.calls.is_null() {
+            String::new()
+        } else {
+            reply.content.clone()
+        };
+        state.phase = Phase::Ended(Ending::Calls { content, calls });
+        return;
+    }
+    let asks_back = if !complaints.is_empty() && !state.corrected {
+        Some(complaints.join("\n"))
+    } else if choice.demands_a_call() && !state.corrected {
+        let how = parser.corrective_message(&parsed);
+        Some(how.unwrap_or_else(|| "You have to call a tool, in the given format.".to_owned()))
+    } else {
+        correction(state, &parsed, parser)
+    };
+    if let Some(text) = asks_back {
+        state.messages.push(said(reply, &[]));
+        state.messages.push(Message::text(Role::User, text));
+        state.corrected = true;
+        go_on(state);
+        return;
+    }
+    answer(state, reply, parsed.final_text);
+}
+
+/// What the tool's schema has against a call.
+fn problem(registry: &Registry, intent: &Intent) -> Option<String> {
+    match registry.get(&intent.name) {
+        Some(found) => found.problem_with(&Value::Object(intent.arguments.clone())),
+        None => Some(
+            Problem::UnknownTool {
+                name: intent.name.clone(),
+                similar: Vec::new(),
+            }
+            .message(),
+        ),
+    }
+}
+
+/// Names that no other answer's calls have: servers use `call_0` again and again.
+fn named(run: &str, calls: &[&Intent]) -> Vec<NativeCall> {
+    let digits: Vec<char> = run.chars().filter(char::is_ascii_alphanumeric).collect();
+    let tail: String = digits.iter().rev().take(20).rev().collect();
+    let name = |(place, intent): (usize, &&Intent)| NativeCall {
+        id: format!("call_{tail}{place:02}"),
+        name: intent.name.clone(),
+        arguments: intent.arguments.clone(),
+    };
+    calls.iter().enumerate().map(name).collect()
+}

@@ -1,0 +1,310 @@
+//! Starts, resumes and cancels runs, within bounds.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use holdfast_reliability::store::StoreError;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
+use super::store::{Kept, RunStore, RunStoreError};
+use super::{RUNS_MAX, RUNS_WAITING_MAX};
+use crate::run::{Checkpoint, CheckpointError, Happened, Loop, RunState};
+
+/// How many runs there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunsLimits {
+    /// At once.
+    pub runs_max: usize,
+    /// Waiting for one of them to end.
+    pub waiting_max: usize,
+}
+
+impl Default for RunsLimits {
+    fn default() -> Self {
+        Self {
+            runs_max: RUNS_MAX,
+            waiting_max: RUNS_WAITING_MAX,
+        }
+    }
+}
+
+/// Whether a run outlives its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// It is kept after each step.
+    Durable,
+    /// It is not: it has no effects, and whoever asked can ask again.
+    Passing,
+}
+
+/// Why a run does not begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// As many wait as may.
+    #[error("too many runs at once")]
+    Busy,
+    /// The process ends.
+    #[error("the server is ending")]
+    Leaving,
+    /// The state is away.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a run is not gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// It can not be had.
+    #[error(transparent)]
+    Store(#[from] RunStoreError),
+    /// It can not begin.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// What became of a wish to cancel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cancelled {
+    /// It is being cancelled by the one who works on it.
+    Asked,
+    /// It is cancelled.
+    Done(Box<RunState>),
+}
+
+/// The runs of one process.
+pub struct Runs {
+    agent: Loop,
+    store: RunStore,
+    limits: RunsLimits,
+    slots: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    live: Mutex<HashMap<String, Arc<Live>>>,
+    /// How many are being worked on, for whoever waits for none.
+    count: watch::Sender<usize>,
+    leaving: watch::Sender<bool>,
+}
+
+impl Runs {
+    /// No runs yet.
+    pub fn new(agent: Loop, store: RunStore, limits: RunsLimits) -> Arc<Self> {
+        Arc::new(Self {
+            agent,
+            store,
+            slots: Arc::new(Semaphore::new(limits.runs_max)),
+            limits,
+            waiting: AtomicUsize::new(0),
+            live: Mutex::default(),
+            count: watch::Sender::new(0),
+            leaving: watch::Sender::new(false),
+        })
+    }
+
+    /// The model and its tools.
+    pub fn agent(&self) -> &Loop {
+        &self.agent
+    }
+
+    /// Where runs are kept.
+    pub fn store(&self) -> &RunStore {
+        &self.store
+    }
+
+    /// How many runs are being worked on.
+    pub fn in_flight(&self) -> usize {
+        self.live.lock().len()
+    }
+
+    /// Begins a run for a client, once there is room.
+    pub async fn start(
+        self: &Arc<Self>,
+        state: RunState,
+        client: &str,
+        keeping: Keeping,
+    ) -> Result<Listener, StartError> {
+        let slot = self.slot().await?;
+        let kept = match keeping {
+            Keeping::Durable => Some(self.store.begin(&state, client).await?),
+            Keeping::Passing => None,
+        };
+        let live = Live::new(&state.id, client, Unheard::Cancel);
+        Ok(self.work(live, state, kept, slot))
+    }
+
+    /// The run of this name, if this process works on it.
+    pub fn attach(&self, id: &str) -> Option<Listener> {
+        self.live.lock().get(id).map(Live::listen)
+    }
+
+    /// Who asked for the run of this name, if this process works on it.
+    pub fn client_of(&self, id: &str) -> Option<String> {
+        self.live.lock().get(id).map(|live| live.client.clone())
+    }
+
+    /// Goes on with an unfinished run. It goes on also when nobody listens.
+    pub async fn resume(self: &Arc<Self>, id: &str) -> Result<Listener, ResumeError> {
+        if let Some(listener) = self.attach(id) {
+            return Ok(listener);
+        }
+        let slot = self.slot().await?;
+        let client = self.store.get(id).await?.client;
+        let (state, kept) = self.store.take_up(id).await?;
+        let live = Live::new(id, &client, Unheard::GoOn);
+        Ok(self.work(live, state, Some(kept), slot))
+    }
+
+    /// Goes on with everything that was left unfinished; says with how much. Those that can not be
+    /// had stay where they are.
+    pub async fn resume_all(self: &Arc<Self>) -> Result<usize, StoreError> {
+        let abandoned = self.store.abandoned().await?;
+        let count = abandoned.len();
+        for run in abandoned {
+            let runs = self.clone();
+            tokio::spawn(async move {
+                let id = run.state.id;
+                let _ = runs.resume(&id).await;
+            });
+        }
+        Ok(count)
+    }
+
+    /// Cancels a run.
+    pub async fn cancel(&self, id: &str) -> Result<Cancelled, RunStoreError> {
+        let live = self.live.lock().get(id).cloned();
+        if let Some(live) = live {
+            live.stop(Stop::Cancel);
+            return Ok(Cancelled::Asked);
+        }
+        let state = self.store.cancel(id).await?;
+        Ok(Cancelled::Done(Box::new(state)))
+    }
+
+    /// Lets go of all runs, as they were last kept, and waits until nobody works on them.
+    pub async fn leave(&self) {
+        self.leaving.send_replace(true);
+        for live in self.live.lock().values() {
+            live.stop(Stop::Leave);
+        }
+        let mut count = self.count.subscribe();
+        // The sender lives as long as this.
+        let _ = count.wait_for(|count| *count == 0).await;
+    }
+
+    /// Room for one more, at once or after a while.
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        if *self.leaving.borrow() {
+            return Err(StartError::Leaving);
+        }
+        if let Ok(slot) = self.slots.clone().try_acquire_owned() {
+            return Ok(slot);
+        }
+        let _waits = Waits::new(&self.waiting, self.limits.waiting_max).ok_or(StartError::Busy)?;
+        let mut leaving = self.leaving.subscribe();
+        tokio::select! {
+            slot = self.slots.clone().acquire_owned() => slot.map_err(|_| StartError::Leaving),
+            _ = leaving.wait_for(|leaving| *leaving) => Err(StartError::Leaving),
+        }
+    }
+
+    fn work(
+        self: &Arc<Self>,
+        live: Arc<Live>,
+        state: RunState,
+        kept: Option<Kept>,
+        slot: OwnedSemaphorePermit,
+    ) -> Listener {
+        let listener = live.listen();
+        self.live.lock().insert(live.id.clone(), live.clone());
+        self.count.send_modify(|count| *count += 1);
+        let runs = self.clone();
+        let here = Here { runs, live };
+        tokio::spawn(async move {
+            let outcome = here.go_on(state, kept.as_ref()).await;
+            here.live.end(outcome);
+            drop(here);
+            drop(slot);
+        });
+        listener
+    }
+}
+
+/// A place in the queue.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn new(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let waits = Self(count);
+        (count.fetch_add(1, Ordering::SeqCst) < most).then_some(waits)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A run that is worked on here, until this is dropped.
+struct Here {
+    runs: Arc<Runs>,
+    live: Arc<Live>,
+}
+
+impl Here {
+    async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> Outcome {
+        let mut stop = self.live.stop.subscribe();
+        let begun = state.clone();
+        let companion = Companion { here: self, kept };
+        let stopped = async {
+            let found = stop.wait_for(Option::is_some).await;
+            found.ok().and_then(|stop| *stop).unwrap_or(Stop::Leave)
+        };
+        let why = tokio::select! {
+            ended = self.runs.agent.go_on(state, &companion) => return match ended {
+                Ok(state) => Outcome::Ended(Box::new(state)),
+                Err(error) => Outcome::Lost(error.to_string()),
+            },
+            why = stopped => why,
+        };
+        match why {
+            Stop::Leave => Outcome::Left,
+            Stop::Cancel => {
+                let mut state = kept.map_or(begun, Kept::last);
+                state.cancel();
+                // What can not be kept now is taken up as it was, by whoever finds it.
+                let _ = companion.keep(&state).await;
+                Outcome::Ended(Box::new(state))
+            }
+        }
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.runs.live.lock().remove(&self.live.id);
+        self.runs.count.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Keeps a run, and tells its listeners.
+struct Companion<'a> {
+    here: &'a Here,
+    kept: Option<&'a Kept>,
+}
+
+#[async_trait]
+impl Checkpoint for Companion<'_> {
+    async fn keep(&self, state: &RunState) -> Result<(), CheckpointError> {
+        match self.kept {
+            Some(kept) => kept.write(&self.here.runs.store, state).await,
+            None => Ok(()),
+        }
+    }
+
+    fn told(&self, state: &RunState, what: Happened<'_>) {
+        self.here.live.tell(Event::of(state, what));
+    }
+}

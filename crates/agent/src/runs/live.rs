@@ -1,0 +1,284 @@
+//! What happens in a run of this process, for any number of listeners.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use super::{CLIENT_AWAY_MS_MAX, RUN_EVENTS_MAX};
+use crate::run::{Happened, RunState, TokensUsed};
+
+/// Something that happened in a run, as listeners hear it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The model is being asked.
+    Asks {
+        /// For the how-manieth time.
+        iteration: u32,
+    },
+    /// The model's server is away; it is asked again after a while.
+    Waits {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Why.
+        why: String,
+        /// How long until the next one.
+        wait_ms: u64,
+    },
+    /// The model has answered.
+    Heard {
+        /// For the how-manieth time.
+        iteration: u32,
+        /// What it took.
+        tokens: TokensUsed,
+        /// What it thought.
+        reasoning: String,
+    },
+    /// A call begins.
+    Calls {
+        /// In which iteration.
+        iteration: u32,
+        /// Its place in it.
+        place: usize,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        arguments: Map<String, Value>,
+    },
+    /// A call has ended.
+    Called {
+        /// In which iteration.
+        iteration: u32,
+        /// Its place in it.
+        place: usize,
+        /// The tool.
+        tool: String,
+        /// Whether it worked.
+        ok: bool,
+        /// Whether its effect may have happened without anybody knowing.
+        unknown: bool,
+        /// How long it took.
+        duration_ms: u64,
+        /// What the model hears of it.
+        text: String,
+    },
+}
+
+impl Event {
+    pub(super) fn of(state: &RunState, what: Happened<'_>) -> Self {
+        match what {
+            Happened::Asks => Self::Asks {
+                iteration: state.iteration + 1,
+            },
+            Happened::Waits {
+                attempt,
+                why,
+                wait_ms,
+            } => Self::Waits {
+                attempt,
+                why: why.to_owned(),
+                wait_ms,
+            },
+            Happened::Heard => Self::Heard {
+                iteration: state.iteration,
+                tokens: state.tokens.last().copied().unwrap_or_default(),
+                reasoning: state.reasoning.clone(),
+            },
+            Happened::Calls {
+                place,
+                tool,
+                arguments,
+            } => Self::Calls {
+                iteration: state.iteration,
+                place,
+                tool: tool.to_owned(),
+                arguments: arguments.clone(),
+            },
+            Happened::Called {
+                place,
+                tool,
+                result,
+            } => Self::Called {
+                iteration: state.iteration,
+                place,
+                tool: tool.to_owned(),
+                ok: result.ok,
+                unknown: result.unknown,
+                duration_ms: result.duration_ms,
+                text: result.text.clone(),
+            },
+        }
+    }
+}
+
+/// How the work of this process on a run came to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The run has ended.
+    Ended(Box<RunState>),
+    /// The process ends; the run is kept and can be gone on with.
+    Left,
+    /// It could not be kept, so it did not go on.
+    Lost(String),
+}
+
+/// Why work on a run stops before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Somebody said so, or nobody waits any more.
+    Cancel,
+    /// The process ends.
+    Leave,
+}
+
+/// What becomes of a run that nobody listens to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unheard {
+    /// It is cancelled after a while.
+    Cancel,
+    /// It goes on.
+    GoOn,
+}
+
+/// A run that this process works on.
+pub(super) struct Live {
+    pub(super) id: String,
+    pub(super) client: String,
+    unheard: Unheard,
+    listeners: AtomicUsize,
+    log: Mutex<Log>,
+    changed: watch::Sender<u64>,
+    pub(super) stop: watch::Sender<Option<Stop>>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// The number of the first event that is still known.
+    first: u64,
+    events: VecDeque<Event>,
+    outcome: Option<Arc<Outcome>>,
+}
+
+impl Live {
+    pub(super) fn new(id: &str, client: &str, unheard: Unheard) -> Arc<Self> {
+        Arc::new(Self {
+            id: id.to_owned(),
+            client: client.to_owned(),
+            unheard,
+            listeners: AtomicUsize::new(0),
+            log: Mutex::default(),
+            changed: watch::Sender::new(0),
+            stop: watch::Sender::new(None),
+        })
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        {
+            let mut log = self.log.lock();
+            if log.events.len() >= RUN_EVENTS_MAX {
+                log.events.pop_front();
+                log.first += 1;
+            }
+            log.events.push_back(event);
+        }
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn end(&self, outcome: Outcome) {
+        self.log.lock().outcome = Some(Arc::new(outcome));
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn stop(&self, why: Stop) {
+        self.stop.send_modify(|stop| {
+            stop.get_or_insert(why);
+        });
+    }
+
+    pub(super) fn listen(self: &Arc<Self>) -> Listener {
+        self.listeners.fetch_add(1, Ordering::SeqCst);
+        Listener {
+            changed: self.changed.subscribe(),
+            live: self.clone(),
+            next: 0,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.log.lock().outcome.is_some()
+    }
+}
+
+/// Listens to a run. When the last listener of a client's run is gone and none comes back for a
+/// while, the run is cancelled.
+pub struct Listener {
+    live: Arc<Live>,
+    changed: watch::Receiver<u64>,
+    /// The number of the event that is heard next.
+    next: u64,
+}
+
+impl Listener {
+    /// The run's name.
+    pub fn run(&self) -> &str {
+        &self.live.id
+    }
+
+    /// What happened next; nothing when the work is over.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            self.changed.mark_unchanged();
+            {
+                let log = self.live.log.lock();
+                self.next = self.next.max(log.first);
+                let place = usize::try_from(self.next - log.first).unwrap_or(usize::MAX);
+                if let Some(event) = log.events.get(place) {
+                    self.next += 1;
+                    return Some(event.clone());
+                }
+                if log.outcome.is_some() {
+                    return None;
+                }
+            }
+            // The sender lives as long as the run, which this listener holds.
+            let _ = self.changed.changed().await;
+        }
+    }
+
+    /// How it ended.
+    pub async fn outcome(&mut self) -> Arc<Outcome> {
+        loop {
+            self.changed.mark_unchanged();
+            let found = self.live.log.lock().outcome.clone();
+            if let Some(outcome) = found {
+                return outcome;
+            }
+            let _ = self.changed.changed().await;
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let was_last = self.live.listeners.fetch_sub(1, Ordering::SeqCst) == 1;
+        if !was_last || self.live.unheard == Unheard::GoOn || self.live.is_over() {
+            return;
+        }
+        let live = self.live.clone();
+        // Without a runtime nobody works on it either.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX)).await;
+                if live.listeners.load(Ordering::SeqCst) == 0 {
+                    live.stop(Stop::Cancel);
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Keeps runs after each of their steps, as documents of the state.
+
+use std::sync::Arc;
+
+use holdfast_contract::Clock;
+use holdfast_reliability::canonical::Digest;
+use holdfast_reliability::store::StoreError;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::owner::Owner;
+use super::{RUN_KEPT_MS, RUN_OPEN_KEPT_MS};
+use crate::run::{CheckpointError, Effects, Ending, RUN_FORMAT, RunState};
+
+/// The documents' kinds, and the groups of runs.
+const RUN: &str = "run";
+const KEY: &str = "run-key";
+const OPEN: &str = "open";
+const ENDED: &str = "ended";
+
+/// A run as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptRun {
+    /// The process that works on it, or worked on it last.
+    pub owner: String,
+    /// Who asked for it.
+    pub client: String,
+    /// When it was last kept.
+    #[serde(skip)]
+    pub kept_at_ms: u64,
+    /// How far it is.
+    pub state: RunState,
+}
+
+/// Why a run can not be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunStoreError {
+    /// There is none.
+    #[error("there is no run {0}")]
+    NotFound(String),
+    /// Another process works on it.
+    #[error("another process works on run {0}")]
+    Busy(String),
+    /// It has ended.
+    #[error("run {0} has ended")]
+    Ended(String),
+    /// It was written by a version that this one does not understand.
+    #[error("run {0} can not be read: {1}")]
+    Unreadable(String, String),
+    /// The state is away or full.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What became of a key that a client gave its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyClaim {
+    /// It is this run's.
+    Ours,
+    /// An earlier request has it, and was the same.
+    Same(String),
+    /// An earlier request has it, and was another.
+    Other,
+}
+
+/// Keeps runs.
+pub struct RunStore {
+    documents: Arc<dyn DocumentStore>,
+    clock: Arc<dyn Clock>,
+    owner: Owner,
+}
+
+impl RunStore {
+    /// Keeps them here, as runs of this process.
+    pub fn new(documents: Arc<dyn DocumentStore>, clock: Arc<dyn Clock>, owner: Owner) -> Self {
+        Self {
+            documents,
+            clock,
+            owner,
+        }
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// Keeps a run that begins.
+    pub(super) async fn begin(&self, state: &RunState, client: &str) -> Result<Kept, StoreError> {
+        let new = NewDocument {
+            kind: RUN.to_owned(),
+            id: state.id.clone(),
+            group: OPEN.to_owned(),
+            body: self.body(state, client),
+            expires_at_ms: Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS)),
+        };
+        match self.documents.create(new).await? {
+            Created::New(document) => Ok(self.kept(&document, client, state)),
+            Created::Exists(_) => Err(StoreError::Unavailable(format!(
+                "a run named {} is there already",
+                state.id
+            ))),
+        }
+    }
+
+    /// Takes up a run whose process is gone, or that was left unfinished.
+    pub(super) async fn take_up(&self, id: &str) -> Result<(RunState, Kept), RunStoreError> {
+        let (document, mut run) = self.find(id).await?;
+        if run.state.ending().is_some() {
+            return Err(RunStoreError::Ended(id.to_owned()));
+        }
+        if self.owner.is_other_alive(&run.owner) {
+            return Err(RunStoreError::Busy(id.to_owned()));
+        }
+        run.state.take_up(run.kept_at_ms, self.now_ms());
+        let mut change = Replacement::of(&document, self.body(&run.state, &run.client));
+        change.expires_at_ms = Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS));
+        match self.documents.replace(change).await? {
+            Replaced::Done(document) => {
+                let kept = self.kept(&document, &run.client, &run.state);
+                Ok((run.state, kept))
+            }
+            // Of two who take it up one is faster.
+            Replaced::Changed(_) => Err(RunStoreError::Busy(id.to_owned())),
+            Replaced::Gone => Err(RunStoreError::NotFound(id.to_owned())),
+        }
+    }
+
+    /// Ends a run that nobody works on.
+    pub(super) async fn cancel(&self, id: &str) -> Result<RunState, RunStoreError> {
+        let (mut state, kept) = self.take_up(id).await?;
+        state.cancel();
+        let failed = |error: CheckpointError| StoreError::Unavailable(error.0);
+        kept.write(self, &state).await.map_err(failed)?;
+        Ok(state)
+    }
+
+    /// A run as it was last kept.
+    pub async fn get(&self, id: &str) -> Result<KeptRun, RunStoreError> {
+        self.find(id).await.map(|(_, run)| run)
+    }
+
+    /// Runs in the order in which they began, after this one. What can not be read is left out.
+    pub async fn list(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<KeptRun>, StoreError> {
+        let filter = DocumentFilter {
+            after: after.map(str::to_owned),
+            limit: Some(limit),
+            ..DocumentFilter::of(RUN)
+        };
+        let found = self.documents.documents(&filter).await?;
+        Ok(found.iter().filter_map(|it| read(it).ok()).collect())
+    }
+
+    /// The runs that were left unfinished and that no living process works on.
+    pub async fn abandoned(&self) -> Result<Vec<KeptRun>, StoreError> {
+        let mut filter = DocumentFilter::of(RUN).group(OPEN);
+        let mut found = Vec::new();
+        loop {
+            let page = self.documents.documents(&filter).await?;
+            let Some(last) = page.last() else { break };
+            filter.after = Some(last.id.clone());
+            let runs = page.iter().filter_map(|it| read(it).ok());
+            found.extend(runs.filter(|run| {
+                run.owner != self.owner.name() && !self.owner.is_other_alive(&run.owner)
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Gives a client's key to a run, unless an earlier request has it. A run that ended without an
+    /// answer and without an effect gives its key back: the client asks again for good reason.
+    pub async fn claim_key(
+        &self,
+        client: &str,
+        key: &str,
+        request: &Value,
+        run: &str,
+    ) -> Result<KeyClaim, StoreError> {
+        let id = Digest::of(format!("{client}\n{key}").as_bytes()).to_string();
+        let asked = Digest::of(request.to_string().as_bytes()).to_string();
+        let body = json!({"run": run, "request": asked});
+        let new = NewDocument {
+            kind: KEY.to_owned(),
+            id,
+            group: client.to_owned(),
+            body: body.clone(),
+            expires_at_ms: Some(self.now_ms().saturating_add(RUN_KEPT_MS)),
+        };
+        let found = match self.documents.create(new).await? {
+            Created::New(_) => return Ok(KeyClaim::Ours),
+            Created::Exists(found) => found,
+        };
+        if found.body["request"] != asked {
+            return Ok(KeyClaim::Other);
+        }
+        let earlier = found.body["run"].as_str().unwrap_or_default().to_owned();
+        let is_over = match self.get(&earlier).await {
+            Ok(run) => gives_key_back(&run.state),
+            Err(RunStoreError::Store(error)) => return Err(error),
+            // It never began, or was forgotten.
+            Err(_) => true,
+        };
+        if !is_over {
+            return Ok(KeyClaim::Same(earlier));
+        }
+        match self
+            .documents
+            .replace(Replacement::of(&found, body))
+            .await?
+        {
+            Replaced::Done(_) => Ok(KeyClaim::Ours),
+            Replaced::Changed(now) => Ok(KeyClaim::Same(
+                now.body["run"].as_str().unwrap_or_default().to_owned(),
+            )),
+            Replaced::Gone => Ok(KeyClaim::Same(earlier)),
+        }
+    }
+
+    async fn find(&self, id: &str) -> Result<(Document, KeptRun), RunStoreError> {
+        let found = self.documents.document(RUN, id).await?;
+        let document = found.ok_or_else(|| RunStoreError::NotFound(id.to_owned()))?;
+        let run = read(&document)?;
+        Ok((document, run))
+    }
+
+    fn body(&self, state: &RunState, client: &str) -> Value {
+        json!({"owner": self.owner.name(), "client": client, "state": state})
+    }
+
+    fn kept(&self, document: &Document, client: &str, state: &RunState) -> Kept {
+        Kept {
+            client: client.to_owned(),
+            last: Mutex::new((document.version, state.clone())),
+        }
+    }
+}
+
+fn read(document: &Document) -> Result<KeptRun, RunStoreError> {
+    let unreadable = |why: String| RunStoreError::Unreadable(document.id.clone(), why);
+    if document.body["state"]["format"] != json!(RUN_FORMAT) {
+        return Err(unreadable("it is of another version".to_owned()));
+    }
+    let run: KeptRun = serde_json::from_value(document.body.clone())
+        .map_err(|error| unreadable(error.to_string()))?;
+    Ok(KeptRun {
+        kept_at_ms: document.updated_at_ms,
+        ..run
+    })
+}
+
+fn gives_key_back(state: &RunState) -> bool {
+    let failed = matches!(state.ending(), Some(Ending::Failed(_) | Ending::Cancelled));
+    failed && state.effects == Effects::None
+}
+
+/// One run's place in the store.
+pub(super) struct Kept {
+    client: String,
+    /// The version that is ours to replace, and what it holds.
+    last: Mutex<(u64, RunState)>,
+}
+
+impl Kept {
+    /// The run as it was last kept.
+    pub(super) fn last(&self) -> RunState {
+        self.last.lock().1.clone()
+    }
+
+    /// Keeps the run, if it has changed and is still ours.
+    pub(super) async fn write(
+        &self,
+        store: &RunStore,
+        state: &RunState,
+    ) -> Result<(), CheckpointError> {
+        let version = {
+            let last = self.last.lock();
+            if last.1 == *state {
+                return Ok(());
+            }
+            last.0
+        };
+        let ended = state.ending().is_some();
+        let kept_ms = if ended { RUN_KEPT_MS } else { RUN_OPEN_KEPT_MS };
+        let change = Replacement {
+            kind: RUN.to_owned(),
+            id: state.id.clone(),
+            version,
+            group: if ended { ENDED } else { OPEN }.to_owned(),
+            body: store.body(state, &self.client),
+            expires_at_ms: Some(store.now_ms().saturating_add(kept_ms)),
+        };
+        match store.documents.replace(change).await {
+            Ok(Replaced::Done(document)) => {
+                *self.last.lock() = (document.version, state.clone());
+                Ok(())
+            }
+            Ok(Replaced::Changed(_)) => Err(CheckpointError(
+                "another process has taken it up".to_owned(),
+            )),
+            Ok(Replaced::Gone) => Err(CheckpointError("it was removed".to_owned())),
+            Err(error) => Err(CheckpointError(error.to_string())),
+        }
+    }
+}
