@@ -11,6 +11,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "MODEL_REACH_MS_MAX",
+        value: crate::model::MODEL_REACH_MS_MAX,
+        meaning: "how long a model server may take to say that it is there",
+        setting: None,
+    },
+    Limit {
         name: "RESULT_CHARS_DEFAULT",
         value: crate::results::RESULT_CHARS_DEFAULT as u64,
         meaning: "characters of a result that the model sees, for tools without a limit of their own",

@@ -277,7 +277,8 @@ impl App {
     /// call and what is allowed.
     pub(crate) fn reserved(&self) -> Vec<PathBuf> {
         let server = &self.config.server;
-        let tokens = [&server.token_file, &server.admin_token_file];
+        let keys = &self.config.executor.keys_file;
+        let tokens = [&server.token_file, &server.admin_token_file, keys];
         let files = tokens.into_iter().flatten().map(|file| expand(file));
         let all = files.chain(self.config_file.clone());
         let mut names = Vec::new();

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub(crate) mod approvals;
+pub(crate) mod executor;
 pub(crate) mod memory;
 mod records;
 pub(crate) mod server;
@@ -84,7 +85,11 @@ pub(crate) enum Command {
     /// Store, find and move what agents remember.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Serve tool calls over HTTP.
+    /// Give a task to a model and its tools, and watch it work.
+    Run(executor::RunArgs),
+    /// Go on with a run that was left unfinished.
+    Resume(executor::ResumeArgs),
+    /// Serve tool calls, and a model with its tools, over HTTP.
     Serve(ServeArgs),
     /// Look at the records of calls, and clear them.
     Dedupe(DedupeArgs),

@@ -11,6 +11,7 @@ use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
 use holdfast_server::ServerConfig;
+use holdfast_server::executor::Gateway;
 use holdfast_toolbox::limit_output::OutputConfig;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::SessionLimits;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::environment;
+use crate::executor::ExecutorConfig;
 use crate::fail::{Failure, Outcome};
 use crate::telemetry::config::OtlpConfig;
 
@@ -59,6 +61,8 @@ pub(crate) struct Config {
     pub(crate) observability: ObservabilityConfig,
     /// `holdfast serve`.
     pub(crate) server: ServerConfig,
+    /// The model that is given the tools, for `holdfast serve` and `holdfast run`.
+    pub(crate) executor: ExecutorConfig,
 }
 
 /// What is never said aloud, besides what looks like a secret.
@@ -192,6 +196,7 @@ impl Config {
             problems.extend(otlp.problems());
         }
         problems.extend(self.server.problems());
+        problems.extend(self.executor.problems());
         problems
     }
 
@@ -206,6 +211,15 @@ impl Config {
         #[cfg(feature = "web")]
         tools.extend(crate::web::tools(self));
         tools
+    }
+
+    /// Whether a gateway's tools are among them.
+    pub(crate) fn gateway_offered(&self) -> Gateway {
+        #[cfg(feature = "web")]
+        if self.gateway.is_some() {
+            return Gateway::Configured;
+        }
+        Gateway::Absent
     }
 
     /// The one redactor.

@@ -23,6 +23,14 @@ pub(crate) const SERVER_TOKEN: &str = "HOLDFAST_SERVER_TOKEN";
 pub(crate) const ADMIN_TOKEN: &str = "HOLDFAST_ADMIN_TOKEN";
 pub(crate) const REDIS_URL: &str = "HOLDFAST_REDIS_URL";
 pub(crate) const REDIS_PASSWORD: &str = "HOLDFAST_REDIS_PASSWORD";
+/// Where the model's server is.
+pub(crate) const MODEL_URL: &str = "HOLDFAST_MODEL_URL";
+/// The model's name there.
+pub(crate) const MODEL: &str = "HOLDFAST_MODEL";
+/// The key of the model's server, unless the configuration names another variable.
+pub(crate) const MODEL_KEY: &str = "HOLDFAST_MODEL_KEY";
+/// The keys of clients.
+pub(crate) const API_KEYS: &str = "HOLDFAST_API_KEYS";
 
 /// The reference table.
 pub(crate) const VARIABLES: &[Variable] = &[
@@ -65,6 +73,26 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: ADMIN_TOKEN,
         values: "32 to 512 signs",
         meaning: "The token for admin actions, for `holdfast serve` and for commands with `--server`, instead of the one in a file. No tool sees it.",
+    },
+    Variable {
+        name: MODEL_URL,
+        values: "an address",
+        meaning: "The model's server, such as `http://127.0.0.1:8000`; `--model-url` wins over it, and it over `executor.modelUrl`.",
+    },
+    Variable {
+        name: MODEL,
+        values: "a name",
+        meaning: "The model's name, as its server knows it; `--model` wins over it, and it over `executor.model`.",
+    },
+    Variable {
+        name: MODEL_KEY,
+        values: "a key",
+        meaning: "The key of the model's server; `executor.apiKeyEnv` names another variable. No tool sees it.",
+    },
+    Variable {
+        name: API_KEYS,
+        values: "keys of 32 to 512 signs, with commas",
+        meaning: "The keys of clients that may ask for completions, besides those in `executor.keysFile`. No tool sees them.",
     },
     Variable {
         name: ENABLED,

@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod config;
 mod environment;
+mod executor;
 mod fail;
 mod output;
 mod records;

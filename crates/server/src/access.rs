@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, HeaderMap};
 
 use crate::front::one;
 use crate::respond::{Refusal, whole_seconds};
-use crate::strikes::Strikes;
+use crate::strikes::{Strikes, network};
 use crate::token::Token;
 
 /// Who may use a route.
@@ -17,6 +17,9 @@ pub enum Access {
     Open,
     /// Everybody on this machine; on others, whoever has one of the tokens.
     Monitor,
+    /// Everybody on this machine, unless keys for clients were configured; then, and on other
+    /// machines, whoever has one of them or the token for tool calls.
+    Client,
     /// Whoever has the token for tool calls.
     Caller,
     /// Whoever has the admin token.
@@ -34,6 +37,43 @@ pub struct Tokens {
     pub admin: Token,
     /// Lets approvals be looked at and answered.
     pub approver: Token,
+    /// Each lets one client talk to the model.
+    pub clients: Vec<Token>,
+}
+
+/// Who asks for a completion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Client {
+    /// Somebody on this machine who showed no key.
+    Anyone(IpAddr),
+    /// Whoever has the key with this fingerprint.
+    Key(String),
+    /// Whoever has the token for tool calls, with its fingerprint.
+    Caller(String),
+}
+
+impl Client {
+    /// The name in logs, records and runs. Keys are in none of them.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Anyone(_) => "local".to_owned(),
+            Self::Key(print) => format!("key-{print}"),
+            Self::Caller(print) => format!("caller-{print}"),
+        }
+    }
+
+    /// Whose requests count together.
+    pub(crate) fn counted_as(&self) -> String {
+        match self {
+            Self::Anyone(peer) => network(*peer).to_string(),
+            Self::Key(_) | Self::Caller(_) => self.name(),
+        }
+    }
+
+    /// Whether a run of that client is any of its business.
+    pub(crate) fn may_see(&self, owner: &str) -> bool {
+        matches!(self, Self::Caller(_)) || self.name() == owner
+    }
 }
 
 /// Whether the server can be reached from other machines.
@@ -74,10 +114,31 @@ impl Gate {
         match (access, self.reach) {
             (Access::Open, _) | (Access::Monitor, Reach::Local) => Ok(()),
             (Access::Monitor, Reach::Network) => self.ask(&[caller, admin], headers, peer),
+            (Access::Client, _) => self.client(headers, peer).map(|_| ()),
             (Access::Caller, _) => self.ask(&[caller], headers, peer),
             (Access::Admin, _) => self.ask(&[admin], headers, peer),
             (Access::Approver, _) => self.ask(&[&self.tokens.approver], headers, peer),
         }
+    }
+
+    /// Who asks for a completion, or why nobody is let in.
+    pub fn client(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Client, Refusal> {
+        let (caller, keys) = (&self.tokens.caller, &self.tokens.clients);
+        let open = self.reach == Reach::Local && keys.is_empty();
+        if !open {
+            let all: Vec<&Token> = std::iter::once(caller).chain(keys).collect();
+            self.ask(&all, headers, peer)?;
+        }
+        // All of them are compared, always.
+        let presented = bearer(headers)?.unwrap_or_default();
+        let mut found = Client::Anyone(peer);
+        for key in keys.iter().filter(|key| key.matches(presented)) {
+            found = Client::Key(key.fingerprint());
+        }
+        if caller.matches(presented) {
+            found = Client::Caller(caller.fingerprint());
+        }
+        Ok(found)
     }
 
     fn ask(&self, tokens: &[&Token], headers: &HeaderMap, peer: IpAddr) -> Result<(), Refusal> {
@@ -144,6 +205,7 @@ mod tests {
             caller: Token::chosen(CALLER).expect("fits"),
             admin: Token::chosen(ADMIN).expect("fits"),
             approver: Token::chosen(APPROVER).expect("fits"),
+            clients: Vec::new(),
         };
         Gate::new(tokens, 3, reach)
     }
@@ -175,6 +237,8 @@ mod tests {
         for (reach, access, expected) in [
             (Reach::Local, Access::Open, [200, 200, 200]),
             (Reach::Local, Access::Monitor, [200, 200, 200]),
+            (Reach::Local, Access::Client, [200, 200, 200]),
+            (Reach::Network, Access::Client, [401, 200, 401]),
             (Reach::Local, Access::Caller, [401, 200, 401]),
             (Reach::Local, Access::Admin, [401, 401, 200]),
             (Reach::Network, Access::Open, [200, 200, 200]),
@@ -185,6 +249,27 @@ mod tests {
                 [&none, &caller, &admin].map(|headers| status(gate.check(access, headers, here)));
             assert_eq!(found, expected, "{reach:?} {access:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_is_known_by_its_key() {
+        let key = Token::chosen("a-key-of-a-client-a-key-of-a-client").expect("fits");
+        let print = key.fingerprint();
+        let mut gate = gate(Reach::Local);
+        let here = peer("127.0.0.1");
+        let wrong = with("Bearer local");
+        assert_eq!(gate.client(&wrong, here), Ok(Client::Anyone(here)));
+        let caller = gate.client(&with(&format!("Bearer {CALLER}")), here);
+        assert!(matches!(caller, Ok(Client::Caller(_))));
+        let right = with(&key.bearer());
+        gate.tokens.clients.push(key);
+        assert_eq!(gate.client(&right, here), Ok(Client::Key(print)));
+        // Once there are keys, everybody needs one.
+        assert_eq!(status(gate.client(&wrong, here).map(|_| ())), 401);
+        assert_eq!(
+            status(gate.client(&HeaderMap::new(), here).map(|_| ())),
+            401
+        );
     }
 
     #[tokio::test(start_paused = true)]

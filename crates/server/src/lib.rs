@@ -11,6 +11,7 @@
 //! | [`config`] | `server:` in the configuration, checked into [`config::Settings`] |
 //! | [`strikes`] | who sent wrong tokens lately |
 //! | [`health`] | whether calls can be protected right now |
+//! | [`executor`] | what the routes to the model share: its runs, their defaults and limits |
 //! | [`client`] | the other end, for our own command line |
 //! | [`running`] | which servers work on a state directory |
 
@@ -19,6 +20,7 @@ pub mod body;
 pub mod client;
 pub mod config;
 mod connection;
+pub mod executor;
 pub mod front;
 pub mod health;
 pub mod limits;
@@ -28,9 +30,11 @@ pub mod running;
 pub mod serve;
 pub mod server;
 pub mod strikes;
+mod windows;
 
 pub use access::Tokens;
 pub use config::{ServerConfig, Settings};
+pub use executor::{Executor, ExecutorParts};
 pub use holdfast_toolbox::token::{self, Token};
 pub use serve::{Ended, serve};
 pub use server::{Parts, Server};

@@ -58,6 +58,26 @@ pub const RETRY_AFTER_S: u64 = 1;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long our own client waits for an answer.
 pub const ANSWER_MS_MAX: u64 = 30_000;
+/// Requests of one client for a completion within a minute.
+pub const REQUESTS_PER_MINUTE_MAX: u32 = 100;
+/// That minute.
+pub const REQUESTS_WINDOW_MS: u64 = 60_000;
+/// Messages of one request.
+pub const MESSAGES_MAX: usize = 2048;
+/// Texts at which a model is to stop.
+pub const STOPS_MAX: usize = 4;
+/// The longest time that a client can give its run.
+pub const RUN_TIMEOUT_S_MAX: u64 = 3600;
+/// The key of a run.
+pub const RUN_KEY_BYTES_MAX: usize = 255;
+/// Runs on one page.
+pub const PAGE_RUNS_MAX: usize = 100;
+/// Characters of an answer in one chunk of a stream.
+pub const DELTA_CHARS_MAX: usize = 64;
+/// How long a stream is silent at most.
+pub const STREAM_ALIVE_MS: u64 = 10_000;
+/// How long an answer about the model's server is good for.
+pub const MODEL_PROBE_EVERY_MS: u64 = 1_000;
 
 const fn limit(
     name: &'static str,
@@ -229,6 +249,66 @@ pub const LIMITS: &[Limit] = &[
         "ANSWER_MS_MAX",
         ANSWER_MS_MAX,
         "how long the command line waits for a server",
+        None,
+    ),
+    limit(
+        "REQUESTS_PER_MINUTE_MAX",
+        REQUESTS_PER_MINUTE_MAX as u64,
+        "requests of one client for a completion within a minute; one more is told to come again",
+        Some("executor.requestsPerMinuteMax"),
+    ),
+    limit(
+        "REQUESTS_WINDOW_MS",
+        REQUESTS_WINDOW_MS,
+        "that minute",
+        None,
+    ),
+    limit(
+        "MESSAGES_MAX",
+        MESSAGES_MAX as u64,
+        "messages of one request for a completion",
+        None,
+    ),
+    limit(
+        "STOPS_MAX",
+        STOPS_MAX as u64,
+        "texts at which a model is to stop",
+        None,
+    ),
+    limit(
+        "RUN_TIMEOUT_S_MAX",
+        RUN_TIMEOUT_S_MAX,
+        "the longest time that a client can give its run",
+        None,
+    ),
+    limit(
+        "RUN_KEY_BYTES_MAX",
+        RUN_KEY_BYTES_MAX as u64,
+        "size of the key of a run",
+        None,
+    ),
+    limit(
+        "PAGE_RUNS_MAX",
+        PAGE_RUNS_MAX as u64,
+        "runs on one page",
+        None,
+    ),
+    limit(
+        "DELTA_CHARS_MAX",
+        DELTA_CHARS_MAX as u64,
+        "characters of an answer in one chunk of a stream",
+        None,
+    ),
+    limit(
+        "STREAM_ALIVE_MS",
+        STREAM_ALIVE_MS,
+        "how long a stream is silent at most",
+        None,
+    ),
+    limit(
+        "MODEL_PROBE_EVERY_MS",
+        MODEL_PROBE_EVERY_MS,
+        "how long an answer about the model's server is good for",
         None,
     ),
 ];

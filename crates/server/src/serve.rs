@@ -57,6 +57,8 @@ pub async fn serve(
     drop(listener);
     let _ = server.stage.send(Stage::Draining);
     let ended = drain(&server, hurry).await;
+    // Runs that nobody waits for are left as they were kept.
+    server.leave_runs().await;
     // Answers are on their way out; whoever does not take them has had the time.
     let all = u32::try_from(connections_max).unwrap_or(u32::MAX);
     let last_words = Duration::from_millis(SHUTDOWN_LAST_WORDS_MS_MAX);
@@ -79,6 +81,7 @@ async fn drain(server: &Server, hurry: impl Future<Output = ()>) -> Ended {
     }
     let requests = server.requests.load(Ordering::SeqCst);
     let _ = server.stage.send(Stage::Cancelling);
+    server.leave_runs().await;
     let until = Instant::now() + Duration::from_millis(SHUTDOWN_LAST_WORDS_MS_MAX);
     while server.requests.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         sleep(LOOK_EVERY).await;

@@ -23,6 +23,7 @@ use tower_service::Service as _;
 use crate::access::{Access, Gate, Reach, Tokens};
 use crate::body::Bounds;
 use crate::config::Settings;
+use crate::executor::{Executor, ExecutorParts};
 use crate::front::Front;
 use crate::health::{Health, TroubleWatch};
 use crate::respond::Refusal;
@@ -52,6 +53,8 @@ pub struct Parts {
     pub workspace_id: Option<String>,
     /// Where tools work, by its real name.
     pub workspace: PathBuf,
+    /// The model and its runs, where one was configured.
+    pub executor: Option<ExecutorParts>,
 }
 
 /// How far the server is on its way out.
@@ -79,6 +82,7 @@ pub struct Server {
     pub(crate) health: Health,
     pub(crate) audit: Arc<AuditLog>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) executor: Option<Arc<Executor>>,
     pub(crate) started_at_ms: u64,
     pub(crate) stage: watch::Sender<Stage>,
     /// Requests that are not answered yet.
@@ -116,6 +120,7 @@ impl Server {
             metrics: parts.metrics,
             audit: parts.audit,
             approvals: parts.approvals,
+            executor: parts.executor.map(Executor::new).map(Arc::new),
             workspace_id: parts.workspace_id,
             workspace: parts.workspace,
             settings,
@@ -192,6 +197,21 @@ impl Server {
         open.retain(|approval| approval.request.workspace_root == self.workspace);
         self.resume(open.into_iter().map(|approval| approval.id).collect());
         Ok(())
+    }
+
+    /// Goes on with the model's runs that were left unfinished; says with how many.
+    pub async fn resume_runs(&self) -> StoreResult<usize> {
+        match &self.executor {
+            Some(executor) => executor.runs.resume_all().await,
+            None => Ok(0),
+        }
+    }
+
+    /// Lets go of the model's runs, as they were last kept.
+    pub(crate) async fn leave_runs(&self) {
+        if let Some(executor) = &self.executor {
+            executor.runs.leave().await;
+        }
     }
 
     /// Enters these again, if they are of this workspace. One whose call waits somewhere joins it.

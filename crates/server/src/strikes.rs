@@ -5,84 +5,41 @@
 //! set up wrongly must not lock out the others: there the right token still counts, and the limit
 //! only keeps wrong ones from being answered at full speed. A token of ours has 256 random bits.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::time::Instant;
-
-use crate::limits::{PEERS_MAX, WRONG_TOKENS_WINDOW_MS};
+use crate::limits::WRONG_TOKENS_WINDOW_MS;
+use crate::windows::Windows;
 
 const WINDOW: Duration = Duration::from_millis(WRONG_TOKENS_WINDOW_MS);
-
-/// Wrong tokens of one peer.
-#[derive(Debug, Clone, Copy)]
-struct Window {
-    began: Instant,
-    wrong: u32,
-}
 
 /// Counts wrong tokens by peer.
 #[derive(Debug)]
 pub struct Strikes {
-    wrong_max: u32,
-    peers: Mutex<HashMap<IpAddr, Window>>,
+    peers: Windows<IpAddr>,
 }
 
 impl Strikes {
     /// Lets each peer be wrong `wrong_max` times in a window.
     pub fn new(wrong_max: u32) -> Self {
         Self {
-            wrong_max,
-            peers: Mutex::default(),
+            peers: Windows::new(WINDOW, wrong_max),
         }
     }
 
     /// How long the peer still has to wait; none for one that is welcome.
     pub fn wait(&self, peer: IpAddr) -> Option<Duration> {
-        let peers = self.peers.lock();
-        let window = peers.get(&network(peer))?;
-        let left = WINDOW.checked_sub(window.began.elapsed())?;
-        (window.wrong >= self.wrong_max && !left.is_zero()).then_some(left)
+        self.peers.wait(&network(peer))
     }
 
     /// Notes a wrong token.
     pub fn count(&self, peer: IpAddr) {
-        let now = Instant::now();
-        let peer = network(peer);
-        let mut peers = self.peers.lock();
-        if peers.len() >= PEERS_MAX && !peers.contains_key(&peer) {
-            make_room(&mut peers, now);
-        }
-        let window = peers.entry(peer).or_insert(Window {
-            began: now,
-            wrong: 0,
-        });
-        if now.duration_since(window.began) >= WINDOW {
-            *window = Window {
-                began: now,
-                wrong: 0,
-            };
-        }
-        window.wrong = window.wrong.saturating_add(1);
-    }
-}
-
-fn make_room(peers: &mut HashMap<IpAddr, Window>, now: Instant) {
-    peers.retain(|_, window| now.duration_since(window.began) < WINDOW);
-    if peers.len() >= PEERS_MAX
-        && let Some(oldest) = peers
-            .iter()
-            .min_by_key(|(_, window)| window.began)
-            .map(|(peer, _)| *peer)
-    {
-        peers.remove(&oldest);
+        self.peers.count(network(peer));
     }
 }
 
 /// One IPv6 customer has a whole network of addresses to guess from.
-fn network(peer: IpAddr) -> IpAddr {
+pub(crate) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             let mut parts = address.segments();
@@ -128,17 +85,5 @@ mod tests {
         assert!(strikes.wait(peer("2001:db8:0:1::1")).is_none());
         strikes.count(peer("::ffff:192.0.2.9"));
         assert!(strikes.wait(peer("192.0.2.9")).is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_table_of_peers_is_bounded() {
-        let strikes = Strikes::new(1);
-        for number in 0..PEERS_MAX + 100 {
-            let number = u32::try_from(number).expect("small");
-            strikes.count(IpAddr::from((0x0a00_0000 + number).to_be_bytes()));
-            tokio::time::advance(Duration::from_millis(1)).await;
-        }
-        assert_eq!(strikes.peers.lock().len(), PEERS_MAX);
-        assert!(strikes.wait(peer("10.0.0.0")).is_none(), "the oldest went");
     }
 }

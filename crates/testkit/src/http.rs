@@ -103,8 +103,8 @@ impl Connection {
         self.send(&bytes)
     }
 
-    /// Takes one answer.
-    pub fn answer(&mut self) -> io::Result<Answer> {
+    /// Takes the head of an answer; the body is empty still.
+    pub fn head(&mut self) -> io::Result<Answer> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -123,16 +123,42 @@ impl Connection {
             };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut answer = Answer {
+        Ok(Answer {
             status,
             headers,
             body: Vec::new(),
-        };
+        })
+    }
+
+    /// Takes one chunk of a body that comes in chunks; nothing after the last.
+    pub fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let bad = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let size = usize::from_str_radix(line.trim(), 16).map_err(|_| bad())?;
+        let mut part = vec![0; size + 2];
+        self.stream.read_exact(&mut part)?;
+        part.truncate(size);
+        Ok((size > 0).then_some(part))
+    }
+
+    /// Takes one answer.
+    pub fn answer(&mut self) -> io::Result<Answer> {
+        let mut answer = self.head()?;
+        let bad = || io::Error::from(io::ErrorKind::InvalidData);
+        let status = answer.status;
         let length = answer.header("content-length").map(str::parse::<usize>);
         match length {
             Some(length) => {
                 answer.body = vec![0; length.map_err(|_| bad())?];
                 self.stream.read_exact(&mut answer.body)?;
+            }
+            None if answer.header("transfer-encoding") == Some("chunked") => {
+                while let Some(part) = self.chunk()? {
+                    answer.body.extend(part);
+                }
             }
             // No body, or one that ends with the connection.
             None if status == 204 || status < 200 => {}

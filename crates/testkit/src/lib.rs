@@ -2,6 +2,7 @@
 
 mod clock;
 pub mod http;
+pub mod model;
 pub mod redis;
 pub mod sim;
 mod tool;

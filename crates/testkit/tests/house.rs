@@ -47,7 +47,9 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "holdfast-server",
         &[
+            "holdfast-agent",
             "holdfast-contract",
+            "holdfast-intent",
             "holdfast-reliability",
             "holdfast-toolbox",
         ],
@@ -55,6 +57,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "holdfast",
         &[
+            "holdfast-agent",
             "holdfast-confine",
             "holdfast-contract",
             "holdfast-intent",

@@ -29,6 +29,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "TOKENS_PER_FILE_MAX",
+        value: crate::token::TOKENS_PER_FILE_MAX as u64,
+        meaning: "tokens that are read from one file; the rest is not read",
+        setting: None,
+    },
+    Limit {
         name: "TOKEN_BYTES_MAX",
         value: crate::token::TOKEN_BYTES_MAX as u64,
         meaning: "length of a configured token at most",

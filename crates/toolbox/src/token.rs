@@ -29,6 +29,26 @@ const RANDOM_BYTES: usize = 32;
 /// How much of a token's hash names it in logs.
 const FINGERPRINT_DIGITS: usize = 12;
 
+/// Tokens that are read from one file.
+pub const TOKENS_PER_FILE_MAX: usize = 1024;
+
+fn read_private(path: &Path, bytes_max: usize) -> Result<String, TokenError> {
+    let failed = |error| TokenError::File {
+        path: path.to_owned(),
+        error,
+    };
+    let file = fs::File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
+        return Err(TokenError::Exposed {
+            path: path.to_owned(),
+        });
+    }
+    let mut text = String::new();
+    let limited = &mut file.take(bytes_max as u64);
+    limited.read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
 /// A secret that lets its bearer in.
 ///
 /// There is no `==` on it, so nobody can compare it the fast way by accident:
@@ -96,21 +116,17 @@ impl Token {
 
     /// Reads a token from a file that nobody else can read.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        let failed = |error| TokenError::File {
-            path: path.to_owned(),
-            error,
-        };
-        let file = fs::File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
-            return Err(TokenError::Exposed {
-                path: path.to_owned(),
-            });
-        }
-        let mut text = String::new();
         // One byte more than fits, and the line end.
-        let limit = TOKEN_BYTES_MAX as u64 + 2;
-        file.take(limit).read_to_string(&mut text).map_err(failed)?;
-        Self::chosen(&text)
+        Self::chosen(&read_private(path, TOKEN_BYTES_MAX + 2)?)
+    }
+
+    /// Reads tokens from a file that nobody else can read, one a line. Lines that are empty or begin
+    /// with `#` are none; of more than [`TOKENS_PER_FILE_MAX`] bytes' worth the rest is not read.
+    pub fn read_all(path: &Path) -> Result<Vec<Self>, TokenError> {
+        let text = read_private(path, TOKENS_PER_FILE_MAX * (TOKEN_BYTES_MAX + 2))?;
+        let is_token = |line: &&str| !line.is_empty() && !line.starts_with('#');
+        let lines = text.lines().map(str::trim).filter(is_token);
+        lines.take(TOKENS_PER_FILE_MAX).map(Self::chosen).collect()
     }
 
     /// Reads the token from `path`, or makes one there. Servers that start at once on one state

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
-use super::{MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest, wire};
+use super::{
+    MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest, wire,
+};
 
 /// Where a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,7 @@ pub struct HttpModelConfig {
 pub struct HttpModel {
     client: Client,
     url: Url,
+    models: Url,
     model: String,
     key: Option<HeaderValue>,
 }
@@ -39,7 +42,8 @@ impl HttpModel {
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
         Ok(Self {
             client,
-            url: completions_url(&config.base_url)?,
+            url: endpoint(&config.base_url, "chat/completions")?,
+            models: endpoint(&config.base_url, "models")?,
             model: config.model.clone(),
             key,
         })
@@ -107,7 +111,7 @@ fn bearer(key: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-fn completions_url(base: &str) -> Result<Url, String> {
+fn endpoint(base: &str, name: &str) -> Result<Url, String> {
     let mut url = Url::parse(base).map_err(|error| format!("{base:?} is no address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(format!("{base:?} is no address of an HTTP server"));
@@ -116,7 +120,7 @@ fn completions_url(base: &str) -> Result<Url, String> {
         "" => "/v1".to_owned(),
         path => path.to_owned(),
     };
-    url.set_path(&format!("{path}/chat/completions"));
+    url.set_path(&format!("{path}/{name}"));
     Ok(url)
 }
 
@@ -124,6 +128,24 @@ fn completions_url(base: &str) -> Result<Url, String> {
 impl Model for HttpModel {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         self.ask(request).await
+    }
+
+    async fn reach(&self) -> Result<(), ModelError> {
+        let mut asked = self
+            .client
+            .get(self.models.clone())
+            .timeout(Duration::from_millis(MODEL_REACH_MS_MAX));
+        if let Some(key) = &self.key {
+            asked = asked.header(AUTHORIZATION, key.clone());
+        }
+        let failed = |error: reqwest::Error| self.failed(&error, MODEL_REACH_MS_MAX);
+        let answer = asked.send().await.map_err(failed)?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(ModelError::Unavailable(format!(
+                "the model server answered {status}"
+            ))),
+        }
     }
 }
 
@@ -139,10 +161,10 @@ mod tests {
             ("http://a/v1/", "http://a/v1/chat/completions"),
             ("https://a/api/v3", "https://a/api/v3/chat/completions"),
         ] {
-            assert_eq!(completions_url(base).unwrap().as_str(), url);
+            assert_eq!(endpoint(base, "chat/completions").unwrap().as_str(), url);
         }
         for wrong in ["spark:8000", "file:///x", "", "http://"] {
-            assert!(completions_url(wrong).is_err(), "{wrong}");
+            assert!(endpoint(wrong, "models").is_err(), "{wrong}");
         }
     }
 }

@@ -17,6 +17,9 @@ pub use wire::{read_error, read_reply};
 /// Size of one reply of a model server.
 pub const MODEL_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// How long a model server may take to say that it is there.
+pub const MODEL_REACH_MS_MAX: u64 = 5_000;
+
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
@@ -60,4 +63,9 @@ pub enum ModelError {
 pub trait Model: Send + Sync {
     /// Asks it once.
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError>;
+
+    /// Whether its server is there. One that can not be asked is taken to be.
+    async fn reach(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
 }

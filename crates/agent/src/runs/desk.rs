@@ -130,7 +130,7 @@ impl Runs {
             Keeping::Durable => Some(self.store.begin(&state, client).await?),
             Keeping::Passing => None,
         };
-        let live = Live::new(&state.id, client, Unheard::Cancel);
+        let live = Live::new(&state, Unheard::Cancel);
         Ok(self.work(live, state, kept, slot))
     }
 
@@ -139,9 +139,9 @@ impl Runs {
         self.live.lock().get(id).map(Live::listen)
     }
 
-    /// Who asked for the run of this name, if this process works on it.
-    pub fn client_of(&self, id: &str) -> Option<String> {
-        self.live.lock().get(id).map(|live| live.client.clone())
+    /// Whether this process works on the run of this name.
+    pub fn is_live(&self, id: &str) -> bool {
+        self.live.lock().contains_key(id)
     }
 
     /// Goes on with an unfinished run. It goes on also when nobody listens.
@@ -150,9 +150,8 @@ impl Runs {
             return Ok(listener);
         }
         let slot = self.slot().await?;
-        let client = self.store.get(id).await?.client;
         let (state, kept) = self.store.take_up(id).await?;
-        let live = Live::new(id, &client, Unheard::GoOn);
+        let live = Live::new(&state, Unheard::GoOn);
         Ok(self.work(live, state, Some(kept), slot))
     }
 

@@ -149,7 +149,8 @@ pub(super) enum Unheard {
 /// A run that this process works on.
 pub(super) struct Live {
     pub(super) id: String,
-    pub(super) client: String,
+    model: String,
+    begun_at_ms: u64,
     unheard: Unheard,
     listeners: AtomicUsize,
     log: Mutex<Log>,
@@ -166,10 +167,11 @@ struct Log {
 }
 
 impl Live {
-    pub(super) fn new(id: &str, client: &str, unheard: Unheard) -> Arc<Self> {
+    pub(super) fn new(state: &RunState, unheard: Unheard) -> Arc<Self> {
         Arc::new(Self {
-            id: id.to_owned(),
-            client: client.to_owned(),
+            id: state.id.clone(),
+            model: state.model.clone(),
+            begun_at_ms: state.begun_at_ms,
             unheard,
             listeners: AtomicUsize::new(0),
             log: Mutex::default(),
@@ -228,6 +230,16 @@ impl Listener {
     /// The run's name.
     pub fn run(&self) -> &str {
         &self.live.id
+    }
+
+    /// The model as the client named it.
+    pub fn model(&self) -> &str {
+        &self.live.model
+    }
+
+    /// When the run began.
+    pub fn begun_at_ms(&self) -> u64 {
+        self.live.begun_at_ms
     }
 
     /// What happened next; nothing when the work is over.

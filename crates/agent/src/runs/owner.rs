@@ -79,9 +79,8 @@ impl Owner {
                 let _ = fs::remove_file(&path);
                 false
             }
-            Err(TryLockError::WouldBlock) => true,
             // What can not be found out is left alone.
-            Err(TryLockError::Error(_)) => true,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
         }
     }
 }

@@ -29,6 +29,8 @@ pub struct KeptRun {
     pub owner: String,
     /// Who asked for it.
     pub client: String,
+    /// The directory that its tools work in.
+    pub workspace: String,
     /// When it was last kept.
     #[serde(skip)]
     pub kept_at_ms: u64,
@@ -45,6 +47,9 @@ pub enum RunStoreError {
     /// Another process works on it.
     #[error("another process works on run {0}")]
     Busy(String),
+    /// It works in another directory.
+    #[error("run {0} works in {1}")]
+    Elsewhere(String, String),
     /// It has ended.
     #[error("run {0} has ended")]
     Ended(String),
@@ -72,15 +77,22 @@ pub struct RunStore {
     documents: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     owner: Owner,
+    workspace: String,
 }
 
 impl RunStore {
-    /// Keeps them here, as runs of this process.
-    pub fn new(documents: Arc<dyn DocumentStore>, clock: Arc<dyn Clock>, owner: Owner) -> Self {
+    /// Keeps them here, as runs of this process, whose tools work in this directory.
+    pub fn new(
+        documents: Arc<dyn DocumentStore>,
+        clock: Arc<dyn Clock>,
+        owner: Owner,
+        workspace: impl Into<String>,
+    ) -> Self {
         Self {
             documents,
             clock,
             owner,
+            workspace: workspace.into(),
         }
     }
 
@@ -98,7 +110,7 @@ impl RunStore {
             expires_at_ms: Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS)),
         };
         match self.documents.create(new).await? {
-            Created::New(document) => Ok(self.kept(&document, client, state)),
+            Created::New(document) => Ok(Kept::of(&document, client, state)),
             Created::Exists(_) => Err(StoreError::Unavailable(format!(
                 "a run named {} is there already",
                 state.id
@@ -112,6 +124,9 @@ impl RunStore {
         if run.state.ending().is_some() {
             return Err(RunStoreError::Ended(id.to_owned()));
         }
+        if run.workspace != self.workspace {
+            return Err(RunStoreError::Elsewhere(id.to_owned(), run.workspace));
+        }
         if self.owner.is_other_alive(&run.owner) {
             return Err(RunStoreError::Busy(id.to_owned()));
         }
@@ -120,7 +135,7 @@ impl RunStore {
         change.expires_at_ms = Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS));
         match self.documents.replace(change).await? {
             Replaced::Done(document) => {
-                let kept = self.kept(&document, &run.client, &run.state);
+                let kept = Kept::of(&document, &run.client, &run.state);
                 Ok((run.state, kept))
             }
             // Of two who take it up one is faster.
@@ -158,7 +173,7 @@ impl RunStore {
         Ok(found.iter().filter_map(|it| read(it).ok()).collect())
     }
 
-    /// The runs that were left unfinished and that no living process works on.
+    /// The runs of this directory that were left unfinished and that no living process works on.
     pub async fn abandoned(&self) -> Result<Vec<KeptRun>, StoreError> {
         let mut filter = DocumentFilter::of(RUN).group(OPEN);
         let mut found = Vec::new();
@@ -168,7 +183,9 @@ impl RunStore {
             filter.after = Some(last.id.clone());
             let runs = page.iter().filter_map(|it| read(it).ok());
             found.extend(runs.filter(|run| {
-                run.owner != self.owner.name() && !self.owner.is_other_alive(&run.owner)
+                run.workspace == self.workspace
+                    && run.owner != self.owner.name()
+                    && !self.owner.is_other_alive(&run.owner)
             }));
         }
         Ok(found)
@@ -231,14 +248,8 @@ impl RunStore {
     }
 
     fn body(&self, state: &RunState, client: &str) -> Value {
-        json!({"owner": self.owner.name(), "client": client, "state": state})
-    }
-
-    fn kept(&self, document: &Document, client: &str, state: &RunState) -> Kept {
-        Kept {
-            client: client.to_owned(),
-            last: Mutex::new((document.version, state.clone())),
-        }
+        json!({"owner": self.owner.name(), "client": client, "workspace": self.workspace,
+               "state": state})
     }
 }
 
@@ -268,6 +279,13 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    fn of(document: &Document, client: &str, state: &RunState) -> Self {
+        Self {
+            client: client.to_owned(),
+            last: Mutex::new((document.version, state.clone())),
+        }
+    }
+
     /// The run as it was last kept.
     pub(super) fn last(&self) -> RunState {
         self.last.lock().1.clone()

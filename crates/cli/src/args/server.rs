@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::executor::ModelArgs;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     holdfast serve\n  \
     holdfast serve --listen 127.0.0.1:0 --workspace ~/project --json\n  \
+    holdfast serve --model-url http://127.0.0.1:8000\n  \
     curl -s http://127.0.0.1:8001/tools/invoke -H \"Authorization: Bearer $(cat STATE/server-token)\" \\\n       \
       -H 'Content-Type: application/json' -d '{\"tool\": \"read\", \"args\": {\"path\": \"README.md\"}}'\n\n\
     The token for calls and the one for admin actions are made on the first start, in files of the\n\
@@ -20,6 +23,8 @@ pub(crate) struct ServeArgs {
     /// The directory the tools work in.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workspace: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
 }
 
 /// Which server to ask.

@@ -128,6 +128,7 @@ fn limits() -> String {
     );
     let tables: &[&[Limit]] = &[
         holdfast_contract::limit::LIMITS,
+        holdfast_agent::limits::LIMITS,
         holdfast_confine::limits::LIMITS,
         holdfast_intent::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,

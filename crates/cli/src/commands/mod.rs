@@ -14,6 +14,7 @@ mod explain;
 mod memory;
 mod parse;
 mod remote;
+mod run;
 mod scan;
 mod schema;
 mod serve;
@@ -37,6 +38,8 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Call(args) => call::run(&App::new(&cli.global)?, &args, json),
         Command::Tools(args) => tools::run(&App::new(&cli.global)?, &args, json),
         Command::Memory(command) => memory::run(&App::new(&cli.global)?, command, json),
+        Command::Run(args) => run::run(&App::new(&cli.global)?, &args, json),
+        Command::Resume(args) => run::resume(&App::new(&cli.global)?, &args, json),
         Command::Serve(args) => serve::run(&cli.global, &args),
         Command::Dedupe(args) => {
             let app = App::new(&cli.global)?;

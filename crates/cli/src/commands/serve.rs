@@ -8,10 +8,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::janitor::Janitor;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
-use holdfast_server::{Ended, Parts, Server, ServerConfig, Settings, Token, Tokens, serve};
+use holdfast_server::{
+    Ended, ExecutorParts, Parts, Server, ServerConfig, Settings, Token, Tokens, serve,
+};
 use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE, TokenError};
 use holdfast_toolbox::tools::exec;
 use serde_json::json;
@@ -23,6 +26,7 @@ use crate::args::GlobalArgs;
 use crate::args::server::ServeArgs;
 use crate::config::expand;
 use crate::environment;
+use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
@@ -71,6 +75,7 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         })?;
         // Without a store nothing can be resumed, and calls say why.
         let _ = server.resume_all().await;
+        let _ = server.resume_runs().await;
         started(&app, address, &shown, running.store_name, global.json);
         let ended = serve(server, listener, end, hurry).await;
         let unrecorded = running.written_back().await;
@@ -126,8 +131,26 @@ fn server(
         workspace_id: workspace_id(&args.workspace),
         // The stack above could not have been made without it.
         workspace: workspace.unwrap_or_default(),
+        executor: executor(app, args, &running)?,
     });
     Ok((server, running))
+}
+
+/// The model and its runs, where one is configured.
+fn executor(
+    app: &App,
+    args: &ServeArgs,
+    running: &crate::running::Running,
+) -> Outcome<Option<ExecutorParts>> {
+    let Some(model) = executor::model(app, &args.model)? else {
+        return Ok(None);
+    };
+    Ok(Some(ExecutorParts {
+        runs: executor::runs(app, running, &args.workspace, model)?,
+        defaults: RunSettings::default(),
+        requests_per_minute_max: app.config.executor.requests_per_minute_max,
+        gateway: app.config.gateway_offered(),
+    }))
 }
 
 /// The first signal ends the server, the second one its patience.
@@ -206,6 +229,7 @@ impl FoundTokens {
                 caller,
                 admin,
                 approver,
+                clients: executor::keys(&app.config.executor)?,
             },
             shown: Shown {
                 caller: caller_shown,

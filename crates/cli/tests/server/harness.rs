@@ -29,8 +29,14 @@ impl House {
     }
 
     pub(crate) fn serve_with(&self, more: &[&str], change: impl Fn(&mut Command)) -> Serving {
-        let fixed = ["serve", "--json", "--listen", "127.0.0.1:0", "--log", "off"];
-        let mut command = self.command(&[&fixed, more].concat());
+        let fixed = ["serve", "--json", "--listen", "127.0.0.1:0"];
+        // Quiet, unless a test wants to read it.
+        let log: &[&str] = if more.contains(&"--log") {
+            &[]
+        } else {
+            &["--log", "off"]
+        };
+        let mut command = self.command(&[&fixed, log, more].concat());
         command.stderr(Stdio::inherit());
         change(&mut command);
         let mut child = command.spawn().expect("starts");

@@ -238,6 +238,7 @@ impl Observer for JsonLog {
             Event::Start { call } => self
                 .line("tool_call_start", "info")
                 .call(call)
+                .foreign("actorId", &call.envelope.target.actor_id)
                 .word("state", "started"),
             Event::End { call, result } => {
                 let level = if result.is_success() { "info" } else { "warn" };

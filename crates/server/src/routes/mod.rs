@@ -4,8 +4,11 @@
 pub mod admin;
 pub mod approvals;
 pub mod call;
+pub mod chat;
 pub mod invoke;
+pub mod models;
 pub mod probe;
+pub mod runs;
 
 use std::sync::Arc;
 
@@ -26,6 +29,9 @@ const INVOKE: &str = "/tools/invoke";
 const PATHS: &[&str] = &[
     CALL,
     INVOKE,
+    chat::PATH,
+    models::PATH,
+    runs::PATH,
     "/health",
     "/ready",
     "/metrics",
@@ -38,10 +44,18 @@ const PATHS: &[&str] = &[
 
 /// All routes.
 pub(crate) fn router(server: &Arc<Server>) -> Router {
-    use Access::{Admin, Approver, Caller, Monitor, Open};
+    use Access::{Admin, Approver, Caller, Client, Monitor, Open};
     Routes::default()
         .post(CALL, Caller, call::handle)
         .post(INVOKE, Caller, invoke::handle)
+        .post(chat::PATH, Client, chat::handle)
+        .get(models::PATH, Client, models::list)
+        .get(models::ONE, Client, models::show)
+        .get(runs::PATH, Caller, runs::list)
+        .get(runs::ONE, Client, runs::show)
+        .get(runs::STREAM, Client, runs::stream)
+        .post(runs::CANCEL, Client, runs::cancel)
+        .post(runs::RESUME, Client, runs::resume)
         .get("/health", Open, probe::health)
         .get("/ready", Open, probe::ready)
         .get("/metrics", Monitor, probe::metrics)
@@ -69,8 +83,10 @@ pub(crate) fn label(path: &str) -> &'static str {
     if path.starts_with(admin::RECORDS) {
         return admin::RECORDS;
     }
-    if path.starts_with(approvals::PATH) {
-        return approvals::PATH;
+    for family in [approvals::PATH, models::PATH, runs::PATH] {
+        if path.starts_with(family) {
+            return family;
+        }
     }
     "other"
 }
@@ -132,6 +148,7 @@ async fn method_not_allowed(State(server): State<Arc<Server>>, request: Request)
     }
     let message = match request.uri().path() {
         CALL => "This route takes POST, with a call envelope as application/json",
+        chat::PATH => "This route takes POST, with a chat completion request as application/json",
         admin::PATH => "This route takes GET, and POST with an action as application/json",
         _ => "This route takes GET",
     };

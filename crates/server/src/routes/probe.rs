@@ -9,6 +9,7 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use serde_json::json;
 
+use crate::executor::Reached;
 use crate::respond::{bytes_response, json_response};
 use crate::server::{Server, Stage};
 
@@ -16,22 +17,32 @@ use crate::server::{Server, Stage};
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// How the server is: `ok` with 200, `degraded` with 503 while calls can not be protected.
+/// How the server is: `ok` with 200, `degraded` with 503 while calls can not be protected, or while
+/// the model that was configured is away.
 pub(super) async fn health(server: Arc<Server>, _: Request) -> Response {
     let condition = server.health.condition().await;
     let degraded = condition.degraded();
-    let status = if degraded.is_some() {
+    let reached = match &server.executor {
+        Some(executor) => Some((executor.reached().await, executor.gateway)),
+        None => None,
+    };
+    let away = matches!(reached, Some((Reached::Unreachable, _)));
+    let status = if degraded.is_some() || away {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
         StatusCode::OK
     };
     let mut body = json!({
-        "status": if degraded.is_some() { "degraded" } else { "ok" },
+        "status": if degraded.is_some() || away { "degraded" } else { "ok" },
         "version": env!("CARGO_PKG_VERSION"),
         "mode": server.stack.runtime().switches.mode(),
         "store": server.store_name,
         "timestamp": rfc3339(server.stack.runtime().clock.now_ms()),
     });
+    if let Some((_, gateway)) = reached {
+        body["gpt_oss"] = json!(if away { "unreachable" } else { "connected" });
+        body["gateway"] = json!(gateway.as_str());
+    }
     if degraded.is_some() {
         // Paths and causes are for those with the admin token.
         body["reason"] = json!("the record store has trouble");

@@ -125,12 +125,14 @@ impl Harness {
                 caller: Token::chosen(CALLER).expect("fits"),
                 admin: Token::chosen(ADMIN).expect("fits"),
                 approver: Token::chosen(APPROVER).expect("fits"),
+                clients: Vec::new(),
             },
             audit,
             approvals,
             trouble,
             workspace_id: Some("here".to_owned()),
             workspace: dir.path().to_owned(),
+            executor: None,
         });
         Self {
             entrance: Entrance::new(&server),

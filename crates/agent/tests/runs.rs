@@ -1,0 +1,213 @@
+//! Runs in one process: places, listeners, and clients that go away.
+
+#![expect(
+    clippy::expect_used,
+    reason = "helpers of tests are tests, whatever the lint takes them for"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_agent::chat::{Message, Role};
+use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
+use holdfast_agent::run::{Ending, Loop, RunState};
+use holdfast_agent::runs::{
+    CLIENT_AWAY_MS_MAX, Event, Keeping, Listener, Outcome, Owner, ResumeError, RunStore,
+    RunStoreError, Runs, RunsLimits, StartError,
+};
+use holdfast_agent::settings::RunSettings;
+use holdfast_contract::SessionContext;
+use holdfast_reliability::observe::Observers;
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
+use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use tokio::sync::Semaphore;
+
+/// Answers once for every permit.
+struct Held(Semaphore);
+
+#[async_trait]
+impl Model for Held {
+    async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
+        self.0.acquire().await.expect("open").forget();
+        Ok(ModelReply {
+            content: "Hello.".to_owned(),
+            ..ModelReply::default()
+        })
+    }
+}
+
+struct Desk {
+    model: Arc<Held>,
+    documents: Arc<dyn DocumentStore>,
+    runs: Arc<Runs>,
+}
+
+fn stack() -> Arc<ToolStack> {
+    let runtime = Arc::new(Runtime::new(
+        Arc::new(TokioClock::new()),
+        Arc::new(SeededEntropy::new(7)),
+        Observers::new(),
+    ));
+    let stores = Stores::memory(&runtime, MemoryLimits::default());
+    let session = Arc::new(SessionContext::main("run", "main", "/nonexistent".into()));
+    let parts = Parts::new(runtime, stores, Arc::new(move |_| session.clone()));
+    Arc::new(ToolStack::new(parts).expect("a stack"))
+}
+
+fn desk(limits: RunsLimits) -> Desk {
+    let stack = stack();
+    let clock = stack.runtime().clock.clone();
+    let documents: Arc<dyn DocumentStore> = Arc::new(MemoryDocumentStore::new(clock.clone()));
+    let model = Arc::new(Held(Semaphore::new(0)));
+    let store = RunStore::new(documents.clone(), clock, Owner::alone("one"), "/work");
+    let runs = Runs::new(Loop::new(model.clone(), stack), store, limits);
+    Desk {
+        model,
+        documents,
+        runs,
+    }
+}
+
+impl Desk {
+    fn task(&self, id: &str) -> RunState {
+        let messages = vec![Message::text(Role::User, "Hello")];
+        let now_ms = self.runs.agent().stack().runtime().clock.now_ms();
+        RunState::new(id, "gpt-oss", messages, RunSettings::default(), now_ms)
+    }
+
+    async fn start(&self, id: &str) -> Result<Listener, StartError> {
+        let task = self.task(id);
+        self.runs.start(task, "local", Keeping::Durable).await
+    }
+
+    async fn ending(&self, id: &str) -> Option<Ending> {
+        let run = self.runs.store().get(id).await.expect("a run");
+        run.state.ending().cloned()
+    }
+}
+
+fn answered(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Ended(state)
+        if matches!(state.ending(), Some(Ending::Answered { .. })))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_as_long_as_it_may_be() {
+    let desk = desk(RunsLimits {
+        runs_max: 1,
+        waiting_max: 1,
+    });
+    let mut first = desk.start("a").await.expect("begins");
+    let second = desk.start("b");
+    tokio::pin!(second);
+    assert!(
+        futures_util::poll!(second.as_mut()).is_pending(),
+        "it waits"
+    );
+    assert!(matches!(desk.start("c").await, Err(StartError::Busy)));
+    desk.model.0.add_permits(2);
+    assert!(answered(&*first.outcome().await));
+    assert!(answered(&*second.await.expect("begins").outcome().await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_the_queue_gives_its_place_back() {
+    let desk = desk(RunsLimits {
+        runs_max: 1,
+        waiting_max: 1,
+    });
+    let _first = desk.start("a").await.expect("begins");
+    for name in ["b", "c", "d"] {
+        let waits = tokio::time::timeout(Duration::from_secs(1), desk.start(name)).await;
+        assert!(waits.is_err(), "{name} was let in or turned away");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_stays_away_cancels_its_run() {
+    let desk = desk(RunsLimits::default());
+    drop(desk.start("a").await.expect("begins"));
+    tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX - 1)).await;
+    assert_eq!(desk.ending("a").await, None, "it may come back");
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(desk.ending("a").await, Some(Ending::Cancelled));
+    assert_eq!(desk.runs.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_hears_all_of_it() {
+    let desk = desk(RunsLimits::default());
+    drop(desk.start("a").await.expect("begins"));
+    tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX / 2)).await;
+    let mut back = desk.runs.attach("a").expect("it runs");
+    assert_eq!(back.next().await, Some(Event::Asks { iteration: 1 }));
+    tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX)).await;
+    desk.model.0.add_permits(1);
+    assert!(matches!(back.next().await, Some(Event::Heard { .. })));
+    assert_eq!(back.next().await, None);
+    assert!(answered(&*back.outcome().await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_leaves_its_runs_to_be_gone_on_with() {
+    let desk = desk(RunsLimits::default());
+    let mut listener = desk.start("a").await.expect("begins");
+    let leaving = desk.runs.clone();
+    tokio::join!(leaving.leave(), async {
+        assert_eq!(*listener.outcome().await, Outcome::Left);
+    });
+    assert!(matches!(desk.start("b").await, Err(StartError::Leaving)));
+    assert_eq!(desk.ending("a").await, None);
+    // The next process, on the same documents. Time in which nobody worked does not count.
+    tokio::time::sleep(Duration::from_secs(1000)).await;
+    let stack = stack();
+    let model = Arc::new(Held(Semaphore::new(1)));
+    let store = |workspace: &str| {
+        let clock = desk.runs.agent().stack().runtime().clock.clone();
+        RunStore::new(
+            desk.documents.clone(),
+            clock,
+            Owner::alone("two"),
+            workspace,
+        )
+    };
+    let agent = || Loop::new(model.clone(), stack.clone());
+    let elsewhere = Runs::new(agent(), store("/other"), RunsLimits::default());
+    assert_eq!(elsewhere.resume_all().await.expect("looks"), 0);
+    assert!(matches!(
+        elsewhere.resume("a").await.map(|_| ()),
+        Err(ResumeError::Store(RunStoreError::Elsewhere(..)))
+    ));
+    let next = Runs::new(agent(), store("/work"), RunsLimits::default());
+    let mut resumed = next.resume("a").await.expect("goes on");
+    let outcome = resumed.outcome().await;
+    assert!(answered(&outcome), "{outcome:?}");
+    assert!(matches!(
+        next.resume("a").await.map(|_| ()),
+        Err(ResumeError::Store(RunStoreError::Ended(_)))
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_taken_over_stops() {
+    let desk = desk(RunsLimits::default());
+    let mut listener = desk.start("a").await.expect("begins");
+    assert_eq!(listener.next().await, Some(Event::Asks { iteration: 1 }));
+    // A store that shares no directory can not see that the owner lives.
+    let clock = desk.runs.agent().stack().runtime().clock.clone();
+    let store = RunStore::new(desk.documents.clone(), clock, Owner::alone("two"), "/work");
+    let model = Arc::new(Held(Semaphore::new(1)));
+    let other = Runs::new(Loop::new(model, stack()), store, RunsLimits::default());
+    let mut taken = other.resume("a").await.expect("goes on");
+    assert!(answered(&*taken.outcome().await));
+    desk.model.0.add_permits(1);
+    let lost = listener.outcome().await;
+    assert!(
+        matches!(&*lost, Outcome::Lost(why) if why.contains("another process")),
+        "{lost:?}"
+    );
+}

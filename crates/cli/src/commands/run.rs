@@ -1,0 +1,258 @@
+//! `holdfast run` and `holdfast resume`: the loop at the terminal.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_agent::chat::{Message, Role};
+use holdfast_agent::run::{Ending, RunState};
+use holdfast_agent::runs::{
+    Event, Keeping, Listener, Outcome as Ended, ResumeError, RunStoreError, Runs,
+};
+use holdfast_agent::settings::RunSettings;
+use holdfast_contract::clock::new_request_id;
+use holdfast_toolbox::tools::exec;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{App, runtime};
+use crate::args::executor::{ModelArgs, ResumeArgs, RunArgs};
+use crate::executor;
+use crate::fail::{Failure, Outcome};
+use crate::output::{self, harmless};
+use crate::running::Running;
+
+/// Who asks for runs at the terminal.
+const CLIENT: &str = "local";
+/// The model's name in runs at the terminal, as clients of the server would say it.
+const MODEL: &str = "gpt-oss";
+/// How long a command that was cut off may take to end before we go without it.
+const EXEC_END_WAIT: Duration = Duration::from_secs(3);
+/// Characters of arguments and results that are shown of a call.
+const SHOWN_CHARS_MAX: usize = 100;
+
+pub(super) fn run(app: &App, args: &RunArgs, json: bool) -> Outcome<ExitCode> {
+    let mut messages = Vec::new();
+    if let Some(rules) = &args.system {
+        messages.push(Message::text(Role::System, rules.clone()));
+    }
+    messages.push(Message::text(Role::User, args.task.clone()));
+    let mut settings = RunSettings::default();
+    if let Some(seconds) = args.timeout {
+        settings.run_timeout_ms = seconds.saturating_mul(1000);
+    }
+    if let Some(most) = args.max_iterations {
+        settings.max_iterations = most;
+    }
+    with_runs(app, &args.workspace, &args.model, json, async |runs| {
+        let state = {
+            let runtime = runs.agent().stack().runtime();
+            let id = new_request_id(&*runtime.clock, &*runtime.entropy);
+            let now_ms = runtime.clock.now_ms();
+            RunState::new(format!("run-{id}"), MODEL, messages, settings, now_ms)
+        };
+        let begun = runs.start(state, CLIENT, Keeping::Durable).await;
+        begun.map_err(|error| Failure::failed(error.to_string()))
+    })
+}
+
+pub(super) fn resume(app: &App, args: &ResumeArgs, json: bool) -> Outcome<ExitCode> {
+    let Some(id) = &args.run else {
+        return list(app, &args.workspace, json);
+    };
+    with_runs(app, &args.workspace, &args.model, json, async |runs| {
+        runs.resume(id).await.map_err(|error| match &error {
+            ResumeError::Store(RunStoreError::Elsewhere(_, workspace)) => {
+                Failure::usage(error.to_string()).hint(format!("Add --workspace {workspace}"))
+            }
+            _ => Failure::failed(error.to_string()),
+        })
+    })
+}
+
+/// Puts the loop together, lets `begin` begin a run, and follows it to its end.
+fn with_runs(
+    app: &App,
+    workspace: &Path,
+    args: &ModelArgs,
+    json: bool,
+    begin: impl AsyncFnOnce(&Arc<Runs>) -> Outcome<Listener>,
+) -> Outcome<ExitCode> {
+    let model = executor::model(app, args)?.ok_or_else(|| {
+        Failure::usage("there is no model to ask").hint(
+            "Say where its server is with --model-url URL, HOLDFAST_MODEL_URL or executor.modelUrl.",
+        )
+    })?;
+    let runtime = runtime()?;
+    let running = app.stack(workspace)?;
+    let code = runtime.block_on(async {
+        let runs = executor::runs(app, &running, workspace, model)?;
+        let mut listener = begin(&runs).await?;
+        follow(&runs, &mut listener, json).await
+    })?;
+    exec::wait_until_idle(EXEC_END_WAIT);
+    running.finish();
+    runtime.block_on(running.tidy());
+    Ok(code)
+}
+
+/// The unfinished runs of a directory.
+fn list(app: &App, workspace: &Path, json: bool) -> Outcome<ExitCode> {
+    let running: Running = app.stack(workspace)?;
+    let found = runtime()?.block_on(async {
+        let store = executor::store(app, &running, workspace)?;
+        store.abandoned().await.map_err(Failure::from)
+    })?;
+    if json {
+        let shown: Vec<Value> = found
+            .iter()
+            .map(|run| json!({"id": run.state.id, "iterations": run.state.iteration, "keptAtMs": run.kept_at_ms}))
+            .collect();
+        output::json(&shown);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.is_empty() {
+        output::line("Nothing was left unfinished here.");
+    }
+    for run in found {
+        let asked = run.state.messages.iter().find(|it| it.role == Role::User);
+        let asked = asked.map_or("", |message| message.content.as_str());
+        let ago = output::ago(run.kept_at_ms, app.clock.now_ms());
+        output::line(&format!("{}  {ago}  {}", run.state.id, short(asked)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells what happens until it is over. Ctrl-C leaves the run as it was last kept.
+async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<ExitCode> {
+    let unheard =
+        |error: std::io::Error| Failure::failed(format!("signals can not be listened to: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
+    if json {
+        output::json(&json!({"event": "begins", "run": listener.run()}));
+    } else {
+        output::note(&format!("· {}", listener.run()));
+    }
+    loop {
+        let happened = tokio::select! {
+            happened = listener.next() => happened,
+            _ = interrupt.recv() => break runs.leave().await,
+            _ = terminate.recv() => break runs.leave().await,
+        };
+        match happened {
+            Some(event) if json => output::json(&event),
+            Some(event) => tell(&event),
+            None => break,
+        }
+    }
+    let outcome = listener.outcome().await;
+    Ok(match &*outcome {
+        Ended::Ended(state) => over(state, json),
+        Ended::Left => {
+            let id = listener.run();
+            if json {
+                output::json(&json!({"event": "left", "run": id}));
+            } else {
+                output::note(&format!("Left unfinished; `holdfast resume {id}` goes on."));
+            }
+            ExitCode::from(1)
+        }
+        Ended::Lost(why) => return Err(Failure::failed(why.clone())),
+    })
+}
+
+/// One line for each thing that happens.
+fn tell(event: &Event) {
+    let text = match event {
+        Event::Asks { iteration } => format!("· asking the model ({iteration})"),
+        Event::Waits {
+            attempt,
+            why,
+            wait_ms,
+        } => format!(
+            "· attempt {attempt} failed ({why}); again in {}",
+            output::duration(*wait_ms)
+        ),
+        Event::Heard { tokens, .. } => {
+            format!(
+                "  heard: {} tokens read, {} written",
+                tokens.prompt, tokens.completion
+            )
+        }
+        Event::Calls {
+            tool, arguments, ..
+        } => {
+            let arguments = Value::Object(arguments.clone()).to_string();
+            format!("→ {tool} {}", short(&arguments))
+        }
+        Event::Called {
+            tool,
+            ok,
+            duration_ms,
+            text,
+            ..
+        } => {
+            let mark = if *ok { "✓" } else { "✗" };
+            let took = output::duration(*duration_ms);
+            let why = if *ok {
+                String::new()
+            } else {
+                format!(": {}", short(text))
+            };
+            format!("{mark} {tool} ({took}){why}")
+        }
+    };
+    output::note(&text);
+}
+
+fn short(text: &str) -> String {
+    let one_line = text.replace('\n', " ");
+    let mut chars = one_line.chars();
+    let shown: String = chars.by_ref().take(SHOWN_CHARS_MAX).collect();
+    if chars.next().is_some() {
+        shown + "…"
+    } else {
+        shown
+    }
+}
+
+/// The answer to standard output, the rest beside it.
+fn over(state: &RunState, json: bool) -> ExitCode {
+    let (said, error) = match state.ending() {
+        Some(Ending::Answered { content, .. } | Ending::Calls { content, .. }) => {
+            (Some(content.as_str()), None)
+        }
+        Some(Ending::Failed(error)) => (None, Some(error.to_string())),
+        Some(Ending::Cancelled) | None => (None, Some("the run was cancelled".to_owned())),
+    };
+    if json {
+        let code = match state.ending() {
+            Some(Ending::Failed(error)) => Some(error.code.as_str()),
+            _ => None,
+        };
+        output::json(&json!({
+            "event": "ended",
+            "run": state.id,
+            "content": said,
+            "error": error.as_ref().map(|message| json!({"code": code, "message": message})),
+            "iterations": state.iteration,
+            "toolsCalled": state.tools_called,
+            "toolsMs": state.tools_ms,
+            "totalTokens": state.tokens_total(),
+        }));
+    } else if let Some(content) = said {
+        output::line(&harmless(content));
+    } else if let Some(why) = &error {
+        output::note(&format!("✗ {why}"));
+        if !state.content.trim().is_empty() {
+            output::note(&format!("The last thing the model said: {}", state.content));
+        }
+    }
+    if error.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
+}

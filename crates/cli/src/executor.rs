@@ -1,0 +1,166 @@
+//! The model server, as it is configured, and the runs on it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_agent::model::{HttpModel, HttpModelConfig};
+use holdfast_agent::run::Loop;
+use holdfast_agent::runs::{Owner, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits};
+use holdfast_reliability::config::{ConfigProblem, StoreKind};
+use holdfast_server::limits::REQUESTS_PER_MINUTE_MAX;
+use holdfast_toolbox::token::{Token, TokenError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::args::executor::ModelArgs;
+use crate::config::expand;
+use crate::environment;
+use crate::fail::{Failure, Outcome};
+use crate::running::Running;
+
+/// No count is larger than this.
+const COUNT_MAX: usize = 100_000;
+
+/// `executor:` in the configuration: the model that is given our tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct ExecutorConfig {
+    /// The model's server, such as `http://127.0.0.1:8000`; anything that speaks chat completions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model_url: Option<String>,
+    /// The model's name, as its server knows it.
+    pub(crate) model: String,
+    /// The variable that holds the key of the model's server.
+    pub(crate) api_key_env: String,
+    /// A file with the keys of clients, one a line. With keys, nobody gets in without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keys_file: Option<String>,
+    /// Requests of one client within a minute.
+    pub(crate) requests_per_minute_max: u32,
+    /// Runs at once.
+    pub(crate) runs_max: usize,
+    /// Requests that wait for a run to end.
+    pub(crate) runs_waiting_max: usize,
+}
+
+impl Default for ExecutorConfig {
+    fn default() -> Self {
+        Self {
+            model_url: None,
+            model: "gpt-oss".to_owned(),
+            api_key_env: environment::MODEL_KEY.to_owned(),
+            keys_file: None,
+            requests_per_minute_max: REQUESTS_PER_MINUTE_MAX,
+            runs_max: RUNS_MAX,
+            runs_waiting_max: RUNS_WAITING_MAX,
+        }
+    }
+}
+
+impl ExecutorConfig {
+    /// What is wrong with it.
+    pub(crate) fn problems(&self) -> Vec<ConfigProblem> {
+        let mut problems = Vec::new();
+        let mut check = |name: &str, value: usize, least: usize| {
+            if !(least..=COUNT_MAX).contains(&value) {
+                let why = format!("has to be between {least} and {COUNT_MAX}");
+                problems.push(ConfigProblem::new(format!("executor.{name}"), why));
+            }
+        };
+        let per_minute = usize::try_from(self.requests_per_minute_max).unwrap_or(usize::MAX);
+        check("requestsPerMinuteMax", per_minute, 1);
+        check("runsMax", self.runs_max, 1);
+        check("runsWaitingMax", self.runs_waiting_max, 0);
+        if let Some(url) = &self.model_url
+            && let Err(why) = HttpModel::new(&HttpModelConfig {
+                base_url: url.clone(),
+                model: self.model.clone(),
+                api_key: None,
+            })
+        {
+            problems.push(ConfigProblem::new("executor.modelUrl", why));
+        }
+        problems
+    }
+
+    pub(crate) fn limits(&self) -> RunsLimits {
+        RunsLimits {
+            runs_max: self.runs_max,
+            waiting_max: self.runs_waiting_max,
+        }
+    }
+}
+
+/// The model that was typed, else that of the environment, else that of the file.
+pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<HttpModel>> {
+    let config = &app.config.executor;
+    let typed = args.model_url.clone();
+    let url = typed
+        .or_else(|| environment::get(environment::MODEL_URL))
+        .or_else(|| config.model_url.clone());
+    let Some(base_url) = url else {
+        return Ok(None);
+    };
+    let name = args.model.clone();
+    let made = HttpModel::new(&HttpModelConfig {
+        base_url,
+        model: name
+            .or_else(|| environment::get(environment::MODEL))
+            .unwrap_or_else(|| config.model.clone()),
+        api_key: environment::named(&config.api_key_env),
+    });
+    made.map(Some)
+        .map_err(|why| Failure::usage(format!("the model server can not be used: {why}")))
+}
+
+/// The runs of this process on a model.
+pub(crate) fn runs(
+    app: &App,
+    running: &Running,
+    workspace: &Path,
+    model: HttpModel,
+) -> Outcome<Arc<Runs>> {
+    let store = store(app, running, workspace)?;
+    let agent = Loop::new(Arc::new(model), running.stack.clone());
+    Ok(Runs::new(agent, store, app.config.executor.limits()))
+}
+
+/// Where the runs of a directory are kept.
+pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<RunStore> {
+    let runtime = running.stack.runtime();
+    let name = runtime.token();
+    let owner = if app.config.reliability.store.kind == StoreKind::Memory {
+        Owner::alone(&*name)
+    } else {
+        Owner::announced(&app.state_dir, &*name).map_err(|error| {
+            let dir = app.state_dir.display();
+            Failure::failed(format!("{dir} can not be written: {error}"))
+        })?
+    };
+    // The stack could not have been made without it.
+    let workspace = workspace.canonicalize().unwrap_or_default();
+    Ok(RunStore::new(
+        running.documents.clone(),
+        runtime.clock.clone(),
+        owner,
+        workspace.display().to_string(),
+    ))
+}
+
+/// The keys of clients: from the environment, and from the file.
+pub(crate) fn keys(config: &ExecutorConfig) -> Outcome<Vec<Token>> {
+    let mut keys = match &config.keys_file {
+        Some(file) => {
+            let wrong = |error: TokenError| Failure::usage(error.to_string());
+            Token::read_all(&expand(file)).map_err(wrong)?
+        }
+        None => Vec::new(),
+    };
+    let listed = environment::get(environment::API_KEYS).unwrap_or_default();
+    for text in listed.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let wrong = |error| Failure::usage(format!("{}: {error}", environment::API_KEYS));
+        keys.push(Token::chosen(text).map_err(wrong)?);
+    }
+    Ok(keys)
+}

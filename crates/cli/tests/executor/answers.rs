@@ -1,0 +1,240 @@
+//! Plain answers, and every error with its code and status.
+
+use holdfast_testkit::model::{ModelServer, Say, turns};
+use serde_json::{Value, json};
+
+use crate::{Executor, code, task};
+
+#[test]
+fn an_answer_has_all_the_fields_of_the_seed() {
+    let script = vec![
+        Say::calls("write", &json!({"path": "a.txt", "content": "hello"})),
+        Say::Reply {
+            reasoning: "All is done.".to_owned(),
+            content: "Final Answer: I wrote it.".to_owned(),
+            finish: "stop",
+        },
+    ];
+    let executor = Executor::on(ModelServer::says(script));
+    let answer = executor.ask(&task("Write hello to a.txt"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let body = answer.json();
+    assert!(body["id"].as_str().expect("an id").starts_with("chatcmpl-"));
+    assert_eq!(
+        (&body["object"], &body["model"]),
+        (&json!("chat.completion"), &json!("gpt-oss"))
+    );
+    assert!(
+        body["created"]
+            .as_u64()
+            .is_some_and(|at| at > 1_700_000_000)
+    );
+    let choice = &body["choices"][0];
+    assert_eq!(choice["finish_reason"], "stop");
+    assert_eq!(choice["message"]["role"], "assistant");
+    assert_eq!(choice["message"]["content"], "I wrote it.");
+    assert_eq!(choice["message"]["reasoning"], "All is done.");
+    // The last answer's tokens, and those of all answers together.
+    assert_eq!(
+        body["usage"],
+        json!({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 240})
+    );
+    let metadata = &body["executor_metadata"];
+    assert!(
+        metadata["run_id"]
+            .as_str()
+            .expect("an id")
+            .starts_with("run-")
+    );
+    assert_eq!(metadata["iterations"], 2);
+    assert_eq!(metadata["tools_called"], json!(["write"]));
+    assert!(metadata["total_tool_execution_time_ms"].is_u64());
+    assert_eq!(metadata["context_usage_percent"], 0.3);
+    assert_eq!(executor.house.lines("a.txt"), 1);
+}
+
+#[test]
+fn what_the_client_asks_for_reaches_the_model() {
+    let executor = Executor::on(ModelServer::says(vec![Say::says("Hello.")]));
+    let mut body = task("Hello");
+    for (name, value) in [
+        ("temperature", json!(0.5)),
+        ("top_p", json!(0.5)),
+        ("max_tokens", json!(5000)),
+        ("seed", json!(7)),
+        ("stop", json!("END")),
+        ("n", json!(1)),
+        ("unknown_field", json!({"a": 1})),
+    ] {
+        body[name] = value;
+    }
+    let answer = executor.ask(&body).json();
+    let clamped = &answer["executor_metadata"]["max_tokens_clamped"];
+    assert_eq!(clamped, &json!({"asked": 5000, "used": 1000}));
+    let asked = executor.model.asked();
+    let [asked] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    for (name, value) in [
+        ("temperature", json!(0.5)),
+        ("top_p", json!(0.5)),
+        ("max_tokens", json!(1000)),
+        ("seed", json!(7)),
+        ("stop", json!("END")),
+        ("model", json!("gpt-oss")),
+    ] {
+        assert_eq!(asked[name], value, "{name}");
+    }
+    assert!(asked.get("unknown_field").is_none());
+}
+
+#[test]
+fn an_answer_that_was_cut_off_says_so() {
+    let executor = Executor::on(ModelServer::says(vec![Say::Reply {
+        reasoning: String::new(),
+        content: "It begins with".to_owned(),
+        finish: "length",
+    }]));
+    let answer = executor.ask(&task("Tell me")).json();
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+}
+
+#[test]
+fn errors_have_the_codes_and_statuses_of_the_seed() {
+    let executor = Executor::on(ModelServer::start(|request| {
+        match request["messages"][1]["content"].as_str() {
+            Some("loop") => Say::calls(
+                "exec",
+                &json!({"command": format!("echo {}", turns(request))}),
+            ),
+            Some("long") => Say::Status(
+                400,
+                json!({"object": "error", "code": 400,
+                       "message": "This model's maximum context length is 32768 tokens"})
+                .to_string(),
+            ),
+            Some("silence") => Say::Silence,
+            Some("down") => Say::Status(500, "{}".to_owned()),
+            Some("empty") => Say::Body("{\"choices\": []}".to_owned()),
+            Some("half") => Say::Half,
+            _ => Say::Body("<html>".to_owned()),
+        }
+    }));
+    let mut silence = task("silence");
+    silence["timeout"] = json!(1);
+    let mut unknown = task("x");
+    unknown["model"] = json!("gpt-4");
+    let mut no_model = task("x");
+    no_model["model"] = Value::Null;
+    for (body, status, says) in [
+        (no_model, 400, "invalid_request"),
+        (json!({"model": "gpt-oss"}), 400, "invalid_request"),
+        (unknown, 404, "model_not_found"),
+        (task("loop"), 400, "max_iterations_exceeded"),
+        (task("long"), 400, "context_window_exceeded"),
+        (silence, 408, "timeout_exceeded"),
+        (task("down"), 503, "gpt_oss_unreachable"),
+        (task("empty"), 503, "gpt_oss_unreachable"),
+        (task("half"), 503, "gpt_oss_unreachable"),
+        (task("broken"), 503, "gpt_oss_unreachable"),
+    ] {
+        let answer = executor.ask(&body);
+        assert_eq!(code(&answer), (status, says.to_owned()), "{body}");
+        let error = &answer.json()["error"];
+        assert!(error["message"].is_string() && error["type"].is_string());
+    }
+}
+
+#[test]
+fn a_run_without_an_answer_says_how_far_it_came() {
+    let executor = Executor::on(ModelServer::start(|request| {
+        let command = format!("echo {} >> log", turns(request));
+        Say::Reply {
+            reasoning: format!(
+                "Action: exec\nAction Input: {}",
+                json!({ "command": command })
+            ),
+            content: format!("Step {}", turns(request)),
+            finish: "stop",
+        }
+    }));
+    let answer = executor.ask(&task("Go on for ever"));
+    assert_eq!(code(&answer), (400, "max_iterations_exceeded".to_owned()));
+    let body = answer.json();
+    assert_eq!(
+        body["error"]["message"],
+        "max iterations exceeded after 5 attempts"
+    );
+    assert_eq!(body["error"]["type"], "ExecutionError");
+    assert_eq!(body["executor_metadata"]["content"], "Step 4");
+    assert_eq!(body["executor_metadata"]["iterations"], 5);
+    // Effects happened, so a client must not begin it all again by itself.
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(executor.house.lines("log"), 5);
+}
+
+#[test]
+fn a_server_without_a_model_says_so() {
+    let house = crate::common::House::new();
+    let serving = house.serve(&[]);
+    let answer = serving.post(crate::PATH, "no-token", &task("Hello"));
+    assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
+    // Nobody waits for a model that nobody configured.
+    assert_eq!(serving.get("/health", None).status, 200);
+}
+
+#[test]
+fn only_json_from_this_machine_is_taken() {
+    let executor = Executor::on(ModelServer::says(vec![Say::says("Hello.")]));
+    let body = task("Hello").to_string();
+    for (headers, status) in [
+        (vec![("content-type", "text/plain")], 415),
+        (
+            vec![
+                ("content-type", "application/json"),
+                ("origin", "https://evil.example"),
+            ],
+            403,
+        ),
+        (
+            vec![
+                ("content-type", "application/json"),
+                ("host", "evil.example"),
+            ],
+            403,
+        ),
+        // What the seed's configuration sends.
+        (
+            vec![
+                ("content-type", "application/json"),
+                ("authorization", "Bearer local"),
+            ],
+            200,
+        ),
+    ] {
+        let mut connection = executor.serving.connect();
+        let answer = connection
+            .request("POST", crate::PATH, &headers, body.as_bytes())
+            .expect("an answer");
+        assert_eq!(answer.status, status, "{headers:?}");
+    }
+    let got = executor.serving.get(crate::PATH, None);
+    assert_eq!(got.status, 405);
+}
+
+#[test]
+fn the_models_are_listed() {
+    let executor = Executor::on(ModelServer::says(vec![]));
+    let listed = executor.serving.get("/v1/models", None).json();
+    let names: Vec<&str> = listed["data"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|model| model["id"].as_str())
+        .collect();
+    assert_eq!(names, ["gpt-oss", "executor", "gpt-oss-tools"]);
+    let one = executor.serving.get("/v1/models/executor", None);
+    assert_eq!((one.status, &one.json()["object"]), (200, &json!("model")));
+    let none = executor.serving.get("/v1/models/gpt-4", None);
+    assert_eq!(code(&none), (404, "model_not_found".to_owned()));
+}

@@ -1,0 +1,235 @@
+//! The success checklist of the executor's specification, line by line.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use holdfast_testkit::model::{ModelServer, Say, turns};
+use serde_json::{Value, json};
+
+use crate::common::House;
+use crate::{Executor, code, task};
+
+/// The command of the specification, to the letter.
+const CURL: &str = r#"curl -X POST http://localhost:8001/v1/chat/completions \
+  -H "Content-Type: application/json" \
+  -d '{
+    "model": "gpt-oss",
+    "messages": [{"role": "user", "content": "Hello"}],
+    "max_tokens": 100
+  }'"#;
+
+#[test]
+fn check_01_it_listens_on_8001_with_chat_completions() {
+    let shown = House::new().run(&["config", "show", "--json"]).stdout;
+    assert!(shown.contains("127.0.0.1:8001"), "{shown}");
+    let executor = Executor::on(ModelServer::says(vec![Say::says("Hello!")]));
+    // The tests have no port of their own to give away, so curl is told where 8001 is today.
+    let there = format!(
+        "silent\nconnect-to = \"localhost:8001:{}\"\n",
+        executor.serving.address
+    );
+    std::fs::write(executor.house.home().join(".curlrc"), there).expect("writes");
+    let output = Command::new("sh")
+        .args(["-c", CURL])
+        .env("HOME", executor.house.home())
+        .output()
+        .expect("curl runs");
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(answer["choices"][0]["message"]["content"], "Hello!");
+}
+
+#[test]
+fn check_02_it_accepts_requests_as_openai_clients_send_them() {
+    let executor = Executor::on(ModelServer::says(vec![Say::says("Hello!")]));
+    let answer = executor.ask(&json!({
+        "model": "gpt-oss",
+        "messages": [
+            {"role": "system", "content": "You are a helpful assistant that can use tools to complete tasks."},
+            {"role": "user", "content": [{"type": "text", "text": "Find the latest news."}]}],
+        "temperature": 0.25, "max_tokens": 1000, "timeout": 300}));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let sent = &executor.model.asked()[0];
+    let rules = sent["messages"][0]["content"].as_str().expect("rules");
+    // The client's rules come first, and ours are added: many servers take one such message only.
+    assert!(rules.starts_with("You are a helpful assistant"), "{rules}");
+    assert_eq!(sent["messages"][1]["content"], "Find the latest news.");
+}
+
+#[test]
+fn check_03_it_reads_the_reasoning_field() {
+    for field in ["reasoning_content", "reasoning"] {
+        let thought = format!(
+            "Action: write\nAction Input: {}",
+            json!({"path": "a", "content": "b\n"})
+        );
+        let message = json!({"role": "assistant", "content": null, field: thought});
+        let body = json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string();
+        let executor = Executor::on(ModelServer::says(vec![
+            Say::Body(body),
+            Say::says("Final Answer: Written."),
+        ]));
+        assert_eq!(executor.ask(&task("Write")).status, 200);
+        assert_eq!(executor.house.lines("a"), 1, "{field}");
+    }
+}
+
+#[test]
+fn check_04_it_finds_intents_in_plain_words() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::thinks("I will read the file `notes.txt` now."),
+        Say::says("It says milk."),
+    ]));
+    std::fs::write(executor.house.path("notes.txt"), "milk\n").expect("writes");
+    let answer = executor.ask(&task("What do the notes say?")).json();
+    assert_eq!(
+        answer["executor_metadata"]["tools_called"],
+        json!(["read"]),
+        "{answer}"
+    );
+    assert!(executor.model.asked()[1].to_string().contains("milk"));
+}
+
+#[test]
+fn check_05_tools_run_one_after_the_other() {
+    let both = format!(
+        "Action: exec\nAction Input: {}\nAction: exec\nAction Input: {}",
+        json!({"command": "sleep 0.2; echo one >> log"}),
+        json!({"command": "echo two >> log"})
+    );
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::thinks(both),
+        Say::says("Final Answer: Done."),
+    ]));
+    assert_eq!(executor.ask(&task("Log")).status, 200);
+    let log = std::fs::read_to_string(executor.house.path("log")).expect("a log");
+    assert_eq!(log, "one\ntwo\n");
+}
+
+#[test]
+fn check_06_results_go_back_into_the_conversation() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls("exec", &json!({"command": "echo forty-two"})),
+        Say::says("Final Answer: 42."),
+    ]));
+    executor.ask(&task("What is it?"));
+    let asked = executor.model.asked();
+    let last = asked[1]["messages"].as_array().and_then(|all| all.last());
+    let told = last
+        .and_then(|it| it["content"].as_str())
+        .expect("a message");
+    assert!(
+        told.starts_with("Tool execution results:\n[TOOL_RESULT: exec]\n"),
+        "{told}"
+    );
+    assert!(told.contains("forty-two"), "{told}");
+    let end = "Continue with next step or provide the final answer if the task is complete.";
+    assert!(told.ends_with(end), "{told}");
+}
+
+#[test]
+fn check_07_it_loops_until_an_answer_or_the_last_iteration() {
+    let steps = |count: usize| {
+        ModelServer::start(move |request| match turns(request) {
+            // The word alone ends nothing.
+            turn if turn < count => Say::Reply {
+                reasoning: format!(
+                    "Action: exec\nAction Input: {}",
+                    json!({"command": format!("echo {turn}")})
+                ),
+                content: "This step is complete and done.".to_owned(),
+                finish: "stop",
+            },
+            _ => Say::says("Final Answer: All is complete."),
+        })
+    };
+    let executor = Executor::on(steps(4));
+    let answer = executor.ask(&task("Four steps")).json();
+    assert_eq!(answer["executor_metadata"]["iterations"], 5, "{answer}");
+    let executor = Executor::on(steps(5));
+    let answer = executor.ask(&task("Five steps"));
+    assert_eq!(code(&answer), (400, "max_iterations_exceeded".to_owned()));
+}
+
+#[test]
+fn check_08_it_ends_within_its_time() {
+    let executor = Executor::on(ModelServer::says(vec![Say::Silence]));
+    let mut body = task("Hello");
+    body["timeout"] = json!(1);
+    assert_eq!(
+        code(&executor.ask(&body)),
+        (408, "timeout_exceeded".to_owned())
+    );
+    let executor = Executor::on(ModelServer::says(vec![Say::calls(
+        "exec",
+        &json!({"command": "sleep 1000"}),
+    )]));
+    let answer = executor.ask(&body);
+    assert_eq!(code(&answer), (408, "timeout_exceeded".to_owned()));
+}
+
+#[test]
+fn check_12_it_retries_skips_and_aborts() {
+    // Retry: a server that is away for a moment.
+    let times = Arc::new(AtomicUsize::new(0));
+    let seen = times.clone();
+    let executor = Executor::on(ModelServer::start(move |_| {
+        match seen.fetch_add(1, Ordering::SeqCst) {
+            0 => Say::Status(503, "{}".to_owned()),
+            1 => Say::Half,
+            _ => Say::says("Final Answer: Back."),
+        }
+    }));
+    assert_eq!(executor.ask(&task("Hello")).status, 200);
+    assert_eq!(times.load(Ordering::SeqCst), 3);
+    // Skip: a tool that fails is told, and the model finds another way.
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls("read", &json!({"path": "missing.txt"})),
+        Say::says("Final Answer: There is no such file."),
+    ]));
+    assert_eq!(executor.ask(&task("Read")).status, 200);
+    assert!(
+        executor.model.asked()[1]
+            .to_string()
+            .contains("[ERROR: read]")
+    );
+    // Abort: a server that stays away.
+    let executor = Executor::on(ModelServer::says(vec![Say::Status(500, "{}".to_owned())]));
+    assert_eq!(
+        code(&executor.ask(&task("Hello"))),
+        (503, "gpt_oss_unreachable".to_owned())
+    );
+    assert_eq!(executor.model.asked().len(), 3);
+}
+
+#[test]
+fn check_15_it_can_be_watched() {
+    let executor = Executor::on(ModelServer::says(vec![Say::says("Hello.")]));
+    let health = executor.serving.get("/health", None);
+    let body = health.json();
+    assert_eq!(health.status, 200, "{body}");
+    assert_eq!(
+        (&body["status"], &body["gpt_oss"], &body["gateway"]),
+        (&json!("ok"), &json!("connected"), &json!("not configured"))
+    );
+    assert!(body["timestamp"].is_string());
+    executor.ask(&task("Hello"));
+    let metric = "holdfast_http_requests_total{route=\"/v1/chat/completions\",status=\"200\"} ";
+    assert_eq!(
+        executor.serving.metric(metric),
+        Some(1.0),
+        "{}",
+        executor.serving.get("/metrics", None).text()
+    );
+    let Executor { model, serving, .. } = executor;
+    drop(model);
+    let away = crate::common::eventually("the model is seen to be away", || {
+        let health = serving.get("/health", None);
+        (health.status == 503).then(|| health.json())
+    });
+    assert_eq!(
+        (&away["status"], &away["gpt_oss"]),
+        (&json!("degraded"), &json!("unreachable"))
+    );
+}

@@ -1,0 +1,252 @@
+//! Runs: looked at, cancelled, left and gone on with; keys, rates and places.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdfast_testkit::http::Connection;
+use holdfast_testkit::model::{ModelServer, Say};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::common::{House, eventually};
+use crate::harness::Serving;
+use crate::{Executor, PATH, code, task};
+
+/// The runs, as whoever has the token for calls sees them.
+pub(crate) fn runs(serving: &Serving) -> Vec<Value> {
+    let listed = serving.get("/v1/runs", Some(&serving.token)).json();
+    listed["data"].as_array().cloned().unwrap_or_default()
+}
+
+/// Asks, and does not wait for the answer.
+fn asking(serving: &Serving, body: &Value) -> Connection {
+    let mut connection = serving.connect();
+    let headers = [("content-type", "application/json")];
+    connection
+        .send_request("POST", PATH, &headers, body.to_string().as_bytes())
+        .expect("sends");
+    connection
+}
+
+fn only_run(serving: &Serving) -> Value {
+    eventually("there is a run", || runs(serving).first().cloned())
+}
+
+fn post(serving: &Serving, path: &str) -> (u16, Value) {
+    let mut connection = serving.connect();
+    let answer = connection
+        .request("POST", path, &[], b"")
+        .expect("an answer");
+    (answer.status, answer.json())
+}
+
+#[test]
+fn a_run_can_be_looked_at() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls("write", &json!({"path": "a", "content": "b"})),
+        Say::says("Final Answer: Hello."),
+    ]));
+    let answer = executor.ask(&task("Hello")).json();
+    let id = answer["executor_metadata"]["run_id"]
+        .as_str()
+        .expect("a run");
+    // The name opens one run; the list needs the token.
+    let one = executor.serving.get(&format!("/v1/runs/{id}"), None).json();
+    assert_eq!(
+        (&one["status"], &one["iterations"]),
+        (&json!("answered"), &json!(2))
+    );
+    assert_eq!(one["result"]["content"], "Hello.");
+    assert_eq!(one["tools_called"], json!(["write"]));
+    assert_eq!(executor.serving.get("/v1/runs", None).status, 401);
+    assert_eq!(runs(&executor.serving)[0]["id"], id);
+    let page = executor
+        .serving
+        .get("/v1/runs?limit=1", Some(&executor.serving.token));
+    let next = page.json()["next"]
+        .as_str()
+        .expect("a page was full")
+        .to_owned();
+    let rest = format!("/v1/runs?limit=1&after={next}");
+    let rest = executor.serving.get(&rest, Some(&executor.serving.token));
+    assert_eq!(rest.json()["data"], json!([]));
+    let wrong = executor
+        .serving
+        .get("/v1/runs?limit=0", Some(&executor.serving.token));
+    assert_eq!(code(&wrong), (400, "invalid_request".to_owned()));
+}
+
+#[test]
+fn a_run_can_be_cancelled() {
+    let executor = Executor::on(ModelServer::says(vec![Say::Silence]));
+    let mut waiting = asking(&executor.serving, &task("Hello"));
+    let id = only_run(&executor.serving)["id"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    let (status, _) = post(&executor.serving, &format!("/v1/runs/{id}/cancel"));
+    assert_eq!(status, 202);
+    let answer = waiting.answer().expect("an answer");
+    assert_eq!(code(&answer), (400, "cancelled".to_owned()));
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(only_run(&executor.serving)["status"], "cancelled");
+    // What is over is over.
+    for what in ["cancel", "resume"] {
+        let (status, body) = post(&executor.serving, &format!("/v1/runs/{id}/{what}"));
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (409, &json!("run_conflict"))
+        );
+    }
+}
+
+#[test]
+fn a_server_that_ends_leaves_its_runs_to_the_next_one() {
+    let speaks = Arc::new(AtomicBool::new(false));
+    let says = speaks.clone();
+    let executor = Executor::on(ModelServer::start(move |_| {
+        if says.load(Ordering::SeqCst) {
+            Say::says("Final Answer: Late, but here.")
+        } else {
+            Say::Silence
+        }
+    }));
+    let Executor {
+        house,
+        model,
+        serving,
+    } = executor;
+    let mut waiting = asking(&serving, &task("Hello"));
+    let id = only_run(&serving)["id"].clone();
+    eventually("the model is asked", || {
+        (!model.asked().is_empty()).then_some(())
+    });
+    serving.signal(Signal::TERM);
+    serving.signal(Signal::INT);
+    let answer = waiting.answer().expect("an answer");
+    assert_eq!(code(&answer), (503, "cancelled".to_owned()));
+    assert_eq!(serving.ended().0, Some(0));
+    speaks.store(true, Ordering::SeqCst);
+    let serving = house.serve(&["--model-url", &model.url()]);
+    let ended = eventually("the run has its answer", || {
+        let run = only_run(&serving);
+        (run["status"] == "answered").then_some(run)
+    });
+    assert_eq!(ended["id"], id);
+}
+
+#[test]
+fn a_key_makes_requests_one_run() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls("exec", &json!({"command": "echo x >> effect"})),
+        Say::says("Final Answer: Done."),
+    ]));
+    let key = [("idempotency-key", "order-17")];
+    let first = executor.ask_with(&task("Do it"), &key).json();
+    let second = executor.ask_with(&task("Do it"), &key).json();
+    assert_eq!(first, second);
+    assert_eq!(
+        (executor.house.lines("effect"), executor.model.asked().len()),
+        (1, 2)
+    );
+    // As a stream it is the same run too.
+    let mut streamed = task("Do it");
+    streamed["stream"] = json!(true);
+    let third = crate::stream::chunks(&executor.ask_with(&streamed, &key));
+    assert_eq!(third[0]["id"], first["id"]);
+    let other = executor.ask_with(&task("Do something else"), &key);
+    assert_eq!(code(&other), (422, "idempotency_key_conflict".to_owned()));
+    let without = executor.ask(&task("Do it")).json();
+    assert_ne!(without["id"], first["id"]);
+    assert_eq!(executor.house.lines("effect"), 2);
+}
+
+#[test]
+fn a_run_that_failed_without_an_effect_gives_its_key_back() {
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = up.clone();
+    let executor = Executor::on(ModelServer::start(move |_| {
+        if is_up.load(Ordering::SeqCst) {
+            Say::says("Final Answer: Hello.")
+        } else {
+            Say::Status(400, "{}".to_owned())
+        }
+    }));
+    let key = [("idempotency-key", "k")];
+    let failed = executor.ask_with(&task("Hello"), &key);
+    assert_eq!(code(&failed), (503, "gpt_oss_unreachable".to_owned()));
+    assert_eq!(failed.header("x-should-retry"), None);
+    up.store(true, Ordering::SeqCst);
+    assert_eq!(executor.ask_with(&task("Hello"), &key).status, 200);
+}
+
+#[test]
+fn a_client_that_asks_too_often_is_told_to_wait() {
+    let yaml = "executor: {requestsPerMinuteMax: 2}";
+    let executor = Executor::with(ModelServer::says(vec![Say::says("Hello.")]), yaml);
+    assert_eq!(executor.ask(&task("Hello")).status, 200);
+    assert_eq!(executor.ask(&task("Hello")).status, 200);
+    let refused = executor.ask(&task("Hello"));
+    assert_eq!(code(&refused), (429, "rate_limited".to_owned()));
+    let wait: u64 = refused
+        .header("retry-after")
+        .and_then(|it| it.parse().ok())
+        .expect("a wait");
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert_eq!(executor.model.asked().len(), 2);
+}
+
+#[test]
+fn a_full_house_says_so() {
+    let yaml = "executor: {runsMax: 1, runsWaitingMax: 0}";
+    let executor = Executor::with(ModelServer::says(vec![Say::Silence]), yaml);
+    let mut first = asking(&executor.serving, &task("Hello"));
+    let id = only_run(&executor.serving)["id"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    let refused = executor.ask(&task("Hello"));
+    assert_eq!(code(&refused), (429, "rate_limited".to_owned()));
+    assert!(refused.header("retry-after").is_some());
+    post(&executor.serving, &format!("/v1/runs/{id}/cancel"));
+    assert_eq!(first.answer().expect("an answer").status, 400);
+}
+
+#[test]
+fn keys_let_clients_in_and_apart() {
+    const ANN: &str = "key-of-ann-key-of-ann-key-of-ann-00";
+    const BEN: &str = "key-of-ben-key-of-ben-key-of-ben-00";
+    let (house, model) = (
+        House::new(),
+        ModelServer::says(vec![
+            Say::calls("exec", &json!({"command": "true"})),
+            Say::says("Final Answer: Hello."),
+        ])
+        .expect("starts"),
+    );
+    let log = house.file("log", "");
+    let with_keys = |command: &mut Command| {
+        command.env("HOLDFAST_API_KEYS", format!("{ANN}, {BEN}"));
+    };
+    let serving = house.serve_with(&["--model-url", &model.url(), "--log", &log], with_keys);
+    let ask = |key: &str| serving.post(PATH, key, &task("Hello"));
+    assert_eq!(ask("local").status, 401);
+    let answer = ask(ANN);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let id = answer.json()["executor_metadata"]["run_id"].clone();
+    let path = format!("/v1/runs/{}", id.as_str().expect("a run"));
+    let client = serving.get(&path, Some(ANN)).json()["client"].clone();
+    let client = client.as_str().expect("a client").to_owned();
+    assert!(client.starts_with("key-") && client.len() < 20, "{client}");
+    assert_eq!(serving.get(&path, Some(BEN)).status, 404);
+    assert_eq!(serving.get(&path, Some(&serving.token)).status, 200);
+    assert_eq!(serving.get(&path, None).status, 401);
+    // Every call of a tool says for whom, and nothing says the key.
+    let logged = std::fs::read_to_string(&log).expect("a log");
+    assert!(
+        logged.contains(&format!("\"actorId\":\"{client}\"")),
+        "{logged}"
+    );
+    assert!(!logged.contains(ANN));
+}

@@ -1,0 +1,124 @@
+//! `holdfast run` and `holdfast resume`: the loop at the terminal.
+
+use holdfast_testkit::model::{ModelServer, Say, turns};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::common::{House, eventually};
+
+fn script() -> Vec<Say> {
+    vec![
+        Say::calls("exec", &json!({"command": "echo one >> log"})),
+        Say::calls("exec", &json!({"command": "echo two >> log"})),
+        Say::says("Final Answer: Both are logged."),
+    ]
+}
+
+#[test]
+fn a_task_is_done_at_the_terminal() {
+    let (house, model) = (House::new(), ModelServer::says(script()).expect("starts"));
+    let ran = house.run(&["run", "Log one and two", "--model-url", &model.url()]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    // The answer alone is on standard output; what happens is beside it.
+    assert_eq!(ran.stdout, "Both are logged.\n");
+    for said in [
+        "asking the model (1)",
+        "→ exec {\"command\":\"echo one >> log\"}",
+        "✓ exec",
+        "100 tokens read",
+    ] {
+        assert!(ran.stderr.contains(said), "not {said:?}: {}", ran.stderr);
+    }
+    assert_eq!(house.lines("log"), 2);
+}
+
+#[test]
+fn programs_get_a_line_of_json_for_everything() {
+    let (house, model) = (House::new(), ModelServer::says(script()).expect("starts"));
+    let ran = house.run(&["run", "Log", "--json", "--model-url", &model.url()]);
+    let lines: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let events: Vec<&str> = lines.iter().filter_map(|it| it["event"].as_str()).collect();
+    let round = ["asks", "heard", "calls", "called"];
+    let expected = [&["begins"], &round[..], &round, &["asks", "heard", "ended"]].concat();
+    assert_eq!(events, expected);
+    let last = lines.last().expect("a line");
+    assert_eq!(last["content"], "Both are logged.");
+    assert_eq!(
+        (&last["iterations"], &last["totalTokens"]),
+        (&json!(3), &json!(360))
+    );
+}
+
+#[test]
+fn a_run_without_an_answer_is_a_failure() {
+    let (house, model) = (
+        House::new(),
+        ModelServer::says(vec![Say::Status(400, "{}".to_owned())]).expect("starts"),
+    );
+    let ran = house.run(&["run", "Hello", "--model-url", &model.url()]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.stderr.contains("gpt_oss_unreachable"), "{ran:#?}");
+    house
+        .run(&["run", "Hello"])
+        .bad_usage("there is no model to ask");
+    house
+        .run(&["run", "Hello", "--model-url", "spark:8000"])
+        .bad_usage("no address");
+}
+
+/// Killed or interrupted after its first call, a run goes on with the second.
+#[test]
+fn a_run_that_was_cut_off_goes_on() {
+    for signal in [Signal::KILL, Signal::INT] {
+        let house = House::new();
+        let silent = ModelServer::start(|request| match turns(request) {
+            0 => script()[0].clone(),
+            _ => Say::Silence,
+        });
+        let silent = silent.expect("starts");
+        let mut cut = house.start(&["run", "Log one and two", "--model-url", &silent.url()]);
+        eventually("it waits for the second reply", || {
+            (silent.asked().len() == 2).then_some(())
+        });
+        cut.signal(signal);
+        let cut = cut.ended();
+        if signal == Signal::INT {
+            assert!(
+                cut.stderr
+                    .contains("Left unfinished; `holdfast resume run-"),
+                "{cut:#?}"
+            );
+        }
+        let listed = house.run(&["resume", "--json"]).json();
+        let id = listed[0]["id"].as_str().expect("a run").to_owned();
+        assert_eq!(listed[0]["iterations"], 1);
+        assert!(house.run(&["resume"]).stdout.contains("Log one and two"));
+        let model = ModelServer::says(script()).expect("starts");
+        // Elsewhere its tools would work on other files.
+        let elsewhere = house.home();
+        let elsewhere = elsewhere.to_str().expect("UTF-8");
+        let wrong = [
+            "resume",
+            &id,
+            "--workspace",
+            elsewhere,
+            "--model-url",
+            &model.url(),
+        ];
+        house.run(&wrong).bad_usage("works in");
+        let ran = house.run(&["resume", &id, "--model-url", &model.url()]);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), "Both are logged.\n")
+        );
+        let log = std::fs::read_to_string(house.path("log")).expect("a log");
+        assert_eq!(log, "one\ntwo\n");
+        assert!(house.run(&["resume"]).stdout.contains("Nothing was left"));
+        let over = house.run(&["resume", &id, "--model-url", &model.url()]);
+        assert_eq!(over.code, Some(1), "{over:#?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! What the routes to the model share: its runs, their defaults and limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_agent::run::RunState;
+use holdfast_agent::runs::Runs;
+use holdfast_agent::settings::RunSettings;
+use holdfast_contract::clock::new_request_id;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::Instant;
+
+use crate::access::Client;
+use crate::limits::{MODEL_PROBE_EVERY_MS, REQUESTS_WINDOW_MS};
+use crate::windows::Windows;
+
+/// Whether tools of an `OpenClaw` gateway are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gateway {
+    /// They are.
+    Configured,
+    /// They are not.
+    Absent,
+}
+
+impl Gateway {
+    /// The word for those who watch.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Configured => "configured",
+            Self::Absent => "not configured",
+        }
+    }
+}
+
+/// What an executor is made of.
+pub struct ExecutorParts {
+    /// The runs, with their model and tools.
+    pub runs: Arc<Runs>,
+    /// What a request that says nothing gets, and what no request can go beyond.
+    pub defaults: RunSettings,
+    /// Requests of one client within a minute.
+    pub requests_per_minute_max: u32,
+    /// Whether a gateway's tools are offered.
+    pub gateway: Gateway,
+}
+
+/// Runs for clients.
+pub struct Executor {
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) defaults: RunSettings,
+    pub(crate) gateway: Gateway,
+    rates: Windows<String>,
+    /// Held while asking, so that a crowd of probes asks once.
+    reached: AsyncMutex<Option<(Instant, Reached)>>,
+}
+
+/// Whether the model's server is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Connected,
+    Unreachable,
+}
+
+impl Executor {
+    /// Puts one together.
+    pub fn new(parts: ExecutorParts) -> Self {
+        let window = Duration::from_millis(REQUESTS_WINDOW_MS);
+        Self {
+            runs: parts.runs,
+            defaults: parts.defaults,
+            gateway: parts.gateway,
+            rates: Windows::new(window, parts.requests_per_minute_max),
+            reached: AsyncMutex::default(),
+        }
+    }
+
+    /// Counts a request of a client; says how long it has to wait when there were too many.
+    pub(crate) fn count(&self, client: &Client) -> Result<(), Duration> {
+        let who = client.counted_as();
+        if let Some(wait) = self.rates.wait(&who) {
+            return Err(wait);
+        }
+        self.rates.count(who);
+        Ok(())
+    }
+
+    /// A name for a new run.
+    pub(crate) fn new_id(&self) -> String {
+        let runtime = self.runs.agent().stack().runtime();
+        format!("run-{}", new_request_id(&*runtime.clock, &*runtime.entropy))
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.runs.agent().stack().runtime().clock.now_ms()
+    }
+
+    /// Whether the model's server is there, at most a moment ago.
+    pub(crate) async fn reached(&self) -> Reached {
+        let mut last = self.reached.lock().await;
+        if let Some((at, found)) = *last
+            && at.elapsed() < Duration::from_millis(MODEL_PROBE_EVERY_MS)
+        {
+            return found;
+        }
+        let found = match self.runs.agent().model().reach().await {
+            Ok(()) => Reached::Connected,
+            Err(_) => Reached::Unreachable,
+        };
+        *last = Some((Instant::now(), found));
+        found
+    }
+}
+
+/// The part of the window that the last answer took, in percent with one decimal.
+pub(crate) fn context_usage_percent(state: &RunState) -> f64 {
+    let used = state.tokens.last().map_or(0, |tokens| tokens.total());
+    let limit = state.settings.context_window_limit.max(1);
+    let per_mille = used.saturating_mul(1000) / limit;
+    f64::from(u32::try_from(per_mille).unwrap_or(u32::MAX)) / 10.0
+}

@@ -1,0 +1,258 @@
+//! Errors in the shape that clients know, with the codes of the executor.
+
+use std::borrow::Cow;
+
+use axum::response::Response;
+use holdfast_agent::run::{Effects, RunErrorCode};
+use holdfast_agent::runs::{RunStoreError, StartError};
+use holdfast_reliability::store::StoreError;
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use serde_json::{Value, json};
+
+use crate::limits::RETRY_AFTER_S;
+use crate::respond::{Refusal, json_response};
+use crate::server::Server;
+
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// The kind of errors that a run ended with.
+const EXECUTION: &str = "ExecutionError";
+const INVALID: &str = "invalid_request_error";
+
+/// An error, before it is written.
+#[derive(Debug, Clone)]
+pub(crate) struct ChatError {
+    pub(super) status: StatusCode,
+    kind: &'static str,
+    code: &'static str,
+    message: Cow<'static, str>,
+    retry_after_s: Option<u64>,
+    again: Again,
+    metadata: Option<Box<Value>>,
+    /// A refusal that has a shape of its own beyond the body.
+    refusal: Option<Box<Refusal>>,
+}
+
+/// What a client's own retries are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// Nothing: the status says it.
+    AsStatusSays,
+    /// Not to.
+    No,
+}
+
+impl ChatError {
+    fn new(
+        status: StatusCode,
+        kind: &'static str,
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            status,
+            kind,
+            code,
+            message: message.into(),
+            retry_after_s: None,
+            again: Again::AsStatusSays,
+            metadata: None,
+            refusal: None,
+        }
+    }
+
+    /// A request that can not be understood.
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message)
+    }
+
+    /// A model that is not ours.
+    pub(crate) fn no_such_model(known: &str) -> Self {
+        let message = format!("There is no such model here; there are {known}");
+        Self::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", message)
+    }
+
+    /// No model was configured.
+    pub(crate) fn no_model() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            EXECUTION,
+            RunErrorCode::GptOssUnreachable.as_str(),
+            "No model server is configured; start with `holdfast serve --model-url URL`",
+        )
+    }
+
+    /// There is no such run, or it is somebody else's.
+    pub(crate) fn no_such_run() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            INVALID,
+            "run_not_found",
+            "There is no such run",
+        )
+    }
+
+    /// There is no room, or there were too many.
+    pub(super) fn too_many(message: &'static str, after_s: u64) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let mut error = Self::new(status, "rate_limit_error", "rate_limited", message);
+        error.retry_after_s = Some(after_s);
+        error
+    }
+
+    /// A key that belongs to another request. Not 409: clients repeat that by themselves.
+    pub(super) fn key_conflict() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            INVALID,
+            "idempotency_key_conflict",
+            "Another request has this Idempotency-Key",
+        )
+    }
+
+    /// The server ends; the run can be gone on with.
+    pub(super) fn leaving(run: &str) -> Self {
+        let message = format!("The server is ending; {run} is kept and goes on when it is back");
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let mut error = Self::new(status, EXECUTION, "cancelled", message);
+        error.retry_after_s = Some(RETRY_AFTER_S);
+        // Asking anew would begin the task anew beside it.
+        error.again = Again::No;
+        error
+    }
+
+    /// What could not be kept did not go on.
+    pub(super) fn lost(run: &str, why: &str) -> Self {
+        let code = RunErrorCode::ToolExecutionFailed.as_str();
+        let message = format!("{run} stopped: {why}");
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        let mut error = Self::new(status, EXECUTION, code, message);
+        error.again = Again::No;
+        error
+    }
+
+    /// A run that has no answer.
+    pub(super) fn failed(code: RunErrorCode, message: &str, effects: Effects) -> Self {
+        let message = message.to_owned();
+        let mut error = Self::new(status_of(code), EXECUTION, code.as_str(), message);
+        if effects == Effects::Possible {
+            error.again = Again::No;
+        }
+        error
+    }
+
+    /// A run that somebody cancelled.
+    pub(super) fn cancelled() -> Self {
+        let status = StatusCode::BAD_REQUEST;
+        let mut error = Self::new(status, EXECUTION, "cancelled", "The run was cancelled");
+        error.again = Again::No;
+        error
+    }
+
+    /// The same, with what is known about the run.
+    pub(super) fn with(mut self, metadata: Value) -> Self {
+        self.metadata = Some(Box::new(metadata));
+        self
+    }
+
+    /// The body.
+    pub(super) fn body(&self) -> Value {
+        let mut body = json!({"error": {
+            "message": self.message, "type": self.kind, "code": self.code, "param": null}});
+        if let Some(metadata) = &self.metadata {
+            body["executor_metadata"] = (**metadata).clone();
+        }
+        body
+    }
+
+    /// Writes it, and counts it.
+    pub(crate) fn respond(self, server: &Server) -> Response {
+        server.http.count_refused(self.code);
+        let mut response = match &self.refusal {
+            // Its headers say what becomes of the connection.
+            Some(refusal) => {
+                let (head, _) = Refusal::clone(refusal).into_response().into_parts();
+                let mut response = json_response(self.status, &self.body());
+                response.headers_mut().extend(head.headers);
+                response
+            }
+            None => json_response(self.status, &self.body()),
+        };
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.again == Again::No {
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        response
+    }
+}
+
+/// The HTTP status of a run that has no answer.
+fn status_of(code: RunErrorCode) -> StatusCode {
+    match code {
+        RunErrorCode::GptOssUnreachable => StatusCode::SERVICE_UNAVAILABLE,
+        RunErrorCode::MaxIterationsExceeded
+        | RunErrorCode::ContextWindowExceeded
+        | RunErrorCode::BudgetExceeded => StatusCode::BAD_REQUEST,
+        RunErrorCode::TimeoutExceeded => StatusCode::REQUEST_TIMEOUT,
+        RunErrorCode::ToolExecutionFailed => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<Refusal> for ChatError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal.kind {
+            INVALID => "invalid_request",
+            other => other,
+        };
+        let message = refusal.message.clone();
+        let mut error = Self::new(refusal.status, refusal.kind, code, message);
+        error.refusal = Some(Box::new(refusal));
+        error
+    }
+}
+
+impl From<StartError> for ChatError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Busy => Self::too_many("Too many runs at once", RETRY_AFTER_S),
+            StartError::Leaving => Refusal::busy("The server is ending").into(),
+            StartError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for ChatError {
+    fn from(_: StoreError) -> Self {
+        // Paths and causes are for those with the admin token.
+        let code = RunErrorCode::ToolExecutionFailed.as_str();
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            EXECUTION,
+            code,
+            "The state can not be used, so nothing was begun",
+        )
+    }
+}
+
+impl From<RunStoreError> for ChatError {
+    fn from(error: RunStoreError) -> Self {
+        match error {
+            RunStoreError::NotFound(_) => Self::no_such_run(),
+            RunStoreError::Busy(_) | RunStoreError::Elsewhere(..) | RunStoreError::Ended(_) => {
+                let status = StatusCode::CONFLICT;
+                let message = error.to_string();
+                let mut error = Self::new(status, INVALID, "run_conflict", message);
+                error.again = Again::No;
+                error
+            }
+            RunStoreError::Unreadable(..) => {
+                let (code, message) = (RunErrorCode::ToolExecutionFailed, error.to_string());
+                Self::failed(code, &message, Effects::Possible)
+            }
+            RunStoreError::Store(error) => error.into(),
+        }
+    }
+}

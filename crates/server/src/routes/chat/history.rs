@@ -1,0 +1,110 @@
+//! Turns calls in a client's history into what a model without calls understands.
+//!
+//! Such a model's server knows neither `tool_calls` nor the role `tool`; some refuse them. So the
+//! calls are written as the model itself would have, and the results as the loop tells them.
+
+use std::collections::HashMap;
+
+use holdfast_agent::chat::{Message, NativeCall, Role};
+use holdfast_agent::results::batch;
+use holdfast_intent::Strategy;
+use serde_json::{Value, json};
+
+/// The history for a model whose replies are read by this strategy.
+pub(super) fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
+    if strategy == Strategy::Native {
+        return messages;
+    }
+    let mut names: HashMap<String, String> = HashMap::new();
+    let mut told = Vec::with_capacity(messages.len());
+    let mut results: Vec<String> = Vec::new();
+    for message in messages {
+        if message.role == Role::Tool {
+            let name = message.answers.as_ref().and_then(|id| names.get(id));
+            let name = name.map_or("tool", String::as_str);
+            results.push(format!("[TOOL_RESULT: {name}]\n{}", message.content));
+            continue;
+        }
+        flush(&mut told, &mut results);
+        for call in &message.calls {
+            names.insert(call.id.clone(), call.name.clone());
+        }
+        told.push(with_calls(message, strategy));
+    }
+    flush(&mut told, &mut results);
+    told
+}
+
+fn flush(told: &mut Vec<Message>, results: &mut Vec<String>) {
+    if !results.is_empty() {
+        told.push(Message::text(Role::User, batch(results)));
+        results.clear();
+    }
+}
+
+fn with_calls(mut message: Message, strategy: Strategy) -> Message {
+    for call in std::mem::take(&mut message.calls) {
+        if !message.content.is_empty() {
+            message.content.push('\n');
+        }
+        message.content.push_str(&written(&call, strategy));
+    }
+    message
+}
+
+fn written(call: &NativeCall, strategy: Strategy) -> String {
+    let arguments = Value::Object(call.arguments.clone());
+    match strategy {
+        Strategy::React => format!("Action: {}\nAction Input: {arguments}", call.name),
+        Strategy::GuidedJson => {
+            json!({"reasoning": "", "tool_calls": [{"name": call.name, "arguments": arguments}],
+                   "done": false})
+            .to_string()
+        }
+        _ => {
+            let call = json!({"name": call.name, "arguments": arguments});
+            format!("<tool_call>\n{call}\n</tool_call>")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_results_are_told_in_words() {
+        let wire = [
+            json!({"role": "user", "content": "Weather?"}),
+            json!({"role": "assistant", "content": null, "tool_calls": [
+                {"id": "a", "type": "function",
+                 "function": {"name": "weather", "arguments": "{\"city\":\"Bern\"}"}},
+                {"id": "b", "type": "function",
+                 "function": {"name": "time", "arguments": "{}"}}]}),
+            json!({"role": "tool", "content": "sunny", "tool_call_id": "a"}),
+            json!({"role": "tool", "content": "noon", "tool_call_id": "b"}),
+            json!({"role": "user", "content": "Thanks."}),
+        ];
+        let messages: Vec<Message> = wire
+            .iter()
+            .map(|it| Message::from_wire(it).expect("a message"))
+            .collect();
+        assert_eq!(told(messages.clone(), Strategy::Native), messages);
+        let told = told(messages, Strategy::React);
+        let roles: Vec<Role> = told.iter().map(|it| it.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::User]);
+        assert_eq!(
+            told[1].content,
+            "Action: weather\nAction Input: {\"city\":\"Bern\"}\nAction: time\nAction Input: {}"
+        );
+        assert!(
+            told.iter()
+                .all(|it| it.calls.is_empty() && it.answers.is_none())
+        );
+        let results = &told[2].content;
+        assert!(
+            results.contains("[TOOL_RESULT: weather]\nsunny\n\n[TOOL_RESULT: time]\nnoon"),
+            "{results}"
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! `POST /v1/chat/completions`: the model with its tools, in the words of the chat completions API.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `request` | reads what clients send, and names what is wrong with it |
+//! | `history` | turns calls in a client's history into what a model without calls understands |
+//! | `answer` | a run's end as a completion or an error |
+//! | `stream` | the same, as it comes |
+//! | `error` | errors in the shape that clients know |
+
+mod answer;
+mod error;
+mod history;
+mod request;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use holdfast_agent::run::{Mode, RunState};
+use holdfast_agent::runs::{Keeping, KeyClaim, Listener, Outcome, ResumeError, RunStoreError};
+use http::HeaderMap;
+use http::header::HeaderName;
+
+use crate::access::Client;
+use crate::body::read_json;
+use crate::executor::Executor;
+use crate::limits::{BODY_BYTES_MAX, RUN_KEY_BYTES_MAX};
+use crate::respond::whole_seconds;
+use crate::server::{Peer, Server};
+
+pub(crate) use answer::{calls_on_wire, status_word};
+pub(crate) use error::ChatError;
+use request::{Asked, Delivery, Usage};
+pub(crate) use request::{MODELS, names};
+
+/// The path.
+pub const PATH: &str = "/v1/chat/completions";
+const RUN_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Where an answer comes from.
+pub(super) enum Source {
+    /// A run of this process.
+    Live(Listener),
+    /// One that has ended.
+    Ended(Box<RunState>),
+}
+
+pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
+    match answer(&server, request).await {
+        Ok(response) => response,
+        Err(error) => error.respond(&server),
+    }
+}
+
+async fn answer(server: &Arc<Server>, request: Request) -> Result<Response, ChatError> {
+    let executor = server.executor.as_ref().ok_or_else(ChatError::no_model)?;
+    let client = client_of(server, &request)?;
+    executor.count(&client).map_err(|wait| {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        ChatError::too_many(
+            "Too many requests of this client within a minute",
+            whole_seconds(wait_ms),
+        )
+    })?;
+    let key = run_key(request.headers())?;
+    let body = read_json(request, server.bounds(BODY_BYTES_MAX)).await?;
+    let asked = Asked::read(&body, &executor.defaults)?;
+    let (delivery, extra) = (asked.delivery, asked.notes.clone());
+    let source = begin(executor, &client, asked, key.as_deref()).await?;
+    Ok(match delivery {
+        Delivery::Whole => whole(source, &extra).await?,
+        Delivery::Stream(usage) => stream::respond(server, source, usage, extra),
+    })
+}
+
+/// Who asks.
+pub(super) fn client_of(server: &Server, request: &Request) -> Result<Client, ChatError> {
+    let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() else {
+        return Err(ChatError::invalid("The peer is not known"));
+    };
+    Ok(server.gate.client(request.headers(), peer.ip())?)
+}
+
+/// A key that makes several requests one run.
+fn run_key(headers: &HeaderMap) -> Result<Option<String>, ChatError> {
+    let Some(value) = headers.get(RUN_KEY) else {
+        return Ok(None);
+    };
+    let text = value.to_str().map(str::trim).unwrap_or_default();
+    if text.is_empty() || text.len() > RUN_KEY_BYTES_MAX {
+        return Err(ChatError::invalid(format!(
+            "Idempotency-Key: between 1 and {RUN_KEY_BYTES_MAX} signs of ASCII"
+        )));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// Begins a run, or finds the one that the key belongs to.
+async fn begin(
+    executor: &Arc<Executor>,
+    client: &Client,
+    asked: Asked,
+    key: Option<&str>,
+) -> Result<Source, ChatError> {
+    let name = client.name();
+    let id = executor.new_id();
+    if let Some(key) = key {
+        let store = executor.runs.store();
+        match store.claim_key(&name, key, &asked.digest, &id).await? {
+            KeyClaim::Ours => {}
+            KeyClaim::Same(earlier) => return earlier_run(executor, &earlier).await,
+            KeyClaim::Other => return Err(ChatError::key_conflict()),
+        }
+    }
+    // A single reply without effects is not worth a write to disk, unless it has to be found again.
+    let keeping = match (&asked.mode, key) {
+        (Mode::Return(_), None) => Keeping::Passing,
+        _ => Keeping::Durable,
+    };
+    let mut state = RunState::new(
+        id,
+        asked.model,
+        asked.messages,
+        asked.settings,
+        executor.now_ms(),
+    );
+    state.actor.clone_from(&name);
+    state.mode = asked.mode;
+    state.passed_on = asked.passed_on;
+    Ok(Source::Live(
+        executor.runs.start(state, &name, keeping).await?,
+    ))
+}
+
+/// A run that an earlier request began.
+pub(super) async fn earlier_run(executor: &Arc<Executor>, id: &str) -> Result<Source, ChatError> {
+    if let Some(listener) = executor.runs.attach(id) {
+        return Ok(Source::Live(listener));
+    }
+    match executor.runs.resume(id).await {
+        Ok(listener) => Ok(Source::Live(listener)),
+        Err(ResumeError::Store(RunStoreError::Ended(_))) => {
+            let run = executor.runs.store().get(id).await?;
+            Ok(Source::Ended(Box::new(run.state)))
+        }
+        Err(ResumeError::Store(error)) => Err(error.into()),
+        Err(ResumeError::Start(error)) => Err(error.into()),
+    }
+}
+
+/// The answer in one piece.
+async fn whole(source: Source, extra: &answer::Notes) -> Result<Response, ChatError> {
+    let mut listener = match source {
+        Source::Ended(state) => return answer::respond(&state, extra),
+        Source::Live(listener) => listener,
+    };
+    match &*listener.outcome().await {
+        Outcome::Ended(state) => answer::respond(state, extra),
+        Outcome::Left => Err(ChatError::leaving(listener.run())),
+        Outcome::Lost(why) => Err(ChatError::lost(listener.run(), why)),
+    }
+}
+
+/// A run as it comes, for a client that was cut off from it.
+pub(super) fn streamed(server: &Arc<Server>, source: Source) -> Response {
+    stream::respond(server, source, Usage::Shown, answer::Notes::default())
+}

@@ -1,0 +1,139 @@
+use super::*;
+
+fn read(body: &Value) -> Result<Asked, String> {
+    Asked::read(body.to_string().as_bytes(), &RunSettings::default())
+        .map_err(|error| error.body()["error"].to_string())
+}
+
+fn plain() -> Value {
+    json!({"model": "gpt-oss", "messages": [{"role": "user", "content": "Hello"}]})
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut body = plain();
+    body[name] = value;
+    body
+}
+
+#[test]
+fn what_the_seed_and_clients_send_is_read() {
+    let mut body = plain();
+    for (name, value) in [
+        ("temperature", json!(0.5)),
+        ("max_tokens", json!(100)),
+        ("top_p", json!(0.9)),
+        ("timeout", json!(20)),
+        ("stop", json!(["END"])),
+        ("seed", json!(7)),
+        ("n", json!(1)),
+        ("response_format", json!({"type": "json_object"})),
+        ("user", json!("somebody")),
+        ("store", json!(false)),
+        (
+            "tools",
+            json!([{"type": "function", "function": {"name": "x"}}]),
+        ),
+        ("stream", json!(true)),
+        ("stream_options", json!({"include_usage": true})),
+        ("logprobs", Value::Null),
+    ] {
+        body[name] = value;
+    }
+    let asked = read(&body).expect("a request");
+    let settings = &asked.settings;
+    assert_eq!((settings.temperature, settings.top_p), (0.5, Some(0.9)));
+    assert_eq!(
+        (settings.max_tokens, settings.run_timeout_ms),
+        (100, 20_000)
+    );
+    // OpenClaw always sends tools; the loop has its own.
+    assert_eq!(asked.mode, Mode::Loop);
+    assert_eq!(asked.delivery, Delivery::Stream(Usage::Shown));
+    let passed: Vec<&String> = asked.passed_on.keys().collect();
+    assert_eq!(passed, ["response_format", "seed", "stop"]);
+    assert!(asked.digest.get("stream").is_none());
+}
+
+#[test]
+fn a_cap_on_tokens_is_kept_and_said() {
+    let asked = read(&with("max_tokens", json!(16_384))).expect("a request");
+    assert_eq!(asked.settings.max_tokens, 1000);
+    assert_eq!(asked.notes.max_tokens_asked, Some(16_384));
+    let asked = read(&with("max_completion_tokens", json!(5))).expect("a request");
+    assert_eq!(
+        (asked.settings.max_tokens, asked.notes.max_tokens_asked),
+        (5, None)
+    );
+}
+
+#[test]
+fn a_request_says_where_its_calls_go() {
+    let tools = json!([{"type": "function", "function": {"name": "add",
+        "parameters": {"type": "object"}}}]);
+    let mut body = with("tools", tools);
+    body["model"] = json!("gpt-oss-tools");
+    body["tool_choice"] = json!({"type": "function", "function": {"name": "add"}});
+    body["parallel_tool_calls"] = json!(false);
+    let asked = read(&body).expect("a request");
+    let Mode::Return(client) = asked.mode else {
+        panic!("{:?}", asked.mode);
+    };
+    assert_eq!(client.choice, ToolChoice::Named("add".to_owned()));
+    assert_eq!((client.tools.len(), client.at_once), (1, CallsAtOnce::One));
+    body["executor"] = json!({"mode": "loop"});
+    assert_eq!(read(&body).expect("a request").mode, Mode::Loop);
+    let body = with("executor", json!({"mode": "return"}));
+    assert!(matches!(
+        read(&body).expect("a request").mode,
+        Mode::Return(_)
+    ));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (name, value, says) in [
+        ("model", Value::Null, "model: missing"),
+        ("model", json!("gpt-4"), "model_not_found"),
+        ("messages", json!([]), "messages: between 1"),
+        ("messages", json!("hello"), "messages: has to be"),
+        ("messages", json!([{"role": "robot"}]), "messages[0].role"),
+        ("temperature", json!(3), "temperature"),
+        ("temperature", json!("hot"), "temperature"),
+        ("top_p", json!(-1), "top_p"),
+        ("max_tokens", json!(0), "max_tokens"),
+        ("timeout", json!(1.5), "timeout"),
+        ("timeout", json!(1_000_000), "timeout: at most"),
+        ("n", json!(2), "n: only one"),
+        ("stream", json!("yes"), "stream"),
+        ("stop", json!(["a", "b", "c", "d", "e"]), "stop"),
+        ("seed", json!(1.5), "seed"),
+        ("response_format", json!("json"), "response_format"),
+        ("executor", json!({"mode": "fly"}), "executor.mode"),
+    ] {
+        let error = read(&with(name, value)).expect_err(name);
+        assert!(error.contains(says), "{name}: {error}");
+    }
+    for (name, value, says) in [
+        ("tools", json!({}), "tools: has to be"),
+        ("tools", json!([{"type": "function"}]), "tools[0]"),
+        (
+            "tools",
+            json!([{"function": {"name": "a", "parameters": {"type": 5}}}]),
+            "schema",
+        ),
+        ("tool_choice", json!("maybe"), "tool_choice"),
+        (
+            "tool_choice",
+            json!({"function": {"name": "b"}}),
+            "no tool named",
+        ),
+    ] {
+        let mut body = with(name, value);
+        body["model"] = json!("gpt-oss-tools");
+        let error = read(&body).expect_err(name);
+        assert!(error.contains(says), "{name}: {error}");
+    }
+    for body in ["", "[]", "{", "\"gpt-oss\""] {
+        assert!(Asked::read(body.as_bytes(), &RunSettings::default()).is_err());
+    }
+}
