@@ -70,4 +70,16 @@ pub const LIMITS: &[Limit] = &[
         meaning: "how long a client that went away may stay away before its run is cancelled",
         setting: None,
     },
+    Limit {
+        name: "RUN_BYTES_MAX",
+        value: crate::tokens::RUN_BYTES_MAX as u64,
+        meaning: "bytes of one kind of sign in a row whose tokens are counted exactly; a longer run counts a token a byte",
+        setting: None,
+    },
+    Limit {
+        name: "OLD_RESULT_CHARS",
+        value: crate::context::fit::OLD_RESULT_CHARS as u64,
+        meaning: "characters of an old result that stay when the context window fills up",
+        setting: None,
+    },
 ];

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use holdfast_intent::Strategy;
 use serde::{Deserialize, Serialize};
 
+use crate::context::WindowSettings;
+use crate::context::spend::CostSettings;
+
 /// Which field of a reply is read for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +60,10 @@ pub struct RunSettings {
     pub when_used_up: WhenUsedUp,
     /// Tokens that the run may use in all; none for no bound.
     pub tokens_max: Option<u64>,
+    /// The model's window.
+    pub window: WindowSettings,
+    /// What the model costs.
+    pub cost: CostSettings,
 }
 
 impl Default for RunSettings {
@@ -87,6 +94,8 @@ impl Default for RunSettings {
                 .collect(),
             when_used_up: WhenUsedUp::Fail,
             tokens_max: None,
+            window: WindowSettings::default(),
+            cost: CostSettings::default(),
         }
     }
 }

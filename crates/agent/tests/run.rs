@@ -213,14 +213,54 @@ async fn a_model_server_that_comes_back_is_waited_for() {
     assert_eq!(model.asked().len(), 3);
 }
 
+/// A question that does not fit is not sent; one that the server finds too long is sent once more,
+/// shorter, and then no more.
 #[tokio::test(start_paused = true)]
-async fn a_history_that_does_not_fit_is_said_at_once() {
-    let model = Script::new(vec![Err(ModelError::TooLong("too long".to_owned()))]);
+async fn a_history_that_does_not_fit_is_said() {
     let stack = stack(vec![]);
+    let model = Script::new(vec![]);
+    let mut long = task(&stack);
+    long.messages[0].content = "milk ".repeat(40_000);
     let agent = Loop::new(model.clone(), stack.clone());
-    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    let ended = agent.go_on(long, &NoCheckpoint).await.unwrap();
     assert_eq!(failure(&ended), RunErrorCode::ContextWindowExceeded);
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.asked().len(), 0);
+
+    let too_long = || {
+        Err(ModelError::TooLong(
+            "maximum context length is 3000".to_owned(),
+        ))
+    };
+    let model = Script::new(vec![too_long(), too_long()]);
+    let mut state = task(&stack);
+    state.settings.window.reserve_tokens = 200;
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(state, &NoCheckpoint).await.unwrap();
+    assert_eq!(failure(&ended), RunErrorCode::ContextWindowExceeded);
+    assert_eq!(model.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_that_the_server_finds_too_long_is_shortened_once() {
+    let stack = stack(vec![]);
+    let too_long = Err(ModelError::TooLong(
+        "maximum context length is 3000".to_owned(),
+    ));
+    let says = json!({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]});
+    let model = Script::new(vec![too_long, Ok(says)]);
+    let mut state = task(&stack);
+    state.settings.window.reserve_tokens = 200;
+    let earlier = |role| Message::text(role, "milk ".repeat(1000));
+    let old = [Role::User, Role::Assistant, Role::User, Role::Assistant];
+    state.messages.splice(0..0, old.map(earlier));
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(state, &NoCheckpoint).await.unwrap();
+    assert!(matches!(ended.phase, Phase::Ended(Ending::Answered { .. })));
+    let asked = model.asked();
+    let count = |place: usize| asked[place]["messages"].as_array().expect("messages").len();
+    assert!(count(1) < count(0), "{} and {}", count(0), count(1));
+    assert!(asked[1]["messages"].to_string().contains("Note it."));
+    assert_eq!(ended.messages.len(), 5, "the history itself stays whole");
 }
 
 /// A model that never answers.

@@ -34,6 +34,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("holdfast-web", &["holdfast-contract"]),
     ("holdfast-intent", &["holdfast-contract"]),
+    ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-agent",
         &[
@@ -41,9 +42,9 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-intent",
             "holdfast-reliability",
             "holdfast-toolbox",
+            "holdfast-transcript",
         ],
     ),
-    ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-server",
         &[
@@ -103,6 +104,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
+    ("tiktoken", &["holdfast-agent"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

@@ -22,6 +22,7 @@ use super::returning::{Mode, heard_for_client};
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use super::step;
 use crate::chat::{Message, Role};
+use crate::context;
 use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::prompt;
 use crate::results::CallResult;
@@ -148,18 +149,25 @@ impl Loop {
 
     async fn ask(
         &self,
-        state: &RunState,
+        state: &mut RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
     ) -> Result<ModelReply, ModelError> {
         kept.told(state, Happened::Asks);
-        let request = request(state, offer);
+        let mut asked = request(state, offer)?;
         let policy = patience(state);
         let begun = tokio::time::Instant::now();
         let mut attempt = 1;
         loop {
-            let error = match self.model.complete(&request).await {
-                Ok(reply) => return Ok(reply),
+            let error = match self.model.complete(&asked).await {
+                Ok(mut reply) => {
+                    context::account(state, &mut reply);
+                    return Ok(reply);
+                }
+                Err(ModelError::TooLong(why)) if context::squeeze(state, &why) => {
+                    asked = request(state, offer)?;
+                    continue;
+                }
                 Err(error) => error,
             };
             let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -276,9 +284,8 @@ fn classified(error: &ModelError) -> Classified {
 }
 
 /// What the model is asked next.
-fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
-    let settings = &state.settings;
-    let (strategy, _) = settings.strategies();
+fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, ModelError> {
+    let (strategy, _) = state.settings.strategies();
     let mut passed_on = state.passed_on.clone();
     let mut prompt = None;
     if !offer.is_empty() {
@@ -297,7 +304,14 @@ fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
             }
         }
     }
-    let messages: Vec<Value> = with_prompt(prompt, &state.messages)
+    let tools = if strategy == Strategy::Native && !offer.is_empty() {
+        declare::openai(offer.registry)
+    } else {
+        Value::Null
+    };
+    let fitting = context::prepare(state, prompt.as_deref(), &tools)?;
+    let settings = &state.settings;
+    let messages: Vec<Value> = with_prompt(prompt, &fitting)
         .iter()
         .map(Message::to_wire)
         .collect();
@@ -309,16 +323,16 @@ fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
     if let Some(top_p) = settings.top_p {
         body["top_p"] = json!(top_p);
     }
-    if strategy == Strategy::Native && !offer.is_empty() {
-        body["tools"] = declare::openai(offer.registry);
+    if !tools.is_null() {
+        body["tools"] = tools;
     }
     for (field, value) in passed_on {
         body[field] = value;
     }
-    ModelRequest {
+    Ok(ModelRequest {
         body,
         timeout_ms: settings.call_timeout_ms,
-    }
+    })
 }
 
 /// The same for every process that goes on with the run: the place in the run is the identity.
