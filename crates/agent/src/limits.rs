@@ -82,4 +82,10 @@ pub const LIMITS: &[Limit] = &[
         meaning: "characters of an old result that stay when the context window fills up",
         setting: None,
     },
+    Limit {
+        name: "PROMPT_FILE_BYTES_MAX",
+        value: crate::config::PROMPT_FILE_BYTES_MAX,
+        meaning: "size of a prompt or schema in a file; a larger one is not read, with a warning",
+        setting: None,
+    },
 ];

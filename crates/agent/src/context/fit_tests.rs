@@ -59,7 +59,7 @@ fn old_results_are_shortened_first_and_only_as_many_as_needed() {
 fn old_rounds_are_left_out_with_their_results_and_said() {
     let fitted = fit(ten_rounds(), 1, &budget(2_200)).unwrap();
     assert!(
-        fitted.left_out > 0 && fitted.left_out % 2 == 0,
+        fitted.left_out > 0 && fitted.left_out.is_multiple_of(2),
         "{}",
         fitted.left_out
     );
