@@ -21,7 +21,7 @@ use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use super::step;
-use crate::chat::{Message, Role};
+use crate::chat::Message;
 use crate::context;
 use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::prompt;
@@ -289,7 +289,7 @@ fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, Mode
     let mut passed_on = state.passed_on.clone();
     let mut prompt = None;
     if !offer.is_empty() {
-        prompt = prompt::system(offer.registry, strategy);
+        prompt = prompt::of(offer.registry, &state.settings);
         if let Some(text) = &mut prompt {
             // A server that forces a format on every reply would leave no room for calls.
             let format = passed_on.remove("response_format");
@@ -311,7 +311,7 @@ fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, Mode
     };
     let fitting = context::prepare(state, prompt.as_deref(), &tools)?;
     let settings = &state.settings;
-    let messages: Vec<Value> = with_prompt(prompt, &fitting)
+    let messages: Vec<Value> = prompt::placed(prompt, settings.prompt_place, &fitting)
         .iter()
         .map(Message::to_wire)
         .collect();
@@ -325,6 +325,9 @@ fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, Mode
     }
     if !tools.is_null() {
         body["tools"] = tools;
+    }
+    if !offer.is_empty() {
+        passed_on.extend(prompt::structured(offer.registry, settings));
     }
     for (field, value) in passed_on {
         body[field] = value;
@@ -355,17 +358,6 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
     envelope.payload.tool_step = Some(step);
     envelope.control.deadline_at_ms = Some(state.deadline_at_ms());
     envelope
-}
-
-/// The prompt joins the client's own system message, where there is one: many servers take one only.
-fn with_prompt(prompt: Option<String>, messages: &[Message]) -> Vec<Message> {
-    let mut all = messages.to_vec();
-    let Some(prompt) = prompt else { return all };
-    match all.first_mut().filter(|first| first.role == Role::System) {
-        Some(first) => first.content = format!("{}\n\n{prompt}", first.content),
-        None => all.insert(0, Message::text(Role::System, prompt)),
-    }
-    all
 }
 
 fn failed(state: &mut RunState, error: ModelError) {
