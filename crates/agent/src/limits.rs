@@ -88,4 +88,16 @@ pub const LIMITS: &[Limit] = &[
         meaning: "size of a prompt or schema in a file; a larger one is not read, with a warning",
         setting: None,
     },
+    Limit {
+        name: "UPSTREAM_REST_MS",
+        value: crate::model::upstreams::UPSTREAM_REST_MS,
+        meaning: "how long a model server that was away is left alone when there are others; doubled each time",
+        setting: None,
+    },
+    Limit {
+        name: "UPSTREAM_REST_MS_MAX",
+        value: crate::model::upstreams::UPSTREAM_REST_MS_MAX,
+        meaning: "how long a model server that keeps being away is left alone at most",
+        setting: None,
+    },
 ];
