@@ -100,4 +100,16 @@ pub const LIMITS: &[Limit] = &[
         meaning: "how long a model server that keeps being away is left alone at most",
         setting: None,
     },
+    Limit {
+        name: "PAGE_ERROR_CHARS_MAX",
+        value: crate::log::pages::PAGE_ERROR_CHARS_MAX as u64,
+        meaning: "characters of one error on a day's page of errors; the rest is cut off",
+        setting: None,
+    },
+    Limit {
+        name: "PAGE_BYTES_MAX",
+        value: crate::log::pages::PAGE_BYTES_MAX,
+        meaning: "size of a day's page of errors; further errors are in the log only",
+        setting: None,
+    },
 ];

@@ -17,6 +17,7 @@ pub mod pair;
 pub(crate) mod samples;
 pub mod spend;
 
+use holdfast_intent::FinishReason;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,6 +81,8 @@ pub struct ContextAccount {
     pub shortened: usize,
     /// Messages that the last question has left out.
     pub left_out: usize,
+    /// Why the model stopped, the last time.
+    pub finish: String,
 }
 
 /// The messages of the next question: paired, and so many that they fit. `prompt` is what is put in
@@ -137,6 +140,12 @@ fn budget(state: &RunState, prompt: Option<&str>, declared: &Value) -> Budget {
 /// own count, so that a budget holds with it too.
 pub fn account(state: &mut RunState, reply: &mut ModelReply) {
     let asked = state.context.asked_tokens;
+    state.context.finish = match reply.finish {
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::Unknown => "unknown",
+    }
+    .to_owned();
     if reply.tokens.total() == 0 {
         reply.tokens.prompt = asked;
         let calls = match &reply.calls {

@@ -80,6 +80,23 @@ impl Upstreams {
         }
     }
 
+    /// The servers of a model as it is configured; the error says which one can not be.
+    #[cfg(feature = "http")]
+    pub fn connect(
+        settings: &crate::config::ModelSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        let servers = settings.upstreams.iter().map(|base_url| {
+            let server = super::HttpModel::new(&super::HttpModelConfig {
+                base_url: base_url.clone(),
+                model: settings.model.clone(),
+                api_key: settings.api_key.reveal().map(str::to_owned),
+            })?;
+            Ok::<Arc<dyn Model>, String>(Arc::new(server))
+        });
+        Ok(Self::new(servers.collect::<Result<_, _>>()?, clock))
+    }
+
     /// What is known of each.
     pub fn known(&self) -> Vec<Health> {
         self.known.lock().clone()

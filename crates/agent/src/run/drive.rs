@@ -23,6 +23,8 @@ use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use super::step;
 use crate::chat::Message;
 use crate::context;
+use crate::log::Watch;
+use crate::log::watch::Watched;
 use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::prompt;
 use crate::results::CallResult;
@@ -60,12 +62,26 @@ impl Checkpoint for NoCheckpoint {
 pub struct Loop {
     model: Arc<dyn Model>,
     stack: Arc<ToolStack>,
+    watch: Option<Watch>,
 }
 
 impl Loop {
     /// Puts them together.
     pub fn new(model: Arc<dyn Model>, stack: Arc<ToolStack>) -> Self {
-        Self { model, stack }
+        Self {
+            model,
+            stack,
+            watch: None,
+        }
+    }
+
+    /// The same, written down while it goes on.
+    #[must_use]
+    pub fn with_watch(self, watch: Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self
+        }
     }
 
     /// The model.
@@ -86,6 +102,7 @@ impl Loop {
         mut state: RunState,
         kept: &dyn Checkpoint,
     ) -> Result<RunState, CheckpointError> {
+        let kept = &Watched::new(self.watch.as_ref(), kept);
         let clients = match &state.mode {
             Mode::Loop => None,
             Mode::Return(tools) => match tools.registry() {
@@ -159,6 +176,9 @@ impl Loop {
         let begun = tokio::time::Instant::now();
         let mut attempt = 1;
         loop {
+            if let Some(watch) = &self.watch {
+                watch.sends(state, &asked);
+            }
             let error = match self.model.complete(&asked).await {
                 Ok(mut reply) => {
                     context::account(state, &mut reply);
