@@ -263,10 +263,10 @@ fn no_two_keys_share_a_variable_and_no_default_is_refused() {
     {
         let (own, key) = row.path.split_once('.').unwrap();
         if own != section {
-            text.push_str(&format!("{own}:\n"));
+            text.extend([own, ":\n"]);
             section = own;
         }
-        text.push_str(&format!("  {key}: {}\n", row.default));
+        text.extend(["  ", key, ": ", row.default, "\n"]);
     }
     assert_eq!(read(&text, &[]).unwrap(), read("", &[]).unwrap(), "{text}");
 }

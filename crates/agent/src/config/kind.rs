@@ -93,14 +93,9 @@ impl Kind {
         match self {
             Self::Text | Self::Secret | Self::File => Ok(Held::Text(text.to_owned())),
             Self::Texts => Ok(Held::Texts(from_commas(text))),
-            Self::Choice(words) => match text.is_empty() || words.contains(&text) {
-                true => Ok(Held::Text(text.to_owned())),
-                false => Err(wrong()),
-            },
-            Self::Address => match is_address(text) {
-                true => Ok(Held::Text(text.to_owned())),
-                false => Err(wrong()),
-            },
+            Self::Choice(words) if !text.is_empty() && !words.contains(&text) => Err(wrong()),
+            Self::Address if !is_address(text) => Err(wrong()),
+            Self::Choice(_) | Self::Address => Ok(Held::Text(text.to_owned())),
             Self::Number { .. } | Self::Decimal { .. } => {
                 let number = text.trim().parse().map_err(|_| wrong())?;
                 self.hold_number(number)

@@ -140,12 +140,12 @@ fn budget(state: &RunState, prompt: Option<&str>, declared: &Value) -> Budget {
 /// own count, so that a budget holds with it too.
 pub fn account(state: &mut RunState, reply: &mut ModelReply) {
     let asked = state.context.asked_tokens;
-    state.context.finish = match reply.finish {
+    let finish = match reply.finish {
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",
         FinishReason::Unknown => "unknown",
-    }
-    .to_owned();
+    };
+    finish.clone_into(&mut state.context.finish);
     if reply.tokens.total() == 0 {
         reply.tokens.prompt = asked;
         let calls = match &reply.calls {

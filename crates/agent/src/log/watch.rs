@@ -210,13 +210,14 @@ fn heard(watch: &Watch, state: &RunState, seen: &mut Seen, now_ms: u64) {
 fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
     let log = &watch.log;
     let elapsed_ms = watch.clock.now_ms().saturating_sub(state.begun_at_ms);
-    let failed = match ending {
-        Ending::Failed(error) => error,
-        _ => {
-            let fields = json!({"iterations": state.iteration, "total_tokens": state.tokens_total(), "elapsed_ms": elapsed_ms});
-            log.event(Level::Info, "executor_run_end", of(state, fields));
-            return;
-        }
+    let Ending::Failed(failed) = ending else {
+        let fields = json!({
+            "iterations": state.iteration,
+            "total_tokens": state.tokens_total(),
+            "elapsed_ms": elapsed_ms,
+        });
+        log.event(Level::Info, "executor_run_end", of(state, fields));
+        return;
     };
     let (event, fields) = match failed.code {
         RunErrorCode::TimeoutExceeded => (
