@@ -11,14 +11,22 @@
 //! | [`prompt`] | what a model is told about its tools |
 //! | [`results`] | what a model is told about its calls |
 //! | [`model`] | asks a model server, and reads whatever comes back |
+//! | [`config`] | `executor.yaml` and its variables |
+//! | [`context`] | questions that fit into the window, runs that fit into their budget |
+//! | [`log`] | events and errors, written down |
+//! | [`tokens`] | how many tokens something is |
 //! | [`run`] | a run's state, the pure steps through it, and the driver |
 //! | [`runs`] | runs as they are kept, worked on and watched |
 
 pub mod chat;
+pub mod config;
+pub mod context;
 pub mod limits;
+pub mod log;
 pub mod model;
 pub mod prompt;
 pub mod results;
 pub mod run;
 pub mod runs;
 pub mod settings;
+pub mod tokens;

@@ -70,4 +70,46 @@ pub const LIMITS: &[Limit] = &[
         meaning: "how long a client that went away may stay away before its run is cancelled",
         setting: None,
     },
+    Limit {
+        name: "RUN_BYTES_MAX",
+        value: crate::tokens::RUN_BYTES_MAX as u64,
+        meaning: "bytes of one kind of sign in a row whose tokens are counted exactly; a longer run counts a token a byte",
+        setting: None,
+    },
+    Limit {
+        name: "OLD_RESULT_CHARS",
+        value: crate::context::fit::OLD_RESULT_CHARS as u64,
+        meaning: "characters of an old result that stay when the context window fills up",
+        setting: None,
+    },
+    Limit {
+        name: "PROMPT_FILE_BYTES_MAX",
+        value: crate::config::PROMPT_FILE_BYTES_MAX,
+        meaning: "size of a prompt or schema in a file; a larger one is not read, with a warning",
+        setting: None,
+    },
+    Limit {
+        name: "UPSTREAM_REST_MS",
+        value: crate::model::upstreams::UPSTREAM_REST_MS,
+        meaning: "how long a model server that was away is left alone when there are others; doubled each time",
+        setting: None,
+    },
+    Limit {
+        name: "UPSTREAM_REST_MS_MAX",
+        value: crate::model::upstreams::UPSTREAM_REST_MS_MAX,
+        meaning: "how long a model server that keeps being away is left alone at most",
+        setting: None,
+    },
+    Limit {
+        name: "PAGE_ERROR_CHARS_MAX",
+        value: crate::log::pages::PAGE_ERROR_CHARS_MAX as u64,
+        meaning: "characters of one error on a day's page of errors; the rest is cut off",
+        setting: None,
+    },
+    Limit {
+        name: "PAGE_BYTES_MAX",
+        value: crate::log::pages::PAGE_BYTES_MAX,
+        meaning: "size of a day's page of errors; further errors are in the log only",
+        setting: None,
+    },
 ];

@@ -1,13 +1,20 @@
 //! What a model is told about its calls.
 
-use holdfast_contract::ToolResultEnvelope;
+mod keep;
+
+use holdfast_contract::{ResultError, ToolResultEnvelope};
+
+pub use keep::Keep;
 
 use crate::settings::RunSettings;
 
 /// Characters of a result of a tool that has no limit of its own.
 pub const RESULT_CHARS_DEFAULT: usize = 3000;
-/// A result that has to be cut keeps this part of its limit at the end; the rest at the beginning.
-const TAIL_PART: usize = 3;
+/// How the message with the results of one iteration begins.
+pub const BATCH_HEAD: &str = "Tool execution results:\n";
+
+/// The words about what was left out are no longer than this, however long the text.
+const CUT_MARK_CHARS_MAX: usize = 80;
 
 /// How one call ended, as the model hears it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -30,19 +37,14 @@ impl CallResult {
             .get(&answer.tool_name)
             .copied()
             .unwrap_or(RESULT_CHARS_DEFAULT);
+        let keep = Keep::of(&answer.tool_name);
         let text = match (&answer.output, &answer.error) {
-            (Some(output), _) => match &*output.content {
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            },
-            (None, Some(error)) => match &error.hint {
-                Some(hint) => format!("{}: {} ({hint})", error.code, error.message),
-                None => format!("{}: {}", error.code, error.message),
-            },
+            (Some(output), _) => keep.value(&output.content, chars_max),
+            (None, Some(error)) => keep.text(&said(error), chars_max),
             (None, None) => String::new(),
         };
         Self {
-            text: cut(&text, chars_max),
+            text,
             ok: answer.is_success(),
             duration_ms: answer.duration_ms,
             unknown: answer.error_code() == Some("outcome_unknown"),
@@ -62,31 +64,32 @@ impl CallResult {
 /// The message that carries the results of one iteration.
 pub fn batch(lines: &[String]) -> String {
     format!(
-        "Tool execution results:\n{}\n\nContinue with next step or provide the final answer if the \
+        "{BATCH_HEAD}{}\n\nContinue with next step or provide the final answer if the \
          task is complete.",
         lines.join("\n\n")
     )
 }
 
+fn said(error: &ResultError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}: {} ({hint})", error.code, error.message),
+        None => format!("{}: {}", error.code, error.message),
+    }
+}
+
 /// A text's beginning and end, and in between how much was left out.
 pub fn cut(text: &str, chars_max: usize) -> String {
-    let chars = text.chars().count();
-    if chars <= chars_max {
+    Keep::Ends.text(text, chars_max)
+}
+
+/// The same in no more than so many characters, the words about what was left out included. What
+/// was cut so is not cut again.
+pub fn cut_within(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
         return text.to_owned();
     }
-    let tail = chars_max / TAIL_PART;
-    let head = chars_max - tail;
-    let at = |count: usize| {
-        text.char_indices()
-            .nth(count)
-            .map_or(text.len(), |(place, _)| place)
-    };
-    let left_out = chars - head - tail;
-    format!(
-        "{}\n[… {left_out} of {chars} characters left out …]\n{}",
-        &text[..at(head)],
-        &text[at(chars - tail)..]
-    )
+    let kept = cut(text, chars_max.saturating_sub(CUT_MARK_CHARS_MAX));
+    kept.chars().take(chars_max).collect()
 }
 
 #[cfg(test)]
@@ -106,6 +109,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_cut_within_a_limit_stays(text in ".{0,200}", chars_max in 0..150_usize) {
+            let kept = cut_within(&text, chars_max);
+            prop_assert!(kept.chars().count() <= chars_max);
+            prop_assert_eq!(cut_within(&kept, chars_max), kept);
+        }
+
         #[test]
         fn what_is_kept_is_the_beginning_and_the_end(text in ".{0,200}", chars_max in 0..100_usize) {
             let kept = cut(&text, chars_max);

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use holdfast_intent::Strategy;
 use serde::{Deserialize, Serialize};
 
+use crate::context::WindowSettings;
+use crate::context::spend::CostSettings;
+
 /// Which field of a reply is read for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -23,6 +26,28 @@ pub enum WhenUsedUp {
     Fail,
     /// The last content is the answer.
     Answer,
+}
+
+/// How a server is told to keep to the format of `guided_json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// As `response_format`, which most servers have.
+    ResponseFormat,
+    /// As `guided_json`, which older vLLM has.
+    GuidedJson,
+    /// Not at all: the prompt has to do.
+    Off,
+}
+
+/// Where the prompt goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptPlace {
+    /// Into the system message.
+    System,
+    /// In front of the first user message, for servers that drop the system message.
+    User,
 }
 
 /// One run's settings. Kept with the run: a resumed one goes on by the rules it began under.
@@ -57,6 +82,18 @@ pub struct RunSettings {
     pub when_used_up: WhenUsedUp,
     /// Tokens that the run may use in all; none for no bound.
     pub tokens_max: Option<u64>,
+    /// The model's window.
+    pub window: WindowSettings,
+    /// What the model costs.
+    pub cost: CostSettings,
+    /// A prompt in place of the built-in one; `{tools}` in it stands for the list of tools.
+    pub prompt: Option<String>,
+    /// Where the prompt goes.
+    pub prompt_place: PromptPlace,
+    /// How a server is told to keep to a format.
+    pub structured_output: StructuredOutput,
+    /// A JSON Schema in place of the built-in one.
+    pub guided_schema: Option<serde_json::Value>,
 }
 
 impl Default for RunSettings {
@@ -87,6 +124,12 @@ impl Default for RunSettings {
                 .collect(),
             when_used_up: WhenUsedUp::Fail,
             tokens_max: None,
+            window: WindowSettings::default(),
+            cost: CostSettings::default(),
+            prompt: None,
+            prompt_place: PromptPlace::System,
+            structured_output: StructuredOutput::ResponseFormat,
+            guided_schema: None,
         }
     }
 }

@@ -6,142 +6,20 @@
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
 
+mod common;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use common::{Counted, Script, call, stack, task};
 use holdfast_agent::chat::{Message, Role};
-use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest, read_reply};
+use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{
     Checkpoint, CheckpointError, Ending, Loop, NoCheckpoint, Phase, RunErrorCode, RunState,
 };
-use holdfast_agent::settings::RunSettings;
-use holdfast_contract::{
-    Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
-};
-use holdfast_reliability::observe::Observers;
-use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::memory::MemoryLimits;
-use holdfast_testkit::{SeededEntropy, TokioClock};
-use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_contract::Effect;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
-
-/// Says one thing after the other, and remembers what it was asked.
-struct Script {
-    says: Mutex<Vec<Result<Value, ModelError>>>,
-    asked: Mutex<Vec<Value>>,
-}
-
-impl Script {
-    fn new(says: Vec<Result<Value, ModelError>>) -> Arc<Self> {
-        Arc::new(Self {
-            says: Mutex::new(says),
-            asked: Mutex::default(),
-        })
-    }
-
-    fn thinks(reasoning: &[&str]) -> Arc<Self> {
-        let say = |text: &&str| {
-            Ok(
-                json!({"choices": [{"message": {"content": "", "reasoning_content": text},
-                                   "finish_reason": "stop"}],
-                      "usage": {"prompt_tokens": 5, "completion_tokens": 2}}),
-            )
-        };
-        Self::new(reasoning.iter().map(say).collect())
-    }
-
-    fn asked(&self) -> Vec<Value> {
-        self.asked.lock().clone()
-    }
-}
-
-#[async_trait]
-impl Model for Script {
-    async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        self.asked.lock().push(request.body.clone());
-        let mut says = self.says.lock();
-        if says.is_empty() {
-            return Err(ModelError::Unavailable("nothing left to say".to_owned()));
-        }
-        says.remove(0)
-            .and_then(|body| read_reply(body.to_string().as_bytes()))
-    }
-}
-
-/// A tool that counts.
-struct Counted {
-    name: &'static str,
-    effect: Effect,
-    runs: AtomicU64,
-}
-
-impl Counted {
-    fn new(name: &'static str, effect: Effect) -> Arc<Self> {
-        Arc::new(Self {
-            name,
-            effect,
-            runs: AtomicU64::new(0),
-        })
-    }
-
-    fn runs(&self) -> u64 {
-        self.runs.load(Ordering::SeqCst)
-    }
-}
-
-#[async_trait]
-impl Tool for Counted {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn description(&self) -> &str {
-        "Made for a test."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
-    }
-
-    fn permission_tier(&self) -> PermissionTier {
-        PermissionTier::ReadOnly
-    }
-
-    fn effect(&self) -> Effect {
-        self.effect
-    }
-
-    async fn execute(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
-        let count = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
-        let text = params["text"].as_str().unwrap_or_default();
-        Ok(ToolResult::new(json!(format!("{text} ({count})")), ""))
-    }
-}
-
-fn stack(tools: Vec<Arc<dyn Tool>>) -> Arc<ToolStack> {
-    let entropy = Arc::new(SeededEntropy::new(7));
-    let clock = Arc::new(TokioClock::new());
-    let runtime = Arc::new(Runtime::new(clock, entropy, Observers::new()));
-    let stores = Stores::memory(&runtime, MemoryLimits::default());
-    let session = Arc::new(SessionContext::main("run:r", "main", "/nonexistent".into()));
-    let parts = Parts::new(runtime, stores, Arc::new(move |_| session.clone()));
-    Arc::new(ToolStack::new(parts.with_tools(tools)).expect("a stack"))
-}
-
-fn task(stack: &ToolStack) -> RunState {
-    let now_ms = stack.runtime().clock.now_ms();
-    let messages = vec![Message::text(Role::User, "Note it.")];
-    RunState::new("r", "gpt-oss", messages, RunSettings::default(), now_ms)
-}
-
-fn call(tool: &str, text: &str) -> String {
-    format!(
-        "Thought: next\nAction: {tool}\nAction Input: {}",
-        json!({ "text": text })
-    )
-}
+use serde_json::json;
 
 fn failure(state: &RunState) -> RunErrorCode {
     match &state.phase {
@@ -213,14 +91,54 @@ async fn a_model_server_that_comes_back_is_waited_for() {
     assert_eq!(model.asked().len(), 3);
 }
 
+/// A question that does not fit is not sent; one that the server finds too long is sent once more,
+/// shorter, and then no more.
 #[tokio::test(start_paused = true)]
-async fn a_history_that_does_not_fit_is_said_at_once() {
-    let model = Script::new(vec![Err(ModelError::TooLong("too long".to_owned()))]);
+async fn a_history_that_does_not_fit_is_said() {
     let stack = stack(vec![]);
+    let model = Script::new(vec![]);
+    let mut long = task(&stack);
+    long.messages[0].content = "milk ".repeat(40_000);
     let agent = Loop::new(model.clone(), stack.clone());
-    let ended = agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
+    let ended = agent.go_on(long, &NoCheckpoint).await.unwrap();
     assert_eq!(failure(&ended), RunErrorCode::ContextWindowExceeded);
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.asked().len(), 0);
+
+    let too_long = || {
+        Err(ModelError::TooLong(
+            "maximum context length is 3000".to_owned(),
+        ))
+    };
+    let model = Script::new(vec![too_long(), too_long()]);
+    let mut state = task(&stack);
+    state.settings.window.reserve_tokens = 200;
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(state, &NoCheckpoint).await.unwrap();
+    assert_eq!(failure(&ended), RunErrorCode::ContextWindowExceeded);
+    assert_eq!(model.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_that_the_server_finds_too_long_is_shortened_once() {
+    let stack = stack(vec![]);
+    let too_long = Err(ModelError::TooLong(
+        "maximum context length is 3000".to_owned(),
+    ));
+    let says = json!({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]});
+    let model = Script::new(vec![too_long, Ok(says)]);
+    let mut state = task(&stack);
+    state.settings.window.reserve_tokens = 200;
+    let earlier = |role| Message::text(role, "milk ".repeat(1000));
+    let old = [Role::User, Role::Assistant, Role::User, Role::Assistant];
+    state.messages.splice(0..0, old.map(earlier));
+    let agent = Loop::new(model.clone(), stack.clone());
+    let ended = agent.go_on(state, &NoCheckpoint).await.unwrap();
+    assert!(matches!(ended.phase, Phase::Ended(Ending::Answered { .. })));
+    let asked = model.asked();
+    let count = |place: usize| asked[place]["messages"].as_array().expect("messages").len();
+    assert!(count(1) < count(0), "{} and {}", count(0), count(1));
+    assert!(asked[1]["messages"].to_string().contains("Note it."));
+    assert_eq!(ended.messages.len(), 5, "the history itself stays whole");
 }
 
 /// A model that never answers.

@@ -34,6 +34,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("holdfast-web", &["holdfast-contract"]),
     ("holdfast-intent", &["holdfast-contract"]),
+    ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-agent",
         &[
@@ -41,13 +42,15 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-intent",
             "holdfast-reliability",
             "holdfast-toolbox",
+            "holdfast-transcript",
         ],
     ),
-    ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-node",
         &[
+            "holdfast-agent",
             "holdfast-contract",
+            "holdfast-intent",
             "holdfast-reliability",
             "holdfast-transcript",
         ],
@@ -113,6 +116,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
+    ("tiktoken", &["holdfast-agent"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

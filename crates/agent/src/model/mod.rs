@@ -2,6 +2,7 @@
 
 #[cfg(feature = "http")]
 mod http;
+pub mod upstreams;
 mod wire;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use crate::run::TokensUsed;
 
 #[cfg(feature = "http")]
 pub use http::{HttpModel, HttpModelConfig};
+pub use upstreams::Upstreams;
 pub use wire::{read_error, read_reply};
 
 /// Size of one reply of a model server.

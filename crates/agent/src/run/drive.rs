@@ -21,7 +21,10 @@ use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use super::step;
-use crate::chat::{Message, Role};
+use crate::chat::Message;
+use crate::context;
+use crate::log::Watch;
+use crate::log::watch::Watched;
 use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::prompt;
 use crate::results::CallResult;
@@ -59,12 +62,26 @@ impl Checkpoint for NoCheckpoint {
 pub struct Loop {
     model: Arc<dyn Model>,
     stack: Arc<ToolStack>,
+    watch: Option<Watch>,
 }
 
 impl Loop {
     /// Puts them together.
     pub fn new(model: Arc<dyn Model>, stack: Arc<ToolStack>) -> Self {
-        Self { model, stack }
+        Self {
+            model,
+            stack,
+            watch: None,
+        }
+    }
+
+    /// The same, written down while it goes on.
+    #[must_use]
+    pub fn with_watch(self, watch: Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self
+        }
     }
 
     /// The model.
@@ -85,6 +102,7 @@ impl Loop {
         mut state: RunState,
         kept: &dyn Checkpoint,
     ) -> Result<RunState, CheckpointError> {
+        let kept = &Watched::new(self.watch.as_ref(), kept);
         let clients = match &state.mode {
             Mode::Loop => None,
             Mode::Return(tools) => match tools.registry() {
@@ -148,18 +166,28 @@ impl Loop {
 
     async fn ask(
         &self,
-        state: &RunState,
+        state: &mut RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
     ) -> Result<ModelReply, ModelError> {
         kept.told(state, Happened::Asks);
-        let request = request(state, offer);
+        let mut asked = request(state, offer)?;
         let policy = patience(state);
         let begun = tokio::time::Instant::now();
         let mut attempt = 1;
         loop {
-            let error = match self.model.complete(&request).await {
-                Ok(reply) => return Ok(reply),
+            if let Some(watch) = &self.watch {
+                watch.sends(state, &asked);
+            }
+            let error = match self.model.complete(&asked).await {
+                Ok(mut reply) => {
+                    context::account(state, &mut reply);
+                    return Ok(reply);
+                }
+                Err(ModelError::TooLong(why)) if context::squeeze(state, &why) => {
+                    asked = request(state, offer)?;
+                    continue;
+                }
                 Err(error) => error,
             };
             let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -276,13 +304,12 @@ fn classified(error: &ModelError) -> Classified {
 }
 
 /// What the model is asked next.
-fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
-    let settings = &state.settings;
-    let (strategy, _) = settings.strategies();
+fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, ModelError> {
+    let (strategy, _) = state.settings.strategies();
     let mut passed_on = state.passed_on.clone();
     let mut prompt = None;
     if !offer.is_empty() {
-        prompt = prompt::system(offer.registry, strategy);
+        prompt = prompt::of(offer.registry, &state.settings);
         if let Some(text) = &mut prompt {
             // A server that forces a format on every reply would leave no room for calls.
             let format = passed_on.remove("response_format");
@@ -297,7 +324,14 @@ fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
             }
         }
     }
-    let messages: Vec<Value> = with_prompt(prompt, &state.messages)
+    let tools = if strategy == Strategy::Native && !offer.is_empty() {
+        declare::openai(offer.registry)
+    } else {
+        Value::Null
+    };
+    let fitting = context::prepare(state, prompt.as_deref(), &tools)?;
+    let settings = &state.settings;
+    let messages: Vec<Value> = prompt::placed(prompt, settings.prompt_place, &fitting)
         .iter()
         .map(Message::to_wire)
         .collect();
@@ -309,16 +343,19 @@ fn request(state: &RunState, offer: &Offer<'_>) -> ModelRequest {
     if let Some(top_p) = settings.top_p {
         body["top_p"] = json!(top_p);
     }
-    if strategy == Strategy::Native && !offer.is_empty() {
-        body["tools"] = declare::openai(offer.registry);
+    if !tools.is_null() {
+        body["tools"] = tools;
+    }
+    if !offer.is_empty() {
+        passed_on.extend(prompt::structured(offer.registry, settings));
     }
     for (field, value) in passed_on {
         body[field] = value;
     }
-    ModelRequest {
+    Ok(ModelRequest {
         body,
         timeout_ms: settings.call_timeout_ms,
-    }
+    })
 }
 
 /// The same for every process that goes on with the run: the place in the run is the identity.
@@ -341,17 +378,6 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
     envelope.payload.tool_step = Some(step);
     envelope.control.deadline_at_ms = Some(state.deadline_at_ms());
     envelope
-}
-
-/// The prompt joins the client's own system message, where there is one: many servers take one only.
-fn with_prompt(prompt: Option<String>, messages: &[Message]) -> Vec<Message> {
-    let mut all = messages.to_vec();
-    let Some(prompt) = prompt else { return all };
-    match all.first_mut().filter(|first| first.role == Role::System) {
-        Some(first) => first.content = format!("{}\n\n{prompt}", first.content),
-        None => all.insert(0, Message::text(Role::System, prompt)),
-    }
-    all
 }
 
 fn failed(state: &mut RunState, error: ModelError) {

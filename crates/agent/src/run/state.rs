@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::returning::Mode;
 use crate::chat::{Message, NativeCall};
+use crate::context::ContextAccount;
 use crate::results::CallResult;
 use crate::settings::RunSettings;
 
@@ -60,6 +61,9 @@ pub struct RunState {
     pub reasoning: String,
     /// What the model said, the last time.
     pub content: String,
+    /// What is known about its window.
+    #[serde(default)]
+    pub context: ContextAccount,
 }
 
 /// Whether a run has changed anything outside itself.
@@ -216,6 +220,7 @@ impl RunState {
             corrected: false,
             reasoning: String::new(),
             content: String::new(),
+            context: ContextAccount::default(),
         }
     }
 

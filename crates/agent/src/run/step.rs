@@ -4,6 +4,7 @@ use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
 
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
+use crate::context::spend;
 use crate::model::ModelReply;
 use crate::results::{CallResult, batch};
 use crate::settings::{SourceField, WhenUsedUp};
@@ -234,9 +235,7 @@ pub(super) fn go_on(state: &mut RunState) {
         state.fail(RunErrorCode::MaxIterationsExceeded, message);
         return;
     }
-    let used = state.tokens_total();
-    if let Some(most) = settings.tokens_max.filter(|most| used >= *most) {
-        let message = format!("the run has used {used} tokens, and may use {most}");
+    if let Some(message) = spend::used_up(state) {
         state.fail(RunErrorCode::BudgetExceeded, message);
         return;
     }

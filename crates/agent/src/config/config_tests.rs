@@ -1,0 +1,292 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::table::{ROWS, Row};
+use super::*;
+use crate::settings::{PromptPlace, SourceField, StructuredOutput};
+
+/// The configuration of the specification, to the letter.
+const SEED: &str = include_str!("../../tests/data/executor.yaml");
+
+fn variables(set: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    set.iter().map(owned).collect()
+}
+
+fn read(text: &str, set: &[(&str, &str)]) -> Result<ExecutorConfig, Vec<String>> {
+    let read = ExecutorConfig::read(text, Path::new("/nonexistent"), &variables(set));
+    read.map_err(|found| found.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn the_specification_is_accepted_as_it_is() {
+    let config = read(SEED, &[]).unwrap();
+    let model = &config.models["gpt-oss"];
+    assert_eq!(model.upstreams, ["http://spark:8000"]);
+    let mut like_built_in = RunSettings::default();
+    like_built_in
+        .result_limits
+        .extend(model.run.result_limits.clone());
+    assert_eq!(model.run, like_built_in);
+    assert_eq!(config.http.port, 8001);
+    assert_eq!(config.tools.enabled.as_ref().map(Vec::len), Some(6));
+    assert_eq!(
+        config.tools.blocked_commands,
+        ["rm -rf /", "shutdown", "reboot"]
+    );
+    assert_eq!(config.tools.timeouts_ms["exec"], 60_000);
+    // The prompt that it names is not there.
+    assert_eq!(config.warnings.len(), 1);
+    assert!(
+        config.warnings[0].contains("config/system-prompt.txt"),
+        "{:?}",
+        config.warnings
+    );
+    assert!(ExecutorConfig::is_meant_by(SEED));
+    assert!(!ExecutorConfig::is_meant_by(
+        "reliability:\n  enabled: true\n"
+    ));
+}
+
+#[test]
+fn nothing_is_a_configuration_too() {
+    for text in ["", "# only words\n", "executor:\n"] {
+        assert_eq!(read(text, &[]).unwrap().http.port, 8001);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
+    let table: [(&str, &str); 14] = [
+        (
+            "executor:\n  max_iteration: 5\n",
+            "line 2: executor.max_iteration is not known; did you mean \"max_iterations\"?",
+        ),
+        (
+            "executer:\n  x: 1\n",
+            "line 1: executer is not known; did you mean \"executor\"?",
+        ),
+        (
+            "parser:\n  port: 1\n",
+            "line 2: parser.port is not known; did you mean \"http_server.port\"?",
+        ),
+        (
+            "executor:\n  max_iterations: many\n",
+            "line 2: executor.max_iterations has to be a whole number from 1 to 1000, and is \"many\"",
+        ),
+        (
+            "executor:\n\n  max_iterations: 0\n",
+            "line 3: executor.max_iterations has to be a whole number from 1 to 1000, and is 0",
+        ),
+        ("executor:\n  max_iterations: 2.5\n", "and is 2.5"),
+        (
+            "executor:\n  gpt_oss_url: spark:8000\n",
+            "line 2: executor.gpt_oss_url has to be an address",
+        ),
+        (
+            "executor:\n  context_trunc_threshold: 0.9\n",
+            "line 2: executor.context_trunc_threshold is larger than",
+        ),
+        (
+            "http_server:\n  write_timeout_seconds: 10\n",
+            "line 2: http_server.write_timeout_seconds is less than a run may take (300 s)",
+        ),
+        (
+            "parser:\n  strategy: regex\n",
+            "line 2: parser.strategy has to be one of guided_json, react",
+        ),
+        (
+            "tools:\n  enabled: {a: b}\n",
+            "line 2: tools.enabled has to be a list of texts, and is a section",
+        ),
+        (
+            "tools:\n  web_serch:\n    timeout_seconds: 3\n",
+            "line 2: tools.web_serch is not known; did you mean \"web_search\"?",
+        ),
+        (
+            "executor: 5\n",
+            "line 1: executor has to be a section, and is a number",
+        ),
+        (
+            "executor:\n  context_window_limit: 2500\n",
+            "nothing is left for the question",
+        ),
+    ];
+    for (text, says) in table {
+        let found = read(text, &[]).unwrap_err();
+        assert!(
+            found.len() == 1 && found[0].contains(says),
+            "{text:?}: {found:?}"
+        );
+    }
+    assert!(read("executor: [\n", &[]).is_err());
+    let both = read("executor:\n  a: 1\n  b: 2\n", &[]).unwrap_err();
+    assert_eq!(both.len(), 2);
+}
+
+#[test]
+fn variables_win_over_the_file() {
+    let set = [
+        ("GPTOSS_EXECUTOR_GPT_OSS_URL", "http://a:1"),
+        ("GPTOSS_EXECUTOR_GATEWAY_TOKEN", "secret-1"),
+        ("GPTOSS_EXECUTOR_GATEWAY_URL", "http://g:2"),
+        ("GPTOSS_EXECUTOR_PORT", "8123"),
+        ("GPTOSS_EXECUTOR_LOG_LEVEL", "debug"),
+        ("GPTOSS_EXECUTOR_EXECUTOR_MAX_ITERATIONS", "9"),
+        ("GPTOSS_EXECUTOR_TOOLS_RESULT_LIMITS_READ", "77"),
+        ("GPTOSS_EXECUTOR_TOOLS_EXEC_BLOCKED_COMMANDS", "rm, dd"),
+        ("PATH", "/bin"),
+    ];
+    let config = read(SEED, &set).unwrap();
+    let model = &config.models["gpt-oss"];
+    assert_eq!(model.upstreams, ["http://a:1"]);
+    assert_eq!(
+        (model.run.max_iterations, model.run.result_limits["read"]),
+        (9, 77)
+    );
+    assert_eq!(config.gateway_token.reveal(), Some("secret-1"));
+    assert_eq!(config.gateway_url.as_deref(), Some("http://g:2"));
+    assert_eq!(
+        (config.http.port, config.log.level.as_str()),
+        (8123, "debug")
+    );
+    assert_eq!(config.tools.blocked_commands, ["rm", "dd"]);
+    assert!(!format!("{config:?}").contains("secret-1"));
+    let wrong = read("", &[("GPTOSS_EXECUTOR_PORTT", "1")]).unwrap_err();
+    assert!(
+        wrong[0].contains(
+            "GPTOSS_EXECUTOR_PORTT sets no setting; did you mean \"GPTOSS_EXECUTOR_PORT\"?"
+        ),
+        "{wrong:?}"
+    );
+    let wrong = read("", &[("GPTOSS_EXECUTOR_PORT", "70000")]).unwrap_err();
+    assert!(
+        wrong[0].contains("GPTOSS_EXECUTOR_PORT has to be a whole number"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn texts_hold_variables() {
+    let text = "executor:\n  openclaw_gateway_token: ${TOKEN}\n  max_iterations: ${N:-7}\n  upstreams: [\"http://${HOST}:1\"]\n";
+    let config = read(text, &[("TOKEN", "t"), ("HOST", "h")]).unwrap();
+    assert_eq!(config.gateway_token.reveal(), Some("t"));
+    let model = &config.models["executor"];
+    assert_eq!(
+        (model.run.max_iterations, model.upstreams[1].as_str()),
+        (7, "http://h:1")
+    );
+    let found = read("executor:\n  openclaw_gateway_token: ${TOKEN}\n", &[]).unwrap_err();
+    assert!(
+        found[0]
+            .starts_with("line 2: executor.openclaw_gateway_token the variable TOKEN is not set"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn models_have_settings_of_their_own() {
+    let text = "executor:\n  api_key: first\n  gpt_oss_max_tokens: 500\nmodels:\n  qwen2.5-7b:\n    upstreams: [http://q:1, http://q:2]\n    context_window_limit: 8000\n    strategy: native\n    source_field: content\n    prompt_place: user\n    structured_output: guided_json\n    input_per_million: 0.5\n  small:\n    model: gpt-oss-20b\n";
+    let config = read(text, &[]).unwrap();
+    let qwen = &config.models["qwen2.5-7b"];
+    assert_eq!(qwen.upstreams, ["http://q:1", "http://q:2"]);
+    assert_eq!(
+        (qwen.model.as_str(), qwen.api_key.reveal()),
+        ("qwen2.5-7b", None)
+    );
+    assert_eq!((qwen.run.window.tokens, qwen.run.max_tokens), (8000, 500));
+    assert_eq!(qwen.run.strategy, "native");
+    assert_eq!(qwen.run.source_field, SourceField::Content);
+    assert_eq!(qwen.run.prompt_place, PromptPlace::User);
+    assert_eq!(qwen.run.structured_output, StructuredOutput::GuidedJson);
+    let small = &config.models["small"];
+    assert_eq!(
+        (small.model.as_str(), small.api_key.reveal()),
+        ("gpt-oss-20b", Some("first"))
+    );
+    let wrong = read("models:\n  a:\n    upstreams: [q:1]\n", &[]).unwrap_err();
+    assert!(
+        wrong[0].starts_with("line 3: models.a.upstreams holds \"q:1\""),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn files_that_are_there_are_used() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("p.txt"), "Tools:\n{tools}").unwrap();
+    std::fs::write(dir.path().join("s.json"), "{\"type\": \"object\"}").unwrap();
+    std::fs::write(dir.path().join("broken.json"), "{").unwrap();
+    let text = "parser:\n  system_prompt_path: p.txt\n  guided_json_schema_path: s.json\n";
+    let none = variables(&[]);
+    let config = ExecutorConfig::read(text, dir.path(), &none).unwrap();
+    let run = &config.models["gpt-oss"].run;
+    assert_eq!(run.prompt.as_deref(), Some("Tools:\n{tools}"));
+    assert_eq!(run.guided_schema.as_ref().unwrap()["type"], "object");
+    let text = "parser:\n  guided_json_schema_path: broken.json\n";
+    let found = ExecutorConfig::read(text, dir.path(), &none).unwrap_err();
+    assert!(
+        found[0]
+            .to_string()
+            .starts_with("line 2: parser.guided_json_schema_path names a file")
+    );
+}
+
+#[test]
+fn no_two_keys_share_a_variable_and_no_default_is_refused() {
+    let mut seen = BTreeMap::new();
+    for row in ROWS.iter().filter(|row| !row.path.contains("NAME")) {
+        for name in row.variables() {
+            if let Some(other) = seen.insert(name.clone(), row.path) {
+                assert_eq!(other, row.path, "{name}");
+            }
+        }
+        let is_value = !row.default.contains([' ', '[']) && !["none", "all"].contains(&row.default);
+        if is_value {
+            assert!(row.kind.hold_text(row.default).is_ok(), "{}", row.path);
+        }
+    }
+    // What the table says of a default is what is used.
+    let written = |row: &&Row| {
+        let is_value = !row.default.is_empty()
+            && !row.default.contains(' ')
+            && !["none", "all", "[]"].contains(&row.default);
+        is_value && !row.path.contains("NAME")
+    };
+    let mut text = String::new();
+    let mut section = "";
+    for row in ROWS
+        .iter()
+        .filter(written)
+        .filter(|row| row.path.split('.').count() == 2)
+    {
+        let (own, key) = row.path.split_once('.').unwrap();
+        if own != section {
+            text.extend([own, ":\n"]);
+            section = own;
+        }
+        text.extend(["  ", key, ": ", row.default, "\n"]);
+    }
+    assert_eq!(read(&text, &[]).unwrap(), read("", &[]).unwrap(), "{text}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_fail_otherwise_than_with_problems(text in "[a-z:{}\\[\\]\\- \n$\"0-9.]{0,120}") {
+        let _ = read(&text, &[]);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_found(row in prop::sample::select(ROWS), at in any::<prop::sample::Index>()) {
+        let key = row.path.rsplit('.').next().unwrap();
+        prop_assume!(row.path.split('.').count() == 2 && key.len() > 4 && !row.path.contains("NAME"));
+        let section = row.path.split('.').next().unwrap();
+        let mut wrong = key.to_owned();
+        wrong.remove(at.index(key.len()));
+        let found = read(&format!("{section}:\n  {wrong}: 1\n"), &[]).unwrap_err();
+        let says = format!("line 2: {section}.{wrong} is not known");
+        prop_assert!(found[0].starts_with(&says), "{}", found[0]);
+        prop_assert!(found[0].contains("did you mean"), "{}", found[0]);
+    }
+}

@@ -1,0 +1,226 @@
+//! The file and the environment, held against the table.
+
+use std::collections::BTreeMap;
+
+use super::expand::expand;
+use super::kind::Held;
+use super::table::{PREFIX, ROWS, Row};
+use super::yaml::{Node, Yaml, line_of, read};
+use super::{Environment, Problem};
+
+/// Texts closer than this to a known name are taken for it misspelt.
+const CLOSE_ENOUGH: f64 = 0.8;
+
+/// The values by their full paths, and where each was set.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) held: BTreeMap<String, (Held, Option<u64>)>,
+}
+
+/// Reads all; every problem there is.
+pub(super) fn collect(text: &str, environment: &dyn Environment) -> (Values, Vec<Problem>) {
+    let mut reader = Reader {
+        values: Values::default(),
+        problems: Vec::new(),
+        environment,
+    };
+    match read(text) {
+        Ok(Some(top)) => reader.section("", &top),
+        Ok(None) => {}
+        Err(why) => reader.problems.push(Problem::plain(why)),
+    }
+    reader.variables();
+    (reader.values, reader.problems)
+}
+
+struct Reader<'a> {
+    values: Values,
+    problems: Vec<Problem>,
+    environment: &'a dyn Environment,
+}
+
+impl Reader<'_> {
+    fn section(&mut self, path: &str, node: &Node) {
+        let members = match &node.value {
+            Yaml::Map(members) => members,
+            Yaml::Nothing => return,
+            other => {
+                let reason = format!("has to be a section, and is {}", other.kind());
+                let path = if path.is_empty() { "the file" } else { path };
+                self.problems.push(Problem::at(line_of(node), path, reason));
+                return;
+            }
+        };
+        for (name, value) in members {
+            let full = match path {
+                "" => name.value.clone(),
+                _ => format!("{path}.{}", name.value),
+            };
+            if let Some(row) = row_of(&full) {
+                self.value(row, full, value);
+            } else if is_section(&full) {
+                self.section(&full, value);
+            } else {
+                let problem = Problem::at(line_of(name), full.clone(), "is not known");
+                self.problems
+                    .push(problem.hint(close_to(path, &name.value)));
+            }
+        }
+    }
+
+    fn value(&mut self, row: &Row, path: String, node: &Node) {
+        let line = line_of(node);
+        let held = match self.expanded(&node.value) {
+            Ok(value) => row.kind.hold(&value),
+            Err(why) => Err(why),
+        };
+        match held {
+            Ok(held) => {
+                self.values.held.insert(path, (held, Some(line)));
+            }
+            Err(reason) => self.problems.push(Problem::at(line, path, reason)),
+        }
+    }
+
+    /// The same value with `${…}` replaced in its texts.
+    fn expanded(&self, value: &Yaml) -> Result<Yaml, String> {
+        let lookup = |name: &str| self.environment.get(name);
+        match value {
+            Yaml::Text(text) => expand(text, &lookup).map(Yaml::Text),
+            Yaml::List(list) => {
+                let mut list = list.clone();
+                for one in &mut list {
+                    one.value = self.expanded(&one.value)?;
+                }
+                Ok(Yaml::List(list))
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// Variables win over the file. One that sets nothing is a mistake.
+    fn variables(&mut self) {
+        for (name, value) in self.environment.all() {
+            if !name.starts_with(PREFIX) {
+                continue;
+            }
+            let Some((row, path)) = target(&name) else {
+                let hint = closest(&name, ROWS.iter().flat_map(Row::variables));
+                self.problems
+                    .push(Problem::variable(&name, "sets no setting").hint(hint));
+                continue;
+            };
+            match row.kind.hold_text(&value) {
+                Ok(held) => {
+                    self.values.held.insert(path, (held, None));
+                }
+                Err(reason) => self.problems.push(Problem::variable(&name, reason)),
+            }
+        }
+    }
+}
+
+/// The row of a full path.
+fn row_of(path: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| is_like(row.path, path))
+}
+
+fn is_like(pattern: &str, path: &str) -> bool {
+    let (pattern, path): (Vec<&str>, Vec<&str>) =
+        (pattern.split('.').collect(), split(path, pattern));
+    pattern.len() == path.len()
+        && pattern
+            .iter()
+            .zip(&path)
+            .all(|(known, found)| *known == "NAME" || known == found)
+}
+
+/// Names of models have dots in them (`gpt-4.1`): only as many parts as the pattern has.
+fn split<'a>(path: &'a str, pattern: &'a str) -> Vec<&'a str> {
+    match (pattern.split_once(".NAME."), path.split_once('.')) {
+        (Some((section, _)), Some((first, rest))) if section == first => {
+            match rest.rsplit_once('.') {
+                Some((name, key)) => vec![first, name, key],
+                None => vec![first, rest],
+            }
+        }
+        _ => match (pattern.strip_suffix(".NAME"), path) {
+            (Some(section), path)
+                if path
+                    .strip_prefix(section)
+                    .is_some_and(|it| it.starts_with('.')) =>
+            {
+                let mut parts: Vec<&str> = section.split('.').collect();
+                parts.push(&path[section.len() + 1..]);
+                parts
+            }
+            _ => path.split('.').collect(),
+        },
+    }
+}
+
+/// Whether keys are known below this path.
+fn is_section(path: &str) -> bool {
+    ROWS.iter().any(|row| {
+        let mut above = row.path;
+        while let Some((section, _)) = above.rsplit_once('.') {
+            let is_named = section.strip_suffix(".NAME").is_some_and(|top| {
+                path.strip_prefix(top)
+                    .is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
+            });
+            if section == path || is_named {
+                return true;
+            }
+            above = section;
+        }
+        false
+    })
+}
+
+/// Which setting a variable sets.
+fn target(name: &str) -> Option<(&'static Row, String)> {
+    let exact = ROWS.iter().find(|row| {
+        !row.path.contains("NAME") && row.variables().iter().any(|known| known == name)
+    });
+    if let Some(row) = exact {
+        return Some((row, row.path.to_owned()));
+    }
+    let limited = name
+        .strip_prefix(PREFIX)?
+        .strip_prefix("TOOLS_RESULT_LIMITS_")?;
+    let path = format!("tools.result_limits.{}", limited.to_lowercase());
+    row_of(&path).map(|row| (row, path))
+}
+
+/// The known key beside this one that it may have been meant for.
+fn close_to(section: &str, name: &str) -> Option<String> {
+    let depth = if section.is_empty() {
+        0
+    } else {
+        section.split('.').count()
+    };
+    let in_section = ROWS.iter().filter_map(|row| {
+        let parts: Vec<&str> = row.path.split('.').collect();
+        let is_here = section
+            .split('.')
+            .filter(|part| !part.is_empty())
+            .zip(&parts)
+            .all(|(found, known)| *known == "NAME" || *known == found);
+        let key = parts.get(depth).filter(|key| is_here && **key != "NAME")?;
+        Some((*key).to_owned())
+    });
+    closest(name, in_section)
+        // Or it stands in the wrong section.
+        .or_else(|| {
+            let row = ROWS
+                .iter()
+                .find(|row| row.path.rsplit('.').next() == Some(name))?;
+            Some(row.path.to_owned())
+        })
+}
+
+fn closest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let scored = known.map(|known| (strsim::jaro_winkler(name, &known), known));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= CLOSE_ENOUGH).then_some(best.1)
+}

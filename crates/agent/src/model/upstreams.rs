@@ -1,0 +1,248 @@
+//! Several servers of one model: the first that is well is asked, the next when it is away.
+//!
+//! Which one is asked is a pure decision over what is known of each. A server that failed is left
+//! alone for a while, which doubles with every further failure; when all of them are ill, the one
+//! that is due first is asked all the same, so that nobody is refused without being asked.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use holdfast_contract::Clock;
+use parking_lot::Mutex;
+
+use super::{Model, ModelError, ModelReply, ModelRequest};
+
+/// How long a server that failed once is left alone.
+pub const UPSTREAM_REST_MS: u64 = 5_000;
+/// How long one that keeps failing is left alone at most.
+pub const UPSTREAM_REST_MS_MAX: u64 = 60_000;
+
+/// What is known of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Failures since it last answered.
+    pub failures: u32,
+    /// When it is asked again before others; zero when it is well.
+    pub rests_until_ms: u64,
+}
+
+impl Health {
+    /// It answered, if only to refuse.
+    pub fn answered() -> Self {
+        Self::default()
+    }
+
+    /// It did not.
+    #[must_use]
+    pub fn failed(self, now_ms: u64) -> Self {
+        let doubled = UPSTREAM_REST_MS.saturating_mul(1 << self.failures.min(16));
+        Self {
+            failures: self.failures.saturating_add(1),
+            rests_until_ms: now_ms.saturating_add(doubled.min(UPSTREAM_REST_MS_MAX)),
+        }
+    }
+
+    /// Whether it is asked in its turn.
+    pub fn is_well(self, now_ms: u64) -> bool {
+        self.rests_until_ms <= now_ms
+    }
+}
+
+/// The servers in the order in which they are asked: those that are well in their own order. When
+/// none is, all of them, the one that is due first at the front.
+pub fn order(known: &[Health], now_ms: u64) -> Vec<usize> {
+    let well: Vec<usize> = (0..known.len())
+        .filter(|at| known[*at].is_well(now_ms))
+        .collect();
+    if !well.is_empty() {
+        return well;
+    }
+    let mut all: Vec<usize> = (0..known.len()).collect();
+    all.sort_by_key(|at| known[*at].rests_until_ms);
+    all
+}
+
+/// Several servers as one model.
+pub struct Upstreams {
+    servers: Vec<Arc<dyn Model>>,
+    known: Mutex<Vec<Health>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Upstreams {
+    /// These, in the order in which they are asked.
+    pub fn new(servers: Vec<Arc<dyn Model>>, clock: Arc<dyn Clock>) -> Self {
+        let known = Mutex::new(vec![Health::default(); servers.len()]);
+        Self {
+            servers,
+            known,
+            clock,
+        }
+    }
+
+    /// The servers of a model as it is configured; the error says which one can not be.
+    #[cfg(feature = "http")]
+    pub fn connect(
+        settings: &crate::config::ModelSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        let servers = settings.upstreams.iter().map(|base_url| {
+            let server = super::HttpModel::new(&super::HttpModelConfig {
+                base_url: base_url.clone(),
+                model: settings.model.clone(),
+                api_key: settings.api_key.reveal().map(str::to_owned),
+            })?;
+            Ok::<Arc<dyn Model>, String>(Arc::new(server))
+        });
+        Ok(Self::new(servers.collect::<Result<_, _>>()?, clock))
+    }
+
+    /// What is known of each.
+    pub fn known(&self) -> Vec<Health> {
+        self.known.lock().clone()
+    }
+
+    fn learn(&self, at: usize, failed: bool) {
+        let now_ms = self.clock.now_ms();
+        if let Some(health) = self.known.lock().get_mut(at) {
+            *health = if failed {
+                health.failed(now_ms)
+            } else {
+                Health::answered()
+            };
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Upstreams {
+    async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+        let turns = order(&self.known(), self.clock.now_ms());
+        let mut why = ModelError::Unavailable("no model server is configured".to_owned());
+        for at in turns {
+            let Some(server) = self.servers.get(at) else {
+                continue;
+            };
+            match server.complete(request).await {
+                Err(error @ ModelError::Unavailable(_)) => {
+                    self.learn(at, true);
+                    why = error;
+                }
+                // One that refuses is well, and another of the same model would refuse too.
+                answered => {
+                    self.learn(at, false);
+                    return answered;
+                }
+            }
+        }
+        Err(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use holdfast_testkit::TokioClock;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    struct Server {
+        asked: AtomicU64,
+        answers: Mutex<Result<ModelReply, ModelError>>,
+    }
+
+    impl Server {
+        fn new(answers: Result<ModelReply, ModelError>) -> Arc<Self> {
+            Arc::new(Self {
+                asked: AtomicU64::new(0),
+                answers: Mutex::new(answers),
+            })
+        }
+
+        fn asked(&self) -> u64 {
+            self.asked.load(Ordering::SeqCst)
+        }
+    }
+
+    #[async_trait]
+    impl Model for Server {
+        async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.answers.lock().clone()
+        }
+    }
+
+    fn away() -> Result<ModelReply, ModelError> {
+        Err(ModelError::Unavailable("connection refused".to_owned()))
+    }
+
+    fn question() -> ModelRequest {
+        ModelRequest {
+            body: json!({}),
+            timeout_ms: 1000,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_server_answers_while_the_first_is_away() {
+        let (first, second) = (Server::new(away()), Server::new(Ok(ModelReply::default())));
+        let clock = Arc::new(TokioClock::new());
+        let both = Upstreams::new(vec![first.clone(), second.clone()], clock);
+        for _ in 0..3 {
+            both.complete(&question()).await.unwrap();
+        }
+        assert_eq!((first.asked(), second.asked()), (1, 3));
+        *first.answers.lock() = Ok(ModelReply::default());
+        tokio::time::advance(std::time::Duration::from_millis(UPSTREAM_REST_MS)).await;
+        both.complete(&question()).await.unwrap();
+        assert_eq!((first.asked(), second.asked()), (2, 3));
+        assert_eq!(both.known()[0], Health::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_are_away_all_are_asked_and_a_refusal_is_an_answer() {
+        let (first, second) = (Server::new(away()), Server::new(away()));
+        let both = Upstreams::new(
+            vec![first.clone(), second.clone()],
+            Arc::new(TokioClock::new()),
+        );
+        assert!(both.complete(&question()).await.is_err());
+        assert!(both.complete(&question()).await.is_err());
+        assert_eq!((first.asked(), second.asked()), (2, 2));
+        *first.answers.lock() = Err(ModelError::Refused("no".to_owned()));
+        assert_eq!(
+            both.complete(&question()).await,
+            Err(ModelError::Refused("no".to_owned()))
+        );
+        assert_eq!(second.asked(), 2);
+        let none = Upstreams::new(Vec::new(), Arc::new(TokioClock::new()));
+        assert!(matches!(
+            none.complete(&question()).await,
+            Err(ModelError::Unavailable(_))
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn somebody_is_always_asked_and_nobody_twice(
+            failures in prop::collection::vec((0..40_u32, 0..200_000_u64), 1..6), now_ms in 0..400_000_u64,
+        ) {
+            let known: Vec<Health> = failures.iter().map(|(failures, at)| {
+                let begun = Health { failures: *failures, rests_until_ms: 0 };
+                begun.failed(*at)
+            }).collect();
+            let turns = order(&known, now_ms);
+            prop_assert!(!turns.is_empty());
+            let distinct: std::collections::BTreeSet<_> = turns.iter().collect();
+            prop_assert_eq!(distinct.len(), turns.len());
+            for (at, (_, failed_ms)) in failures.iter().enumerate() {
+                prop_assert!(known[at].rests_until_ms <= failed_ms + UPSTREAM_REST_MS_MAX);
+                let any_well = known.iter().any(|it| it.is_well(now_ms));
+                prop_assert_eq!(turns.contains(&at), !any_well || known[at].is_well(now_ms));
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What is written down about runs: the events of the specification, and pages of errors that
+//! several processes write at once.
+
+#![expect(
+    clippy::expect_used,
+    reason = "helpers of tests are tests, whatever the lint takes them for"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use common::{Counted, Script, call, stack, task};
+use holdfast_agent::log::pages::Entry;
+use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
+use holdfast_agent::model::ModelError;
+use holdfast_agent::run::{Loop, NoCheckpoint, RunState};
+use holdfast_contract::redact::{Redactor, RedactorOptions};
+use holdfast_contract::{Effect, SystemClock};
+use holdfast_reliability::observe::log::LineSink;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+#[derive(Default)]
+struct Lines(Mutex<Vec<String>>);
+
+impl LineSink for Lines {
+    fn line(&self, line: &[u8]) {
+        self.0
+            .lock()
+            .push(String::from_utf8_lossy(line).into_owned());
+    }
+}
+
+fn redactor() -> Redactor {
+    Redactor::new(&RedactorOptions::default())
+}
+
+struct Told {
+    lines: Arc<Lines>,
+    dir: tempfile::TempDir,
+}
+
+impl Told {
+    /// A run that is watched.
+    async fn of(
+        says: Vec<Result<Value, ModelError>>,
+        level: Level,
+        state: fn(RunState) -> RunState,
+    ) -> Self {
+        let told = Self {
+            lines: Arc::default(),
+            dir: tempfile::tempdir().expect("a directory"),
+        };
+        let stack = stack(vec![Counted::new("note", Effect::External)]);
+        let clock = stack.runtime().clock.clone();
+        let log = RunLog::new(
+            told.lines.clone(),
+            clock.clone(),
+            redactor(),
+            level,
+            Format::Json,
+        );
+        let pages = ErrorPages::new(
+            told.dir.path(),
+            "YYYY-MM-DD-errors.md",
+            clock.clone(),
+            redactor(),
+        );
+        let watch = Watch::new(Arc::new(log), Some(Arc::new(pages)), clock);
+        let agent = Loop::new(Script::new(says), stack.clone()).with_watch(watch);
+        agent
+            .go_on(state(task(&stack)), &NoCheckpoint)
+            .await
+            .expect("kept");
+        told
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let read = |line: &String| serde_json::from_str(line).expect("a line is JSON");
+        self.lines.0.lock().iter().map(read).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |event: &Value| event["event"].as_str().expect("a name").to_owned();
+        self.events().iter().map(name).collect()
+    }
+
+    fn page(&self) -> String {
+        let mut pages = std::fs::read_dir(self.dir.path()).expect("a directory");
+        pages.next().map_or(String::new(), |page| {
+            std::fs::read_to_string(page.expect("a page").path()).expect("a text")
+        })
+    }
+}
+
+fn thinks(text: &str) -> Result<Value, ModelError> {
+    Ok(
+        json!({"choices": [{"message": {"content": "", "reasoning_content": text}, "finish_reason": "stop"}],
+              "usage": {"prompt_tokens": 5, "completion_tokens": 2}}),
+    )
+}
+
+fn away() -> Result<Value, ModelError> {
+    Err(ModelError::Unavailable("connection refused".to_owned()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_run_are_those_of_the_specification() {
+    let says = vec![
+        away(),
+        thinks(&call("note", "sk-proj-abcdefghijklmnopqrstuvwx0123")),
+        thinks("Final Answer: done"),
+    ];
+    let told = Told::of(says, Level::Info, |state| state).await;
+    assert_eq!(
+        told.names(),
+        [
+            "executor_run_start",
+            "gpt_oss_call_start",
+            "gpt_oss_call_failed",
+            "gpt_oss_call_complete",
+            "tool_intents_parsed",
+            "tool_execution_start",
+            "tool_execution_success",
+            "tool_execution_complete",
+            "gpt_oss_call_start",
+            "gpt_oss_call_complete",
+            "completion_signal_detected",
+            "executor_run_end",
+        ]
+    );
+    let events = told.events();
+    assert_eq!(events[0]["max_iterations"], 5);
+    assert_eq!(events[0]["timeout_seconds"], 300);
+    assert_eq!(events[0]["level"], "INFO");
+    assert_eq!(events[0]["logger"], "executor");
+    assert_eq!(
+        (&events[2]["level"], &events[2]["error"]),
+        (&json!("ERROR"), &json!("connection refused"))
+    );
+    assert_eq!(
+        (&events[3]["tokens"], &events[3]["finish_reason"]),
+        (&json!(7), &json!("stop"))
+    );
+    assert_eq!(events[4]["tool_names"], json!(["note"]));
+    assert!(events.iter().all(|event| event["run_id"] == "r"));
+    assert!(
+        !format!("{events:?}").contains("abcdefghijklmnop"),
+        "a key was said aloud"
+    );
+    let page = told.page();
+    assert!(page.starts_with("## 2027-01-15\n\n["), "{page}");
+    assert!(page.contains("] gpt_oss | Error: connection refused | Attempted fix: asked again | Status: recovered on retry 1\n"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_wrong_is_on_the_page() {
+    let wrong = thinks("Thought: x\nAction: note\nAction Input: {\"text\": [1]}");
+    let told = Told::of(vec![wrong], Level::Error, |state| state).await;
+    // Warnings are not logged at this level, and the page has them all the same.
+    assert!(
+        told.names()
+            .iter()
+            .all(|name| name == "gpt_oss_call_failed"),
+        "{:?}",
+        told.names()
+    );
+    let page = told.page();
+    assert!(page.contains("] gpt_oss | Error: gpt_oss_unreachable: nothing left to say | Attempted fix: asked again | Status: failed after 3 attempts\n"), "{page}");
+    let told = Told::of(
+        vec![thinks(&call("note", "a"))],
+        Level::Error,
+        |mut state| {
+            state.settings.max_iterations = 1;
+            state
+        },
+    )
+    .await;
+    assert_eq!(told.names(), ["executor_max_iterations_exceeded"]);
+    assert!(
+        told.page()
+            .contains("] executor | Error: max_iterations_exceeded: "),
+        "{}",
+        told.page()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn debug_shows_whole_requests_without_their_secrets() {
+    let told = Told::of(
+        vec![thinks("Final Answer: x")],
+        Level::Debug,
+        |mut state| {
+            state.messages[0].content = "my key is sk-proj-abcdefghijklmnopqrstuvwx0123".to_owned();
+            state
+        },
+    )
+    .await;
+    let events = told.events();
+    let request = events
+        .iter()
+        .find(|event| event["event"] == "gpt_oss_request")
+        .expect("a request");
+    assert!(
+        request["request"]["messages"]
+            .to_string()
+            .contains("my key is")
+    );
+    assert!(!format!("{events:?}").contains("abcdefghijklmnop"));
+    assert!(told.names().contains(&"gpt_oss_reply".to_owned()));
+}
+
+const DIR: &str = "HOLDFAST_TEST_PAGES";
+const WRITERS: usize = 6;
+const LINES_EACH: usize = 200;
+
+fn pages(dir: &Path) -> ErrorPages {
+    ErrorPages::new(
+        dir,
+        "YYYY-MM-DD-errors.md",
+        Arc::new(SystemClock),
+        redactor(),
+    )
+}
+
+/// Does nothing, unless it is started by the test below.
+#[test]
+fn writes_its_lines() {
+    let Some(dir) = std::env::var_os(DIR) else {
+        return;
+    };
+    let pages = pages(Path::new(&dir));
+    for number in 0..LINES_EACH {
+        let error = format!("{} of {}", number, std::process::id());
+        pages.add(&Entry {
+            component: "read",
+            error: &error,
+            attempted_fix: "none",
+            status: "x\ny|z",
+        });
+    }
+    assert_eq!(pages.lost(), 0);
+}
+
+#[test]
+fn several_processes_write_one_page() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let logs = dir.path().join("logs");
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            Command::new(std::env::current_exe().expect("this test"))
+                .args(["--exact", "writes_its_lines"])
+                .env(DIR, &logs)
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("a process")
+        })
+        .collect();
+    for mut writer in writers {
+        assert!(writer.wait().expect("its end").success());
+    }
+    let mut entries = 0;
+    for page in std::fs::read_dir(&logs).expect("a directory") {
+        let text = std::fs::read_to_string(page.expect("a page").path()).expect("a text");
+        assert_eq!(text.matches("## ").count(), 1, "one heading");
+        assert!(text.starts_with("## "));
+        for line in text.lines().skip(2) {
+            assert!(
+                line.starts_with('[') && line.ends_with("| Status: x y\\|z"),
+                "{line}"
+            );
+            entries += 1;
+        }
+    }
+    assert_eq!(entries, WRITERS * LINES_EACH);
+}
