@@ -24,12 +24,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "holdfast-memory",
         &["holdfast-contract", "holdfast-database"],
     ),
+    ("holdfast-trust", &["holdfast-contract"]),
     (
         "holdfast-toolbox",
         &[
             "holdfast-confine",
             "holdfast-contract",
             "holdfast-reliability",
+            "holdfast-trust",
         ],
     ),
     ("holdfast-web", &["holdfast-contract"]),
@@ -63,6 +65,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-server",
             "holdfast-toolbox",
             "holdfast-transcript",
+            "holdfast-trust",
             "holdfast-web",
         ],
     ),
@@ -100,6 +103,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
+    ("ed25519-dalek", &["holdfast-trust"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

@@ -23,3 +23,5 @@ mod rules;
 mod sessions;
 #[path = "permission/steps.rs"]
 mod steps;
+#[path = "permission/trust.rs"]
+mod trust;

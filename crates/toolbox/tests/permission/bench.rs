@@ -19,6 +19,8 @@ use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::trust::TrustBook;
+use holdfast_trust::TrustConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -155,6 +157,7 @@ pub(crate) struct Bench {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tree: Arc<SessionTree>,
     pub(crate) documents: Arc<dyn DocumentStore>,
+    pub(crate) trust: Option<Arc<TrustBook>>,
 }
 
 #[derive(Default)]
@@ -162,6 +165,7 @@ pub(crate) struct Build {
     pub(crate) permissions: PermissionConfig,
     pub(crate) hooks: Hooks,
     pub(crate) documents: Option<Arc<dyn DocumentStore>>,
+    pub(crate) trust: Option<TrustConfig>,
 }
 
 impl Build {
@@ -179,22 +183,32 @@ impl Build {
             runtime.clone(),
             permissions.clone(),
         ));
-        let tree = Arc::new(SessionTree::new(
+        let trust = self.trust.map(|config| {
+            let book = TrustBook::new(config, documents.clone(), runtime.clone());
+            Arc::new(book)
+        });
+        let tree = SessionTree::new(
             documents.clone(),
             runtime.clone(),
             SessionLimits::default(),
             vec![],
-        ));
+        );
+        let tree = Arc::new(match &trust {
+            Some(book) => tree.with_trust(book.clone()),
+            None => tree,
+        });
         let stores = Stores::memory(&runtime, MemoryLimits::default());
         let mut parts = Parts::new(runtime, stores, tree.sessions()).with_tools(tools);
         parts.permissions = (*permissions).clone();
         parts.hooks = self.hooks;
         parts.approvals = Some(approvals.clone());
+        parts.trust.clone_from(&trust);
         Bench {
             stack: Arc::new(ToolStack::new(parts).expect("the stack can be built")),
             approvals,
             tree,
             documents,
+            trust,
         }
     }
 }
