@@ -5,6 +5,7 @@ pub mod admin;
 pub mod approvals;
 pub mod call;
 pub mod invoke;
+pub mod messages;
 pub mod probe;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ const PATHS: &[&str] = &[
     admin::RECORDS,
     admin::AUDIT,
     approvals::PATH,
+    messages::PATH,
 ];
 
 /// All routes.
@@ -42,6 +44,7 @@ pub(crate) fn router(server: &Arc<Server>) -> Router {
     Routes::default()
         .post(CALL, Caller, call::handle)
         .post(INVOKE, Caller, invoke::handle)
+        .post(messages::PATH, Caller, messages::handle)
         .get("/health", Open, probe::health)
         .get("/ready", Open, probe::ready)
         .get("/metrics", Monitor, probe::metrics)

@@ -19,6 +19,7 @@ use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::token::Token;
 use holdfast_toolbox::trust::TrustBook;
 use holdfast_trust::TrustConfig;
 use parking_lot::Mutex;
@@ -177,12 +178,18 @@ impl Build {
             .documents
             .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
         let permissions = Arc::new(self.permissions);
-        let approvals = Arc::new(Approvals::new(
+        let approvals = Approvals::new(
             documents.clone(),
             None,
             runtime.clone(),
             permissions.clone(),
-        ));
+        );
+        let token = Token::chosen(
+            "a token of this test, and of no other"
+                .replace(' ', "-")
+                .as_str(),
+        );
+        let approvals = Arc::new(approvals.with_codes(token.expect("long enough")));
         let trust = self.trust.map(|config| {
             let book = TrustBook::new(config, documents.clone(), runtime.clone());
             Arc::new(book)
