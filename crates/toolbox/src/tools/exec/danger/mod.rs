@@ -72,7 +72,7 @@ pub(super) fn answers_for_people(command: &str) -> bool {
         at.is_some_and(|at| {
             let rest = simple.words.iter().skip(at);
             rest.clone()
-                .any(|word| word.text == "approvals" || word.text == "audit-log")
+                .any(|word| matches!(&*word.text, "approvals" | "audit-log" | "trust" | "skills"))
         })
     });
     // Also inside strings that another interpreter gets.
