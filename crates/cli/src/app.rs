@@ -19,6 +19,7 @@ use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::journal::JournalObserver;
 use holdfast_reliability::observe::log::{JsonLog, WriterSink};
 use holdfast_reliability::observe::metrics::Metrics;
+use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_reliability::observe::{Observer, Observers};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::StoreError;
@@ -380,8 +381,11 @@ impl App {
         match self.log.as_str() {
             "off" => Ok(None),
             "stderr" => {
-                let sink = Arc::new(WriterSink::new(std::io::stderr()));
-                Ok(Some(JsonLog::new(sink, clock, redactor)))
+                // It may be a pipe that nobody reads.
+                let sink = QueuedSink::start(std::io::stderr()).map_err(|error| {
+                    Failure::failed(format!("the log can not be started: {error}"))
+                })?;
+                Ok(Some(JsonLog::new(Arc::new(sink), clock, redactor)))
             }
             path => {
                 use std::os::unix::fs::OpenOptionsExt;

@@ -215,6 +215,10 @@ pub struct ToolSettings {
     /// Whether whitespace matters to a computed key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whitespace: Option<WhitespaceSetting>,
+    /// Arguments in which whitespace matters whatever `whitespace` says, with all that is in them.
+    pub exact_fields: Vec<String>,
+    /// Arguments in which it does not, whatever `whitespace` says. A name in both lists is exact.
+    pub collapse_fields: Vec<String>,
     /// How far keys reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<ScopeSetting>,

@@ -77,6 +77,18 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "LOG_QUEUE_MAX",
+        value: crate::observe::queued::LOG_QUEUE_MAX as u64,
+        meaning: "log lines to standard error waiting for a reader; more are dropped, counted and said",
+        setting: None,
+    },
+    Limit {
+        name: "LOG_LAST_LINES_MS",
+        value: crate::observe::queued::LOG_LAST_LINES_MS,
+        meaning: "how long a process that ends waits for its last log lines to be read",
+        setting: None,
+    },
+    Limit {
         name: "ARGS_BYTES_MAX",
         value: crate::guard::ARGS_BYTES_MAX as u64,
         meaning: "arguments in one attribution line; more is cut",

@@ -127,6 +127,10 @@ pub struct ToolPolicy {
     pub scope: Scope,
     /// Whether whitespace in arguments matters to a computed key.
     pub whitespace: Whitespace,
+    /// Arguments in which it matters in any case.
+    pub exact_fields: FieldNames,
+    /// Arguments in which it does not.
+    pub collapse_fields: FieldNames,
     /// Arguments that do not identify the call.
     pub volatile_fields: FieldNames,
     /// What a key conflict means.

@@ -46,6 +46,16 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "holdfast-node",
+        &[
+            "holdfast-agent",
+            "holdfast-contract",
+            "holdfast-intent",
+            "holdfast-reliability",
+            "holdfast-transcript",
+        ],
+    ),
+    (
         "holdfast-server",
         &[
             "holdfast-agent",
@@ -101,6 +111,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("htmd", &["holdfast-web"]),
     ("landlock", &["holdfast-confine"]),
     ("seccompiler", &["holdfast-confine"]),
+    ("napi", &["holdfast-node"]),
+    ("napi-derive", &["holdfast-node"]),
     ("axum", &["holdfast-server"]),
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),

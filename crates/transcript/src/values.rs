@@ -290,6 +290,8 @@ struct Members<'v> {
     tool_name: Option<&'v Value>,
     /// The id of a call in the Responses API, of both the call and its result.
     call_id: Option<&'v Value>,
+    /// It is for people only: the model is never sent it.
+    unsent: Option<&'v Value>,
 }
 
 impl<'v> Members<'v> {
@@ -309,6 +311,7 @@ impl<'v> Members<'v> {
                 "toolCallId" => &mut found.other_call_id,
                 "tool_use_id" => &mut found.tool_use_id,
                 "tool_call_id" => &mut found.tool_call_id,
+                "excludeFromContext" => &mut found.unsent,
                 _ => continue,
             };
             *slot = Some(value);
@@ -331,7 +334,8 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
     let Some(members) = Members::of(message) else {
         return Kind::Neutral;
     };
-    match members.role.and_then(Value::as_str) {
+    let is_sent = members.unsent.and_then(Value::as_bool) != Some(true);
+    match members.role.and_then(Value::as_str).filter(|_| is_sent) {
         None | Some("" | "function") => Kind::Neutral,
         Some("tool" | "toolResult") => {
             let id = members.answers(members.tool_call_id);

@@ -195,9 +195,9 @@ impl ReliabilityConfig {
                 None if mutating => Whitespace::Exact,
                 Some(WhitespaceSetting::Collapse) | None => Whitespace::Collapse,
             },
-            volatile_fields: sources.iter().fold(FieldNames::VOLATILE, |names, source| {
-                names.with(source.settings.volatile_fields.iter().cloned())
-            }),
+            volatile_fields: named(FieldNames::VOLATILE, &sources, |s| &s.volatile_fields),
+            exact_fields: named(FieldNames::EMPTY, &sources, |s| &s.exact_fields),
+            collapse_fields: named(FieldNames::EMPTY, &sources, |s| &s.collapse_fields),
             on_key_conflict: nearest(&sources, |s| s.on_key_conflict)
                 .unwrap_or(self.on_key_conflict),
             content_windows: content_windows(nature, &sources),
@@ -249,6 +249,17 @@ struct Nature<'a> {
     polls: bool,
     dependency: Option<&'a str>,
     timeout_ms: u64,
+}
+
+/// The names that all of the settings add to those that are there.
+fn named(
+    base: FieldNames,
+    sources: &[Source<'_>],
+    pick: impl Fn(&ToolSettings) -> &Vec<String>,
+) -> FieldNames {
+    sources.iter().fold(base, |names, source| {
+        names.with(pick(source.settings).iter().cloned())
+    })
 }
 
 /// The nearest setting wins: the tool's, else the class's.

@@ -3,6 +3,7 @@
 //! Writing happens on a thread of its own behind a bounded queue. A full queue, a full disk or a
 //! missing directory costs log lines, which are counted, and never a tool call.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -54,22 +55,46 @@ impl AttributionLog {
         let envelope = &call.envelope;
         let target = &envelope.target;
         let tool_call_id = envelope.tool_call_id.as_deref();
-        let clean = |text: &str| self.redactor.redact_text(text).into_owned();
         let model = attribute_model(target.model_id.as_deref(), tool_call_id.unwrap_or_default());
         let turn = target.turn_id.as_deref().or(target.run_id.as_deref());
-        let entry = AttributionEntry {
+        self.add(AttributionEntry {
             timestamp: rfc3339(now_ms),
-            model_id: clean(model),
-            tool: clean(&envelope.tool_name),
-            args: self.redactor.redact_value(&envelope.payload.params),
-            error_type: clean(&failure.code),
-            error: clean(&failure.message),
-            request_id: Some(clean(&envelope.request_id)),
-            tool_call_id: tool_call_id.map(clean),
-            session_key: Some(clean(&target.session_key)),
-            turn_id: turn.map(clean),
+            model_id: model.to_owned(),
+            tool: envelope.tool_name.clone(),
+            args: envelope.payload.params.clone(),
+            error_type: failure.code.to_string(),
+            error: failure.message.clone(),
+            request_id: Some(envelope.request_id.clone()),
+            tool_call_id: tool_call_id.map(str::to_owned),
+            session_key: Some(target.session_key.clone()),
+            turn_id: turn.map(str::to_owned),
             action,
+        });
+    }
+
+    /// Adds a line as it is, but for what has to be hidden: for hosts whose calls have no envelope.
+    pub fn add(&self, mut entry: AttributionEntry) {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(redacted) = self.redactor.redact_text(text) {
+                *text = redacted;
+            }
         };
+        let given = [
+            &mut entry.request_id,
+            &mut entry.tool_call_id,
+            &mut entry.session_key,
+            &mut entry.turn_id,
+        ];
+        [
+            &mut entry.model_id,
+            &mut entry.tool,
+            &mut entry.error_type,
+            &mut entry.error,
+        ]
+        .into_iter()
+        .chain(given.into_iter().flatten())
+        .for_each(clean);
+        self.redactor.redact_value_in_place(&mut entry.args);
         let sent = match (&self.queue, entry.to_json_line()) {
             (Some(queue), Ok(line)) => queue.try_send(line).is_ok(),
             _ => false,

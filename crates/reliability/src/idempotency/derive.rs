@@ -10,7 +10,7 @@ use super::record::RecordRequest;
 use super::repeated;
 use super::transition::{ClaimRequest, ContentLookup, Hold, OnRetriableFailure};
 use crate::call::Call;
-use crate::canonical::{CanonicalOptions, Digest, Whitespace, digest, is_collapsed};
+use crate::canonical::{CanonicalOptions, Digest, FieldNames, Whitespace, digest, is_collapsed};
 use crate::policy::{DeriveKeys, Mode, Repeats};
 use crate::retry::RepeatSafety;
 use crate::runtime::Runtime;
@@ -53,7 +53,9 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
     let parts = parts_of(call, mode);
     let is_computed = given.is_none() && hook.is_none();
     // A caller's key is compared with the exact arguments only.
-    let identifying = if is_computed && policy.whitespace == Whitespace::Collapse {
+    let may_collapse =
+        policy.whitespace == Whitespace::Collapse || policy.collapse_fields != FieldNames::EMPTY;
+    let identifying = if is_computed && may_collapse {
         collapsed_digest(call).unwrap_or(exact)
     } else {
         exact
@@ -164,9 +166,12 @@ fn collapsed_digest(call: &Call) -> Option<Digest> {
     if is_collapsed(params) {
         return None;
     }
+    let policy = &call.policy;
     let options = CanonicalOptions {
-        volatile_fields: &call.policy.volatile_fields,
-        whitespace: Whitespace::Collapse,
+        volatile_fields: &policy.volatile_fields,
+        whitespace: policy.whitespace,
+        exact_fields: &policy.exact_fields,
+        collapse_fields: &policy.collapse_fields,
         ..CanonicalOptions::EXACT
     };
     Some(digest(params, &options))

@@ -6,6 +6,7 @@
 pub mod http;
 pub mod log;
 pub mod metrics;
+pub mod queued;
 
 use std::sync::Arc;
 

@@ -101,12 +101,15 @@ async fn arguments_that_mean_the_same_are_the_same() {
         Arc::new(ScriptedTool::read_only("look", [Reaction::Succeed])),
         Arc::new(ScriptedTool::mutating("change", [Reaction::Succeed])),
     ];
-    let settings = json!({"tools": {"look": {"volatileFields": ["nonce"]}}});
+    let settings = json!({"tools": {
+        "look": {"volatileFields": ["nonce"], "exactFields": ["raw"]},
+        "change": {"collapseFields": ["title"]},
+    }});
     let harness = Build::new(&tools[0])
         .and(&tools[1])
         .reliability(settings)
         .stack();
-    let cases: [(&str, Value, Value, bool, bool); 9] = [
+    let cases: [(&str, Value, Value, bool, bool); 11] = [
         (
             "order",
             json!({"a": 1, "b": 2}),
@@ -148,6 +151,20 @@ async fn arguments_that_mean_the_same_are_the_same() {
             json!({"q": "a b"}),
             true,
             false,
+        ),
+        (
+            "whitespace of a field that is exact",
+            json!({"raw": {"q": "a  b"}}),
+            json!({"raw": {"q": "a b"}}),
+            false,
+            false,
+        ),
+        (
+            "whitespace of a field that is not",
+            json!({"title": "a  b"}),
+            json!({"title": "a b"}),
+            true,
+            true,
         ),
         (
             "words",

@@ -16,6 +16,8 @@ struct Message {
     /// Whether results name their tool in place of a call.
     is_by_name: bool,
     broke_off: bool,
+    /// It is for people only: the model is never sent it.
+    is_unsent: bool,
     start: u32,
     /// Which blocks came from `content`, and which from `tool_calls`.
     content: Range<usize>,
@@ -71,13 +73,18 @@ impl Message {
                 self.broke_off =
                     reason.is_some_and(|reason| matches!(reason.raw(), b"error" | b"aborted"));
             }),
+            b"excludeFromContext" => {
+                self.is_unsent = cursor.peek() == b't';
+                cursor.skip()
+            }
             _ => cursor.skip(),
         }
     }
 
     fn finish(&self, text: &[u8], end: u32, seen: &mut Seen) {
         seen.role = self.role;
-        let role = self.role.map(|role| role.text(text));
+        let role = self.role.filter(|_| !self.is_unsent);
+        let role = role.map(|role| role.text(text));
         match role.as_ref().map_or(&b""[..], |role| role.raw()) {
             b"assistant" => {
                 seen.kind = Kind::Assistant;

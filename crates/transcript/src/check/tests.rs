@@ -52,6 +52,37 @@ fn session(entries: &[(&str, &str, String)]) -> Vec<String> {
 }
 
 #[test]
+fn what_the_model_is_never_sent_stands_between_nothing() {
+    // OpenClaw notes a tool inside `tool_call` between the call and its result.
+    let nested = |sent: &str| {
+        format!(
+            r#"{{"role":"custom","customType":"openclaw.nested-tool.v1","content":"",{sent}"details":{{}}}}"#
+        )
+    };
+    let session = |between: &str| {
+        let lines = [
+            claw("a", "", USER),
+            claw("b", "a", &call("t1")),
+            claw("c", "b", between),
+            claw("d", "c", &result("t1")),
+        ];
+        let values: Vec<serde_json::Value> = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let in_memory = crate::validate_tool_result_pairing(&values).len();
+        (faults(&lines.each_ref().map(String::as_str)), in_memory)
+    };
+    let unsent = nested(r#""excludeFromContext":true,"#);
+    assert_eq!(session(&unsent), (Vec::new(), 0));
+    let sent = nested(r#""excludeFromContext":false,"#);
+    assert_eq!(
+        session(&sent),
+        (vec!["misplaced_tool_result@3".to_owned()], 1)
+    );
+}
+
+#[test]
 fn a_clean_session_and_a_pending_tail() {
     let clean = [
         ("a", "", USER.to_owned()),

@@ -1,0 +1,237 @@
+//! The class `ToolGuard`.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what comes from JavaScript is a copy of its own"
+)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use holdfast_contract::clock::{Clock, SystemClock};
+use holdfast_contract::redact::Redactor;
+use holdfast_contract::time::rfc3339;
+use holdfast_reliability::guard::attribution_log::AttributionLog;
+use holdfast_reliability::guard::{
+    Advice, AttributionEntry, BlockCode, CallIdentity, FailureKind, GuardAction, GuardConfig,
+    GuardStore, TurnKey, Verdict, attribute_model, decorate_error, decorate_output,
+};
+use holdfast_reliability::store::StoreFuture;
+use holdfast_reliability::store::memory::MemoryGuardStore;
+use napi::Result;
+use napi_derive::napi;
+use serde_json::Value;
+
+use crate::outcome::{Ending, Outcome};
+use crate::safely::{failed, run};
+
+/// A call of a tool, as the host names it.
+#[napi(object, object_to_js = false)]
+pub struct ToolCall {
+    /// The session.
+    pub session: String,
+    /// The turn; without one a pause of ten minutes ends it.
+    pub turn: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as JSON; what is no JSON counts as a string.
+    pub args: String,
+    /// The model's id of the call.
+    pub call_id: Option<String>,
+    /// The model, where the host knows it.
+    pub model: Option<String>,
+}
+
+/// A call that may not run.
+#[napi(object)]
+pub struct Refusal {
+    /// The error code.
+    pub code: String,
+    /// What the model reads.
+    pub text: String,
+    /// What a person reads.
+    pub why: String,
+}
+
+/// What the guard says to a call's end.
+#[napi(object)]
+pub struct Answer {
+    /// What the model has to read instead of the text, if anything.
+    pub text: Option<String>,
+    /// What the guard did, in one word: `continue`, `loop-detected`, `hard-cap` or `no-progress`.
+    pub action: String,
+    /// No tool runs any more in this turn.
+    pub stop_turn: bool,
+}
+
+/// The loop guard of one process.
+#[napi]
+pub struct ToolGuard {
+    config: GuardConfig,
+    turns: MemoryGuardStore,
+    log: Option<AttributionLog>,
+}
+
+#[napi]
+impl ToolGuard {
+    /// A guard with the settings of the `guard` section, as JSON; `logPath` has to be a real path by now.
+    /// Without a log path nothing is logged.
+    #[napi(constructor)]
+    pub fn new(settings: String, log_path: Option<String>) -> Result<Self> {
+        run(|| {
+            Ok(Self {
+                config: parse(&settings)?,
+                turns: MemoryGuardStore::new(Arc::new(SystemClock)),
+                log: log_path.map(open_log).transpose()?,
+            })
+        })
+    }
+
+    /// Takes new settings; the turns under way go on.
+    #[napi]
+    pub fn configure(&mut self, settings: String, log_path: Option<String>) -> Result<()> {
+        run(|| {
+            self.config = parse(&settings)?;
+            self.log = log_path.map(open_log).transpose()?;
+            Ok(())
+        })
+    }
+
+    /// Whether a call may run: nothing, or why not.
+    #[napi]
+    pub fn check(&self, call: ToolCall) -> Result<Option<Refusal>> {
+        run(|| {
+            let args = arguments(&call.args);
+            let identity = CallIdentity::of(&call.tool, &args);
+            let verdict = now(self.turns.check(&turn(&call), &identity, &self.config))?;
+            Ok(match verdict {
+                Verdict::Run => None,
+                Verdict::Block(block) => Some(Refusal {
+                    code: block.code.as_str().to_owned(),
+                    text: block.text,
+                    why: block.why,
+                }),
+            })
+        })
+    }
+
+    /// Takes note of what became of a call, and says what the model has to read.
+    #[napi]
+    pub fn observe(&self, call: ToolCall, outcome: Outcome) -> Result<Answer> {
+        run(|| {
+            let args = arguments(&call.args);
+            let identity = CallIdentity::of(&call.tool, &args);
+            let observation = outcome.observation();
+            let advice =
+                now(self
+                    .turns
+                    .observe(&turn(&call), &identity, observation, &self.config))?;
+            self.note(&call, args, &outcome, advice.action);
+            let text = decorated(&outcome, &advice);
+            Ok(Answer {
+                text: (text != outcome.text).then_some(text),
+                action: in_a_word(advice.action).to_owned(),
+                stop_turn: advice.stop_turn,
+            })
+        })
+    }
+
+    /// Ends a turn: its counts are forgotten.
+    #[napi]
+    pub fn end_turn(&self, session: String, turn: Option<String>) -> Result<()> {
+        run(|| now(self.turns.end_turn(&TurnKey { session, turn })))
+    }
+
+    /// Lines of the attribution log that could not be written.
+    #[napi]
+    pub fn lines_lost(&self) -> i64 {
+        let lost = self.log.as_ref().map_or(0, AttributionLog::dropped);
+        i64::try_from(lost).unwrap_or(i64::MAX)
+    }
+}
+
+impl ToolGuard {
+    /// Layer D: a line for every call that went wrong.
+    fn note(&self, call: &ToolCall, args: Value, outcome: &Outcome, action: GuardAction) {
+        let Some(log) = &self.log else { return };
+        let error_type = match (&outcome.ending, outcome.failure()) {
+            (Ending::Blocked, _) if action == GuardAction::HardCap => {
+                BlockCode::ToolErrorLimit.as_str()
+            }
+            (Ending::Blocked, _) => BlockCode::LoopDetected.as_str(),
+            (_, Some(kind)) => name(kind),
+            _ => return,
+        };
+        let call_id = call.call_id.as_deref().unwrap_or_default();
+        log.add(AttributionEntry {
+            timestamp: rfc3339(SystemClock.now_ms()),
+            model_id: attribute_model(call.model.as_deref(), call_id).to_owned(),
+            tool: call.tool.clone(),
+            args,
+            error_type: error_type.to_owned(),
+            error: outcome.error().to_owned(),
+            request_id: None,
+            tool_call_id: call.call_id.clone(),
+            session_key: Some(call.session.clone()),
+            turn_id: call.turn.clone(),
+            action,
+        });
+    }
+}
+
+fn decorated(outcome: &Outcome, advice: &Advice) -> String {
+    match outcome.ending {
+        Ending::Failed | Ending::Blocked => decorate_error(&outcome.text, advice),
+        Ending::Succeeded | Ending::ExitedNonZero => decorate_output(&outcome.text, advice),
+        Ending::Neutral => outcome.text.clone(),
+    }
+}
+
+fn parse(settings: &str) -> Result<GuardConfig> {
+    let config: GuardConfig = serde_json::from_str(settings).map_err(failed)?;
+    config.validate().map_err(failed)?;
+    Ok(config)
+}
+
+fn open_log(path: String) -> Result<AttributionLog> {
+    AttributionLog::start(PathBuf::from(path), Redactor::default()).map_err(failed)
+}
+
+fn arguments(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
+}
+
+fn turn(call: &ToolCall) -> TurnKey {
+    TurnKey {
+        session: call.session.clone(),
+        turn: call.turn.clone(),
+    }
+}
+
+/// Turns in memory are answered at once.
+fn now<T>(asked: StoreFuture<'_, T>) -> Result<T> {
+    match asked.now_or_never() {
+        Some(answer) => answer.map_err(failed),
+        None => Err(failed("the store of turns did not answer")),
+    }
+}
+
+fn name(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::UnknownTool => "tool_not_found",
+        FailureKind::Validation => "invalid_arguments",
+        FailureKind::Permission => "permission_denied",
+        FailureKind::Deterministic => "tool_error",
+        FailureKind::Retryable => "retryable",
+    }
+}
+
+fn in_a_word(action: GuardAction) -> &'static str {
+    match action {
+        GuardAction::Continue => "continue",
+        GuardAction::LoopDetected => "loop-detected",
+        GuardAction::HardCap => "hard-cap",
+        GuardAction::NoProgress => "no-progress",
+    }
+}

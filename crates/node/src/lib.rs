@@ -1,0 +1,41 @@
+//! Holdfast for Node: the loop guard and the transcript checks, as an addon.
+//!
+//! It translates and decides nothing: what a call's outcome is, the host's plugin says
+//! (`integrations/openclaw`); what follows from it, the guard says. Values cross as strings and plain
+//! objects.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | `guard` | the class `ToolGuard`: turns, verdicts, the texts that a model reads, the attribution log |
+//! | `outcome` | what became of a call, in words of JavaScript |
+//! | `transcripts` | scan, repair and check sessions, off the event loop |
+//! | `safely` | no panic crosses into Node |
+
+pub mod guard;
+pub mod outcome;
+mod safely;
+pub mod transcripts;
+
+use napi_derive::napi;
+
+/// The version of the interface between the addon and its packages. One that finds another does not
+/// use it.
+const INTERFACE_VERSION: u32 = 1;
+
+/// The version of the interface that this addon has.
+#[napi]
+pub fn interface_version() -> u32 {
+    INTERFACE_VERSION
+}
+
+/// Panics, so that a test can show that Node lives on.
+///
+/// # Panics
+///
+/// Always, and only inside.
+#[cfg(feature = "probe")]
+#[napi]
+pub fn probe_panic() -> napi::Result<u32> {
+    #[expect(clippy::panic, reason = "that is what it is for")]
+    safely::run(|| panic!("as asked"))
+}

@@ -1,0 +1,169 @@
+// The plugin `clawos-l0`: which hook and which command does what.
+
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js";
+import { mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
+import { processWide } from "../shared/process-wide.js";
+import { check, warning } from "./runtime-check.js";
+import { inOneLine, inWords, scan, type Scan } from "./scan.js";
+
+/** The shape of what all copies of this plugin share in a process. */
+const SHARED_VERSION = 1;
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+type Level = (typeof LEVELS)[number];
+
+interface Shared {
+  addon: HoldfastAddon;
+  warned: Set<string>;
+  /** The scan under way, so that no two run at once. */
+  scanning: Promise<Scan> | undefined;
+  last: Scan | undefined;
+  incidents: number;
+}
+
+interface Settings {
+  strategy: string;
+  level: Level;
+  scanOnStart: boolean;
+}
+
+export default {
+  id: "clawos-l0",
+  name: "ClawOS L0",
+  description: "Session integrity: finds tool results without their calls before a provider refuses them",
+  register(api: PluginApi): void {
+    const shared = open(api);
+    if (!shared) return;
+    warnIfUnknown(api, shared.warned);
+    const l0 = new L0(api, shared, read(settingsOf(api)));
+    if (l0.settings.scanOnStart) {
+      api.on("gateway_start", () => l0.ensureScanned());
+    }
+    if (mayHear(api)) {
+      // The first is gone from newer hosts, the second is not in older ones.
+      const hook = isOld(api) ? "before_agent_start" : "before_prompt_build";
+      api.on(hook, ((event: { messages?: unknown[] }, context: CallContext) =>
+        l0.beforeRun(event, context)) as (event: never, context: never) => unknown);
+    }
+    api.registerCommand?.({
+      name: "l0-status",
+      description: "Show what the last scan of the sessions found",
+      handler: async () => ({ text: await l0.status() }),
+    });
+    api.registerCommand?.({
+      name: "l0-scan",
+      description: "Scan all sessions, and mend those that nobody has open",
+      handler: async () => ({ text: await l0.scanNow() }),
+    });
+  },
+};
+
+/** One registration's view of what the process shares. */
+class L0 {
+  readonly settings: Settings;
+  readonly #api: PluginApi;
+  readonly #shared: Shared;
+
+  constructor(api: PluginApi, shared: Shared, settings: Settings) {
+    this.#api = api;
+    this.#shared = shared;
+    this.settings = settings;
+  }
+
+  /** The first scan, whichever way in is used first: old hosts start the gateway before plugins can hear of it. */
+  async ensureScanned(): Promise<void> {
+    if (this.#shared.last || this.#shared.scanning) return;
+    try {
+      await this.#scan("report");
+    } catch (error) {
+      this.#say("error", error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  async status(): Promise<string> {
+    await this.ensureScanned();
+    const { last, incidents } = this.#shared;
+    if (!last) return "No scan has worked yet; /l0-scan tries again and says why.";
+    return `Last scan ${last.at.toISOString()}: ${inWords(last)}\nIncidents before runs since the start: ${incidents}`;
+  }
+
+  async scanNow(): Promise<string> {
+    try {
+      return inWords(await this.#scan("repair"));
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /** Advisory: the host mends what it sends, and its stored rows stay as they are. */
+  async beforeRun(event: { messages?: unknown[] }, context: CallContext): Promise<{ prependContext: string } | undefined> {
+    try {
+      void this.ensureScanned();
+      const { addon } = this.#shared;
+      const found = await check(addon, event.messages ?? [], context.sessionKey ?? "", stateDir());
+      if (found.issues.length === 0) return undefined;
+      this.#shared.incidents += 1;
+      this.#say("warn", `${found.issues.length} issues before a run of ${context.sessionKey}; see ${found.incident}`);
+      return { prependContext: warning(found.issues) };
+    } catch (error) {
+      // A check that fails must not keep anybody from being answered.
+      this.#say("error", error instanceof Error ? error.message : String(error));
+      return undefined;
+    }
+  }
+
+  async #scan(action: "report" | "repair"): Promise<Scan> {
+    while (this.#shared.scanning) await this.#shared.scanning.catch(() => undefined);
+    const scanning = scan(action, this.settings.strategy, stateDir());
+    this.#shared.scanning = scanning;
+    try {
+      this.#shared.last = await scanning;
+    } finally {
+      this.#shared.scanning = undefined;
+    }
+    this.#say("info", inOneLine(this.#shared.last));
+    return this.#shared.last;
+  }
+
+  #say(level: Exclude<Level, "debug">, text: string): void {
+    if (LEVELS.indexOf(level) >= LEVELS.indexOf(this.settings.level)) this.#api.logger[level](`clawos-l0: ${text}`);
+  }
+}
+
+function open(api: PluginApi): Shared | undefined {
+  try {
+    return processWide("clawos-l0", SHARED_VERSION, () => ({
+      addon: loadAddon(),
+      warned: new Set<string>(),
+      scanning: undefined,
+      last: undefined,
+      incidents: 0,
+    }));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    api.logger.error(error instanceof NoAddonError ? `clawos-l0: ${why}` : `clawos-l0 is off: ${why}`);
+    return undefined;
+  }
+}
+
+function read(given: Record<string, unknown>): Settings {
+  const { repairStrategy, logLevel, scanOnStart } = given;
+  const level = LEVELS.find((known) => known === logLevel);
+  return {
+    strategy: typeof repairStrategy === "string" ? repairStrategy : "remove_orphans",
+    level: level ?? "info",
+    scanOnStart: scanOnStart !== false,
+  };
+}
+
+function stateDir(): string {
+  const home = process.env["OPENCLAW_HOME"] ?? homedir();
+  return process.env["OPENCLAW_STATE_DIR"] ?? join(home, ".openclaw");
+}
+
+/** Hosts of the first half of 2026 and those that do not say. */
+function isOld(api: PluginApi): boolean {
+  const [, year, month] = /^(\d+)\.(\d+)\./.exec(api.runtime?.version ?? "") ?? [];
+  return year === undefined || Number(year) < 2026 || (Number(year) === 2026 && Number(month) < 6);
+}

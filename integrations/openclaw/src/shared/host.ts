@@ -1,0 +1,111 @@
+// What we use of OpenClaw's plugin interface, written down from what 2026.9.6 really sends. Everything that
+// an older or newer host may leave out is optional.
+
+export interface Logger {
+  info(text: string): void;
+  warn(text: string): void;
+  error(text: string): void;
+}
+
+export interface PluginApi {
+  id: string;
+  config?: unknown;
+  pluginConfig?: unknown;
+  registrationMode?: string;
+  runtime?: { version?: string };
+  logger: Logger;
+  on(hook: string, handler: (event: never, context: never) => unknown, options?: { priority?: number }): void;
+  registerCommand?(command: {
+    name: string;
+    description: string;
+    acceptsArgs?: boolean;
+    requireAuth?: boolean;
+    handler: (context: { args?: string }) => Promise<{ text: string }>;
+  }): void;
+  resolvePath?(path: string): string;
+}
+
+/** The fields that tell a call's place. */
+export interface CallContext {
+  agentId?: string;
+  sessionKey?: string;
+  sessionId?: string;
+  runId?: string;
+  toolCallId?: string;
+}
+
+export interface BeforeToolCall extends CallContext {
+  toolName: string;
+  params?: unknown;
+}
+
+export interface AfterToolCall extends CallContext {
+  toolName: string;
+  params?: unknown;
+}
+
+export interface ToolResultMessage {
+  role: "toolResult";
+  toolCallId: string;
+  toolName: string;
+  content: Array<{ type: string; text?: string }>;
+  details?: { status?: unknown; error?: unknown; exitCode?: unknown } | null;
+  isError?: boolean;
+}
+
+export interface AssistantMessage {
+  role: string;
+  stopReason?: string;
+  errorMessage?: string;
+}
+
+export interface BeforeMessageWrite {
+  message: AssistantMessage;
+}
+
+export interface ToolResultPersist {
+  toolCallId?: string;
+  message: ToolResultMessage;
+  isSynthetic?: boolean;
+}
+
+export interface ModelCallStarted {
+  runId?: string;
+  sessionKey?: string;
+  provider?: string;
+  model?: string;
+}
+
+/** A value of the plugin's own section of the configuration, wherever the host keeps it. */
+export function settingsOf(api: PluginApi): Record<string, unknown> {
+  if (isRecord(api.pluginConfig)) return api.pluginConfig;
+  let at: unknown = api.config;
+  for (const step of ["plugins", "entries", api.id, "config"]) at = isRecord(at) ? at[step] : undefined;
+  return isRecord(at) ? at : {};
+}
+
+/** Whether the configuration lets this plugin hear what is said; hooks that do are refused otherwise. */
+export function mayHear(api: PluginApi): boolean {
+  let at: unknown = api.config;
+  for (const step of ["plugins", "entries", api.id, "hooks", "allowConversationAccess"]) {
+    at = isRecord(at) ? at[step] : undefined;
+  }
+  return at === true;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Versions that these plugins were run against. */
+const KNOWN = /^2026\.9\./;
+
+/** One clear warning, once in a process, when nobody has tried this version. */
+export function warnIfUnknown(api: PluginApi, warned: Set<string>): void {
+  const version = api.runtime?.version;
+  if (version !== undefined && KNOWN.test(version)) return;
+  const said = `${api.id}: OpenClaw ${version ?? "of an unknown version"} was not tried with this plugin; what its hooks do not offer is left out.`;
+  if (warned.has(said)) return;
+  warned.add(said);
+  api.logger.warn(said);
+}

@@ -1,0 +1,199 @@
+// One guard a process: what it knows of runs and calls, and what it does at each hook.
+
+import { loadAddon } from "../shared/addon.js";
+import type { Answer, Outcome, ToolCall, ToolGuard } from "../shared/addon-types.js";
+import type {
+  AfterToolCall,
+  AssistantMessage,
+  BeforeToolCall,
+  CallContext,
+  Logger,
+  ModelCallStarted,
+  ToolResultPersist,
+} from "../shared/host.js";
+import { BoundedMap } from "../shared/process-wide.js";
+import { endRun } from "./end-run.js";
+import { append, meant, outcomeOf } from "./outcome.js";
+import type { Settings } from "./settings.js";
+
+/** Calls under way at most; of more the oldest is forgotten, and passes unguarded. */
+const CALLS_MAX = 4096;
+/** Runs remembered at most. */
+const RUNS_MAX = 1024;
+/** What OpenClaw says of a call whose arguments it could not read; it stores nothing else of it. */
+const UNREADABLE = /malformed tool call/i;
+/** How such calls are named and explained: their tool's name is lost. */
+const UNREADABLE_TOOL = "(unreadable call)";
+const UNREADABLE_ERROR = "Invalid arguments for tool: they were not one whole JSON object.";
+/** Calls inside `tool_call` have ids of their own; the model only sees the outer one. */
+const NESTED = "tool_search_code:";
+
+interface CallNote {
+  call: ToolCall;
+  sessionId: string | undefined;
+  /** The guard's text, when it refused the call. */
+  refused: string | undefined;
+}
+
+interface RunNote {
+  model?: string;
+  /** Guard texts in a row, without a call that worked in between. */
+  ignored: number;
+  /** The turn's failures were used up before the call at hand. */
+  stopped: boolean;
+}
+
+/** The guard as the hooks use it. */
+export class HostGuard {
+  readonly #guard: ToolGuard;
+  #settings: Settings;
+  readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX);
+  readonly #runs = new BoundedMap<string, RunNote>(RUNS_MAX);
+  /** The run under way in a session, for hooks that are not told. */
+  readonly #current = new BoundedMap<string, string>(RUNS_MAX);
+  /** What the model of a run still has to be told, because no result could carry it. */
+  readonly #untold = new BoundedMap<string, string>(RUNS_MAX);
+  readonly #said = new Set<string>();
+  /** Hooks for versions of the host are warned about once. */
+  readonly warned = new Set<string>();
+  logger: Logger;
+
+  constructor(settings: Settings, logger: Logger) {
+    const { ToolGuard } = loadAddon();
+    this.#guard = new ToolGuard(settings.guard, settings.logPath);
+    this.#settings = settings;
+    this.logger = logger;
+  }
+
+  /** Takes settings that may have changed; what was counted stays. */
+  configure(settings: Settings): void {
+    if (settings.guard !== this.#settings.guard || settings.logPath !== this.#settings.logPath) {
+      this.#guard.configure(settings.guard, settings.logPath);
+    }
+    this.#settings = settings;
+  }
+
+  modelCallStarted(event: ModelCallStarted): void {
+    if (!event.runId || !event.model) return;
+    if (event.sessionKey) this.#current.set(event.sessionKey, event.runId);
+    const run = this.#run(event.runId);
+    run.model = event.provider ? `${event.provider}/${event.model}` : event.model;
+  }
+
+  /** Refuses what has failed often enough. */
+  beforeToolCall(event: BeforeToolCall, context: CallContext): { block: true; blockReason: string } | undefined {
+    const id = event.toolCallId ?? context.toolCallId;
+    if (!id || id.startsWith(NESTED)) return undefined;
+    const note = this.#note(id, event, context);
+    const refusal = this.#guard.check(note.call);
+    note.refused = refusal?.text;
+    this.#calls.set(key(note.call.session, id), note);
+    return refusal ? { block: true, blockReason: refusal.text } : undefined;
+  }
+
+  /** The only hook that knows run and arguments of a call that fails its schema. */
+  afterToolCall(event: AfterToolCall, context: CallContext): void {
+    const id = event.toolCallId ?? context.toolCallId;
+    if (!id || id.startsWith(NESTED)) return;
+    const note = this.#note(id, event, context);
+    // A refusal was decided before; and what the host changed of the arguments is not what the model said.
+    if (this.#calls.get(key(note.call.session, id)) === undefined) {
+      this.#calls.set(key(note.call.session, id), note);
+    }
+  }
+
+  /** Counts the result, and writes the guard's words into it. */
+  toolResultPersist(event: ToolResultPersist, context: CallContext): void {
+    const id = event.toolCallId ?? event.message.toolCallId;
+    if (event.isSynthetic || !id) return;
+    const at = key(sessionOf(context), id);
+    const note = this.#calls.get(at);
+    // Counted already: a second registration of this plugin hears of it too.
+    if (!note) return;
+    this.#calls.delete(at);
+    const outcome = this.#outcome(note, event);
+    const answer = this.#guard.observe(note.call, outcome);
+    if (answer.text !== undefined) append(event.message, answer.text.slice(outcome.text.length));
+    this.#mayEndRun(note, outcome, answer);
+  }
+
+  /** A call whose arguments are no JSON has no result; OpenClaw only asks the model again. */
+  assistantWritten(message: AssistantMessage, context: CallContext): void {
+    if (message.stopReason !== "error" || !UNREADABLE.test(message.errorMessage ?? "")) return;
+    const session = sessionOf(context);
+    const runId = this.#current.get(session);
+    if (runId === undefined) return;
+    const call: ToolCall = { session, turn: runId, tool: UNREADABLE_TOOL, args: "{}" };
+    const model = this.#runs.get(runId)?.model;
+    if (model !== undefined) call.model = model;
+    const answer = this.#guard.observe(call, { ending: "failed", text: UNREADABLE_ERROR });
+    this.#untold.set(runId, answer.text ?? UNREADABLE_ERROR);
+  }
+
+  /** What goes before the prompt when OpenClaw asks again. */
+  promptContext(context: CallContext): { prependContext: string } | undefined {
+    const untold = context.runId === undefined ? undefined : this.#untold.get(context.runId);
+    if (untold === undefined) return undefined;
+    this.#untold.delete(context.runId as string);
+    return { prependContext: untold };
+  }
+
+  #outcome(note: CallNote, event: ToolResultPersist): Outcome {
+    const outcome = outcomeOf(note.call.tool, event.message, this.#settings.readOnlyTools);
+    return note.refused === undefined ? outcome : { ending: "blocked", text: outcome.text };
+  }
+
+  /** A model that goes on after the guard's texts has its run ended, once the result is stored. */
+  #mayEndRun(note: CallNote, outcome: Outcome, answer: Answer): void {
+    const { endRunAfterIgnored } = this.#settings;
+    const runId = note.call.turn;
+    if (!runId) return;
+    const run = this.#run(runId);
+    const spoken = answer.action === "loop-detected" || answer.action === "hard-cap";
+    run.ignored = spoken ? run.ignored + 1 : outcome.ending === "succeeded" ? 0 : run.ignored;
+    const wentOn = run.stopped;
+    run.stopped = answer.stopTurn;
+    if (endRunAfterIgnored === 0 || !(wentOn || run.ignored >= endRunAfterIgnored)) return;
+    const why = `tool-guard: the run ${runId} ignored ${run.ignored} texts of the guard and is ended`;
+    endRun({ sessionId: note.sessionId, runId, why, logger: this.logger });
+  }
+
+  #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
+    const { tool, args } = meant(event.toolName, event.params);
+    const runId = event.runId ?? context.runId;
+    const model = runId === undefined ? undefined : this.#runs.get(runId)?.model;
+    const call: ToolCall = { session: sessionOf(context), tool, args, callId: id };
+    if (runId !== undefined) call.turn = runId;
+    if (model !== undefined) call.model = model;
+    return { call, sessionId: context.sessionId, refused: undefined };
+  }
+
+  #run(runId: string): RunNote {
+    const known = this.#runs.get(runId);
+    if (known) return known;
+    const made: RunNote = { ignored: 0, stopped: false };
+    this.#runs.set(runId, made);
+    return made;
+  }
+
+  /** Says a trouble once: the guard must not become a flood, nor the outage. */
+  trouble(where: string, error: unknown): void {
+    const said = `tool-guard: ${where}: ${error instanceof Error ? error.message : String(error)}`;
+    if (this.#said.has(said)) return;
+    this.#said.add(said);
+    this.logger.error(said);
+  }
+
+  /** How much is remembered, for tests. */
+  get sizes(): { calls: number; runs: number } {
+    return { calls: this.#calls.size, runs: this.#runs.size };
+  }
+}
+
+function sessionOf(context: CallContext): string {
+  return context.sessionKey ?? context.sessionId ?? "";
+}
+
+function key(session: string, id: string): string {
+  return `${session}\u0000${id}`;
+}

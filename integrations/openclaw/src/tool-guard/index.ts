@@ -1,0 +1,75 @@
+// The plugin `tool-guard`: which hook does what.
+
+import { NoAddonError } from "../shared/addon.js";
+import {
+  mayHear,
+  settingsOf,
+  warnIfUnknown,
+  type AfterToolCall,
+  type BeforeMessageWrite,
+  type BeforeToolCall,
+  type CallContext,
+  type ModelCallStarted,
+  type PluginApi,
+  type ToolResultPersist,
+} from "../shared/host.js";
+import { processWide } from "../shared/process-wide.js";
+import { prepare } from "./end-run.js";
+import { HostGuard } from "./guard.js";
+import { readSettings, type Settings } from "./settings.js";
+
+/** The shape of what all copies of this plugin share in a process. */
+const SHARED_VERSION = 1;
+
+export default {
+  id: "tool-guard",
+  name: "Tool Guard",
+  description: "Prevents malformed tool call loops with dedup detection, hard caps, and model attribution logging",
+  register(api: PluginApi): void {
+    const guard = open(api);
+    if (!guard) return;
+    warnIfUnknown(api, guard.warned);
+    void prepare();
+    // Whatever goes wrong here, the call goes on: OpenClaw would refuse it if this threw.
+    const guarded =
+      <E, R>(where: string, handler: (event: E, context: CallContext) => R) =>
+      (event: E, context: CallContext): R | undefined => {
+        try {
+          return handler(event, context ?? {});
+        } catch (error) {
+          guard.trouble(where, error);
+          return undefined;
+        }
+      };
+    const on = <E, R>(hook: string, handler: (event: E, context: CallContext) => R): void =>
+      api.on(hook, guarded(hook, handler) as (event: never, context: never) => unknown);
+
+    on("model_call_started", (event: ModelCallStarted) => guard.modelCallStarted(event));
+    on("before_tool_call", (event: BeforeToolCall, context) => guard.beforeToolCall(event, context));
+    on("after_tool_call", (event: AfterToolCall, context) => guard.afterToolCall(event, context));
+    on("tool_result_persist", (event: ToolResultPersist, context) => guard.toolResultPersist(event, context));
+    // The only way to a model whose call could not be read at all.
+    if (mayHear(api)) {
+      on("before_message_write", (event: BeforeMessageWrite, context) => {
+        guard.assistantWritten(event.message, context);
+      });
+      on("before_prompt_build", (_event: unknown, context) => guard.promptContext(context));
+    }
+  },
+};
+
+/** The process's guard with this registration's settings, or nothing when it can not or shall not work. */
+function open(api: PluginApi): HostGuard | undefined {
+  const given = settingsOf(api);
+  const settings: Settings = readSettings(given, api);
+  try {
+    const guard = processWide("tool-guard", SHARED_VERSION, () => new HostGuard(settings, api.logger));
+    guard.configure(settings);
+    guard.logger = api.logger;
+    return guard;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    api.logger.error(error instanceof NoAddonError ? `tool-guard: ${why}` : `tool-guard is off: ${why}`);
+    return undefined;
+  }
+}

