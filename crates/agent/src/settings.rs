@@ -64,8 +64,6 @@ pub struct RunSettings {
     pub model_attempts_max: u32,
     /// Tokens of one answer.
     pub max_tokens: u32,
-    /// Tokens that the model can hold: what it reads and what it writes.
-    pub context_window_limit: u64,
     /// Sampling.
     pub temperature: f64,
     /// Nucleus sampling, when the client asked for it.
@@ -112,7 +110,6 @@ impl Default for RunSettings {
             call_timeout_ms: 60_000,
             model_attempts_max: 3,
             max_tokens: 1000,
-            context_window_limit: 32_768,
             temperature: 0.25,
             top_p: None,
             strategy: Strategy::React.name().to_owned(),

@@ -115,7 +115,7 @@ impl Executor {
 /// The part of the window that the last answer took, in percent with one decimal.
 pub(crate) fn context_usage_percent(state: &RunState) -> f64 {
     let used = state.tokens.last().map_or(0, |tokens| tokens.total());
-    let limit = state.settings.context_window_limit.max(1);
+    let limit = state.settings.window.tokens.max(1);
     let per_mille = used.saturating_mul(1000) / limit;
     f64::from(u32::try_from(per_mille).unwrap_or(u32::MAX)) / 10.0
 }

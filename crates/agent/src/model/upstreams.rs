@@ -137,6 +137,18 @@ impl Model for Upstreams {
         }
         Err(why)
     }
+
+    /// One that is there is enough.
+    async fn reach(&self) -> Result<(), ModelError> {
+        let mut why = ModelError::Unavailable("no model server is configured".to_owned());
+        for server in &self.servers {
+            match server.reach().await {
+                Ok(()) => return Ok(()),
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +185,10 @@ mod tests {
             self.asked.fetch_add(1, Ordering::SeqCst);
             self.answers.lock().clone()
         }
+
+        async fn reach(&self) -> Result<(), ModelError> {
+            self.answers.lock().clone().map(|_| ())
+        }
     }
 
     fn away() -> Result<ModelReply, ModelError> {
@@ -195,6 +211,7 @@ mod tests {
             both.complete(&question()).await.unwrap();
         }
         assert_eq!((first.asked(), second.asked()), (1, 3));
+        assert_eq!(both.reach().await, Ok(()));
         *first.answers.lock() = Ok(ModelReply::default());
         tokio::time::advance(std::time::Duration::from_millis(UPSTREAM_REST_MS)).await;
         both.complete(&question()).await.unwrap();
@@ -212,6 +229,7 @@ mod tests {
         assert!(both.complete(&question()).await.is_err());
         assert!(both.complete(&question()).await.is_err());
         assert_eq!((first.asked(), second.asked()), (2, 2));
+        assert!(both.reach().await.is_err());
         *first.answers.lock() = Err(ModelError::Refused("no".to_owned()));
         assert_eq!(
             both.complete(&question()).await,
