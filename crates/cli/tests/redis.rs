@@ -378,3 +378,66 @@ fn a_server_writes_back_what_ended_while_redis_was_gone() {
     let ledger = std::fs::read_to_string(here.join("ledger")).unwrap();
     assert_eq!(ledger, "paid\n");
 }
+
+/// A machine on this server with settings of tools besides.
+fn with_tools(server: &RedisServer, tools: &str) -> Machine {
+    Machine::new(&format!(
+        "    kind: redis\n    redis: {{url: \"{}\", responseMs: 500}}\n  tools: {tools}",
+        server.url()
+    ))
+}
+
+#[test]
+fn two_servers_keep_to_one_rate_limit() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    let limit = "{exec: {rateLimit: {calls: 3, windowMs: 3600000}}}";
+    let machines = [with_tools(&server, limit), with_tools(&server, limit)];
+    let serving = machines
+        .each_ref()
+        .map(|machine| Serving::start(machine, here));
+    let pay = |by: &Serving, number: u32| {
+        let command = format!("echo {number} >> ledger");
+        let body = json!({"tool": "exec", "args": {"command": command}, "idempotencyKey": number.to_string()});
+        by.ask("POST", "/tools/invoke", &body.to_string())
+    };
+    let answers: Vec<Answer> = (0..6)
+        .map(|number| pay(&serving[number as usize % 2], number))
+        .collect();
+    for answer in &answers[..3] {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    for answer in &answers[3..] {
+        assert_eq!(answer.status, 429, "{}", answer.text());
+        assert_eq!(answer.json()["error"]["code"], "rate_limited");
+        let wait_s: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=1_200).contains(&wait_s), "{wait_s}");
+    }
+    let ledger = std::fs::read_to_string(here.join("ledger")).unwrap();
+    assert_eq!(ledger, "0\n1\n2\n");
+    // What is on record takes no place.
+    assert_eq!(pay(&serving[1], 0).status, 200);
+    let explained = machines[1].json(&["explain"], here).to_string();
+    assert!(explained.contains("rate_limited"), "{explained}");
+}
+
+#[test]
+fn a_rate_limit_that_can_not_be_is_named() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let here = tempfile::tempdir().unwrap();
+    for (limit, problem) in [
+        ("{burst: 3}", "reliability.tools.exec.rateLimit.calls"),
+        (
+            "{calls: 2, burst: 3}",
+            "reliability.tools.exec.rateLimit.burst",
+        ),
+    ] {
+        let machine = with_tools(&server, &format!("{{exec: {{rateLimit: {limit}}}}}"));
+        let output = machine.run(&["config", "check"], here.path());
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(problem), "{said}");
+    }
+}
