@@ -41,6 +41,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "AUDIT_FILE_BYTES_MAX",
+        value: crate::audit::AUDIT_FILE_BYTES_MAX,
+        meaning: "size from which on the audit log goes on in a new file; old ones are kept",
+        setting: None,
+    },
+    Limit {
         name: "AUDIT_TAIL_BYTES_MAX",
         value: crate::audit::AUDIT_TAIL_BYTES_MAX,
         meaning: "how much of the audit log's end a page is taken from",

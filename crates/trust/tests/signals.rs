@@ -1,5 +1,10 @@
 //! What speaks for an attack is found, and ordinary text is left alone.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::Trust;
@@ -106,7 +111,10 @@ fn files_beneath(dir: &Path, found: &mut Vec<PathBuf>) {
             {
                 files_beneath(&path, found);
             }
-        } else if name.ends_with(".rs") || name.ends_with(".md") || name.ends_with(".toml") {
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "rs" || ending == "md" || ending == "toml")
+        {
             found.push(path);
         }
     }

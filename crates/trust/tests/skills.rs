@@ -1,5 +1,10 @@
 //! A skill is what it was when somebody looked at it, or it is said that it is not.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -9,6 +14,9 @@ use holdfast_trust::skill::{
     SkillProblem, Standing, judge,
 };
 use proptest::prelude::*;
+
+/// What is changed, and how.
+type Change<'a> = (&'a str, Box<dyn Fn() + 'a>);
 
 fn skill(parent: &Path) -> PathBuf {
     let dir = parent.join("weather");
@@ -34,7 +42,7 @@ fn every_change_of_a_skill_changes_its_digest() {
     let first = SkillDigest::of(&dir).unwrap();
     assert_eq!(SkillDigest::of(&dir).unwrap(), first);
     let script = dir.join("scripts/get.sh");
-    let changes: [(&str, Box<dyn Fn()>); 5] = [
+    let changes: [Change<'_>; 5] = [
         (
             "a byte",
             Box::new(|| fs::write(&script, "echo Sunny").unwrap()),

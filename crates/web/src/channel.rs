@@ -54,7 +54,8 @@ impl HttpChannel {
         })
     }
 
-    /// Sends through the gateway's tool `message`, with these arguments besides the text.
+    /// Sends through the gateway's tool `message` (its action `send`, the text in `message`), with
+    /// these arguments besides: `channel`, `target`, `accountId`.
     pub fn gateway(
         client: Arc<GatewayClient>,
         to: Map<String, Value>,

@@ -236,7 +236,10 @@ impl TrustBook {
         name: &str,
         mut rule: impl FnMut(SessionTrust) -> SessionTrust,
     ) -> StoreResult<SessionTrust> {
-        let expires_at_ms = Some(self.now_ms().saturating_add(SESSION_TRUST_KEPT_MS));
+        let now_ms = self.now_ms();
+        let expires_at_ms = Some(now_ms.saturating_add(SESSION_TRUST_KEPT_MS));
+        // A session that goes on reading the same is not forgotten in the midst of it.
+        let kept_long = now_ms.saturating_add(SESSION_TRUST_KEPT_MS / 2);
         for _ in 0..ROUNDS_MAX {
             let Some(document) = self.store.document(KIND, id).await? else {
                 let next = rule(SessionTrust::default());
@@ -254,7 +257,10 @@ impl TrustBook {
             };
             let next = rule(read(&document)?);
             let body: Value = json!(next);
-            if body == document.body {
+            let stays = document
+                .expires_at_ms
+                .is_none_or(|end_ms| end_ms > kept_long);
+            if body == document.body && stays {
                 return Ok(next);
             }
             let mut change = Replacement::of(&document, body);

@@ -457,3 +457,20 @@ async fn a_held_call_that_is_resumed_still_waits_for_its_answer_when_the_hold_is
     assert_eq!(word(&resumed[0].result), "ran");
     assert_eq!(exec.runs(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_goes_on_reading_is_not_forgotten() {
+    let (bench, ..) = bench(json!({}), None).await;
+    let session = bench.tree.context("main").unwrap();
+    let book = bench.trust.clone().unwrap();
+    for hours in [0, 13, 13, 13] {
+        tokio::time::sleep(Duration::from_hours(hours)).await;
+        call(&bench, "web_search").await;
+        assert_eq!(
+            book.session(&session).await.unwrap().trust(),
+            Trust::Untrusted
+        );
+    }
+    tokio::time::sleep(Duration::from_hours(25)).await;
+    assert_eq!(book.session(&session).await.unwrap().trust(), Trust::User);
+}

@@ -76,7 +76,8 @@ pub(super) fn answers_for_people(command: &str) -> bool {
         })
     });
     // Also inside strings that another interpreter gets.
-    by_word || (command.contains("holdfast") && command.contains("approvals"))
+    let named = ["approvals", "trust message", "trust clear", "skills pin"];
+    by_word || (command.contains("holdfast") && named.iter().any(|it| command.contains(it)))
 }
 
 /// What a later command has to share for an answer to cover it.
