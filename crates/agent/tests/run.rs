@@ -1,7 +1,6 @@
 //! Whole runs: a model that says what a script says, and the real way of every call.
 
 #![expect(
-    clippy::expect_used,
     clippy::panic,
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
