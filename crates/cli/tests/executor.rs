@@ -19,6 +19,8 @@ mod common;
 mod harness;
 #[path = "executor/kill.rs"]
 mod kill;
+#[path = "common/pty.rs"]
+mod pty;
 #[path = "executor/returned.rs"]
 mod returned;
 #[path = "executor/runs.rs"]

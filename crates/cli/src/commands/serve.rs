@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::janitor::Janitor;
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
 use holdfast_server::{
@@ -32,6 +33,9 @@ use crate::output;
 
 /// How long commands of cancelled calls may take to end before we go without them.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);
+
+/// How often expired documents are forgotten.
+const SWEEP_EVERY: Duration = Duration::from_mins(10);
 
 pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
     let app = App::new_for_server(global)?;
@@ -77,7 +81,9 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let _ = server.resume_all().await;
         let _ = server.resume_runs().await;
         started(&app, address, &shown, running.store_name, global.json);
+        let sweeping = tokio::spawn(sweep(running.documents.clone()));
         let ended = serve(server, listener, end, hurry).await;
+        sweeping.abort();
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
     })?;
@@ -86,6 +92,15 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
     running.finish();
     say_ended(ended, unrecorded, global.json);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Forgets documents that have expired, now and then: ended runs and answered approvals.
+async fn sweep(documents: Arc<dyn DocumentStore>) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        // What could not be swept now is swept the next time.
+        let _ = documents.sweep_documents().await;
+    }
 }
 
 fn private_dir(dir: &Path) -> Outcome<()> {
