@@ -6,6 +6,7 @@ pub(crate) mod memory;
 mod records;
 pub(crate) mod server;
 mod transcripts;
+pub(crate) mod trust;
 
 use std::path::PathBuf;
 
@@ -101,6 +102,12 @@ pub(crate) enum Command {
     /// Look at the log of approvals, and check that nobody has changed it.
     #[command(subcommand, name = "audit-log")]
     AuditLog(approvals::AuditLogCommand),
+    /// See what sessions have read, how far it is trusted, and what holds their tools.
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    /// Verify, pin and sign skills.
+    #[command(subcommand)]
+    Skills(trust::SkillsCommand),
     /// Look at a running server, and switch its reliability layers.
     Mode(ModeArgs),
     /// Check the configuration, the state, Redis and what the kernel holds commands with.

@@ -16,6 +16,7 @@ use holdfast_toolbox::limit_output::OutputConfig;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::SessionLimits;
 use holdfast_toolbox::tools::{ExecTool, base_tools_with};
+use holdfast_trust::TrustConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) guard: GuardConfig,
     /// What is allowed.
     pub(crate) permissions: PermissionConfig,
+    /// Where words come from, what tools may do with them, and what speaks against them.
+    pub(crate) trust: TrustConfig,
     /// What the kernel holds commands to.
     pub(crate) confinement: ConfinementConfig,
     /// How large answers may be.
@@ -172,6 +175,9 @@ impl Config {
         }
         problems.extend(self.permissions.problems(is_tool));
         problems.extend(self.output.problems(is_tool));
+        for (field, reason) in self.trust.problems(is_tool) {
+            problems.push(ConfigProblem::new(format!("trust.{field}"), reason));
+        }
         problems.extend(self.sessions.problems());
         // Some settings only make sense together with the tool they are for.
         for tool in &tools {

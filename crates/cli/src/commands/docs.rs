@@ -141,6 +141,7 @@ fn limits() -> String {
         holdfast_memory::limits::LIMITS,
         holdfast_server::limits::LIMITS,
         holdfast_transcript::limits::LIMITS,
+        holdfast_trust::limits::LIMITS,
         #[cfg(feature = "web")]
         holdfast_web::limits::LIMITS,
         crate::telemetry::LIMITS,
