@@ -30,6 +30,8 @@ use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
+use holdfast_toolbox::trust::TrustBook;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
@@ -185,6 +187,7 @@ impl App {
         let documents = self.documents(&state);
         let stores = self.stores(&runtime, state);
         let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
+        let trust = Arc::new(self.trust_book(documents.clone(), runtime.clone()));
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
@@ -209,6 +212,7 @@ impl App {
             }),
             output: self.config.output.clone(),
             approvals: Some(approvals.clone()),
+            trust: Some(trust),
             runtime,
         })
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -265,7 +269,27 @@ impl App {
     ) -> Approvals {
         let audit = Arc::new(self.audit_log(documents.clone()));
         let permissions = Arc::new(self.config.permissions.clone());
-        Approvals::new(documents, Some(audit), runtime, permissions)
+        let approvals = Approvals::new(documents, Some(audit), runtime, permissions);
+        // Without the token there are no codes, and a reply on a channel counts for nothing.
+        let path = self.state_dir.join(APPROVER_TOKEN_FILE);
+        #[cfg(feature = "web")]
+        if self.config.channel.is_some() {
+            // Whoever reads the prompt there needs one; what can not be made is missed below.
+            let _ = Token::read_or_make(&path);
+        }
+        match Token::read(&path) {
+            Ok(token) => approvals.with_codes(token),
+            Err(_) => approvals,
+        }
+    }
+
+    /// What sessions have read, in a store.
+    pub(crate) fn trust_book(
+        &self,
+        documents: Arc<dyn DocumentStore>,
+        runtime: Arc<Runtime>,
+    ) -> TrustBook {
+        TrustBook::new(self.config.trust.clone(), documents, runtime)
     }
 
     /// The audit log of this state.

@@ -6,6 +6,7 @@ pub(crate) mod memory;
 mod records;
 pub(crate) mod server;
 mod transcripts;
+pub(crate) mod trust;
 
 use std::path::PathBuf;
 
@@ -41,7 +42,7 @@ pub(crate) struct Cli {
 }
 
 /// Taken by every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The configuration file (YAML).
@@ -101,6 +102,12 @@ pub(crate) enum Command {
     /// Look at the log of approvals, and check that nobody has changed it.
     #[command(subcommand, name = "audit-log")]
     AuditLog(approvals::AuditLogCommand),
+    /// See what sessions have read, how far it is trusted, and what holds their tools.
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    /// Verify, pin and sign skills.
+    #[command(subcommand)]
+    Skills(trust::SkillsCommand),
     /// Look at a running server, and switch its reliability layers.
     Mode(ModeArgs),
     /// Check the configuration, the state, Redis and what the kernel holds commands with.
@@ -297,6 +304,8 @@ pub(crate) enum ConfigCommand {
     Show,
     /// Say what is wrong with it, if anything; a Redis it names is tried.
     Check {
+        /// A file to check instead: a `holdfast.yaml` or an `executor.yaml`.
+        file: Option<PathBuf>,
         /// Only read it: connect to nothing.
         #[arg(long)]
         offline: bool,

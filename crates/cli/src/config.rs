@@ -16,6 +16,7 @@ use holdfast_toolbox::limit_output::OutputConfig;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::SessionLimits;
 use holdfast_toolbox::tools::{ExecTool, base_tools_with};
+use holdfast_trust::TrustConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) guard: GuardConfig,
     /// What is allowed.
     pub(crate) permissions: PermissionConfig,
+    /// Where words come from, what tools may do with them, and what speaks against them.
+    pub(crate) trust: TrustConfig,
     /// What the kernel holds commands to.
     pub(crate) confinement: ConfinementConfig,
     /// How large answers may be.
@@ -63,6 +66,9 @@ pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     /// The model that is given the tools, for `holdfast serve` and `holdfast run`.
     pub(crate) executor: ExecutorConfig,
+    /// The `executor.yaml` that stands in for all of this, where one was named.
+    #[serde(skip)]
+    pub(crate) file: Option<Arc<holdfast_agent::config::ExecutorConfig>>,
 }
 
 /// What is never said aloud, besides what looks like a secret.
@@ -115,15 +121,24 @@ impl Config {
                 path.display()
             ))
         })?;
+        if holdfast_agent::config::ExecutorConfig::is_meant_by(&text) {
+            let config = crate::executor_file::read(path, &text)?;
+            return config.checked(path);
+        }
         let config = Self::parse(&text).map_err(|error| {
             let name = path.display().to_string();
             let error = error.replace("<input>", &name);
             Failure::usage(format!("the configuration {name} is wrong:\n{error}"))
                 .hint("`holdfast config schema` prints what it may hold.")
         })?;
-        let problems = config.problems();
+        config.checked(path)
+    }
+
+    /// The same, when nothing is wrong with its values.
+    fn checked(self, path: &Path) -> Outcome<Self> {
+        let problems = self.problems();
         if problems.is_empty() {
-            return Ok(config);
+            return Ok(self);
         }
         let list: Vec<String> = problems
             .iter()
@@ -160,6 +175,9 @@ impl Config {
         }
         problems.extend(self.permissions.problems(is_tool));
         problems.extend(self.output.problems(is_tool));
+        for (field, reason) in self.trust.problems(is_tool) {
+            problems.push(ConfigProblem::new(format!("trust.{field}"), reason));
+        }
         problems.extend(self.sessions.problems());
         // Some settings only make sense together with the tool they are for.
         for tool in &tools {

@@ -97,7 +97,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable {
         name: ENABLED,
         values: "`true` or `false`",
-        meaning: "`false` is the kill switch: it takes guard, idempotency, retry and breaker out. Permissions, schemas and confinement stay.",
+        meaning: "`false` is the kill switch: it takes guard, idempotency, retry, breaker and rate limits out. Permissions, schemas and confinement stay.",
     },
     Variable {
         name: OPEN_MODE,

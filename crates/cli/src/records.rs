@@ -55,12 +55,15 @@ mod shared {
         shared.written_back(at_most).await
     }
 
-    /// Tells the observers when the store goes away and comes back, and shares the retry budget
-    /// where that is asked for.
+    /// Tells the observers when the store goes away and comes back, and shares the retry budget and
+    /// the rate limits where that is asked for.
     pub(crate) fn attach(shared: &Shared, runtime: &Arc<Runtime>, config: &ReliabilityConfig) {
         let policy = RetryBudgetPolicy::standard().with(&config.retry_budget);
         if let (true, Ok(policy)) = (config.store.redis.share_retry_budget, policy) {
             runtime.share_retries(shared.retry_budget(policy));
+        }
+        if config.store.redis.share_rate_limits {
+            runtime.share_limits(shared.rate_limits());
         }
         let weak = Arc::downgrade(runtime);
         shared.on_health(move |degraded| {

@@ -15,6 +15,8 @@ mod answers;
 #[path = "executor/checklist.rs"]
 mod checklist;
 mod common;
+#[path = "executor/file.rs"]
+mod file;
 #[path = "server/harness.rs"]
 mod harness;
 #[path = "executor/kill.rs"]

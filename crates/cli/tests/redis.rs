@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use holdfast_testkit::http::{Answer, Connection};
 use holdfast_testkit::redis::{Persistence, RedisServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const PASSWORD: &str = "s3cret-p@ss/word";
@@ -272,4 +273,171 @@ fn config_check_tries_redis() {
         (&offline["ok"], &offline["redis"]),
         (&true.into(), &"not tried".into())
     );
+}
+
+/// A machine that serves; killed when the test is done with it.
+struct Serving {
+    child: Child,
+    address: std::net::SocketAddr,
+    bearer: String,
+}
+
+impl Serving {
+    fn start(machine: &Machine, here: &Path) -> Self {
+        let words = ["serve", "--json", "--listen", "127.0.0.1:0", "--log", "off"];
+        let mut command = machine.command(&words, here);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        let started: Value = serde_json::from_str(&line).unwrap();
+        let url = started["url"].as_str().unwrap();
+        let token = machine.dir.path().join("state/server-token");
+        let token = std::fs::read_to_string(token).unwrap();
+        Self {
+            child,
+            address: url.trim_start_matches("http://").parse().unwrap(),
+            bearer: format!("Bearer {}", token.trim()),
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
+        let headers = [
+            ("authorization", self.bearer.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let mut connection = Connection::open(self.address).unwrap();
+        let asked = connection.request(method, path, &headers, body.as_bytes());
+        asked.unwrap()
+    }
+
+    /// The slow payment, by its key.
+    fn pay(&self) -> Answer {
+        let params: Value = serde_json::from_str(SLOW_PAY[5]).unwrap();
+        let envelope = json!({
+            "contractVersion": "1.1", "requestId": "request", "toolName": "exec",
+            "toolNamespace": "holdfast.tools",
+            "target": {"sessionKey": "session", "actorId": "actor", "turnId": "turn"},
+            "payload": {"version": "1.0", "params": params, "idempotencyKey": "slow"},
+            "transport": {"dedupeMode": "enforced", "retryBudget": {"maxAttempts": 1, "maxElapsedMs": 1000}},
+            "control": {}, "trace": {},
+        });
+        self.ask("POST", "/v1/tools/call", &envelope.to_string())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn until(what: &str, mut there: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !there() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_server_writes_back_what_ended_while_redis_was_gone() {
+    let args = ["--requirepass", PASSWORD];
+    let mut server = RedisServer::start(Persistence::Always, &args).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    let machines = [Machine::on(&server.url()), Machine::on(&server.url())];
+    let [one, two] = machines
+        .each_ref()
+        .map(|machine| Serving::start(machine, here));
+    let is_well = |serving: &Serving| serving.ask("GET", "/ready", "").status == 200;
+    until("both are ready", || is_well(&one) && is_well(&two));
+
+    let answer = std::thread::scope(|scope| {
+        let call = scope.spawn(|| one.pay());
+        until("it runs", || here.join("ledger").exists());
+        server.kill().unwrap();
+        until("it is noticed", || !is_well(&one));
+        std::fs::write(here.join("go"), "").unwrap();
+        call.join().unwrap()
+    });
+    assert_eq!(answer.json()["status"], "success", "{}", answer.text());
+    // Nothing else may begin until the server is back, and nothing does.
+    let refused = two.pay();
+    assert_eq!(refused.json()["error"]["code"], "store_unavailable");
+
+    server.run().unwrap();
+    until("both are ready again", || is_well(&one) && is_well(&two));
+    let again = two.pay().json();
+    assert_eq!(
+        (&again["status"], &again["fromCache"]),
+        (&"success".into(), &true.into()),
+        "{again}"
+    );
+    let ledger = std::fs::read_to_string(here.join("ledger")).unwrap();
+    assert_eq!(ledger, "paid\n");
+}
+
+/// A machine on this server with settings of tools besides.
+fn with_tools(server: &RedisServer, tools: &str) -> Machine {
+    Machine::new(&format!(
+        "    kind: redis\n    redis: {{url: \"{}\", responseMs: 500}}\n  tools: {tools}",
+        server.url()
+    ))
+}
+
+#[test]
+fn two_servers_keep_to_one_rate_limit() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    let here = workspace.path();
+    let limit = "{exec: {rateLimit: {calls: 3, windowMs: 3600000}}}";
+    let machines = [with_tools(&server, limit), with_tools(&server, limit)];
+    let serving = machines
+        .each_ref()
+        .map(|machine| Serving::start(machine, here));
+    let pay = |by: &Serving, number: u32| {
+        let command = format!("echo {number} >> ledger");
+        let body = json!({"tool": "exec", "args": {"command": command}, "idempotencyKey": number.to_string()});
+        by.ask("POST", "/tools/invoke", &body.to_string())
+    };
+    let answers: Vec<Answer> = (0..6)
+        .map(|number| pay(&serving[number as usize % 2], number))
+        .collect();
+    for answer in &answers[..3] {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    for answer in &answers[3..] {
+        assert_eq!(answer.status, 429, "{}", answer.text());
+        assert_eq!(answer.json()["error"]["code"], "rate_limited");
+        let wait_s: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=1_200).contains(&wait_s), "{wait_s}");
+    }
+    let ledger = std::fs::read_to_string(here.join("ledger")).unwrap();
+    assert_eq!(ledger, "0\n1\n2\n");
+    // What is on record takes no place.
+    assert_eq!(pay(&serving[1], 0).status, 200);
+    let explained = machines[1].json(&["explain"], here).to_string();
+    assert!(explained.contains("rate_limited"), "{explained}");
+}
+
+#[test]
+fn a_rate_limit_that_can_not_be_is_named() {
+    let server = RedisServer::start(Persistence::None, &["--requirepass", PASSWORD]).unwrap();
+    let here = tempfile::tempdir().unwrap();
+    for (limit, problem) in [
+        ("{burst: 3}", "reliability.tools.exec.rateLimit.calls"),
+        (
+            "{calls: 2, burst: 3}",
+            "reliability.tools.exec.rateLimit.burst",
+        ),
+    ] {
+        let machine = with_tools(&server, &format!("{{exec: {{rateLimit: {limit}}}}}"));
+        let output = machine.run(&["config", "check"], here.path());
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(problem), "{said}");
+    }
 }

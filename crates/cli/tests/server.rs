@@ -23,5 +23,7 @@ mod common;
 mod ending;
 #[path = "server/harness.rs"]
 mod harness;
+#[path = "server/messages.rs"]
+mod messages;
 #[path = "server/villain.rs"]
 mod villain;

@@ -185,4 +185,7 @@ pub struct ApprovalPrompt {
     pub workspace: String,
     /// When silence becomes "no".
     pub expires_at_ms: u64,
+    /// What a reply on a channel has to hold besides the id. Shown on channels, and nowhere else.
+    #[serde(skip)]
+    pub code: Option<String>,
 }

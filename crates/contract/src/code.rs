@@ -30,6 +30,8 @@ pub enum ErrorCode {
     OutcomeUnknown,
     /// A breaker is open.
     CircuitOpen,
+    /// A rate limit is used up.
+    RateLimited,
     /// The record store can take no more.
     StoreFull,
     /// The record store can not be used.
@@ -73,6 +75,7 @@ impl ErrorCode {
             Self::Timeout => "timeout",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::CircuitOpen => "circuit_open",
+            Self::RateLimited => "rate_limited",
             Self::StoreFull => "store_full",
             Self::StoreUnavailable => "store_unavailable",
             Self::Cancelled => "cancelled",
@@ -89,6 +92,7 @@ impl ErrorCode {
             Self::DuplicateInFlight
                 | Self::Timeout
                 | Self::CircuitOpen
+                | Self::RateLimited
                 | Self::StoreFull
                 | Self::StoreUnavailable
                 | Self::Cancelled
@@ -183,6 +187,12 @@ pub const CODES: &[CodeDoc] = &[
         summary: "The circuit breaker is open after repeated failures; the tool was not called.",
         record: "Nothing ran and the claim was released.",
         next: "Wait for the cooldown, or `holdfast breaker reset KEY` when the cause is mended.",
+    },
+    CodeDoc {
+        code: ErrorCode::RateLimited,
+        summary: "The configured rate limit of the tool or of what is behind it is used up; the tool was not called.",
+        record: "Nothing ran and the claim was released. HTTP status 429.",
+        next: "Call again after `retryAfterMs`. `rateLimit` of the tool, its class or its dependency sets the limit; with `maxWaitMs` calls wait for their turn.",
     },
     CodeDoc {
         code: ErrorCode::StoreFull,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::approval::TierVerdict;
 use crate::context::{SessionContext, ToolContext};
 use crate::error::ToolError;
+use crate::trust::Trust;
 
 /// How much trust a call needs.
 #[derive(
@@ -73,6 +74,10 @@ pub struct ToolResult {
     /// non-zero is a result, not a failure of the tool; the loop guard still wants to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// How far this result is trusted, where it is another than the tool's results commonly are:
+    /// what is read from memory keeps the trust it was stored with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
 }
 
 impl ToolResult {
@@ -83,6 +88,7 @@ impl ToolResult {
             display: display.into(),
             artifacts: Vec::new(),
             exit_code: None,
+            trust: None,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    CacheHit, CircuitBreakerState, ErrorCode, Lifeline, Need, ResultError, ResultOutput, RetryNote,
-    SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
+    CacheHit, CircuitBreakerState, ErrorCode, Lifeline, Need, Reason, ResultError, ResultOutput,
+    RetryNote, SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope, Trust,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -95,6 +95,11 @@ pub struct Call {
     pub lifeline: Option<Lifeline>,
     /// How the call came here.
     pub entry: Entry,
+    /// The least trusted text that the session has read, as far as it is known.
+    pub input_trust: Trust,
+    /// Why a person is to be asked whatever the policy says: found before the permission layer,
+    /// and by it made part of what the call needs.
+    pub concerns: Vec<Reason>,
     /// What it needs before it may start, found by the permission layer.
     pub need: Option<Box<Need>>,
     /// The claim of a call that waits before it starts.
@@ -142,6 +147,8 @@ impl Call {
             stored_key: None,
             lifeline: None,
             entry: Entry::New,
+            input_trust: Trust::Tool,
+            concerns: Vec::new(),
             need: None,
             held_claim: None,
             started: Arc::default(),

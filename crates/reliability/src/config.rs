@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::breaker::BreakerOverrides;
 use crate::policy::{DeriveKeys, Keep, Mode, OnKeyConflict};
+use crate::rate::RateLimitOverrides;
 use crate::retry::{RetryBudgetOverrides, RetryOverrides};
 
 pub mod policies;
@@ -29,9 +30,9 @@ pub const MESSAGE_ECHO_WINDOW_MS: u64 = 30 * 1000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReliabilityConfig {
-    /// `false` takes guard, idempotency, retry and breaker out.
+    /// `false` takes guard, idempotency, retry, breaker and rate limits out.
     pub enabled: bool,
-    /// `enforce`, `shadow` or `off` for those four.
+    /// `enforce`, `shadow` or `off` for those.
     pub mode: Mode,
     /// What an open breaker does: `enforce`, `shadow` or `off`.
     pub open_mode: Mode,
@@ -53,6 +54,8 @@ pub struct ReliabilityConfig {
     pub classes: Classes,
     /// Settings of single tools, by name.
     pub tools: BTreeMap<String, ToolSettings>,
+    /// Settings of what several tools depend on, by name.
+    pub dependencies: BTreeMap<String, DependencySettings>,
 }
 
 impl Default for ReliabilityConfig {
@@ -70,6 +73,7 @@ impl Default for ReliabilityConfig {
             store: StoreConfig::default(),
             classes: Classes::default(),
             tools: BTreeMap::new(),
+            dependencies: BTreeMap::new(),
         }
     }
 }
@@ -208,6 +212,8 @@ pub struct ToolSettings {
     pub retry: RetryOverrides,
     /// Breaker.
     pub breaker: BreakerOverrides,
+    /// How often the tool may be called; a limit of a class is one for each of its tools.
+    pub rate_limit: RateLimitOverrides,
     /// Time to live.
     pub ttl: TtlConfig,
     /// Arguments that do not identify the call, besides `clientTs`, `retryCount`, `traceparent`.
@@ -234,7 +240,15 @@ pub struct ToolSettings {
     /// Equal content within this window of a finished call is its echo; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub echo_window_ms: Option<u64>,
-    /// The dependency whose breaker the tool shares.
+    /// The dependency whose breaker and rate limit the tool shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependency: Option<String>,
+}
+
+/// Settings of what is behind several tools.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DependencySettings {
+    /// How often all of them together may be called.
+    pub rate_limit: RateLimitOverrides,
 }

@@ -18,6 +18,9 @@ use crate::retry::{Classified, Evidence, RequestSent};
 use crate::runtime::Runtime;
 use crate::service::Service;
 
+/// The member of a result's metadata that says how far it is trusted.
+pub const TRUST_FIELD: &str = "trust";
+
 /// Runs the tool. A panic inside it becomes an error and goes no further.
 pub struct Execute {
     runtime: Arc<Runtime>,
@@ -111,7 +114,7 @@ pub(crate) fn tool_context(call: &Call, attempt: u32, time_limit_ms: Option<u64>
             time_limit_ms,
             lifeline: call.lifeline.clone(),
             // The arguments are a model's words, and those are never trusted more than a tool's.
-            input_trust: Trust::Tool,
+            input_trust: call.input_trust.min(Trust::Tool),
         },
     }
 }
@@ -128,6 +131,9 @@ pub(crate) fn output_of(result: ToolResult) -> ResultOutput {
     }
     if let Some(code) = result.exit_code {
         metadata.insert("exitCode".to_owned(), Value::from(code));
+    }
+    if let Some(trust) = result.trust {
+        metadata.insert(TRUST_FIELD.to_owned(), Value::from(trust.as_str()));
     }
     ResultOutput {
         content: Arc::new(result.output),

@@ -9,6 +9,7 @@
 //! | [`idempotency`] | an intent runs at most once |
 //! | [`retry`] | only what is safe to repeat is repeated |
 //! | [`breaker`] | what is down is left alone |
+//! | [`rate`] | what has a limit is not asked more often |
 //! | [`deadline`], [`timeout`] | nobody waits for ever |
 //! | [`hooks`] | others can watch, and refuse |
 
@@ -29,6 +30,7 @@ pub mod limits;
 pub mod observe;
 pub mod policy;
 pub mod policy_check;
+pub mod rate;
 pub mod retry;
 pub mod runtime;
 mod scratch;

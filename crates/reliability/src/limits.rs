@@ -11,6 +11,36 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "RATE_CALLS_MAX",
+        value: crate::rate::RATE_CALLS_MAX as u64,
+        meaning: "largest `calls` of a rate limit",
+        setting: None,
+    },
+    Limit {
+        name: "RATE_WINDOW_MS_DEFAULT",
+        value: crate::rate::RATE_WINDOW_MS_DEFAULT,
+        meaning: "window of a rate limit",
+        setting: Some("reliability.tools.NAME.rateLimit.windowMs"),
+    },
+    Limit {
+        name: "RATE_WINDOW_MS_MAX",
+        value: crate::rate::RATE_WINDOW_MS_MAX,
+        meaning: "longest window of a rate limit",
+        setting: None,
+    },
+    Limit {
+        name: "RATE_WAIT_MS_MAX",
+        value: crate::rate::RATE_WAIT_MS_MAX,
+        meaning: "longest wait for a place under a rate limit that can be configured",
+        setting: None,
+    },
+    Limit {
+        name: "LIMITS_PER_CALL_MAX",
+        value: crate::rate::LIMITS_PER_CALL_MAX as u64,
+        meaning: "rate limits of one call: its tool's and its dependency's",
+        setting: None,
+    },
+    Limit {
         name: "DOCUMENTS_MAX",
         value: crate::store::documents::DOCUMENTS_MAX,
         meaning: "approvals, rules and sessions kept; one more is refused as a full store",
@@ -350,6 +380,20 @@ pub const LIMITS: &[Limit] = &[
         name: "PREFIX_BYTES_MAX",
         value: crate::config::redis::PREFIX_BYTES_MAX as u64,
         meaning: "length of the prefix of all keys in Redis",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "SERVER_TIME_AGE_MS_MAX",
+        value: crate::store::redis::options::SERVER_TIME_AGE_MS_MAX,
+        meaning: "how long a measurement of the Redis server's time is believed; without one a claim takes a script",
+        setting: None,
+    },
+    #[cfg(feature = "redis")]
+    Limit {
+        name: "SERVER_TIME_DOUBT_MS_MAX",
+        value: crate::store::redis::options::SERVER_TIME_DOUBT_MS_MAX,
+        meaning: "longest measurement of the Redis server's time that is believed",
         setting: None,
     },
     #[cfg(feature = "redis")]

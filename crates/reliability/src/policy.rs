@@ -16,6 +16,7 @@ use crate::canonical::{FieldNames, Whitespace};
 use crate::config::WhenAway;
 use crate::idempotency::key::Scope;
 use crate::idempotency::transition::Lifetimes;
+use crate::rate::ToolLimit;
 use crate::retry::RetryPolicy;
 
 /// What a reliability layer does about what it finds.
@@ -31,8 +32,8 @@ pub enum Mode {
     Off,
 }
 
-/// The mode of each of the four layers that can be switched. Permission, schema and confinement
-/// are not among them.
+/// The mode of each of the layers that can be switched. Permission, schema and confinement are not
+/// among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayerModes {
     /// The loop guard.
@@ -43,16 +44,19 @@ pub struct LayerModes {
     pub retry: Mode,
     /// The circuit breaker.
     pub breaker: Mode,
+    /// The rate limits.
+    pub rate: Mode,
 }
 
 impl LayerModes {
-    /// All four alike.
+    /// All alike.
     pub const fn all(mode: Mode) -> Self {
         Self {
             guard: mode,
             idempotency: mode,
             retry: mode,
             breaker: mode,
+            rate: mode,
         }
     }
 }
@@ -149,6 +153,8 @@ pub struct ToolPolicy {
     pub tool_breaker: Arc<BreakerKey>,
     /// The dependency behind it.
     pub dependency: Option<String>,
+    /// How often it may be called: its own limit and its dependency's, where there are any.
+    pub limits: Vec<ToolLimit>,
     /// Time limit of one attempt.
     pub timeout_ms: u64,
     /// A larger output is not recorded.
@@ -191,7 +197,7 @@ impl AtomicMode {
 }
 
 impl Switches {
-    /// Takes guard, idempotency, retry and breaker out, or puts them back.
+    /// Takes guard, idempotency, retry, breaker and rate limits out, or puts them back.
     pub fn set_enabled(&self, enabled: bool) {
         self.set_mode(if enabled { Mode::Enforce } else { Mode::Off });
     }

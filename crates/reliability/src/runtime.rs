@@ -8,6 +8,7 @@ use holdfast_contract::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::canonical::{Digest, hex_chunk};
 use crate::observe::{Event, Observer, Observers};
 use crate::policy::Switches;
+use crate::rate::SharedRateLimits;
 use crate::retry::SharedRetryBudget;
 
 /// Time, randomness, switches and observers of one stack.
@@ -22,6 +23,7 @@ pub struct Runtime {
     pub redactor: Redactor,
     observers: Observers,
     shared_retries: OnceLock<Arc<dyn SharedRetryBudget>>,
+    shared_limits: OnceLock<Arc<dyn SharedRateLimits>>,
 }
 
 impl Runtime {
@@ -34,6 +36,7 @@ impl Runtime {
             redactor: Redactor::default(),
             observers,
             shared_retries: OnceLock::new(),
+            shared_limits: OnceLock::new(),
         }
     }
 
@@ -54,6 +57,16 @@ impl Runtime {
     /// The budget that other processes share, if there is one.
     pub fn shared_retries(&self) -> Option<&dyn SharedRetryBudget> {
         self.shared_retries.get().map(|budget| &**budget)
+    }
+
+    /// Lets attempts keep to rate limits that other processes share. The first ones stay.
+    pub fn share_limits(&self, limits: Arc<dyn SharedRateLimits>) {
+        let _ = self.shared_limits.set(limits);
+    }
+
+    /// The rate limits that other processes share, if there are any.
+    pub fn shared_limits(&self) -> Option<&dyn SharedRateLimits> {
+        self.shared_limits.get().map(|limits| &**limits)
     }
 
     /// Tells the observers.

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use holdfast_contract::SystemClock;
 use holdfast_reliability::store::redis::options::TlsFiles;
-use holdfast_reliability::store::redis::{RedisOptions, RedisState};
+use holdfast_reliability::store::redis::{RedisOptions, RedisState, Topology};
 use holdfast_reliability::store::{DedupeStore, StoreError, StoreSize};
-use holdfast_testkit::redis::{Persistence, RedisServer};
+use holdfast_testkit::redis::{Persistence, RedisSentinel, RedisServer};
 use tempfile::TempDir;
 
 /// An authority, and a certificate of it for this machine.
@@ -54,27 +54,37 @@ impl Certificates {
         self.0.path().join(name)
     }
 
-    /// A server that takes TLS on a second port, and says which.
-    fn serve(&self, clients: &str) -> (RedisServer, u16) {
+    /// The settings of something that takes TLS on a second port, and which.
+    fn settings(&self, clients: &str) -> (Vec<String>, u16) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let (tls_port, path) = (port.to_string(), |name| {
-            self.path(name).display().to_string()
-        });
-        let args = [
-            "--tls-port",
-            &tls_port,
-            "--tls-cert-file",
-            &path("own.pem"),
-            "--tls-key-file",
-            &path("own.key"),
-            "--tls-ca-cert-file",
-            &path("ca.pem"),
-            "--tls-auth-clients",
-            clients,
+        let path = |name| self.path(name).display().to_string();
+        let settings = [
+            ("--tls-port", port.to_string()),
+            ("--tls-cert-file", path("own.pem")),
+            ("--tls-key-file", path("own.key")),
+            ("--tls-ca-cert-file", path("ca.pem")),
+            ("--tls-auth-clients", clients.to_owned()),
         ];
+        let words = settings.map(|(name, value)| [name.to_owned(), value]);
+        (words.concat(), port)
+    }
+
+    /// A server that takes TLS on a second port, and says which.
+    fn serve(&self, clients: &str) -> (RedisServer, u16) {
+        let (args, port) = self.settings(clients);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         (RedisServer::start(Persistence::None, &args).unwrap(), port)
+    }
+
+    /// A sentinel that takes TLS, and asks the server for it too.
+    fn watch(&self, name: &str, server: u16) -> (RedisSentinel, u16) {
+        let (args, port) = self.settings("no");
+        let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
+        args.extend(["--tls-replication", "yes"]);
+        let sentinel = RedisSentinel::start_with(name, server, &args).unwrap();
+        (sentinel, port)
     }
 }
 
@@ -93,8 +103,13 @@ fn openssl(words: &str, files: &[(&str, &Path)]) {
 }
 
 async fn size(port: u16, tls: TlsFiles) -> Result<StoreSize, StoreError> {
+    size_by(port, tls, Topology::Single).await
+}
+
+async fn size_by(port: u16, tls: TlsFiles, topology: Topology) -> Result<StoreSize, StoreError> {
     let options = RedisOptions {
         tls,
+        topology,
         ..RedisOptions::single(format!("rediss://localhost:{port}/"))
     };
     let store = RedisState::open(&options, Arc::new(SystemClock))?;
@@ -168,4 +183,32 @@ async fn what_can_never_work_is_said_at_once() {
             "{opened:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_and_the_server_they_name_are_both_spoken_to_in_private() {
+    let made = Certificates::make();
+    let (server, port) = made.serve("no");
+    let (_sentinel, sentinel_port) = made.watch("records", port);
+    let topology = || Topology::Sentinel {
+        master: "records".to_owned(),
+    };
+    let known = TlsFiles {
+        authorities: Some(made.path("ca.pem")),
+        own: None,
+    };
+    let found = size_by(sentinel_port, known, topology()).await;
+    assert_eq!(found, Ok(StoreSize::default()));
+    // It was the TLS port that took them, and this server that keeps them.
+    let keys = server.command(&["KEYS", "*"]).unwrap();
+    assert!(keys.contains("meta"), "{keys}");
+    let stranger = TlsFiles {
+        authorities: Some(Certificates::make().path("ca.pem")),
+        own: None,
+    };
+    let refused = size_by(sentinel_port, stranger, topology()).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
 }

@@ -44,6 +44,8 @@ pub const PAGE_AUDIT_MAX: usize = 500;
 pub const PAGE_APPROVALS_MAX: usize = 500;
 /// The body of an answer to an approval request.
 pub const ANSWER_BODY_BYTES_MAX: usize = 16 * 1024;
+/// The body of a message from a channel.
+pub const MESSAGE_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// A reason or an operator's name in an admin action.
 pub const ADMIN_WORDS_BYTES_MAX: usize = 256;
 /// Servers that are looked for in one state directory.
@@ -213,6 +215,12 @@ pub const LIMITS: &[Limit] = &[
         "ANSWER_BODY_BYTES_MAX",
         ANSWER_BODY_BYTES_MAX as u64,
         "body of an answer to an approval request",
+        None,
+    ),
+    limit(
+        "MESSAGE_BODY_BYTES_MAX",
+        MESSAGE_BODY_BYTES_MAX as u64,
+        "body of a message from a channel",
         None,
     ),
     limit(

@@ -53,7 +53,7 @@ impl RedisServer {
     }
 
     /// A sentinel is a server with a file of its own.
-    fn start_sentinel(monitor: &str, name: &str) -> Result<Self> {
+    fn start_sentinel(monitor: &str, name: &str, args: &[&str]) -> Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix("holdfast-sentinel-")
             .tempdir()?;
@@ -66,7 +66,10 @@ impl RedisServer {
         let mut server = Self {
             child: None,
             port: free_port()?,
-            args: vec!["--sentinel".to_owned()],
+            args: std::iter::once(&"--sentinel")
+                .chain(args)
+                .map(|arg| (*arg).to_owned())
+                .collect(),
             dir,
         };
         server.run()?;
@@ -285,8 +288,13 @@ pub struct RedisSentinel {
 impl RedisSentinel {
     /// Starts a sentinel that knows the server at this port by this name.
     pub fn start(name: &str, port: u16) -> Result<Self> {
+        Self::start_with(name, port, &[])
+    }
+
+    /// The same with further settings.
+    pub fn start_with(name: &str, port: u16, args: &[&str]) -> Result<Self> {
         let monitor = format!("{name} 127.0.0.1 {port} 1");
-        let server = RedisServer::start_sentinel(&monitor, name)?;
+        let server = RedisServer::start_sentinel(&monitor, name, args)?;
         Ok(Self { server })
     }
 

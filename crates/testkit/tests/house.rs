@@ -24,12 +24,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "holdfast-memory",
         &["holdfast-contract", "holdfast-database"],
     ),
+    ("holdfast-trust", &["holdfast-contract"]),
     (
         "holdfast-toolbox",
         &[
             "holdfast-confine",
             "holdfast-contract",
             "holdfast-reliability",
+            "holdfast-trust",
         ],
     ),
     ("holdfast-web", &["holdfast-contract"]),
@@ -77,6 +79,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-server",
             "holdfast-toolbox",
             "holdfast-transcript",
+            "holdfast-trust",
             "holdfast-web",
         ],
     ),
@@ -117,6 +120,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
     ("tiktoken", &["holdfast-agent"]),
+    ("ed25519-dalek", &["holdfast-trust"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

@@ -18,6 +18,7 @@ pub mod session;
 pub mod stack;
 pub mod token;
 pub mod tools;
+pub mod trust;
 pub mod validate;
 
 pub use token::Token;

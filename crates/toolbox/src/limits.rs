@@ -41,9 +41,39 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "AUDIT_FILE_BYTES_MAX",
+        value: crate::audit::AUDIT_FILE_BYTES_MAX,
+        meaning: "size from which on the audit log goes on in a new file; old ones are kept",
+        setting: None,
+    },
+    Limit {
         name: "AUDIT_TAIL_BYTES_MAX",
         value: crate::audit::AUDIT_TAIL_BYTES_MAX,
         meaning: "how much of the audit log's end a page is taken from",
+        setting: None,
+    },
+    Limit {
+        name: "CODE_DIGITS",
+        value: crate::approval::by_message::CODE_DIGITS as u64,
+        meaning: "hexadecimal digits of the code that a reply on a channel has to hold",
+        setting: None,
+    },
+    Limit {
+        name: "SESSION_TRUST_KEPT_MS",
+        value: crate::trust::SESSION_TRUST_KEPT_MS,
+        meaning: "how long it is known what a session has read, after it last read something",
+        setting: None,
+    },
+    Limit {
+        name: "SESSIONS_KNOWN_MAX",
+        value: crate::trust::SESSIONS_KNOWN_MAX as u64,
+        meaning: "sessions of which a process remembers what they have read",
+        setting: None,
+    },
+    Limit {
+        name: "KNOWN_MS",
+        value: crate::trust::KNOWN_MS,
+        meaning: "how long it remembers that without looking again",
         setting: None,
     },
     Limit {

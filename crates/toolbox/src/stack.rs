@@ -23,6 +23,7 @@ use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
 use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::PolicyTable;
+use holdfast_reliability::rate::RateLimited;
 use holdfast_reliability::retry::{Retry, RetryBudget};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::{Service, Stack};
@@ -36,6 +37,7 @@ use crate::limit_output::{OutputConfig, limit_output};
 use crate::permit::{PermissionConfig, Permit};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
+use crate::trust::{TrustBook, Vouch, is_concern};
 use crate::validate::Validate;
 
 /// Where the stack keeps what it has to remember.
@@ -90,6 +92,8 @@ pub struct Parts {
     pub output: OutputConfig,
     /// Asks people; without it what needs their answer is denied.
     pub approvals: Option<Arc<Approvals>>,
+    /// Knows what sessions have read; without it provenance, manifests and signals are off.
+    pub trust: Option<Arc<TrustBook>>,
 }
 
 impl Parts {
@@ -107,6 +111,7 @@ impl Parts {
             sessions,
             output: OutputConfig::default(),
             approvals: None,
+            trust: None,
         }
     }
 
@@ -136,13 +141,15 @@ pub struct ToolStack {
     runtime: Arc<Runtime>,
     sessions: Sessions,
     output: OutputConfig,
+    trust: Option<Arc<TrustBook>>,
     service: Box<Layers>,
 }
 
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
 /// its caller's and costs no allocation of its own.
-type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Permit<Validate<Inside>>>>>>>;
-type Inside = Idempotency<Approve<Retry<Breaker<ObservingHooks<AttemptTimeout<Execute>>>>>>;
+type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Vouch<Permit<Validate<Inside>>>>>>>>;
+type Inside = Idempotency<Approve<Retry<Breaker<RateLimited<Observed>>>>>;
+type Observed = ObservingHooks<AttemptTimeout<Execute>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
 fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) -> Layers {
@@ -153,6 +160,8 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
         .push(AttemptTimeout::new)
         // Hooks see what really runs, once per attempt.
         .push(|inner| ObservingHooks::new(inner, parts.hooks.clone()))
+        // A place is taken by what really runs, so not by what an open breaker refuses.
+        .push(|inner| RateLimited::new(inner, runtime()))
         // The breaker judges attempts and is asked before each one, so it sits inside retry.
         .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
         // One key covers all attempts, so retry sits inside idempotency.
@@ -169,6 +178,9 @@ fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) 
         .push(|inner| Validate::new(inner, registry.clone()))
         // What is forbidden is not even looked at.
         .push(|inner| Permit::new(inner, permissions.clone(), runtime()))
+        // Whose words they are may ask for a person, so before Permit; and what comes back is looked
+        // at also when it comes from a record.
+        .push(|inner| Vouch::new(inner, parts.trust.clone(), registry, runtime()))
         // From here inwards the tool is known.
         .push(|inner| Resolve::new(inner, registry.clone()))
         // Cut off in here, so that the guard learns of it.
@@ -232,6 +244,7 @@ impl ToolStack {
             runtime: parts.runtime,
             sessions: parts.sessions,
             output: parts.output,
+            trust: parts.trust,
             service,
         })
     }
@@ -244,6 +257,19 @@ impl ToolStack {
     /// Time, randomness, switches, observers.
     pub fn runtime(&self) -> &Arc<Runtime> {
         &self.runtime
+    }
+
+    /// What a session may do, as its calls are given it.
+    pub fn session(&self, key: &str, agent: Option<&str>) -> Arc<SessionContext> {
+        let nothing = serde_json::Map::new();
+        let mut envelope = ToolCallEnvelope::new("session", "session", nothing, key, "session");
+        envelope.target.agent_id = agent.map(str::to_owned);
+        (self.sessions)(&envelope)
+    }
+
+    /// What sessions have read, when that is kept.
+    pub fn trust(&self) -> Option<&Arc<TrustBook>> {
+        self.trust.as_ref()
     }
 
     /// The policies of the tools.
@@ -295,6 +321,10 @@ impl ToolStack {
         let mut call = self.admitted(envelope);
         call.entry = Entry::Resumed;
         call.hook_key.clone_from(&captured.hook_key);
+        // What spoke against it when it asked is what the person answers, also when it is over by now.
+        let asked = captured.reasons.iter();
+        let concerns = asked.filter(|reason| is_concern(&reason.code));
+        call.concerns = concerns.cloned().collect();
         self.go(call, pending()).await
     }
 

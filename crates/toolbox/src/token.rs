@@ -103,6 +103,11 @@ impl Token {
         Ok(Self(format!("{PREFIX}{}", Digest::of(&bytes))))
     }
 
+    /// Hexadecimal digits that only who has the token can find, for one purpose.
+    pub fn derived(&self, purpose: &str) -> String {
+        Digest::of(format!("{}\n{purpose}", self.0).as_bytes()).to_string()
+    }
+
     /// A token that somebody chose.
     pub fn chosen(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();

@@ -19,7 +19,7 @@ use holdfast_reliability::store::documents::{
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::{StoreError, StoreFuture};
-use holdfast_toolbox::audit::{AUDIT_LINE_BYTES_MAX, AuditLog, Head, Report, verify};
+use holdfast_toolbox::audit::{AUDIT_LINE_BYTES_MAX, AuditLog, Head, Report, files, verify};
 use serde_json::{Map, Value, json};
 
 fn fields(value: impl Into<Value>) -> Map<String, Value> {
@@ -305,4 +305,55 @@ async fn a_database_that_refuses_again_and_again_is_no_tampering() {
     let head = log.head().await.unwrap();
     assert_eq!(report(&text, &head).problems, []);
     assert_eq!(text.lines().count(), 3);
+}
+
+/// All files of the log as one text.
+fn whole(log: &AuditLog) -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap();
+    files(log.path()).unwrap().into_iter().map(read).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_chain_goes_on_over_files_that_are_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SystemClock);
+    let store = Arc::new(MemoryDocumentStore::new(clock.clone()));
+    let writers: Vec<Arc<AuditLog>> = (0..4)
+        .map(|_| {
+            let log = AuditLog::new(
+                dir.path(),
+                store.clone(),
+                clock.clone(),
+                Redactor::default(),
+            );
+            Arc::new(log.with_files_of(4_000))
+        })
+        .collect();
+    let tasks = writers.iter().map(|log| {
+        let log = log.clone();
+        tokio::spawn(async move {
+            for number in 0..50 {
+                let told = fields(json!({"n": number}));
+                log.append("test.event", told).await.unwrap();
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let log = &writers[0];
+    let head = log.head().await.unwrap();
+    let all = files(log.path()).unwrap();
+    assert!(all.len() > 5, "{all:?}");
+    for file in &all {
+        let meta = std::fs::metadata(file).unwrap();
+        assert!(meta.len() < 5_000 && meta.mode() & 0o077 == 0, "{file:?}");
+    }
+    let found = report(&whole(log), &head);
+    assert_eq!((found.lines, found.problems), (200, vec![]));
+    // One that is gone is missed like any other line.
+    std::fs::remove_file(&all[2]).unwrap();
+    let found = report(&whole(log), &head).problems;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].what.contains("were removed before"), "{found:?}");
 }

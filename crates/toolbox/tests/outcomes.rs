@@ -17,6 +17,8 @@ mod content;
 mod keys;
 #[path = "outcomes/modes.rs"]
 mod modes;
+#[path = "outcomes/rate.rs"]
+mod rate;
 #[path = "outcomes/reconcile.rs"]
 mod reconcile;
 #[path = "outcomes/store.rs"]

@@ -13,6 +13,8 @@ mod approval;
 mod availability;
 #[path = "permission/bench.rs"]
 mod bench;
+#[path = "permission/messages.rs"]
+mod messages;
 #[path = "permission/policy.rs"]
 mod policy;
 #[path = "permission/requests.rs"]
@@ -23,3 +25,5 @@ mod rules;
 mod sessions;
 #[path = "permission/steps.rs"]
 mod steps;
+#[path = "permission/trust.rs"]
+mod trust;

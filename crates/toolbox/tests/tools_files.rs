@@ -334,3 +334,66 @@ async fn edits_of_one_file_at_the_same_time_are_all_kept() {
     }
     assert_eq!(workspace.get("file"), ["done"; 20].join("\n"));
 }
+
+#[tokio::test]
+async fn the_end_of_a_file_is_read_without_its_beginning() {
+    let workspace = Workspace::new();
+    let lines: Vec<String> = (1..=200_000).map(|n| format!("line {n}")).collect();
+    let text = lines.join("\n") + "\n";
+    fs::write(workspace.path("log"), text).expect("writes");
+    let read = |params: Value| workspace.call(&ReadTool, params);
+    let last = read(json!({"path": "log", "tail": 2}))
+        .await
+        .unwrap()
+        .output;
+    assert_eq!(last["content"], "line 199999\nline 200000\n");
+    assert_eq!(
+        (&last["first_line"], &last["total_lines"]),
+        (&json!(199_999), &json!(200_000))
+    );
+    assert_eq!(last["truncated"], false);
+    let middle = read(json!({"path": "log", "offset": 150_000, "limit": 1}))
+        .await
+        .unwrap()
+        .output;
+    assert_eq!(middle["content"], "line 150000\n");
+    fs::write(workspace.path("short"), "a\nb").expect("writes");
+    let all = read(json!({"path": "short", "tail": 9}))
+        .await
+        .unwrap()
+        .output;
+    assert_eq!(
+        (&all["content"], &all["first_line"]),
+        (&json!("a\nb"), &json!(1))
+    );
+    fs::write(workspace.path("empty"), "").expect("writes");
+    let none = read(json!({"path": "empty", "tail": 9}))
+        .await
+        .unwrap()
+        .output;
+    assert_eq!(none["content"], "");
+    let both = read(json!({"path": "log", "tail": 2, "limit": 1}))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(both, ToolError::ValidationError { .. }),
+        "{both:?}"
+    );
+}
+
+#[tokio::test]
+async fn utf_16_is_read_as_text() {
+    let workspace = Workspace::new();
+    let text = "eins\r\nzwölf\r\n";
+    let mut bytes = vec![0xff, 0xfe];
+    bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+    fs::write(workspace.path("windows.txt"), &bytes).expect("writes");
+    let params = json!({"path": "windows.txt", "offset": 2});
+    let read = workspace.call(&ReadTool, params).await.unwrap().output;
+    assert_eq!(read["content"], "zwölf\r\n");
+    assert_eq!(read["encoding"], "utf-16le");
+    bytes.pop();
+    fs::write(workspace.path("cut.txt"), &bytes).expect("writes");
+    let cut = workspace.call(&ReadTool, json!({"path": "cut.txt"})).await;
+    assert_eq!(code(cut), "binary_file");
+}

@@ -54,7 +54,8 @@ impl HttpChannel {
         })
     }
 
-    /// Sends through the gateway's tool `message`, with these arguments besides the text.
+    /// Sends through the gateway's tool `message` (its action `send`, the text in `message`), with
+    /// these arguments besides: `channel`, `target`, `accountId`.
     pub fn gateway(
         client: Arc<GatewayClient>,
         to: Map<String, Value>,
@@ -126,10 +127,14 @@ fn described(prompt: &ApprovalPrompt, what: &str) -> String {
 impl Prompter for HttpChannel {
     async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
         let asked = described(prompt, "asks for approval");
-        let text = format!(
-            "{asked}\nanswer: holdfast approvals approve {0} / deny {0}",
-            prompt.id
-        );
+        let how = match &prompt.code {
+            Some(code) => format!("reply: approve {0}-{code} / deny {0}-{code}", prompt.id),
+            None => format!(
+                "answer: holdfast approvals approve {0} / deny {0}",
+                prompt.id
+            ),
+        };
+        let text = format!("{asked}\n{how}");
         self.post(&text, Some(&prompt.id)).await?;
         Ok(Prompted::Shown)
     }

@@ -91,11 +91,12 @@ impl Kind {
     pub(super) fn hold_text(self, text: &str) -> Result<Held, String> {
         let wrong = || format!("has to be {}, and is {text:?}", self.words());
         match self {
-            Self::Text | Self::Secret | Self::File => Ok(Held::Text(text.to_owned())),
             Self::Texts => Ok(Held::Texts(from_commas(text))),
             Self::Choice(words) if !text.is_empty() && !words.contains(&text) => Err(wrong()),
             Self::Address if !is_address(text) => Err(wrong()),
-            Self::Choice(_) | Self::Address => Ok(Held::Text(text.to_owned())),
+            Self::Text | Self::Secret | Self::File | Self::Choice(_) | Self::Address => {
+                Ok(Held::Text(text.to_owned()))
+            }
             Self::Number { .. } | Self::Decimal { .. } => {
                 let number = text.trim().parse().map_err(|_| wrong())?;
                 self.hold_number(number)

@@ -43,6 +43,14 @@ pub(crate) enum ApprovalsCommand {
         #[command(flatten)]
         by: ByArgs,
     },
+    /// Take a message that came in on a channel; one that is no answer changes nothing.
+    Reply {
+        /// The message as it came, or `-` for standard input.
+        message: String,
+        /// Who sent it, by the channel's name for them.
+        #[arg(long, value_name = "ID")]
+        from: String,
+    },
     /// Run what was approved after the process that asked had died.
     Resume,
     /// List the rules that answers have made.

@@ -44,7 +44,7 @@ pub(crate) struct RemoteArgs {
     A switch lasts until the server ends; `reliability.mode` and TOOL_RELIABILITY_ENABLED set\n\
     what it starts with.")]
 pub(crate) struct ModeArgs {
-    /// What guard, idempotency, retry and breaker may do at most; without any, only look.
+    /// What guard, idempotency, retry, breaker and rate limits may do at most; without any, only look.
     #[arg(value_enum)]
     pub(crate) mode: Option<ModeWord>,
     /// The same for open breakers alone.

@@ -1,6 +1,7 @@
 //! `holdfast approvals`
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use holdfast_contract::{Answer, SystemEntropy};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_toolbox::approval::{
-    AnswerError, Approval, ApprovalState, Approvals, ResumeWhich, Resumed, resume_open,
+    AnswerError, Approval, ApprovalState, Approvals, Heard, ResumeWhich, Resumed, resume_open,
 };
 use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::tools::exec;
@@ -21,6 +22,8 @@ use crate::args::approvals::ApprovalsCommand;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
 
+/// A longer message is no answer.
+const REPLY_BYTES_MAX: u64 = 64 * 1024;
 /// Characters of an id that are enough to name a request.
 const ID_PREFIX_MIN: usize = 3;
 
@@ -48,6 +51,10 @@ pub(super) fn run(app: &App, command: ApprovalsCommand, json: bool) -> Outcome<E
             ApprovalsCommand::Deny { id, reason, by } => {
                 answer(app, &approvals, &id, &Answer::Deny { reason }, &by.by, json).await
             }
+            ApprovalsCommand::Reply { message, from } => {
+                person_only(app)?;
+                reply(app, &approvals, &message, &from, json).await
+            }
             ApprovalsCommand::Rules => rules(app, &approvals, json).await,
             ApprovalsCommand::Revoke { rule, by } => {
                 person_only(app)?;
@@ -59,14 +66,19 @@ pub(super) fn run(app: &App, command: ApprovalsCommand, json: bool) -> Outcome<E
 }
 
 fn approvals(app: &App) -> Outcome<Approvals> {
+    Ok(app.approvals(app.open_state()?, bare_runtime(app)))
+}
+
+/// Time and randomness for what makes no calls.
+pub(super) fn bare_runtime(app: &App) -> Arc<Runtime> {
     let mut runtime = Runtime::new(app.clock.clone(), Arc::new(SystemEntropy), Observers::new());
     runtime.redactor = app.config.redactor();
-    Ok(app.approvals(app.open_state()?, Arc::new(runtime)))
+    Arc::new(runtime)
 }
 
 /// Answers are for people: the token is in reach of the state's owner alone, and what a tool has
 /// started is not its owner even if it runs under the same name.
-fn person_only(app: &App) -> Outcome<()> {
+pub(super) fn person_only(app: &App) -> Outcome<()> {
     if exec::is_inside_a_tool() {
         return Err(Failure::failed(
             "approvals are answered by people, and this was started by a tool",
@@ -248,6 +260,44 @@ async fn rules(app: &App, approvals: &Approvals, json: bool) -> Outcome<ExitCode
     let header = ["rule", "tool", "covers", "for", "by", "since"];
     output::line(&output::table(&header, rows));
     Ok(ExitCode::SUCCESS)
+}
+
+/// A message of a channel, handed on by whatever listens there.
+async fn reply(
+    app: &App,
+    approvals: &Approvals,
+    message: &str,
+    from: &str,
+    json: bool,
+) -> Outcome<ExitCode> {
+    let mut text = message.to_owned();
+    if message == "-" {
+        text.clear();
+        let read = std::io::stdin()
+            .take(REPLY_BYTES_MAX)
+            .read_to_string(&mut text);
+        read.map_err(|error| Failure::usage(format!("the message can not be read: {error}")))?;
+    }
+    match approvals.heard(&text, from).await {
+        Ok(Heard::NoAnswer) => {
+            if json {
+                output::json(&json!({"answered": false}));
+            } else {
+                output::line("The message is no answer.");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Heard::Answered(answered)) => {
+            let state = answered.state_at(app.clock.now_ms());
+            if json {
+                output::json(&json!({"answered": true, "approval": view(app, &answered)}));
+            } else {
+                output::line(&format!("{} is {}.", answered.id, state.as_str()));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
 }
 
 async fn revoke(approvals: &Approvals, rule: &str, by: &str, json: bool) -> Outcome<ExitCode> {

@@ -1,11 +1,11 @@
 //! `holdfast audit-log`
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, Read as _};
 use std::process::ExitCode;
 
 use holdfast_contract::time::rfc3339;
-use holdfast_toolbox::audit::{AuditLine, AuditLog, verify};
+use holdfast_toolbox::audit::{AuditLine, AuditLog, files, verify};
 use serde_json::json;
 
 use crate::app::{App, runtime};
@@ -21,13 +21,15 @@ pub(super) fn run(app: &App, command: &AuditLogCommand, json: bool) -> Outcome<E
     }
 }
 
-/// The log; an empty one where none has been written yet.
+/// The log, with the files that were set aside; an empty one where none has been written yet.
 fn open(log: &AuditLog) -> Outcome<Box<dyn BufRead>> {
-    match File::open(log.path()) {
-        Ok(file) => Ok(Box::new(BufReader::new(file))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Box::new(std::io::empty())),
-        Err(error) => Err(unreadable(log, &error)),
+    let failed = |error: std::io::Error| unreadable(log, &error);
+    let mut all: Box<dyn BufRead> = Box::new(std::io::empty());
+    for path in files(log.path()).map_err(failed)? {
+        let file = File::open(path).map_err(failed)?;
+        all = Box::new(all.chain(BufReader::new(file)));
     }
+    Ok(all)
 }
 
 fn unreadable(log: &AuditLog, error: &std::io::Error) -> Failure {

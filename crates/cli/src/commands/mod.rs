@@ -19,8 +19,10 @@ mod scan;
 mod schema;
 mod serve;
 mod session;
+mod skills;
 mod tools;
 mod transfer;
+mod trust;
 mod watch;
 
 use std::process::ExitCode;
@@ -58,6 +60,8 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Mode(args) => remote::mode(&App::new(&cli.global)?, &args, json),
         Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),
         Command::AuditLog(command) => audit_log::run(&App::new(&cli.global)?, &command, json),
+        Command::Trust(command) => trust::run(&App::new(&cli.global)?, command, json),
+        Command::Skills(command) => skills::run(&App::new(&cli.global)?, command, json),
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Explain(args) => explain::run(&App::new(&cli.global)?, &args, json),
         Command::Config(command) => config::run(&cli.global, &command),

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::janitor::Janitor;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
@@ -28,6 +27,7 @@ use crate::args::server::ServeArgs;
 use crate::config::expand;
 use crate::environment;
 use crate::executor;
+use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
@@ -161,8 +161,8 @@ fn executor(
         return Ok(None);
     };
     Ok(Some(ExecutorParts {
-        runs: executor::runs(app, running, &args.workspace, model)?,
-        defaults: RunSettings::default(),
+        runs: executor::runs(app, running, &args.workspace, model, Stdout::Free)?,
+        defaults: executor_file::settings(&app.config),
         requests_per_minute_max: app.config.executor.requests_per_minute_max,
         gateway: app.config.gateway_offered(),
     }))

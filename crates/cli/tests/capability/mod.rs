@@ -19,4 +19,5 @@ mod repairs;
 mod screens;
 mod sessions;
 mod state;
+mod trust;
 mod usage;

@@ -14,6 +14,7 @@ use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
 use crate::policy::{ContentWindows, Keep, Repeats, Switches, ToolPolicy};
 use crate::policy_check::InvalidPolicy;
+use crate::rate::{RateLimitOverrides, ToolLimit};
 use crate::retry::{RetryBudget, RetryBudgetPolicy, RetryPolicy};
 
 /// Tools whose repeated content is never taken for an echo: the same command or edit twice is
@@ -103,6 +104,7 @@ impl ReliabilityConfig {
                 &mut problems,
             );
         }
+        self.check_rates(&mut problems);
         problems
     }
 
@@ -176,6 +178,9 @@ impl ReliabilityConfig {
         let timeout_ms = nearest(&sources, |s| s.timeout_ms).unwrap_or(nature.timeout_ms);
         let dependency = nearest(&sources, |s| s.dependency.clone())
             .or_else(|| nature.dependency.map(str::to_owned));
+        let tool_breaker = Arc::new(BreakerKey::tool(nature.namespace, nature.name));
+        let limits = self.limits(&sources, &tool_breaker, dependency.as_deref())?;
+        let wait_ms = limits.iter().map(|limit| limit.limit.max_wait_ms()).min();
         Ok(ToolPolicy {
             tool: nature.name.into(),
             mode: nearest(&sources, |s| s.mode).unwrap_or(self.mode),
@@ -209,13 +214,82 @@ impl ReliabilityConfig {
             lifetimes,
             retry,
             // A probe must not lose its place while its attempt may still be running.
-            breaker: breaker.covering_attempt(timeout_ms),
-            tool_breaker: Arc::new(BreakerKey::tool(nature.namespace, nature.name)),
+            breaker: breaker.covering_attempt(timeout_ms + wait_ms.unwrap_or(0)),
+            tool_breaker,
             dependency,
+            limits,
             timeout_ms,
             payload_bytes_max: self.store.payload_bytes_max,
             read_only_when_away: self.store.read_only_when_away,
         })
+    }
+
+    /// The limits of a tool: its own, and its dependency's.
+    fn limits(
+        &self,
+        sources: &[Source<'_>],
+        tool: &BreakerKey,
+        dependency: Option<&str>,
+    ) -> Result<Vec<ToolLimit>, Vec<ConfigProblem>> {
+        let mut limits = Vec::new();
+        let mut add = |path: &str, written: RateLimitOverrides, of: &BreakerKey| {
+            let limit = checked(&format!("{path}.rateLimit"), written.checked())?;
+            limits.extend(limit.map(|limit| ToolLimit {
+                name: of.to_string().into(),
+                limit,
+            }));
+            Ok::<(), Vec<ConfigProblem>>(())
+        };
+        let merge =
+            |all: RateLimitOverrides, source: &Source<'_>| all.with(&source.settings.rate_limit);
+        let own = sources.iter().fold(RateLimitOverrides::default(), merge);
+        let path = sources.last().map_or("", |source| &source.path);
+        add(path, own, tool)?;
+        if let Some(name) = dependency
+            && let Some(settings) = self.dependencies.get(name)
+        {
+            let path = format!("reliability.dependencies.{name}");
+            add(&path, settings.rate_limit, &BreakerKey::dependency(name))?;
+        }
+        Ok(limits)
+    }
+
+    /// What is wrong with rate limits, beyond what is wrong with each of them alone.
+    fn check_rates(&self, problems: &mut Vec<ConfigProblem>) {
+        let mut check = |path: String, written: &RateLimitOverrides| {
+            if let Err(invalid) = written.checked() {
+                problems.extend(ConfigProblem::from_policy(&path, &invalid));
+            } else if written.lacks_calls() {
+                let reason = "has to be given for a limit; 0 is no limit";
+                problems.push(ConfigProblem::new(format!("{path}.calls"), reason));
+            }
+        };
+        let classes = [
+            ("readOnly", &self.classes.read_only),
+            ("mutating", &self.classes.mutating),
+        ];
+        for (name, settings) in classes {
+            check(
+                format!("reliability.classes.{name}.rateLimit"),
+                &settings.rate_limit,
+            );
+        }
+        for (name, settings) in &self.dependencies {
+            check(
+                format!("reliability.dependencies.{name}.rateLimit"),
+                &settings.rate_limit,
+            );
+        }
+        for (name, settings) in &self.tools {
+            let path = format!("reliability.tools.{name}.rateLimit");
+            // Which class the tool is of is not known here; one that limits is enough.
+            let limits = |class: &ToolSettings| class.rate_limit.calls.is_some();
+            let class = [&self.classes.read_only, &self.classes.mutating]
+                .into_iter()
+                .find(|class| limits(class));
+            let base = class.map(|class| class.rate_limit).unwrap_or_default();
+            check(path, &base.with(&settings.rate_limit));
+        }
     }
 
     /// Where a tool's settings come from, the nearest last.

@@ -133,6 +133,8 @@ pub struct RedisConfig {
     /// Whether retries also have to fit into one budget of all processes, counted by
     /// `reliability.retryBudget`.
     pub share_retry_budget: bool,
+    /// Whether rate limits are counted over all processes, or by each one for itself.
+    pub share_rate_limits: bool,
 }
 
 impl Default for RedisConfig {
@@ -154,6 +156,7 @@ impl Default for RedisConfig {
             cert_file: String::new(),
             key_file: String::new(),
             share_retry_budget: false,
+            share_rate_limits: true,
         }
     }
 }

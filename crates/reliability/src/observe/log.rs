@@ -274,6 +274,11 @@ impl Observer for JsonLog {
                 .foreign("reason", why)
                 .number("elapsedMs", call.elapsed_ms())
                 .mode(mode),
+            Event::Signals { call, summary } => self
+                .line("tool_result_signals", "warn")
+                .call(call)
+                .word("state", "signalled")
+                .foreign("reason", summary),
             Event::Retry {
                 call,
                 attempt,

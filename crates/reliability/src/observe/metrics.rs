@@ -456,6 +456,7 @@ impl Observer for Metrics {
             Event::Start { .. }
             | Event::Retry { .. }
             | Event::DedupeHit { .. }
+            | Event::Signals { .. }
             | Event::Waits { .. } => {}
             Event::Circuit { key, transition } => {
                 // Watching breakers have a context; only real ones are reported.

@@ -45,6 +45,13 @@ pub enum Event<'a> {
         /// Whether it was really refused.
         mode: Mode,
     },
+    /// What came back speaks for an attack on the agent.
+    Signals {
+        /// The call.
+        call: &'a Call,
+        /// What was found, without its words.
+        summary: &'a str,
+    },
     /// A failed attempt is followed by another, or would have been.
     Retry {
         /// The call.

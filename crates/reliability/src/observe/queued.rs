@@ -106,12 +106,11 @@ mod tests {
             let mut lost = 0;
             for line in BufReader::new(reader).lines() {
                 let line = line.unwrap();
-                match line.strip_prefix('{') {
-                    None => whole += 1,
-                    Some(_) => {
-                        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-                        lost += said["lost"].as_u64().unwrap();
-                    }
+                if line.starts_with('{') {
+                    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+                    lost += said["lost"].as_u64().unwrap();
+                } else {
+                    whole += 1;
                 }
             }
             (whole, lost)

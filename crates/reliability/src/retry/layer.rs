@@ -48,8 +48,9 @@ impl<S: Service> Retry<S> {
             let Err(failure) = reply.outcome else {
                 return reply;
             };
-            if failure.is(ErrorCode::CircuitOpen) {
-                return opened_on_the_way(failure, last).into();
+            // Both say when to ask again, and waiting for that is the caller's choice.
+            if failure.is(ErrorCode::CircuitOpen) || failure.is(ErrorCode::RateLimited) {
+                return refused_on_the_way(failure, last).into();
             }
             let policy = policy.get_or_insert_with(|| self.policy_of(call, elapsed_ms(begun)));
             // An open breaker refuses the next attempt, so nobody waits for it.
@@ -159,14 +160,15 @@ impl<S: Service> Service for Retry<S> {
     }
 }
 
-/// The breaker opened between two attempts: the last real failure is the answer, with the breaker
-/// beside it. When nothing ran at all, the breaker is the answer.
-fn opened_on_the_way(rejection: Failure, last: Option<Failure>) -> Failure {
+/// The breaker opened between two attempts, or the rate limit is used up: the last real failure is
+/// the answer, with the refusal beside it. When nothing ran at all, the refusal is the answer.
+fn refused_on_the_way(rejection: Failure, last: Option<Failure>) -> Failure {
     match last {
         None => rejection,
         Some(mut last) => {
             last.status = Status::RetryExhausted;
             last.breaker_state = rejection.breaker_state;
+            last.retry_after_ms = rejection.retry_after_ms.or(last.retry_after_ms);
             last.message = format!("{} (not retried: {})", last.message, rejection.message);
             last
         }

@@ -166,7 +166,7 @@ async fn words(server: &Server, request: Request, way: Way) -> Result<Words, Ref
 }
 
 /// The request as it is shown, without secrets.
-fn shown(server: &Server, approval: &Approval) -> Value {
+pub(super) fn shown(server: &Server, approval: &Approval) -> Value {
     let runtime = server.stack.runtime();
     approval.view(&runtime.redactor, runtime.clock.now_ms())
 }
@@ -186,10 +186,13 @@ fn not_found() -> Refusal {
     )
 }
 
-fn refused(server: &Server, error: &AnswerError) -> Refusal {
+pub(super) fn refused(server: &Server, error: &AnswerError) -> Refusal {
     let conflict = |kind| Refusal::new(StatusCode::CONFLICT, kind, error.to_string());
     match error {
         AnswerError::NotFound(_) => not_found(),
+        AnswerError::Sender(_) => {
+            Refusal::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())
+        }
         AnswerError::Refused { why, .. } => match why {
             Refused::OwnRequest(_) | Refused::OnceOnly => {
                 Refusal::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())

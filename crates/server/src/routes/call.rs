@@ -41,7 +41,10 @@ fn answer(result: &ToolResultEnvelope) -> Response {
 
 /// When to come again, for answers that invite to.
 pub(super) fn retry_after_s(status: StatusCode, result: &ToolResultEnvelope) -> Option<u64> {
-    let invites = status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::CONFLICT;
+    let invites = matches!(
+        status,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
+    );
     let known_ms = result.error.as_ref().and_then(|error| error.retry_after_ms);
     invites.then(|| known_ms.map_or(RETRY_AFTER_S, whole_seconds))
 }
@@ -75,6 +78,8 @@ pub fn http_status(code: ErrorCode) -> StatusCode {
         ErrorCode::IdempotencyKeyConflict | ErrorCode::LoopDetected | ErrorCode::ToolErrorLimit => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
+        // The one case that the status is meant for: waiting helps, and it is said how long.
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         // Nothing ran, and later it may.
         ErrorCode::CircuitOpen
         | ErrorCode::StoreFull

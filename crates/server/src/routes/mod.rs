@@ -6,6 +6,7 @@ pub mod approvals;
 pub mod call;
 pub mod chat;
 pub mod invoke;
+pub mod messages;
 pub mod models;
 pub mod probe;
 pub mod runs;
@@ -40,6 +41,7 @@ const PATHS: &[&str] = &[
     admin::RECORDS,
     admin::AUDIT,
     approvals::PATH,
+    messages::PATH,
 ];
 
 /// All routes.
@@ -56,6 +58,7 @@ pub(crate) fn router(server: &Arc<Server>) -> Router {
         .get(runs::STREAM, Client, runs::stream)
         .post(runs::CANCEL, Client, runs::cancel)
         .post(runs::RESUME, Client, runs::resume)
+        .post(messages::PATH, Caller, messages::handle)
         .get("/health", Open, probe::health)
         .get("/ready", Open, probe::ready)
         .get("/metrics", Monitor, probe::metrics)

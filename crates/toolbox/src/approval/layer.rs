@@ -208,7 +208,8 @@ impl<S: Service> Approve<S> {
         guard: &mut Withdraw,
     ) -> Result<Seen, Stop> {
         let id = seen.approval.id.clone();
-        let prompt = seen.approval.prompt(&self.runtime.redactor);
+        let mut prompt = seen.approval.prompt(&self.runtime.redactor);
+        prompt.code = approvals.code(&seen.approval);
         let mut asking = Some(route.prompter.prompt(&prompt));
         loop {
             let now_ms = self.runtime.clock.now_ms();

@@ -8,11 +8,13 @@
 //! | [`layer`] | holds one call up until it may run |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
+//! | [`by_message`] | takes them, bound to their requests by a code |
 //!
 //! A request captures the call whole. What is run is what was shown: the digest of the arguments is
 //! checked again right before the tool starts, and the step from approved to used is a
 //! compare-and-set, so that one answer runs one call once, whoever comes first.
 
+pub mod by_message;
 pub mod layer;
 pub mod model;
 pub mod reply;
@@ -21,6 +23,7 @@ pub mod service;
 pub mod step;
 mod withdraw;
 
+pub use by_message::Heard;
 pub use layer::Approve;
 pub use model::{Approval, ApprovalRequest, ApprovalState, Rule};
 pub use resume::{ResumeWhich, Resumed, resume_open};

@@ -184,6 +184,7 @@ impl Approval {
             actor: request.envelope.target.actor_id.clone(),
             workspace: request.workspace_root.display().to_string(),
             expires_at_ms: request.expires_at_ms,
+            code: None,
         }
     }
 }

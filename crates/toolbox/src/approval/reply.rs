@@ -10,6 +10,8 @@ const REPLY_BYTES_MAX: usize = 1024;
 pub struct Reply {
     /// Which request.
     pub id: String,
+    /// The code that stood beside it, when one did.
+    pub code: Option<String>,
     /// What the person said.
     pub answer: Answer,
 }
@@ -36,10 +38,17 @@ pub fn read(message: &str) -> Option<Reply> {
         Some((id, more)) => (id, more.trim()),
         None => (rest, ""),
     };
-    let id = id.trim_matches('`').to_ascii_lowercase();
-    if id.is_empty() || !id.chars().all(|sign| sign.is_ascii_alphanumeric()) {
+    let named = id.trim_matches('`').to_ascii_lowercase();
+    let (id, code) = match named.split_once('-') {
+        Some((id, code)) => (id, Some(code)),
+        None => (&*named, None),
+    };
+    let is_word =
+        |text: &str| !text.is_empty() && text.chars().all(|sign| sign.is_ascii_alphanumeric());
+    if !is_word(id) || !code.is_none_or(is_word) {
         return None;
     }
+    let (id, code) = (id.to_owned(), code.map(str::to_owned));
     let answer = match word.trim_start_matches('/').to_ascii_lowercase().as_str() {
         "approve" | "yes" | "allow" => Answer::Approve {
             scope: scope(more)?,
@@ -49,7 +58,7 @@ pub fn read(message: &str) -> Option<Reply> {
         },
         _ => return None,
     };
-    Some(Reply { id, answer })
+    Some(Reply { id, code, answer })
 }
 
 fn scope(words: &str) -> Option<Scope> {
@@ -64,6 +73,15 @@ fn scope(words: &str) -> Option<Scope> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_stands_behind_its_request() {
+        for message in ["approve abc-12ff", "deny `ABC-12FF` no"] {
+            let reply = read(message).unwrap();
+            assert_eq!((&*reply.id, reply.code.as_deref()), ("abc", Some("12ff")));
+        }
+        assert_eq!(read("approve abc").unwrap().code, None);
+    }
 
     #[test]
     fn only_a_whole_message_is_an_answer() {
@@ -88,6 +106,8 @@ mod tests {
             ("approve abc\napprove abd", None),
             ("> approve abc", None),
             ("approve ../x", None),
+            ("approve abc-", None),
+            ("approve abc-1-2", None),
             ("", None),
         ];
         for (message, expected) in table {

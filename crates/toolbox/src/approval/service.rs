@@ -18,6 +18,7 @@ use super::step::{Action, Refused, step};
 use super::withdraw::Withdraw;
 use crate::audit::{AuditError, AuditLog};
 use crate::permit::PermissionConfig;
+use crate::token::Token;
 
 pub(super) const KIND: &str = "approval";
 const RULE_KIND: &str = "approval-rule";
@@ -49,6 +50,9 @@ pub enum AnswerError {
         /// Why.
         why: Refused,
     },
+    /// Somebody who is not among those who may answer by message.
+    #[error("{0:?} is not among permissions.approvals.senders")]
+    Sender(String),
     /// The store can not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -70,6 +74,7 @@ pub struct Approvals {
     audit: Option<Arc<AuditLog>>,
     pub(super) runtime: Arc<Runtime>,
     pub(super) config: Arc<PermissionConfig>,
+    pub(super) codes: Option<Token>,
     /// Wakes those of this process who wait; other processes look at the store.
     changed: Notify,
 }
@@ -87,6 +92,7 @@ impl Approvals {
             audit,
             runtime,
             config,
+            codes: None,
             changed: Notify::new(),
         }
     }

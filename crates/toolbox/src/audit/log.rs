@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,8 +21,13 @@ use super::line::{AUDIT_LINE_BYTES_MAX, AuditLine, NO_HASH};
 
 /// Its name in the state directory.
 pub const AUDIT_FILE: &str = "audit.log";
+/// Size from which on the log goes on in a new file.
+pub const AUDIT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How much of the log's end is looked at for its last entries.
 pub const AUDIT_TAIL_BYTES_MAX: u64 = 1024 * 1024;
+/// Names of files that are no longer written to.
+const SET_ASIDE_PREFIX: &str = "audit-";
+const SET_ASIDE_SUFFIX: &str = ".log";
 const KIND: &str = "audit";
 const HEAD: &str = "head";
 
@@ -66,6 +71,7 @@ pub struct AuditLog {
     store: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     redactor: Redactor,
+    file_bytes_max: u64,
     /// One writer of this process at a time waits for the file's lock.
     turn: Mutex<()>,
 }
@@ -74,6 +80,7 @@ pub struct AuditLog {
 struct Locked {
     file: File,
     last: Option<AuditLine>,
+    size_bytes: u64,
 }
 
 impl AuditLog {
@@ -89,8 +96,16 @@ impl AuditLog {
             store,
             clock,
             redactor,
+            file_bytes_max: AUDIT_FILE_BYTES_MAX,
             turn: Mutex::new(()),
         }
+    }
+
+    /// The same log, with files of another size.
+    #[must_use]
+    pub fn with_files_of(mut self, bytes_max: u64) -> Self {
+        self.file_bytes_max = bytes_max;
+        self
     }
 
     /// Where it is.
@@ -110,7 +125,7 @@ impl AuditLog {
             return Err(self.failed(std::io::ErrorKind::InvalidData.into()));
         };
         let path = self.path.clone();
-        let locked = self.blocking(move || lock(&path)).await?;
+        let mut locked = self.blocking(move || lock(&path)).await?;
         let mut known = self.head_document().await?;
         let mut head = known.as_ref().map(head_of).unwrap_or_default();
         // Whoever wrote the last line did not get to anchor it. That comes first: of two such lines
@@ -121,6 +136,13 @@ impl AuditLog {
             head = known.as_ref().map(head_of).unwrap_or_default();
         }
         let after = follows(locked.last.as_ref(), &head);
+        if locked.size_bytes >= self.file_bytes_max {
+            // The chain goes on: the next line holds the hash of the last one in the old file.
+            let (path, last) = (self.path.clone(), after.seq);
+            locked = self
+                .blocking(move || set_aside(&path, locked, last))
+                .await?;
+        }
         let line = AuditLine::new(
             after.seq + 1,
             self.clock.now_ms(),
@@ -238,16 +260,68 @@ fn read_tail(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// Opens and locks the file, and finds its last line. Half a line at the end is of a write that a
-/// power cut has ended: nobody was told that it is there, and it goes.
+/// The files of the log, the oldest first, and the one that is written to last.
+pub fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut files = Vec::new();
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
+        other => other?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(SET_ASIDE_PREFIX) && name.ends_with(SET_ASIDE_SUFFIX) {
+            files.push(entry.path());
+        }
+    }
+    // Their names end in numbers of the same length.
+    files.sort();
+    if path.exists() {
+        files.push(path.to_owned());
+    }
+    Ok(files)
+}
+
+/// Gives the file a name of its own, by its last line, and goes on in a new one. Whoever waits for
+/// the old one's lock finds that it is no longer the log.
+fn set_aside(path: &Path, old: Locked, last: u64) -> std::io::Result<Locked> {
+    let name = format!("{SET_ASIDE_PREFIX}{last:020}{SET_ASIDE_SUFFIX}");
+    std::fs::rename(path, path.with_file_name(name))?;
+    let new = lock(path)?;
+    if let Some(dir) = path.parent() {
+        File::open(dir)?.sync_all()?;
+    }
+    drop(old);
+    Ok(new)
+}
+
+/// Opens and locks the log, and finds its last line.
 fn lock(path: &Path) -> std::io::Result<Locked> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)?;
-    flock(&file, FlockOperation::LockExclusive)?;
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        // While we waited for it, it may have been set aside.
+        let is_log = match std::fs::metadata(path) {
+            Ok(named) => named.ino() == file.metadata()?.ino(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if is_log {
+            return end_of(file);
+        }
+    }
+}
+
+/// How the file ends. Half a line at the end is of a write that a power cut has ended: nobody was
+/// told that it is there, and it goes.
+fn end_of(mut file: File) -> std::io::Result<Locked> {
     let size = file.metadata()?.len();
     let from = size.saturating_sub(2 * AUDIT_LINE_BYTES_MAX as u64);
     file.seek(SeekFrom::Start(from))?;
@@ -265,5 +339,9 @@ fn lock(path: &Path) -> std::io::Result<Locked> {
         .split(|byte| *byte == b'\n')
         .rfind(|line| !line.is_empty())
         .and_then(|line| serde_json::from_slice(line).ok());
-    Ok(Locked { file, last })
+    Ok(Locked {
+        size_bytes: file.metadata()?.len(),
+        file,
+        last,
+    })
 }

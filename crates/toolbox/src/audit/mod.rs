@@ -10,5 +10,7 @@ mod log;
 mod verify;
 
 pub use line::{AUDIT_LINE_BYTES_MAX, AuditLine};
-pub use log::{AUDIT_FILE, AUDIT_TAIL_BYTES_MAX, AuditError, AuditLog, Head};
+pub use log::{
+    AUDIT_FILE, AUDIT_FILE_BYTES_MAX, AUDIT_TAIL_BYTES_MAX, AuditError, AuditLog, Head, files,
+};
 pub use verify::{Problem, Report, verify};

@@ -129,6 +129,10 @@ pub struct ApprovalConfig {
     pub use_within_ms: u64,
     /// An identical call is answered with an earlier "no" for this long, and nobody is asked.
     pub denial_ms: u64,
+    /// Who may answer by a message on a channel, by the names that the channel has for them; when
+    /// it is empty, whoever has the code from the prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<String>,
 }
 
 impl Default for ApprovalConfig {
@@ -137,6 +141,7 @@ impl Default for ApprovalConfig {
             wait_ms: None,
             use_within_ms: APPROVAL_USE_WITHIN_MS,
             denial_ms: APPROVAL_DENIAL_MS,
+            senders: Vec::new(),
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct Asked<'a> {
     pub arguments: &'a Value,
     /// The agent.
     pub agent: &'a str,
+    /// Why a person is to be asked whatever the policy says.
+    pub concerns: &'a [Reason],
     /// The channel of the people behind the session, when there are any.
     pub channel: Option<(&'a str, ChannelLevel)>,
 }
@@ -47,11 +49,16 @@ pub fn decide(config: &PermissionConfig, asked: &Asked<'_>) -> Decision {
     {
         return Decision::Deny(rule);
     }
-    let gate = gate(config, asked, tier);
+    let mut gate = gate(config, asked, tier);
+    if !asked.concerns.is_empty() {
+        // Being told of a call is not enough where its words may be a stranger's.
+        gate = gate.max(Gate::Required);
+    }
     if gate == Gate::None {
         return Decision::Allow;
     }
     let mut reasons = asked.verdict.reasons.clone();
+    reasons.extend_from_slice(asked.concerns);
     if reasons.is_empty() {
         let (code, text) = if tier == PermissionTier::Elevated {
             (

@@ -57,6 +57,7 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
             verdict: &verdict,
             arguments: &call.envelope.payload.params,
             agent: &call.session.agent_id,
+            concerns: &call.concerns,
             channel: route.map(|route| (route.channel.as_str(), route.level)),
         },
     )

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::model::{Session, SessionLimits, SessionResult, SessionState, Suspension};
 use super::step::{self, NewChild, Spent, StepRefused};
 use crate::stack::Sessions;
+use crate::trust::TrustBook;
 
 const KIND: &str = "session";
 /// How long an ended session can still be looked at.
@@ -94,6 +95,7 @@ pub struct SessionTree {
     runtime: Arc<Runtime>,
     limits: SessionLimits,
     reserved: Vec<PathBuf>,
+    trust: Option<Arc<TrustBook>>,
     live: RwLock<HashMap<String, Live>>,
 }
 
@@ -110,8 +112,17 @@ impl SessionTree {
             runtime,
             limits,
             reserved,
+            trust: None,
             live: RwLock::default(),
         }
+    }
+
+    /// The same tree, whose sessions have read what their parents tell them and what their children
+    /// give back.
+    #[must_use]
+    pub fn with_trust(mut self, book: Arc<TrustBook>) -> Self {
+        self.trust = Some(book);
+        self
     }
 
     fn now_ms(&self) -> u64 {
@@ -188,7 +199,11 @@ impl SessionTree {
         .await?;
         let child = made.ok_or(StepRefused::NotActive)?;
         self.create(&child).await?;
-        self.enliven(context_of(&child, &above), &child);
+        let context = context_of(&child, &above);
+        if let Some(book) = &self.trust {
+            book.inherit(&above, &context).await?;
+        }
+        self.enliven(context, &child);
         Ok(child)
     }
 
@@ -232,6 +247,10 @@ impl SessionTree {
         let session = self
             .change(id, |session| step::finish(session, result.clone()))
             .await?;
+        let above = session.parent.as_deref().and_then(|it| self.context(it));
+        if let (Some(book), Some(from), Some(to)) = (&self.trust, self.context(id), above) {
+            book.inherit(&from, &to).await?;
+        }
         self.ended(&session).await
     }
 

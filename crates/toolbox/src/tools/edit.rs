@@ -21,7 +21,7 @@ use super::write::{check_writable, replace};
 use super::{args, atomic};
 
 /// Size of a file before and after an edit.
-pub const EDIT_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub const EDIT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Matches that are counted before an edit is refused.
 pub const EDIT_MATCHES_COUNTED_MAX: usize = 100;
 /// Line numbers of matches that are named.

@@ -121,6 +121,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "READ_UTF16_BYTES_MAX",
+        value: read::READ_UTF16_BYTES_MAX,
+        meaning: "a UTF-16 file that `read` turns into UTF-8; a larger one is refused",
+        setting: None,
+    },
+    Limit {
         name: "READ_SCAN_BYTES_MAX",
         value: read::READ_SCAN_BYTES_MAX,
         meaning: "how far into a file `read` looks for its first line and counts lines; a line beyond it is refused as `file_too_large`",

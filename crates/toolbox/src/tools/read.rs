@@ -1,24 +1,29 @@
 //! The `read` tool.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 
 use async_trait::async_trait;
 use cap_std::fs::MetadataExt;
 use holdfast_contract::{
     Effect, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError, ToolResult,
 };
+use memchr::{memchr, memchr_iter};
 use serde_json::{Value, json};
 
 use super::args;
 use super::beneath::Beneath;
 use super::blocking;
 use super::place::{Place, tier_of_path};
-use super::text::{binary_file, binary_kind, counted, not_utf8};
+use super::text::{binary_file, binary_kind, counted, from_utf16, not_utf8, utf16_order};
 
 /// Content in one answer.
 pub const READ_BYTES_MAX: usize = 256 * 1024;
 /// How far into a file lines are looked for and counted.
-pub const READ_SCAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const READ_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// A UTF-16 file that is turned into UTF-8 to be read; a larger one is refused.
+pub const READ_UTF16_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How much of a file is looked at at once.
+const BUFFER_BYTES: usize = 64 * 1024;
 /// The part of a file that decides whether it is text.
 const HEAD_BYTES: usize = 8 * 1024;
 
@@ -78,6 +83,11 @@ impl Tool for ReadTool {
                     "type": "integer",
                     "minimum": 1,
                     "description": "How many lines to read at most."
+                },
+                "tail": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Read this many lines at the end instead; not with offset or limit."
                 }
             }
         })
@@ -98,12 +108,17 @@ impl Tool for ReadTool {
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         let place = Place::to_read(ctx)?;
         let path = args::text(params, "path")?.to_owned();
-        let wanted = Wanted {
-            first_line: args::optional_count(params, "offset")?.unwrap_or(1),
-            lines_max: args::optional_count(params, "limit")?.unwrap_or(u64::MAX),
-        };
+        let wanted = wanted(params)?;
         blocking::run(move |_| read(&Beneath::new(&place, "path", &path)?, wanted)).await
     }
+}
+
+/// Which part of a file.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Lines(Wanted),
+    /// So many lines at the end.
+    Tail(u64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,17 +127,75 @@ struct Wanted {
     lines_max: u64,
 }
 
-fn read(target: &Beneath, wanted: Wanted) -> Result<ToolResult, ToolError> {
-    let (file, metadata) = target.open_file()?;
+fn wanted(params: &Value) -> Result<Part, ToolError> {
+    let offset = args::optional_count(params, "offset")?;
+    let limit = args::optional_count(params, "limit")?;
+    match args::optional_count(params, "tail")? {
+        None => Ok(Part::Lines(Wanted {
+            first_line: offset.unwrap_or(1),
+            lines_max: limit.unwrap_or(u64::MAX),
+        })),
+        Some(lines) if offset.is_none() && limit.is_none() => Ok(Part::Tail(lines)),
+        Some(_) => Err(ToolError::invalid(
+            Some("/tail"),
+            "`tail` goes without `offset` and `limit`".to_owned(),
+        )),
+    }
+}
+
+fn read(target: &Beneath, part: Part) -> Result<ToolResult, ToolError> {
+    let (mut file, metadata) = target.open_file()?;
     let size_bytes = metadata.size();
-    let mut reader = BufReader::with_capacity(HEAD_BYTES, file);
-    let head = reader
-        .fill_buf()
-        .map_err(|error| target.fault("read", &error))?;
-    if let Some(kind) = binary_kind(head) {
+    let failed = |error: std::io::Error| target.fault("read", &error);
+    let mut head = Vec::new();
+    Read::by_ref(&mut file)
+        .take(HEAD_BYTES as u64)
+        .read_to_end(&mut head)
+        .map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    if let Some(order) = utf16_order(&head) {
+        let mut bytes = Vec::new();
+        let taken = file.take(READ_UTF16_BYTES_MAX + 1).read_to_end(&mut bytes);
+        taken.map_err(failed)?;
+        let text = (bytes.len() as u64 <= READ_UTF16_BYTES_MAX)
+            .then(|| from_utf16(&bytes, order))
+            .flatten();
+        let text = text.ok_or_else(|| binary_file(target.asked(), "UTF-16 text", size_bytes))?;
+        let mut result = read_from(target, Cursor::new(text), part, size_bytes)?;
+        result.output["encoding"] = order.into();
+        return Ok(result);
+    }
+    if let Some(kind) = binary_kind(&head) {
         return Err(binary_file(target.asked(), kind, size_bytes));
     }
-    let found = collect(&mut reader, wanted).map_err(|error| target.fault("read", &error))?;
+    read_from(target, file, part, size_bytes)
+}
+
+fn read_from(
+    target: &Beneath,
+    source: impl Read + Seek,
+    part: Part,
+    size_bytes: u64,
+) -> Result<ToolResult, ToolError> {
+    let failed = |error: std::io::Error| target.fault("read", &error);
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, source);
+    let wanted = match part {
+        Part::Lines(wanted) => wanted,
+        Part::Tail(lines_max) => {
+            // Counted first, so that the answer can say which lines they are.
+            let none = Wanted {
+                first_line: u64::MAX,
+                lines_max: 1,
+            };
+            let counted = collect(&mut reader, none).map_err(failed)?;
+            reader.rewind().map_err(failed)?;
+            Wanted {
+                first_line: counted.lines_seen.saturating_sub(lines_max) + 1,
+                lines_max,
+            }
+        }
+    };
+    let found = collect(&mut reader, wanted).map_err(failed)?;
     if found.starts_at_byte.is_none() && found.scan_stopped {
         return Err(ToolError::coded(
             "file_too_large",
@@ -181,24 +254,38 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
             found.more |= found.starts_at_byte.is_some();
             break;
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let piece = &buffer[..end.map_or(buffer.len(), |at| at + 1)];
-        if at_line_start {
-            found.lines_seen = line;
-        }
-        if (wanted.first_line..=last_line).contains(&line) && !found.more {
+        let is_wanted = (wanted.first_line..=last_line).contains(&line) && !found.more;
+        let (length, newlines) = if is_wanted {
+            let end = memchr(b'\n', buffer);
+            let length = end.map_or(buffer.len(), |at| at + 1);
             found.starts_at_byte.get_or_insert(scanned);
-            take(&mut found, piece, at_line_start);
-        } else if line > last_line {
+            take(&mut found, &buffer[..length], at_line_start);
+            (length, u64::from(end.is_some()))
+        } else if line < wanted.first_line {
+            skip(buffer, wanted.first_line - line)
+        } else {
             found.more = true;
-        }
-        let length = piece.len();
-        at_line_start = end.is_some();
-        line += u64::from(end.is_some());
+            skip(buffer, u64::MAX)
+        };
+        at_line_start = buffer[..length].ends_with(b"\n");
+        line += newlines;
+        found.lines_seen = line - u64::from(at_line_start);
         reader.consume(length);
         scanned += length as u64;
     }
     Ok(found)
+}
+
+/// Goes over this many line ends, or all there are: how many bytes and line ends that were.
+fn skip(buffer: &[u8], line_ends_max: u64) -> (usize, u64) {
+    let mut seen = 0;
+    for at in memchr_iter(b'\n', buffer) {
+        seen += 1;
+        if seen == line_ends_max {
+            return (at + 1, seen);
+        }
+    }
+    (buffer.len(), seen)
 }
 
 /// Adds a piece of a line, or marks that it did not fit.
@@ -316,6 +403,21 @@ mod tests {
                 (lines, more),
                 "{text:?} from {first}"
             );
+        }
+    }
+
+    #[test]
+    fn lines_are_skipped_and_counted_in_bulk_as_one_by_one() {
+        assert_eq!(skip(b"a\nb\nc", 1), (2, 1));
+        assert_eq!(skip(b"a\nb\nc", 2), (4, 2));
+        assert_eq!(skip(b"a\nb\nc", 9), (5, 2));
+        let text = "x\n".repeat(1_000);
+        for first in [1, 2, 500, 1_000, 1_001] {
+            let found = found(text.as_bytes(), first, 1);
+            assert_eq!(found.lines_seen, 1_000, "{first}");
+            assert_eq!(found.lines, u64::from(first <= 1_000), "{first}");
+            let starts = (first <= 1_000).then_some(2 * (first - 1));
+            assert_eq!(found.starts_at_byte, starts, "{first}");
         }
     }
 

@@ -31,6 +31,30 @@ pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     known.filter(|_| std::str::from_utf8(head).is_err_and(|error| error.error_len().is_some()))
 }
 
+/// The byte order of UTF-16 text that says so.
+pub(super) fn utf16_order(head: &[u8]) -> Option<&'static str> {
+    match head {
+        // As UTF-32 it would begin alike.
+        [0xff, 0xfe, 0, 0, ..] => None,
+        [0xff, 0xfe, ..] => Some("utf-16le"),
+        [0xfe, 0xff, ..] => Some("utf-16be"),
+        _ => None,
+    }
+}
+
+/// UTF-16 text as UTF-8, without its mark; nothing when it is broken.
+pub(super) fn from_utf16(bytes: &[u8], order: &str) -> Option<Vec<u8>> {
+    let (pairs, []) = bytes.as_chunks::<2>() else {
+        return None;
+    };
+    let units = pairs.iter().skip(1).map(|pair| match order {
+        "utf-16le" => u16::from_le_bytes(*pair),
+        _ => u16::from_be_bytes(*pair),
+    });
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.ok().map(String::into_bytes)
+}
+
 pub(super) fn binary_file(asked: &str, kind: &str, size_bytes: u64) -> ToolError {
     ToolError::coded(
         "binary_file",
@@ -92,6 +116,25 @@ mod tests {
             Some("a PDF document")
         );
         assert_eq!(binary_kind(b"abc\0def"), Some("binary data"));
+    }
+
+    #[test]
+    fn utf16_is_read_by_its_mark() {
+        let text = "größer 😀\n";
+        let le: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let be: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for (mark, order, bytes) in [
+            ([0xff, 0xfe], "utf-16le", le),
+            ([0xfe, 0xff], "utf-16be", be),
+        ] {
+            let whole = [&mark[..], &bytes].concat();
+            assert_eq!(utf16_order(&whole), Some(order));
+            assert_eq!(from_utf16(&whole, order).as_deref(), Some(text.as_bytes()));
+            assert_eq!(from_utf16(&whole[..whole.len() - 1], order), None);
+        }
+        assert_eq!(utf16_order(b"plain"), None);
+        assert_eq!(utf16_order(b"\xff\xfe\0\0"), None);
+        assert_eq!(from_utf16(b"\xff\xfe\x00\xd8", "utf-16le"), None);
     }
 
     #[test]

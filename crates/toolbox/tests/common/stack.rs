@@ -139,6 +139,7 @@ impl Build {
             sessions: Arc::new(move |_| session.clone()),
             output: holdfast_toolbox::limit_output::OutputConfig::default(),
             approvals: None,
+            trust: None,
         })
         .expect("the stack can be built");
         for name in names {

@@ -95,21 +95,9 @@ async fn a_computed_key_is_an_intent_and_not_a_content() {
     assert!(same(&harness, request.clone(), request).await);
 }
 
-#[tokio::test(start_paused = true)]
-async fn arguments_that_mean_the_same_are_the_same() {
-    let tools = [
-        Arc::new(ScriptedTool::read_only("look", [Reaction::Succeed])),
-        Arc::new(ScriptedTool::mutating("change", [Reaction::Succeed])),
-    ];
-    let settings = json!({"tools": {
-        "look": {"volatileFields": ["nonce"], "exactFields": ["raw"]},
-        "change": {"collapseFields": ["title"]},
-    }});
-    let harness = Build::new(&tools[0])
-        .and(&tools[1])
-        .reliability(settings)
-        .stack();
-    let cases: [(&str, Value, Value, bool, bool); 11] = [
+/// Two lists of arguments, and whether they are the same to a tool that reads and to one that changes.
+fn equal_or_not() -> [(&'static str, Value, Value, bool, bool); 11] {
+    [
         (
             "order",
             json!({"a": 1, "b": 2}),
@@ -187,8 +175,24 @@ async fn arguments_that_mean_the_same_are_the_same() {
             false,
             false,
         ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_mean_the_same_are_the_same() {
+    let tools = [
+        Arc::new(ScriptedTool::read_only("look", [Reaction::Succeed])),
+        Arc::new(ScriptedTool::mutating("change", [Reaction::Succeed])),
     ];
-    for (number, (what, one, other, read, changed)) in cases.into_iter().enumerate() {
+    let settings = json!({"tools": {
+        "look": {"volatileFields": ["nonce"], "exactFields": ["raw"]},
+        "change": {"collapseFields": ["title"]},
+    }});
+    let harness = Build::new(&tools[0])
+        .and(&tools[1])
+        .reliability(settings)
+        .stack();
+    for (number, (what, one, other, read, changed)) in equal_or_not().into_iter().enumerate() {
         for (tool, expected) in [("look", read), ("change", changed)] {
             let step = || ask(tool).step("run", number as u64, 0);
             let (first, second) = (step().params(one.clone()), step().params(other.clone()));
@@ -275,6 +279,7 @@ async fn a_global_key_reaches_across_sessions_of_read_only_tools_only() {
         sessions: Arc::new(|_| unreachable!("it is never built")),
         output: holdfast_toolbox::limit_output::OutputConfig::default(),
         approvals: None,
+        trust: None,
     });
     let Err(BuildError::Config(problems)) = refused.map(|_| ()) else {
         panic!("a mutating tool can not be global");

@@ -19,6 +19,9 @@ use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::token::Token;
+use holdfast_toolbox::trust::TrustBook;
+use holdfast_trust::TrustConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -155,6 +158,7 @@ pub(crate) struct Bench {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tree: Arc<SessionTree>,
     pub(crate) documents: Arc<dyn DocumentStore>,
+    pub(crate) trust: Option<Arc<TrustBook>>,
 }
 
 #[derive(Default)]
@@ -162,6 +166,7 @@ pub(crate) struct Build {
     pub(crate) permissions: PermissionConfig,
     pub(crate) hooks: Hooks,
     pub(crate) documents: Option<Arc<dyn DocumentStore>>,
+    pub(crate) trust: Option<TrustConfig>,
 }
 
 impl Build {
@@ -173,28 +178,44 @@ impl Build {
             .documents
             .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
         let permissions = Arc::new(self.permissions);
-        let approvals = Arc::new(Approvals::new(
+        let approvals = Approvals::new(
             documents.clone(),
             None,
             runtime.clone(),
             permissions.clone(),
-        ));
-        let tree = Arc::new(SessionTree::new(
+        );
+        let token = Token::chosen(
+            "a token of this test, and of no other"
+                .replace(' ', "-")
+                .as_str(),
+        );
+        let approvals = Arc::new(approvals.with_codes(token.expect("long enough")));
+        let trust = self.trust.map(|config| {
+            let book = TrustBook::new(config, documents.clone(), runtime.clone());
+            Arc::new(book)
+        });
+        let tree = SessionTree::new(
             documents.clone(),
             runtime.clone(),
             SessionLimits::default(),
             vec![],
-        ));
+        );
+        let tree = Arc::new(match &trust {
+            Some(book) => tree.with_trust(book.clone()),
+            None => tree,
+        });
         let stores = Stores::memory(&runtime, MemoryLimits::default());
         let mut parts = Parts::new(runtime, stores, tree.sessions()).with_tools(tools);
         parts.permissions = (*permissions).clone();
         parts.hooks = self.hooks;
         parts.approvals = Some(approvals.clone());
+        parts.trust.clone_from(&trust);
         Bench {
             stack: Arc::new(ToolStack::new(parts).expect("the stack can be built")),
             approvals,
             tree,
             documents,
+            trust,
         }
     }
 }

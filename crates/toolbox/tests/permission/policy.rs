@@ -96,6 +96,7 @@ fn decided(config: &PermissionConfig, verdict: &TierVerdict, level: ChannelLevel
             verdict,
             arguments: &json!({}),
             agent: "agent",
+            concerns: &[],
             channel: Some(("channel", level)),
         },
     )

@@ -293,6 +293,7 @@ impl Stage {
             sessions: Arc::new(move |_| session.clone()),
             output: holdfast_toolbox::limit_output::OutputConfig::default(),
             approvals: Some(approvals),
+            trust: None,
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }

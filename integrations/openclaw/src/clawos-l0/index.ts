@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js";
 import { mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
 import { processWide } from "../shared/process-wide.js";
-import { check, warning } from "./runtime-check.js";
+import { check, stored, warning } from "./runtime-check.js";
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
 /** The shape of what all copies of this plugin share in a process. */
@@ -101,7 +101,8 @@ class L0 {
     try {
       void this.ensureScanned();
       const { addon } = this.#shared;
-      const found = await check(addon, event.messages ?? [], context.sessionKey ?? "", stateDir());
+      const messages = (await stored(context)) ?? event.messages ?? [];
+      const found = await check(addon, messages, context.sessionKey ?? "", stateDir());
       if (found.issues.length === 0) return undefined;
       this.#shared.incidents += 1;
       this.#say("warn", `${found.issues.length} issues before a run of ${context.sessionKey}; see ${found.incident}`);

@@ -1,10 +1,12 @@
-// Checks what is about to be sent, before a run: advisory, because a plugin can not change the history.
+// Checks a session before a run: advisory, because a plugin can not change the history.
 
 import type { HoldfastAddon } from "../shared/addon.js";
-import { isRecord } from "../shared/host.js";
+import { isRecord, type CallContext } from "../shared/host.js";
 
-/** Messages looked at, at most; a longer history is checked from its end. */
-const MESSAGES_MAX = 20_000;
+/** Longest history that is looked at before a run; longer ones are left to the scans, so that no run waits. */
+const MESSAGES_MAX = 5_000;
+/** The host's own module; an older host does not have it. */
+const MODULE = "openclaw/plugin-sdk/session-transcript-runtime";
 
 export interface Issue {
   type: string;
@@ -13,14 +15,33 @@ export interface Issue {
   description: string;
 }
 
-/** What pairing needs of some messages, and nothing else: texts can be megabytes. */
+interface TranscriptRuntime {
+  readSessionTranscriptEvents?: (target: CallContext) => Promise<unknown[]>;
+}
+
+/** What is stored of a session. What the host hands to a hook is mended already, so that nothing is seen there. */
+export async function stored(context: CallContext): Promise<unknown[] | undefined> {
+  if (!context.sessionKey || !context.sessionId) return undefined;
+  const runtime = (await import(MODULE).catch(() => undefined)) as TranscriptRuntime | undefined;
+  const { agentId, sessionKey, sessionId } = context;
+  const target = { sessionKey, sessionId, ...(agentId !== undefined && { agentId }) };
+  return runtime?.readSessionTranscriptEvents?.(target);
+}
+
+/** What pairing needs of some entries or messages, and nothing else: texts can be megabytes. */
 export function skeleton(messages: unknown[]): unknown[] {
-  return messages.slice(-MESSAGES_MAX).map((message) => {
-    if (!isRecord(message)) return { role: "user", content: "" };
-    const { role, toolCallId, toolName, stopReason, excludeFromContext, content } = message;
-    const bare = Array.isArray(content) ? content.filter(isRecord).map(block) : "";
-    return { role, toolCallId, toolName, stopReason, excludeFromContext, content: bare };
+  return messages.map((entry) => {
+    if (!isRecord(entry)) return { role: "user", content: "" };
+    if (typeof entry["type"] !== "string") return bare(entry);
+    const { type, id, parentId, firstKeptEntryId, targetId, message } = entry;
+    return { type, id, parentId, firstKeptEntryId, targetId, ...(isRecord(message) && { message: bare(message) }) };
   });
+}
+
+function bare(message: Record<string, unknown>): unknown {
+  const { role, toolCallId, toolName, stopReason, excludeFromContext, content } = message;
+  const blocks = Array.isArray(content) ? content.filter(isRecord).map(block) : "";
+  return { role, toolCallId, toolName, stopReason, excludeFromContext, content: blocks };
 }
 
 function block(part: Record<string, unknown>): unknown {
@@ -35,7 +56,7 @@ export async function check(
   sessionKey: string,
   stateDir: string,
 ): Promise<{ issues: Issue[]; incident?: string }> {
-  if (messages.length === 0) return { issues: [] };
+  if (messages.length === 0 || messages.length > MESSAGES_MAX) return { issues: [] };
   const json = JSON.stringify(skeleton(messages));
   const issues = JSON.parse(await addon.checkMessages(json)) as Issue[];
   if (issues.length === 0) return { issues };

@@ -81,7 +81,7 @@ pub(super) async fn keep_fresh(shared: Arc<Shared>) {
         // Without an answer the copy grows old, and is not answered from.
         let _ = shared.refresh_breakers().await;
         if rounds.is_multiple_of(20) {
-            shared.link.watch_skew().await;
+            shared.link.watch_time().await;
         }
         rounds = rounds.wrapping_add(1);
         let pause = Duration::from_millis(BREAKER_REFRESH_MS);

@@ -1,4 +1,4 @@
-//! The records of intents: each step is one script.
+//! The records of intents from their claim to their end: each step is one script.
 
 use std::sync::Arc;
 
@@ -6,24 +6,19 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use redis::Value;
 
-use super::granted::Granted;
 use super::layout::{
-    self, EXACT_MAX, KEY_GRACE_MS, claim_tail, ending_body, key_ttl_ms, letter, member,
+    self, EXACT_MAX, KEY_GRACE_MS, ending_body, ending_front, key_ttl_ms, member,
     running_key_ttl_ms, unpack,
 };
 use super::link::{Trouble, surprise};
 use super::options::CLEARED_MARK_MS_MIN;
 use super::{RedisState, Shared, waiters};
-use crate::canonical::Digest;
 use crate::idempotency::key::StoredKey;
-use crate::idempotency::record::{Execution, RecordState, SharedRecord};
-use crate::idempotency::transition::{
-    ClaimRequest, Ending, Finalisation, Hold, OnRetriableFailure, Refused,
-};
-use crate::retry::RepeatSafety;
+use crate::idempotency::record::{RecordState, SharedRecord};
+use crate::idempotency::transition::{ClaimRequest, Ending, Finalisation, Refused};
 use crate::store::{
-    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
-    StoreSize, WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreFuture, StoreResult, StoreSize,
+    WaitTicket,
 };
 
 /// Numbers for a script, packed into one argument.
@@ -50,7 +45,7 @@ impl Numbers {
     }
 
     /// As it is stored, also where a script could not count with it.
-    fn exact(mut self, number: u64) -> Self {
+    pub(super) fn exact(mut self, number: u64) -> Self {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }
@@ -82,6 +77,27 @@ fn taken(answer: Value, what: &str) -> StoreResult<Result<(), Refused>> {
     }
 }
 
+/// The state that a last word brings, for how long, and whether another attempt may be made.
+fn ending_of(word: &Finalisation) -> (RecordState, u64, bool) {
+    let lifetimes = &word.lifetimes;
+    match &word.ending {
+        Ending::Done(_) | Ending::DoneWithoutOutput => {
+            (RecordState::Done, lifetimes.done_ms, false)
+        }
+        Ending::Failed(error) => (
+            RecordState::Failed,
+            lifetimes.failed_ms,
+            error.should_retriable,
+        ),
+        Ending::Cancelled => (RecordState::Cancelled, lifetimes.cancelled_ms, false),
+        Ending::Unknown(error) => (
+            RecordState::Unknown,
+            lifetimes.unknown_ms,
+            error.should_retriable,
+        ),
+    }
+}
+
 /// What a renewal is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
@@ -96,126 +112,7 @@ enum Who<'a> {
     Anybody(ClearIf<'a>),
 }
 
-/// A claim whose caller went away before it was answered is given back: nothing ran. It is said
-/// on the same connection, so it can not overtake the claim.
-struct Abandoned<'a> {
-    shared: &'a Shared,
-    wish: Option<&'a ClaimRequest>,
-}
-
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        if let Some(wish) = self.wish {
-            self.shared.say_later(Finalisation {
-                key: wish.key,
-                owner: wish.owner.clone(),
-                ending: Ending::Cancelled,
-                execution: Execution::default(),
-                lifetimes: wish.lifetimes,
-            });
-        }
-    }
-}
-
 impl Shared {
-    async fn claim(&self, wish: &ClaimRequest) -> StoreResult<Claim> {
-        let names = &self.names;
-        let shard = names.shard_of(&wish.key);
-        let lifetimes = &wish.lifetimes;
-        let lookup = wish.content.as_ref();
-        let safe = u8::from(wish.repeat == RepeatSafety::Safe);
-        let numbers = Numbers::new()
-            .wide(self.link.script_time_ms())
-            .wide(lifetimes.lease_ms)
-            .wide(self.cap_to_check(shard))
-            .byte(safe + 2 * u8::from(wish.hold == Hold::Held))
-            .byte(safe)
-            .byte(u8::from(
-                wish.on_retriable_failure == OnRetriableFailure::RunAgain,
-            ))
-            .wide(lookup.map_or(0, |lookup| lookup.unknown_window_ms))
-            .wide(lookup.map_or(0, |lookup| lookup.echo_window_ms))
-            .exact(lifetimes.cancelled_ms)
-            .exact(lifetimes.unknown_ms);
-        let running_ms =
-            running_key_ttl_ms(lifetimes.unknown_ms.max(lifetimes.done_ms)).to_string();
-        let own = names.of(&wish.key);
-        let content = lookup.map(|lookup| names.content(&lookup.key));
-        let mut keys: Vec<&[u8]> = vec![&own.record, &own.index];
-        keys.extend(content.as_deref());
-        let tail = claim_tail(wish)?;
-        let args: [&[u8]; 3] = [&numbers.0, &tail, running_ms.as_bytes()];
-        let mut lane = self.link.lane().await?;
-        self.granted.asked(wish);
-        let mut abandoned = Abandoned {
-            shared: self,
-            wish: Some(wish),
-        };
-        let script = &self.scripts.claim;
-        let answer = self.link.eval_on(&mut lane, script, &keys, &args).await;
-        abandoned.wish = None;
-        let claim = answer
-            .map_err(StoreError::from)
-            .and_then(|answer| self.read_claim(&text_of(answer, "a claim")?));
-        match &claim {
-            Ok(Claim::Granted { .. }) => {
-                self.link.replicated(&mut lane).await?;
-                let granted = Granted::new(wish, tail, self.link.now_ms());
-                self.granted.insert(wish, granted);
-            }
-            // Only the answer may have been lost: whoever asked takes it back.
-            Err(StoreError::Unavailable(_)) => {}
-            Ok(_) | Err(StoreError::Full(_)) => self.granted.settled(&wish.key, &wish.owner),
-        }
-        claim
-    }
-
-    fn read_claim(&self, answer: &[u8]) -> StoreResult<Claim> {
-        let (kind, rest) = answer.split_first().ok_or_else(|| surprise("a claim"))?;
-        let keyed = || {
-            let (key, rest) = rest
-                .split_first_chunk()
-                .ok_or_else(|| surprise("a claim"))?;
-            Ok::<_, StoreError>((StoredKey::from_bytes(*key), rest))
-        };
-        Ok(match kind {
-            b'G' => Claim::Granted { lifeline: None },
-            b'W' => {
-                let (key, rest) = keyed()?;
-                let number = |at: usize| {
-                    let bytes = rest.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-                    bytes
-                        .map(u64::from_le_bytes)
-                        .ok_or_else(|| surprise("a claim"))
-                };
-                Claim::InFlight {
-                    ticket: WaitTicket {
-                        key,
-                        version: number(0)?,
-                        // What is left of the lease, on our own clock.
-                        lock_until_ms: self.clock.now_ms().saturating_add(number(8)?),
-                    },
-                }
-            }
-            b'E' => {
-                let (key, rest) = keyed()?;
-                Claim::Ended(Arc::new(unpack(key, rest)?))
-            }
-            b'C' => Claim::Conflict {
-                recorded_digest: Digest::from_bytes(
-                    *rest.first_chunk().ok_or_else(|| surprise("a claim"))?,
-                ),
-            },
-            b'F' => {
-                return Err(StoreError::Full(format!(
-                    "{} records are in flight or of unknown outcome and none of them may be evicted",
-                    self.keys_max_per_shard
-                )));
-            }
-            _ => return Err(surprise("a claim")),
-        })
-    }
-
     /// Takes a last word, also where the server has lost the claim. One that says that nothing ran
     /// needs no record.
     pub(super) async fn last_word(
@@ -235,35 +132,31 @@ impl Shared {
     }
 
     async fn say(&self, word: &Finalisation) -> Result<Result<(), Refused>, Trouble> {
-        let lifetimes = &word.lifetimes;
-        let (state, ttl_ms, retriable) = match &word.ending {
-            Ending::Done(_) | Ending::DoneWithoutOutput => {
-                (RecordState::Done, lifetimes.done_ms, false)
-            }
-            Ending::Failed(error) => (
-                RecordState::Failed,
-                lifetimes.failed_ms,
-                error.should_retriable,
-            ),
-            Ending::Cancelled => (RecordState::Cancelled, lifetimes.cancelled_ms, false),
-            Ending::Unknown(error) => (
-                RecordState::Unknown,
-                lifetimes.unknown_ms,
-                error.should_retriable,
-            ),
-        };
-        let numbers = Numbers::new()
-            .wide(self.link.script_time_ms())
-            .byte(2 * u8::from(retriable))
-            .byte(letter(state))
-            .text(&word.owner);
-        let own = self.names.of(&word.key);
-        let key_ms = key_ttl_ms(ttl_ms).to_string();
+        let (state, ttl_ms, retriable) = ending_of(word);
         let body = ending_body(ttl_ms, &word.ending, &word.execution, self.sizes)
             .map_err(Trouble::Lasting)?;
-        let args: [&[u8]; 3] = [&numbers.0, &body, key_ms.as_bytes()];
-        let keys: [&[u8]; 1] = [&own.record];
+        let (ttl, body) = body.split_at(size_of::<u64>());
         let mut lane = self.link.lane().await?;
+        // Both, or the script has to find out by itself.
+        let known = self.granted.head(&word.key, &word.owner);
+        let known = known.zip(self.link.plain_time_ms(&lane));
+        let (claimed, now_ms) = (known.map(|(head, _)| head), known.map(|(_, now_ms)| now_ms));
+        let front = ending_front(claimed, state, retriable, now_ms.unwrap_or(0));
+        let front = [&front[..], ttl].concat();
+        let owner = Numbers::new().text(&word.owner);
+        let own = self.names.of(&word.key);
+        let claimed: &[u8] = claimed.as_ref().map_or(&[], |head| head);
+        let (key_ms, time_ms) = (key_ttl_ms(ttl_ms), self.link.script_time_ms());
+        let (key_ms, time_ms) = (key_ms.to_string(), time_ms.to_string());
+        let args: [&[u8]; 6] = [
+            &owner.0,
+            claimed,
+            &front,
+            body,
+            key_ms.as_bytes(),
+            time_ms.as_bytes(),
+        ];
+        let keys: [&[u8]; 1] = [&own.record];
         let script = &self.scripts.finalise;
         let answer = self.link.eval_on(&mut lane, script, &keys, &args).await?;
         let taken = taken(answer, "a last word")?;

@@ -14,7 +14,7 @@ use redis::Value;
 
 use super::Shared;
 use super::dedupe::{Numbers, text_of};
-use super::layout::running_key_ttl_ms;
+use super::layout::{ClaimHead, running_key_ttl_ms};
 use super::link::surprise;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::transition::{ClaimRequest, Hold};
@@ -32,13 +32,20 @@ pub(super) struct Granted {
     content: Option<StoredKey>,
     /// From the time to live on.
     tail: Arc<[u8]>,
+    /// What stands in front of it, where this process wrote it itself.
+    head: Option<ClaimHead>,
 }
 
 /// Waits for leave to start.
 const HELD: u8 = 2;
 
 impl Granted {
-    pub(super) fn new(wish: &ClaimRequest, tail: Vec<u8>, since_ms: u64) -> Self {
+    pub(super) fn new(
+        wish: &ClaimRequest,
+        tail: Vec<u8>,
+        head: Option<ClaimHead>,
+        since_ms: u64,
+    ) -> Self {
         let lifetimes = &wish.lifetimes;
         Self {
             flags: u8::from(wish.repeat == RepeatSafety::Safe)
@@ -48,6 +55,7 @@ impl Granted {
             ttl_ms: lifetimes.unknown_ms.max(lifetimes.done_ms),
             content: wish.content.as_ref().map(|lookup| lookup.key),
             tail: tail.into(),
+            head,
         }
     }
 }
@@ -89,6 +97,12 @@ impl GrantedClaims {
     /// The last word was taken or refused, or nobody will say it any more.
     pub(super) fn settled(&self, key: &StoredKey, owner: &str) {
         self.by_owner.lock().remove(&(*key, owner.into()));
+    }
+
+    /// The front of the record as this process claimed it, if it knows that.
+    pub(super) fn head(&self, key: &StoredKey, owner: &Arc<str>) -> Option<ClaimHead> {
+        let held = self.by_owner.lock();
+        held.get(&(*key, owner.clone()))?.as_ref()?.head
     }
 
     fn get(&self, key: &StoredKey, owner: &str) -> Option<Granted> {

@@ -216,6 +216,46 @@ pub(super) fn claim_tail(wish: &ClaimRequest) -> StoreResult<Vec<u8>> {
     .pack()
 }
 
+/// What stands in front of the tail of a record in flight.
+pub(super) type ClaimHead = [u8; 34];
+
+/// The same for the first claim of a key.
+pub(super) fn claim_head(flags: u8, now_ms: u64, lease_ms: u64) -> ClaimHead {
+    let mut head = [0; 34];
+    (head[0], head[1]) = (letter(RecordState::Inflight), flags);
+    let now_ms = now_ms.min(EXACT_MAX);
+    let until_ms = now_ms.saturating_add(lease_ms).min(EXACT_MAX);
+    for (at, number) in [(2, 1), (10, now_ms), (18, now_ms), (26, until_ms)] {
+        head[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    }
+    head
+}
+
+/// The front of a record after its last word: what is known of it before, else what the last word says.
+pub(super) fn ending_front(
+    claimed: Option<ClaimHead>,
+    state: RecordState,
+    retriable: bool,
+    now_ms: u64,
+) -> ClaimHead {
+    let mut front = claimed.unwrap_or([0; size_of::<ClaimHead>()]);
+    (front[0], front[1]) = (letter(state), (front[1] & 1) + 2 * u8::from(retriable));
+    front[2..10].copy_from_slice(&2_u64.to_le_bytes());
+    let mut created = [0; 8];
+    created.copy_from_slice(&front[10..18]);
+    // Time does not go back for a record.
+    let updated_ms = now_ms.min(EXACT_MAX).max(u64::from_le_bytes(created));
+    front[18..26].copy_from_slice(&updated_ms.to_le_bytes());
+    front[26..].fill(0);
+    front
+}
+
+/// The member of the index for a record with this tail.
+pub(super) fn member_of_tail(key: &StoredKey, tail: &[u8]) -> Vec<u8> {
+    let places = tail.get(8..24).unwrap_or_default();
+    [&key.as_bytes()[..], places].concat()
+}
+
 /// The letter of a state.
 pub(super) fn letter(state: RecordState) -> u8 {
     match state {

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::Clock;
 use parking_lot::Mutex;
-use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::sync::{Notify, watch};
 
 use super::layout::SCHEMA;
 use super::options::{AWAY_GRACE_MS, RECONNECT_BACKOFF_MS_MAX, RedisOptions, TimeSource};
 use super::plan::{Conn, Plan};
+use super::server_time::ServerTime;
 use crate::store::{Degraded, StoreError, StoreResult};
 
 /// The first wait between two attempts to connect.
@@ -88,6 +89,7 @@ pub(super) struct Link {
     time: TimeSource,
     /// The server's clock minus ours.
     skew_ms: AtomicI64,
+    server_time: ServerTime,
     rounds: AtomicU64,
     degraded: Mutex<Option<Degraded>>,
     is_degraded: AtomicBool,
@@ -111,6 +113,7 @@ impl Link {
             clock,
             time: options.time,
             skew_ms: AtomicI64::new(0),
+            server_time: ServerTime::default(),
             rounds: AtomicU64::new(0),
             degraded: Mutex::default(),
             is_degraded: AtomicBool::new(false),
@@ -131,6 +134,16 @@ impl Link {
         match self.time {
             TimeSource::Server => 0,
             TimeSource::Caller => self.clock.now_ms(),
+        }
+    }
+
+    /// The time for a command that can not ask the server for it; `None` when it is not known well
+    /// enough, or when the server takes no such commands.
+    pub(super) fn plain_time_ms(&self, lane: &Lane) -> Option<u64> {
+        match (&lane.conn, self.time) {
+            (Conn::Cluster(_), _) => None,
+            (Conn::One(_), TimeSource::Caller) => Some(self.clock.now_ms()),
+            (Conn::One(_), TimeSource::Server) => self.server_time.now_ms(lane.round),
         }
     }
 
@@ -197,6 +210,17 @@ impl Link {
         Ok(self.send_on(&mut lane, cmd).await?)
     }
 
+    /// Several commands, one round trip.
+    pub(super) async fn send_all_on(
+        &self,
+        lane: &mut Lane,
+        pipe: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, Trouble> {
+        let answers = lane.conn.send_all(pipe, count).await;
+        self.judge(lane.round, answers)
+    }
+
     async fn send_on(&self, lane: &mut Lane, cmd: &Cmd) -> Result<Value, Trouble> {
         let answer = lane.conn.send(cmd).await;
         self.judge(lane.round, answer)
@@ -258,7 +282,7 @@ impl Link {
         )))
     }
 
-    fn judge(&self, round: u64, answer: Result<Value, RedisError>) -> Result<Value, Trouble> {
+    fn judge<T>(&self, round: u64, answer: Result<T, RedisError>) -> Result<T, Trouble> {
         match answer {
             Ok(value) => {
                 if self.is_degraded.load(Ordering::Relaxed) && self.plan.is_cluster() {
@@ -362,10 +386,9 @@ impl Link {
             .map_err(|error| error.to_string())?;
         conn.check_evictions().await?;
         self.check_meta(&mut conn).await?;
-        if let Ok(skew_ms) = self.measure_skew(&mut conn).await {
-            self.skew_ms.store(skew_ms, Ordering::Relaxed);
-        }
         let round = self.rounds.fetch_add(1, Ordering::Relaxed) + 1;
+        // A server that does not tell its time is as good, only dearer to claim from.
+        let _ = self.measure_time(&mut conn, round).await;
         self.state.send_replace(State::Up { conn, round });
         Ok(())
     }
@@ -389,26 +412,29 @@ impl Link {
         }
     }
 
-    /// Measures how far the server's clock is from ours, now and then.
-    pub(super) async fn watch_skew(&self) {
-        if let Ok(mut lane) = self.lane().await
-            && let Ok(skew_ms) = self.measure_skew(&mut lane.conn).await
-        {
-            self.skew_ms.store(skew_ms, Ordering::Relaxed);
+    /// Measures the server's time, now and then.
+    pub(super) async fn watch_time(&self) {
+        if let Ok(mut lane) = self.lane().await {
+            let round = lane.round;
+            // What was measured before holds for a while.
+            let _ = self.measure_time(&mut lane.conn, round).await;
         }
     }
 
-    async fn measure_skew(&self, conn: &mut Conn) -> Result<i64, RedisError> {
+    async fn measure_time(&self, conn: &mut Conn, round: u64) -> Result<(), RedisError> {
         if self.time == TimeSource::Caller {
-            return Ok(0);
+            return Ok(());
         }
-        let before_ms = self.clock.now_ms();
+        let (asked, before_ms) = (Instant::now(), self.clock.now_ms());
         let answer = conn.send(&redis::cmd("TIME")).await?;
         let took_ms = self.clock.now_ms().saturating_sub(before_ms);
         let (seconds, micros): (u64, u64) = redis::from_redis_value(one_node(answer))?;
         let server_ms = seconds * 1000 + micros / 1000;
+        self.server_time.measured(round, asked, server_ms);
         let ours_ms = before_ms + took_ms / 2;
-        Ok(server_ms.cast_signed().wrapping_sub(ours_ms.cast_signed()))
+        let skew_ms = server_ms.cast_signed().wrapping_sub(ours_ms.cast_signed());
+        self.skew_ms.store(skew_ms, Ordering::Relaxed);
+        Ok(())
     }
 }
 

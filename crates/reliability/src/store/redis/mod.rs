@@ -3,17 +3,17 @@
 //! | module | what it does |
 //! |---|---|
 //! | `options`, `plan` | where the server is, and how it is connected to: single, Sentinel, Cluster |
-//! | `link` | the connection that all share, made again when it breaks |
+//! | `link`, `server_time` | the connection that all share, made again when it breaks; the time at its end |
 //! | `layout`, `lua/` | how a record is packed, and the atomic steps |
-//! | `dedupe`, `upkeep` | the records of intents; listing and forgetting them in bounded steps |
+//! | `claim`, `dedupe`, `upkeep` | the records of intents; listing and forgetting them in bounded steps |
 //! | `granted` | the claims of this process, put back when a server has lost them |
 //! | `waiters`, `listen` | duplicates that wait, woken by one subscription per process |
 //! | `write_back` | last words for a server that is away |
-//! | `breakers`, `budget` | what else is shared |
+//! | `breakers`, `budget`, `rate` | what else is shared |
 //!
 //! Time is the server's, so clocks of machines that disagree do not end each other's leases. A
-//! claim is one script and one round trip, and so is a last word. Whatever goes wrong is an error
-//! and never a grant.
+//! claim is one round trip, and so is a last word. Whatever goes wrong is an error and never a
+//! grant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,7 @@ use crate::idempotency::key::StoredKey;
 
 mod breakers;
 mod budget;
+mod claim;
 mod dedupe;
 mod granted;
 mod layout;
@@ -43,12 +44,15 @@ mod link;
 mod listen;
 pub mod options;
 mod plan;
+mod rate;
+mod server_time;
 mod upkeep;
 mod waiters;
 mod write_back;
 
 pub use budget::RedisRetryBudget;
 pub use options::{RedisOptions, TimeSource, Topology};
+pub use rate::RedisRateLimits;
 
 /// Says what is wrong with an address, without repeating it.
 pub(crate) fn check_address(url: &RedisUrl) -> Result<(), String> {
@@ -61,7 +65,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(3);
 /// The line of `finalise.lua` without which it takes everybody's last word.
 #[cfg(any(test, feature = "conformance"))]
 const FINALISE_COMPARE: &str =
-    "if owner ~= holder or not (was == 'i' or (was == 'u' and state ~= 'u')) then";
+    "if string.sub(head, 59) ~= owner or not (was == 'i' or (was == 'u' and state ~= 'u')) then";
 
 /// The atomic steps.
 struct Scripts {
@@ -77,6 +81,7 @@ struct Scripts {
     bring_back: Script,
     compare: Script,
     budget: Script,
+    rate: Script,
 }
 
 /// A script with its limits written in: an argument would be sent with every claim.
@@ -101,6 +106,7 @@ impl Scripts {
             bring_back: Script::new(include_str!("lua/bring_back.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
             budget: Script::new(include_str!("lua/budget.lua")),
+            rate: Script::new(include_str!("lua/rate.lua")),
         }
     }
 }

@@ -14,6 +14,10 @@ pub const BREAKER_REFRESH_MS: u64 = 500;
 pub const AWAY_GRACE_MS: u64 = 300;
 /// The longest wait between two attempts to connect.
 pub const RECONNECT_BACKOFF_MS_MAX: u64 = 1_000;
+/// How long the server's time is believed after it was measured; it is measured every ten seconds.
+pub const SERVER_TIME_AGE_MS_MAX: u64 = 30_000;
+/// A measurement of the server's time that took longer than this is not used.
+pub const SERVER_TIME_DOUBT_MS_MAX: u64 = 500;
 /// Members of the index in one step.
 pub const REDIS_STEP_MAX: usize = 256;
 /// The longest pause between two looks at a record that is waited for.

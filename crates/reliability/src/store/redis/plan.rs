@@ -9,7 +9,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo,
-    IntoConnectionInfo, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
+    IntoConnectionInfo, Pipeline, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
 };
 
 use super::options::{RedisOptions, TlsFiles, Topology};
@@ -33,6 +33,20 @@ impl Conn {
             Self::Cluster(conn) => conn.req_packed_command(cmd).await?,
         }
         .extract_error()
+    }
+
+    /// Several commands in one message, each with its answer. Not for a cluster, which would have to
+    /// send each to its node.
+    pub(super) async fn send_all(
+        &mut self,
+        pipe: &Pipeline,
+        count: usize,
+    ) -> RedisResult<Vec<Value>> {
+        let answers = match self {
+            Self::One(conn) => conn.req_packed_commands(pipe, 0, count).await?,
+            Self::Cluster(_) => return Err(wrong("a cluster takes one command at a time")),
+        };
+        answers.into_iter().map(Value::extract_error).collect()
     }
 
     /// Says so if the server may forget records when its memory is full. One that does not tell,

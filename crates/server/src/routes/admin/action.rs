@@ -66,7 +66,7 @@ pub enum Action {
     },
     /// Switches this process's reliability layers.
     Mode {
-        /// `enforce` (or `enabled`), `shadow` or `off`: what guard, idempotency, retry and breaker
+        /// `enforce` (or `enabled`), `shadow` or `off`: what guard, idempotency, retry, breaker and rate limits
         /// may do at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,

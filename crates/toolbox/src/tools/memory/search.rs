@@ -107,7 +107,10 @@ fn answer(query: &MemoryQuery, found: &Recall) -> ToolResult {
     if let Some(note) = &found.note {
         output["note"] = json!(note);
     }
-    ToolResult::new(output, display(query, found))
+    let mut result = ToolResult::new(output, display(query, found));
+    // What is read from memory keeps the trust it was stored with.
+    result.trust = found.hits.iter().map(|hit| hit.record.trust).min();
+    result
 }
 
 /// A hit for a model: what it says, what it is, when it was said and how far it can be trusted.

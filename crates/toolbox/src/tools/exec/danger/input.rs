@@ -117,7 +117,7 @@ impl Judge<'_> {
         } else if is_shell && let Some(script) = inline(args) {
             self.script(&script.text.clone(), depth + 1);
         } else if !is_shell && let Some(program) = inline_program(args) {
-            self.code(&program.text.clone(), depth + 1);
+            self.code(program, depth + 1);
         }
         if let Some(text) = given(simple, all) {
             if is_shell {
@@ -185,13 +185,25 @@ fn inline(args: &[Word]) -> Option<&Word> {
     args.get(at + 1)
 }
 
-/// The program behind `-c`, `-e` and their like, in another language.
-fn inline_program(args: &[Word]) -> Option<&Word> {
-    let names = ["-c", "-e", "-E", "-r", "-p", "--eval", "--print", "eval"];
-    let at = args
-        .iter()
-        .position(|word| names.contains(&word.text.as_str()))?;
-    args.get(at + 1)
+/// The program behind `-c`, `-e` and their like, in another language: also at the end of several
+/// options in one (`perl -lane`), and without a blank between (`perl -e'…'`).
+fn inline_program(args: &[Word]) -> Option<&str> {
+    const NAMES: [&str; 4] = ["-E", "--eval", "--print", "eval"];
+    const LETTERS: [char; 4] = ['c', 'e', 'r', 'p'];
+    args.iter().enumerate().find_map(|(at, word)| {
+        let text = word.text.as_str();
+        let behind = || args.get(at + 1).map(|word| word.text.as_str());
+        if NAMES.contains(&text) {
+            return behind();
+        }
+        let options = text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
+        let is_bundle = options.chars().all(|sign| sign.is_ascii_alphabetic());
+        if is_bundle && options.ends_with(LETTERS) {
+            return behind();
+        }
+        let attached = options.strip_prefix(['c', 'e']);
+        attached.filter(|_| !is_bundle)
+    })
 }
 
 /// Whether an interpreter gets its program from the standard input, or may do so.

@@ -72,11 +72,12 @@ pub(super) fn answers_for_people(command: &str) -> bool {
         at.is_some_and(|at| {
             let rest = simple.words.iter().skip(at);
             rest.clone()
-                .any(|word| word.text == "approvals" || word.text == "audit-log")
+                .any(|word| matches!(&*word.text, "approvals" | "audit-log" | "trust" | "skills"))
         })
     });
     // Also inside strings that another interpreter gets.
-    by_word || (command.contains("holdfast") && command.contains("approvals"))
+    let named = ["approvals", "trust message", "trust clear", "skills pin"];
+    by_word || (command.contains("holdfast") && named.iter().any(|it| command.contains(it)))
 }
 
 /// What a later command has to share for an answer to cover it.

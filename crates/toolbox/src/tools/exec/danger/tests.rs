@@ -221,6 +221,9 @@ fn tools_can_not_answer_for_people() {
         "env holdfast approvals list",
         "python3 -c 'import os; os.system(\"holdfast approvals approve x\")'",
         "holdfast audit-log verify",
+        "holdfast trust message --session s hello",
+        "sh -c 'holdfast trust clear s'",
+        "python3 -c 'import os; os.system(\"holdfast skills pin .\")'",
     ] {
         assert!(answers_for_people(command), "{command}");
     }
@@ -294,6 +297,50 @@ fn what_a_command_is_given_to_run_is_read_as_well() {
         codes("echo ../victim | xargs rm -rf"),
         ["destructive_command"]
     );
+}
+
+#[test]
+fn programs_within_programs_are_followed() {
+    for command in [
+        "python3 -c \"import os; os.system('rm -rf ../victim')\"",
+        "python -Ic \"import os; os.system('rm -rf ../victim')\"",
+        "python3.13 -c \"__import__('subprocess').run(['rm', '-rf', '../victim'])\"",
+        "python3 -c \"import os; os.system('sh -c \\\"rm -rf ../victim\\\"')\"",
+        "perl -e 'system(\"rm -rf ../victim\")'",
+        "perl -we 'exec \"rm\", \"-rf\", \"../victim\"'",
+        "perl -e'system(\"rm -rf ../victim\")'",
+        "perl -lane 'system(\"rm -rf ../victim\")' in.txt",
+        "ruby -e '`rm -rf ../victim`'",
+        "node -e \"require('child_process').execSync('rm -rf ../victim')\"",
+        "node -pe \"require('child_process').execSync('rm -rf ../victim')\"",
+        "php -r 'exec(\"rm -rf ../victim\");'",
+        "deno eval \"Deno.run({cmd: ['rm', '-rf', '../victim']})\"",
+        "sh -c 'sh -c \"rm -rf ../victim\"'",
+        "sh -c \"bash -ec 'dash -c \\\"rm -rf ../victim\\\"'\"",
+        "sh -c \"python3 -c \\\"import os; os.system('rm -rf ../victim')\\\"\"",
+        "env -i nice -n 5 sh -c 'rm -rf ../victim'",
+        "eval \"sh -c 'rm -rf ../victim'\"",
+        "echo 'rm -rf ../victim' | sh -c 'cat | bash'",
+        "find . -exec sh -c 'rm -rf ../victim' \\;",
+        "timeout 9 perl -e 'system(\"rm -rf ../victim\")'",
+    ] {
+        let found = codes(command);
+        let seen = found.iter().any(|code| code == "destructive_command");
+        assert!(seen, "{command}: {found:?}");
+    }
+    for command in [
+        "python3 -c \"print('rm is a command')\"",
+        "python3 -m pytest -p no:cacheprovider",
+        "perl -pe 's/a/b/' in.txt",
+        "perl -ne 'print if /rm/' in.txt",
+        "ruby -e 'puts 1 + 1'",
+        "node -e \"console.log('hello')\"",
+        "php -r 'echo \"x\";'",
+        "sh -c 'sh -c \"rm -rf build\"'",
+        "bash -c 'cargo test && rm -rf target/tmp'",
+    ] {
+        assert_eq!(codes(command), Vec::<String>::new(), "{command}");
+    }
 }
 
 #[test]

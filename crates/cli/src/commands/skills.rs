@@ -1,0 +1,292 @@
+//! `holdfast skills`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use holdfast_trust::skill::{
+    Entry, KeyError, PublicKey, Register, RegisterError, SecretKey, Signature, Signed, SkillDigest,
+    SkillError, Standing, Verdict, is_skill, judge,
+};
+use serde_json::{Value, json};
+
+use super::approvals::person_only;
+use crate::app::App;
+use crate::args::trust::{Require, SkillsCommand};
+use crate::config::expand;
+use crate::fail::{Failure, Outcome};
+use crate::output::{self, harmless};
+
+/// In the state directory, where no tool gets.
+const REGISTER_FILE: &str = "skills.json";
+
+pub(super) fn run(app: &App, command: SkillsCommand, json: bool) -> Outcome<ExitCode> {
+    match command {
+        SkillsCommand::Verify {
+            dirs,
+            require,
+            remember,
+        } => verify(app, &dirs, require, remember, json),
+        SkillsCommand::Pin { dirs, by } => {
+            person_only(app)?;
+            pin(app, &dirs, &by.by, json)
+        }
+        SkillsCommand::Unpin { dirs } => {
+            person_only(app)?;
+            unpin(app, &dirs, json)
+        }
+        SkillsCommand::Sign { key, dirs } => sign(&key, &dirs, json),
+        SkillsCommand::Keygen { file } => keygen(&file, json),
+    }
+}
+
+fn unusable(error: &RegisterError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn key_failure(error: &KeyError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// The skills that are named, by their real names; else all in the configured directories.
+fn named(app: &App, dirs: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+    if dirs.is_empty() {
+        let configured = app.config.trust.skills.dirs.iter();
+        return Ok(configured.flat_map(|dir| beneath(&expand(dir))).collect());
+    }
+    dirs.iter().map(|dir| real(dir)).collect()
+}
+
+fn real(dir: &Path) -> Outcome<PathBuf> {
+    dir.canonicalize()
+        .map_err(|error| Failure::usage(format!("{} can not be read: {error}", dir.display())))
+}
+
+fn beneath(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let paths = entries
+        .flatten()
+        .filter_map(|it| it.path().canonicalize().ok());
+    let mut found: Vec<PathBuf> = paths.filter(|path| is_skill(path)).collect();
+    found.sort();
+    found
+}
+
+fn name_of(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn signed(app: &App, dir: &Path, digest: SkillDigest) -> Signed {
+    let signature = match Signature::read(dir) {
+        Ok(None) => return Signed::No,
+        Ok(Some(signature)) => signature,
+        Err(error) => return Signed::Broken(error.to_string()),
+    };
+    if !signature.holds(&name_of(dir), digest) {
+        return Signed::Broken("it is not of this skill as it is".to_owned());
+    }
+    let keys = &app.config.trust.skills.keys;
+    let owner = keys.iter().find(|(_, key)| {
+        let key = key.parse::<PublicKey>();
+        key.is_ok_and(|key| key == signature.key)
+    });
+    match owner {
+        Some((owner, _)) => Signed::By(owner.clone()),
+        None => Signed::ByStranger(signature.key),
+    }
+}
+
+/// What is said of one skill.
+struct Looked {
+    dir: PathBuf,
+    digest: Option<SkillDigest>,
+    verdict: Verdict,
+    note: String,
+}
+
+fn look(app: &App, register: &Register, dir: PathBuf) -> Looked {
+    let digest = match SkillDigest::of(&dir) {
+        Ok(digest) => digest,
+        Err(error) => return unreadable(dir, &error),
+    };
+    let signed = signed(app, &dir, digest);
+    let verdict = judge(digest, register.skills.get(&dir), &signed);
+    let mut notes: Vec<String> = verdict.problems.iter().map(ToString::to_string).collect();
+    match &signed {
+        Signed::By(owner) => notes.push(format!("signed by {owner}")),
+        Signed::ByStranger(key) => notes.push(format!("signed by {key}, which is not configured")),
+        Signed::No | Signed::Broken(_) => {}
+    }
+    Looked {
+        dir,
+        digest: Some(digest),
+        note: notes.join("; "),
+        verdict,
+    }
+}
+
+fn unreadable(dir: PathBuf, error: &SkillError) -> Looked {
+    Looked {
+        dir,
+        digest: None,
+        verdict: Verdict {
+            standing: Standing::Unknown,
+            problems: Vec::new(),
+        },
+        note: error.to_string(),
+    }
+}
+
+impl Looked {
+    fn is_good(&self, require: Standing) -> bool {
+        self.digest.is_some()
+            && self.verdict.problems.is_empty()
+            && self.verdict.standing >= require
+    }
+
+    fn view(&self, require: Standing) -> Value {
+        let problems = self.verdict.problems.iter().map(ToString::to_string);
+        json!({"skill": self.dir, "standing": self.verdict.standing, "digest": self.digest,
+               "ok": self.is_good(require), "problems": problems.collect::<Vec<_>>(),
+               "note": self.note})
+    }
+}
+
+fn verify(
+    app: &App,
+    dirs: &[PathBuf],
+    require: Option<Require>,
+    remember: bool,
+    json: bool,
+) -> Outcome<ExitCode> {
+    let require = match require {
+        None => app.config.trust.skills.require,
+        Some(Require::Unknown) => Standing::Unknown,
+        Some(Require::Known) => Standing::Known,
+        Some(Require::Signed) => Standing::Signed,
+        Some(Require::Pinned) => Standing::Pinned,
+    };
+    let path = app.state_dir.join(REGISTER_FILE);
+    let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
+    if remember {
+        person_only(app)?;
+        for dir in named(app, dirs)? {
+            if let Ok(digest) = SkillDigest::of(&dir) {
+                register.skills.entry(dir).or_insert(Entry {
+                    digest,
+                    pinned: false,
+                    at_ms: app.clock.now_ms(),
+                    by: None,
+                });
+            }
+        }
+        register.write(&path).map_err(|error| unusable(&error))?;
+    }
+    let dirs = named(app, dirs)?;
+    let looked: Vec<Looked> = dirs
+        .into_iter()
+        .map(|it| look(app, &register, it))
+        .collect();
+    let all_good = looked.iter().all(|it| it.is_good(require));
+    if json {
+        let shown: Vec<Value> = looked.iter().map(|it| it.view(require)).collect();
+        output::json(&shown);
+    } else if looked.is_empty() {
+        output::line("There are no skills in trust.skills.dirs.");
+    } else {
+        let rows = looked.iter().map(|it| {
+            let good = it.is_good(require);
+            let mark = if good {
+                output::green("✓")
+            } else {
+                output::red("✗")
+            };
+            let standing = it.verdict.standing.as_str().to_owned();
+            vec![mark, name_of(&it.dir), standing, harmless(&it.note)]
+        });
+        output::line(&output::table(&["", "skill", "standing", ""], rows));
+    }
+    Ok(if all_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+fn digest_of(dir: &Path) -> Outcome<SkillDigest> {
+    SkillDigest::of(dir).map_err(|error| Failure::failed(error.to_string()))
+}
+
+fn pin(app: &App, dirs: &[PathBuf], by: &str, json: bool) -> Outcome<ExitCode> {
+    let path = app.state_dir.join(REGISTER_FILE);
+    let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
+    for dir in named(app, dirs)? {
+        let digest = digest_of(&dir)?;
+        if json {
+            output::json(&json!({"pinned": dir, "digest": digest}));
+        } else {
+            output::line(&harmless(&format!(
+                "{} is pinned at {digest}",
+                dir.display()
+            )));
+        }
+        let entry = Entry {
+            digest,
+            pinned: true,
+            at_ms: app.clock.now_ms(),
+            by: Some(by.to_owned()),
+        };
+        register.skills.insert(dir, entry);
+    }
+    register.write(&path).map_err(|error| unusable(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unpin(app: &App, dirs: &[PathBuf], json: bool) -> Outcome<ExitCode> {
+    let path = app.state_dir.join(REGISTER_FILE);
+    let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
+    let mut forgotten = 0;
+    for dir in dirs {
+        // A skill that is gone is still to be forgotten.
+        let dir = dir.canonicalize().or_else(|_| std::path::absolute(dir));
+        let dir = dir.map_err(|error| Failure::usage(error.to_string()))?;
+        forgotten += usize::from(register.skills.remove(&dir).is_some());
+    }
+    register.write(&path).map_err(|error| unusable(&error))?;
+    if json {
+        output::json(&json!({"forgotten": forgotten}));
+    } else {
+        output::line(&format!("Forgot {forgotten} skills."));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn sign(key: &Path, dirs: &[PathBuf], json: bool) -> Outcome<ExitCode> {
+    let key = SecretKey::read(key).map_err(|error| key_failure(&error))?;
+    for dir in dirs {
+        let dir = real(dir)?;
+        let digest = digest_of(&dir)?;
+        let signature = key.sign(&name_of(&dir), digest);
+        signature.write(&dir).map_err(|error| key_failure(&error))?;
+        if json {
+            output::json(&json!({"signed": dir, "digest": digest, "key": key.public()}));
+        } else {
+            let shown = format!("{} is signed at {digest}", dir.display());
+            output::line(&harmless(&shown));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn keygen(file: &Path, json: bool) -> Outcome<ExitCode> {
+    let key = SecretKey::generate().map_err(|error| key_failure(&error))?;
+    key.write_new(file).map_err(|error| key_failure(&error))?;
+    if json {
+        output::json(&json!({"key": key.public(), "file": file}));
+    } else {
+        output::line(&key.public().to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}

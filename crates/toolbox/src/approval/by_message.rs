@@ -1,0 +1,69 @@
+//! Answers that come as messages on a channel.
+//!
+//! A prompt that goes out on a channel holds a code, and the reply has to hold it too: whoever
+//! replies has seen the prompt. The code is made of the approver's token, which no tool can read,
+//! and of the request with the digest of its arguments, so it is good for that one request.
+
+use subtle::ConstantTimeEq;
+
+use super::model::Approval;
+use super::reply;
+use super::service::{AnswerError, Approvals};
+use crate::token::Token;
+
+/// Hexadecimal digits of a code: 40 bits, for one request, for as long as it waits.
+pub const CODE_DIGITS: usize = 10;
+
+/// What becomes of a message.
+#[derive(Debug)]
+pub enum Heard {
+    /// It is no answer.
+    NoAnswer,
+    /// It was taken.
+    Answered(Box<Approval>),
+}
+
+impl Approvals {
+    /// The same approvals, whose prompts on channels hold codes made of this token.
+    #[must_use]
+    pub fn with_codes(mut self, token: Token) -> Self {
+        self.codes = Some(token);
+        self
+    }
+
+    /// What a reply on a channel has to hold.
+    pub fn code(&self, approval: &Approval) -> Option<String> {
+        let token = self.codes.as_ref()?;
+        let request = format!("approval {} {}", approval.id, approval.request.digest);
+        let mut code = token.derived(&request);
+        code.truncate(CODE_DIGITS);
+        Some(code)
+    }
+
+    /// Takes a person's message: `approve ID-CODE`, `approve ID-CODE session`, `deny ID-CODE why`.
+    pub async fn heard(&self, message: &str, sender: &str) -> Result<Heard, AnswerError> {
+        let Some(reply) = reply::read(message) else {
+            return Ok(Heard::NoAnswer);
+        };
+        // A message that names a request without its code is about it, and no answer to it.
+        let Some(code) = reply.code else {
+            return Ok(Heard::NoAnswer);
+        };
+        let senders = &self.config.approvals.senders;
+        if !senders.is_empty() && !senders.iter().any(|known| known == sender) {
+            return Err(AnswerError::Sender(sender.to_owned()));
+        }
+        let found = self.get(&reply.id).await?;
+        let found = found.ok_or_else(|| AnswerError::NotFound(reply.id.clone()))?;
+        let right = self.code(&found).is_some_and(|expected| {
+            let (expected, code) = (expected.as_bytes(), code.as_bytes());
+            bool::from(expected.ct_eq(code))
+        });
+        if !right {
+            // The same words as for a request there is not: a guess learns nothing.
+            return Err(AnswerError::NotFound(reply.id));
+        }
+        let answered = self.answer(&reply.id, &reply.answer, sender).await?;
+        Ok(Heard::Answered(Box::new(answered)))
+    }
+}

@@ -1,0 +1,332 @@
+//! L2: a call against its tool's manifest.
+
+use holdfast_contract::Trust;
+use serde_json::Value;
+
+use crate::capability::{Capability, Grant};
+use crate::manifest::Manifest;
+
+/// How deep addresses and paths are looked for in arguments.
+pub const ARGUMENT_DEPTH_MAX: usize = 16;
+/// Names of arguments that hold paths.
+const PATH_NAMES: &[&str] = &[
+    "path",
+    "file_path",
+    "filePath",
+    "file",
+    "paths",
+    "files",
+    "dir",
+    "directory",
+    "cwd",
+];
+
+/// What is known of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The tool's manifest.
+    pub manifest: &'a Manifest,
+    /// What is granted.
+    pub grants: &'a [Grant],
+    /// The arguments.
+    pub arguments: &'a Value,
+    /// The trust of the session's content.
+    pub input_trust: Trust,
+    /// Calls of this tool by the session within the last minute, this one not counted.
+    pub calls_last_minute: u32,
+}
+
+/// What a call may not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Its tool names no capability at all.
+    #[error("its manifest names no capability, and what is not named is denied")]
+    NothingDeclared,
+    /// A capability that is not granted.
+    #[error("it needs {0}, which is not granted")]
+    NotGranted(Capability),
+    /// An address elsewhere.
+    #[error("its manifest does not allow the host {0:?}")]
+    Domain(String),
+    /// A path elsewhere.
+    #[error("its manifest does not allow the path {0:?}")]
+    Path(String),
+    /// Too much.
+    #[error("its manifest allows {max} bytes of arguments, and these are {found}")]
+    ArgumentBytes {
+        /// What there is.
+        found: usize,
+        /// What may be.
+        max: usize,
+    },
+    /// Too often.
+    #[error("its manifest allows {0} calls a minute")]
+    TooOften(u32),
+    /// The session has read what is trusted too little.
+    #[error("it takes content trusted as {needs} at least, and this session has read {has} content", needs = .needs.as_str(), has = .has.as_str())]
+    InputTrust {
+        /// What it takes.
+        needs: Trust,
+        /// What there is.
+        has: Trust,
+    },
+}
+
+/// Everything that speaks against a call: first what nobody can lift, the trust of its input last.
+pub fn check(facts: &Facts<'_>) -> Vec<Violation> {
+    let Facts {
+        manifest, grants, ..
+    } = *facts;
+    let mut found = Vec::new();
+    if manifest.capabilities.is_empty() {
+        found.push(Violation::NothingDeclared);
+    }
+    let needs = manifest.capabilities.iter();
+    let missing = needs.filter(|need| !grants.iter().any(|grant| grant.covers(need)));
+    found.extend(missing.cloned().map(Violation::NotGranted));
+    if !manifest.domains.is_empty() || !manifest.paths.is_empty() {
+        walk(facts.arguments, None, 0, &mut |name, text| {
+            found.extend(misplaced(manifest, name, text));
+        });
+    }
+    found.extend(beyond_limits(facts));
+    let lowest = manifest.lowest_trust();
+    if facts.input_trust < lowest {
+        found.push(Violation::InputTrust {
+            needs: lowest,
+            has: facts.input_trust,
+        });
+    }
+    found
+}
+
+fn beyond_limits(facts: &Facts<'_>) -> Vec<Violation> {
+    let limits = facts.manifest.limits;
+    let mut found = Vec::new();
+    if let Some(max) = limits.arguments_bytes_max {
+        let bytes = facts.arguments.to_string().len();
+        if bytes > max {
+            found.push(Violation::ArgumentBytes { found: bytes, max });
+        }
+    }
+    if let Some(max) = limits.calls_per_minute_max
+        && facts.calls_last_minute >= max
+    {
+        found.push(Violation::TooOften(max));
+    }
+    found
+}
+
+fn misplaced(manifest: &Manifest, name: Option<&str>, text: &str) -> Option<Violation> {
+    if let Some(host) = host_of(text) {
+        let allowed = manifest.domains.is_empty()
+            || manifest.domains.iter().any(|domain| is_at(&host, domain));
+        return (!allowed).then_some(Violation::Domain(host));
+    }
+    let is_path = name.is_some_and(|name| PATH_NAMES.contains(&name));
+    if !is_path || manifest.paths.is_empty() {
+        return None;
+    }
+    let allowed = manifest.paths.iter().any(|path| is_beneath(text, path));
+    (!allowed).then(|| Violation::Path(text.to_owned()))
+}
+
+fn walk(
+    value: &Value,
+    name: Option<&str>,
+    depth: usize,
+    look: &mut impl FnMut(Option<&str>, &str),
+) {
+    if depth > ARGUMENT_DEPTH_MAX {
+        return;
+    }
+    match value {
+        Value::String(text) => look(name, text),
+        Value::Array(items) => {
+            for item in items {
+                walk(item, name, depth + 1, look);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                walk(field, Some(name), depth + 1, look);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The host of an address, in lower case and without its port.
+fn host_of(text: &str) -> Option<String> {
+    let text = text.trim();
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_scheme {
+        return None;
+    }
+    // Browsers take a backslash for a slash; what stands behind one is no part of the host.
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(literal) => literal.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    Some(host.trim_end_matches('.').to_ascii_lowercase())
+}
+
+fn is_at(host: &str, domain: &str) -> bool {
+    let domain = domain.trim_start_matches("*.").to_ascii_lowercase();
+    let above = host.strip_suffix(&domain);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+/// By name, part by part; a `..` is beneath nothing. What links lead to is confinement's affair.
+fn is_beneath(path: &str, allowed: &str) -> bool {
+    let parts = |text: &str| -> Option<Vec<String>> {
+        let parts = text
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".");
+        let parts: Vec<String> = parts.map(str::to_owned).collect();
+        (!parts.iter().any(|part| part == "..")).then_some(parts)
+    };
+    let same_root = path.starts_with('/') == allowed.starts_with('/');
+    match (parts(path), parts(allowed)) {
+        (Some(path), Some(allowed)) => same_root && path.starts_with(&allowed),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn all() -> Vec<Grant> {
+        crate::capability::Family::ALL.map(Grant::Family).to_vec()
+    }
+
+    fn facts<'a>(manifest: &'a Manifest, grants: &'a [Grant], arguments: &'a Value) -> Facts<'a> {
+        Facts {
+            manifest,
+            grants,
+            arguments,
+            input_trust: Trust::User,
+            calls_last_minute: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_not_granted_is_denied() {
+        let exec = Manifest::built_in("exec").unwrap();
+        let none = json!({});
+        assert_eq!(check(&facts(&exec, &all(), &none)), []);
+        let files: Vec<Grant> = vec!["fs:*".parse().unwrap()];
+        let found = check(&facts(&exec, &files, &none));
+        assert_eq!(
+            found[0].to_string(),
+            "it needs proc:exec, which is not granted"
+        );
+        let empty = Manifest::default();
+        let found = check(&facts(&empty, &all(), &none));
+        assert_eq!(found, [Violation::NothingDeclared]);
+    }
+
+    #[test]
+    fn every_trust_meets_every_lowest_trust() {
+        let none = json!({});
+        for tool in ["read", "web_fetch", "write", "exec", "message"] {
+            let manifest = Manifest::built_in(tool).unwrap();
+            for trust in Trust::ALL {
+                let grants = all();
+                let facts = Facts {
+                    input_trust: trust,
+                    ..facts(&manifest, &grants, &none)
+                };
+                let is_refused = !check(&facts).is_empty();
+                assert_eq!(
+                    is_refused,
+                    trust < manifest.lowest_trust(),
+                    "{tool} {trust:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn hosts_are_compared_whole() {
+        let fetch = Manifest {
+            domains: vec!["docs.rs".to_owned(), "*.Example.org".to_owned()],
+            ..Manifest::built_in("web_fetch").unwrap()
+        };
+        let grants = all();
+        let fits = |url: &str| check(&facts(&fetch, &grants, &json!({"url": url}))).is_empty();
+        for good in [
+            "https://docs.rs/regex",
+            "https://DOCS.rs.:443/x",
+            "http://user:pw@docs.rs/",
+            "https://a.b.example.org/",
+            "https://example.org?x=1",
+        ] {
+            assert!(fits(good), "{good}");
+        }
+        for bad in [
+            "https://evildocs.rs/",
+            "https://docs.rs.evil.com/",
+            "https://evil.com/?u=https://docs.rs/",
+            "https://docs.rs@evil.com/",
+            "https://evil.com\\@docs.rs/",
+            "https://[::1]/",
+            "ftp://evil.com/",
+        ] {
+            assert!(!fits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths_are_compared_part_by_part() {
+        let write = Manifest {
+            paths: vec!["notes".to_owned(), "out/report.md".to_owned()],
+            ..Manifest::built_in("write").unwrap()
+        };
+        let grants = all();
+        let fits = |path: &str| check(&facts(&write, &grants, &json!({"path": path}))).is_empty();
+        for good in ["notes", "notes/a.md", "./notes//b/c", "out/report.md"] {
+            assert!(fits(good), "{good}");
+        }
+        for bad in [
+            "notes2/a",
+            "notes/../x",
+            "../notes/a",
+            "/notes/a",
+            "out",
+            "x",
+        ] {
+            assert!(!fits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let limited = Manifest {
+            limits: crate::manifest::ManifestLimits {
+                arguments_bytes_max: Some(20),
+                calls_per_minute_max: Some(2),
+            },
+            ..Manifest::built_in("read").unwrap()
+        };
+        let (grants, long) = (all(), json!({"path": "a".repeat(50)}));
+        let facts = Facts {
+            calls_last_minute: 2,
+            ..facts(&limited, &grants, &long)
+        };
+        let found = check(&facts);
+        assert_eq!(
+            found,
+            [
+                Violation::ArgumentBytes { found: 61, max: 20 },
+                Violation::TooOften(2)
+            ]
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! L1 and L4: what a session has read, and what is held because of it.
+
+use std::collections::BTreeMap;
+
+use holdfast_contract::Trust;
+use serde::{Deserialize, Serialize};
+
+use crate::provenance::Provenance;
+use crate::signal::{Finding, Findings};
+
+/// Default of `trust.signals.holdMs`.
+pub const HOLD_MS: u64 = 5 * 60 * 1000;
+/// Holds of one session that stand at once; of more, the newest stay.
+pub const HOLDS_MAX: usize = 16;
+/// Tools of one session whose calls are counted; one more starts anew.
+pub const COUNTED_TOOLS_MAX: usize = 64;
+/// The window that calls are counted in.
+const MINUTE_MS: u64 = 60 * 1000;
+
+/// Why risky tools wait, and until when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hold {
+    /// A digest of the source and the text: the same text does not hold a second time.
+    pub id: String,
+    /// Where the text came from.
+    pub source: String,
+    /// How far it is trusted.
+    pub trust: Trust,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// When.
+    pub at_ms: u64,
+    /// When it is over by itself.
+    pub until_ms: u64,
+    /// When a user's message ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released_at_ms: Option<u64>,
+}
+
+impl Hold {
+    /// Whether it stands.
+    pub fn stands(&self, now_ms: u64) -> bool {
+        self.released_at_ms.is_none() && now_ms < self.until_ms
+    }
+}
+
+/// A text that came into a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived<'a> {
+    /// Where it comes from, and how far that is trusted.
+    pub provenance: &'a Provenance,
+    /// What speaks against it.
+    pub findings: &'a Findings,
+    /// From which confidence on it holds, if anything does.
+    pub hold_at: Option<f64>,
+    /// For how long.
+    pub hold_ms: u64,
+    /// When.
+    pub now_ms: u64,
+}
+
+/// What is known of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionTrust {
+    /// What it has read.
+    pub provenance: Provenance,
+    /// What holds it, and what has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<Hold>,
+    /// Calls by tool, where a manifest bounds them: since when, and how many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<String, (u64, u32)>,
+}
+
+impl Default for SessionTrust {
+    /// A session begins with what its user wants.
+    fn default() -> Self {
+        Self {
+            provenance: Provenance::of(Trust::User, "user"),
+            holds: Vec::new(),
+            calls: BTreeMap::new(),
+        }
+    }
+}
+
+impl SessionTrust {
+    /// How far its content is trusted.
+    pub fn trust(&self) -> Trust {
+        self.provenance.trust()
+    }
+
+    /// The session after a text has come in. Never trusted more than before.
+    #[must_use]
+    pub fn with(mut self, arrived: &Arrived<'_>) -> Self {
+        self.provenance = self.provenance.merged(arrived.provenance);
+        let confidence = arrived.findings.confidence();
+        let holds = arrived.hold_at.is_some_and(|at| confidence >= at) && confidence > 0.0;
+        let is_known = |hold: &Hold| hold.id == arrived.findings.id;
+        if !holds || self.holds.iter().any(is_known) {
+            return self;
+        }
+        let chain = arrived.provenance.chain().next();
+        self.holds.push(Hold {
+            id: arrived.findings.id.clone(),
+            source: chain.map(|link| link.source.clone()).unwrap_or_default(),
+            trust: arrived.provenance.trust(),
+            findings: arrived.findings.found.clone(),
+            at_ms: arrived.now_ms,
+            until_ms: arrived.now_ms.saturating_add(arrived.hold_ms),
+            released_at_ms: None,
+        });
+        let surplus = self.holds.len().saturating_sub(HOLDS_MAX);
+        self.holds.drain(..surplus);
+        self
+    }
+
+    /// The session after its user has spoken: the person is there and has seen where things stand.
+    /// What was read stays read.
+    #[must_use]
+    pub fn user_spoke(mut self, now_ms: u64) -> Self {
+        for hold in &mut self.holds {
+            if hold.stands(now_ms) {
+                hold.released_at_ms = Some(now_ms);
+            }
+        }
+        self
+    }
+
+    /// The session with what another one has read: a child with its parent's content, a parent with
+    /// its child's result.
+    #[must_use]
+    pub fn with_session(mut self, other: &Self, now_ms: u64) -> Self {
+        self.provenance = self.provenance.merged(&other.provenance);
+        for hold in other.holds.iter().filter(|hold| hold.stands(now_ms)) {
+            if !self.holds.iter().any(|known| known.id == hold.id) {
+                self.holds.push(hold.clone());
+            }
+        }
+        let surplus = self.holds.len().saturating_sub(HOLDS_MAX);
+        self.holds.drain(..surplus);
+        self
+    }
+
+    /// The newest hold that stands.
+    pub fn held(&self, now_ms: u64) -> Option<&Hold> {
+        self.holds.iter().rev().find(|hold| hold.stands(now_ms))
+    }
+
+    /// The session after one more call of a tool, and how many came before it within a minute.
+    #[must_use]
+    pub fn counted(mut self, tool: &str, now_ms: u64) -> (Self, u32) {
+        if self.calls.len() >= COUNTED_TOOLS_MAX && !self.calls.contains_key(tool) {
+            self.calls.clear();
+        }
+        let entry = self.calls.entry(tool.to_owned()).or_insert((now_ms, 0));
+        if now_ms.saturating_sub(entry.0) >= MINUTE_MS {
+            *entry = (now_ms, 0);
+        }
+        let before = entry.1;
+        entry.1 = before.saturating_add(1);
+        (self, before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signal::SignalKind;
+
+    fn findings(id: &str, confidence: f64) -> Findings {
+        Findings {
+            id: id.to_owned(),
+            found: vec![Finding {
+                kind: SignalKind::Override,
+                confidence,
+                excerpt: String::new(),
+            }],
+        }
+    }
+
+    fn arrived<'a>(provenance: &'a Provenance, findings: &'a Findings, now_ms: u64) -> Arrived<'a> {
+        Arrived {
+            provenance,
+            findings,
+            hold_at: Some(0.8),
+            hold_ms: HOLD_MS,
+            now_ms,
+        }
+    }
+
+    #[test]
+    fn a_hold_ends_with_a_user_message_or_its_time_and_the_taint_stays() {
+        let page = Provenance::of(Trust::Untrusted, "web_fetch");
+        let high = findings("a", 0.9);
+        let session = SessionTrust::default().with(&arrived(&page, &high, 1_000));
+        assert_eq!(session.trust(), Trust::Untrusted);
+        assert!(session.held(1_000).is_some());
+        assert!(session.held(1_000 + HOLD_MS).is_none());
+        let spoken = session.user_spoke(2_000);
+        assert!(spoken.held(2_000).is_none());
+        assert_eq!(spoken.trust(), Trust::Untrusted);
+        // The same text again is known, another one holds again.
+        let same = spoken.clone().with(&arrived(&page, &high, 3_000));
+        assert!(same.held(3_000).is_none());
+        let other = spoken.with(&arrived(&page, &findings("b", 0.9), 3_000));
+        assert!(other.held(3_000).is_some());
+    }
+
+    #[test]
+    fn a_low_signal_holds_nothing_and_holds_are_bounded() {
+        let page = Provenance::of(Trust::Untrusted, "web_fetch");
+        let low = findings("a", 0.79);
+        let mut session = SessionTrust::default().with(&arrived(&page, &low, 0));
+        assert_eq!(session.held(0), None);
+        for at in 0..100 {
+            let high = findings(&format!("{at}"), 1.0);
+            session = session.with(&arrived(&page, &high, at));
+        }
+        assert_eq!(session.holds.len(), HOLDS_MAX);
+        assert_eq!(session.held(99).unwrap().id, "99");
+    }
+
+    #[test]
+    fn a_child_and_its_parent_share_what_was_read() {
+        let page = Provenance::of(Trust::Untrusted, "web_fetch");
+        let child = SessionTrust::default().with(&arrived(&page, &findings("a", 0.9), 0));
+        let parent = SessionTrust::default().with_session(&child, 1);
+        assert_eq!(parent.trust(), Trust::Untrusted);
+        assert!(parent.held(1).is_some());
+    }
+
+    #[test]
+    fn calls_are_counted_by_the_minute() {
+        let mut session = SessionTrust::default();
+        let mut before = 0;
+        for at_ms in [0, 1, 2, 59_999] {
+            (session, before) = session.counted("exec", at_ms);
+        }
+        assert_eq!(before, 3);
+        (_, before) = session.counted("exec", 60_000);
+        assert_eq!(before, 0);
+    }
+}
