@@ -183,7 +183,11 @@ async fn a_process_that_ends_leaves_its_runs_to_be_gone_on_with() {
         Err(ResumeError::Store(RunStoreError::Elsewhere(..)))
     ));
     let next = Runs::new(agent(), store("/work"), RunsLimits::default());
-    let mut resumed = next.resume("a").await.expect("goes on");
+    // Everybody who wants to go on with it listens to the same one.
+    let (first, second) = tokio::join!(next.resume("a"), next.resume("a"));
+    let (mut resumed, mut also) = (first.expect("goes on"), second.expect("listens"));
+    assert_eq!(next.in_flight(), 1);
+    assert!(answered(&*also.outcome().await));
     let outcome = resumed.outcome().await;
     assert!(answered(&outcome), "{outcome:?}");
     assert!(matches!(

@@ -42,7 +42,7 @@ pub(crate) struct Cli {
 }
 
 /// Taken by every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The configuration file (YAML).
@@ -304,6 +304,8 @@ pub(crate) enum ConfigCommand {
     Show,
     /// Say what is wrong with it, if anything; a Redis it names is tried.
     Check {
+        /// A file to check instead: a `holdfast.yaml` or an `executor.yaml`.
+        file: Option<PathBuf>,
         /// Only read it: connect to nothing.
         #[arg(long)]
         offline: bool,

@@ -66,6 +66,9 @@ pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     /// The model that is given the tools, for `holdfast serve` and `holdfast run`.
     pub(crate) executor: ExecutorConfig,
+    /// The `executor.yaml` that stands in for all of this, where one was named.
+    #[serde(skip)]
+    pub(crate) file: Option<Arc<holdfast_agent::config::ExecutorConfig>>,
 }
 
 /// What is never said aloud, besides what looks like a secret.
@@ -118,15 +121,24 @@ impl Config {
                 path.display()
             ))
         })?;
+        if holdfast_agent::config::ExecutorConfig::is_meant_by(&text) {
+            let config = crate::executor_file::read(path, &text)?;
+            return config.checked(path);
+        }
         let config = Self::parse(&text).map_err(|error| {
             let name = path.display().to_string();
             let error = error.replace("<input>", &name);
             Failure::usage(format!("the configuration {name} is wrong:\n{error}"))
                 .hint("`holdfast config schema` prints what it may hold.")
         })?;
-        let problems = config.problems();
+        config.checked(path)
+    }
+
+    /// The same, when nothing is wrong with its values.
+    fn checked(self, path: &Path) -> Outcome<Self> {
+        let problems = self.problems();
         if problems.is_empty() {
-            return Ok(config);
+            return Ok(self);
         }
         let list: Vec<String> = problems
             .iter()

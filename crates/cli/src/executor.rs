@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_agent::model::{HttpModel, HttpModelConfig};
+use holdfast_agent::model::{HttpModel, HttpModelConfig, Model};
 use holdfast_agent::run::Loop;
 use holdfast_agent::runs::{Owner, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits};
 use holdfast_reliability::config::{ConfigProblem, StoreKind};
@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::args::executor::ModelArgs;
 use crate::config::expand;
 use crate::environment;
+use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
 use crate::running::Running;
 
@@ -93,14 +94,15 @@ impl ExecutorConfig {
 }
 
 /// The model that was typed, else that of the environment, else that of the file.
-pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<HttpModel>> {
+pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<Arc<dyn Model>>> {
     let config = &app.config.executor;
     let typed = args.model_url.clone();
     let url = typed
         .or_else(|| environment::get(environment::MODEL_URL))
         .or_else(|| config.model_url.clone());
     let Some(base_url) = url else {
-        return Ok(None);
+        let named = executor_file::model(app)?;
+        return Ok(named.map(|servers| Arc::new(servers) as Arc<dyn Model>));
     };
     let name = args.model.clone();
     let made = HttpModel::new(&HttpModelConfig {
@@ -110,7 +112,7 @@ pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<HttpModel>> {
             .unwrap_or_else(|| config.model.clone()),
         api_key: environment::named(&config.api_key_env),
     });
-    made.map(Some)
+    made.map(|server| Some(Arc::new(server) as Arc<dyn Model>))
         .map_err(|why| Failure::usage(format!("the model server can not be used: {why}")))
 }
 
@@ -119,10 +121,15 @@ pub(crate) fn runs(
     app: &App,
     running: &Running,
     workspace: &Path,
-    model: HttpModel,
+    model: Arc<dyn Model>,
+    stdout: Stdout,
 ) -> Outcome<Arc<Runs>> {
+    executor_file::warn(&app.config);
     let store = store(app, running, workspace)?;
-    let agent = Loop::new(Arc::new(model), running.stack.clone());
+    let mut agent = Loop::new(model, running.stack.clone());
+    if let Some(watch) = executor_file::watch(app, stdout)? {
+        agent = agent.with_watch(watch);
+    }
     Ok(Runs::new(agent, store, app.config.executor.limits()))
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod environment;
 mod executor;
+mod executor_file;
 mod fail;
 mod output;
 mod records;

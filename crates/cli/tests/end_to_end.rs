@@ -11,3 +11,5 @@
 
 mod capability;
 mod common;
+#[path = "common/pty.rs"]
+mod pty;

@@ -15,10 +15,14 @@ mod answers;
 #[path = "executor/checklist.rs"]
 mod checklist;
 mod common;
+#[path = "executor/file.rs"]
+mod file;
 #[path = "server/harness.rs"]
 mod harness;
 #[path = "executor/kill.rs"]
 mod kill;
+#[path = "common/pty.rs"]
+mod pty;
 #[path = "executor/returned.rs"]
 mod returned;
 #[path = "executor/runs.rs"]

@@ -249,15 +249,11 @@ impl ExecutorConfig {
     /// Whether a file is one of these, and not of another kind: it has a section that only these
     /// have.
     pub fn is_meant_by(text: &str) -> bool {
-        let sections = [
-            "executor:",
-            "parser:",
-            "http_server:",
-            "models:",
-            "logging:",
-        ];
-        text.lines()
-            .any(|line| sections.iter().any(|name| line.starts_with(name)))
+        let sections = ["parser:", "http_server:", "models:", "logging:", "tools:"];
+        text.lines().any(|line| {
+            let is_key = line.trim_start().starts_with("gpt_oss_");
+            is_key || sections.iter().any(|name| line.starts_with(name))
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};
@@ -83,6 +83,7 @@ pub struct Runs {
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
     live: Mutex<HashMap<String, Arc<Live>>>,
+    taking_up: AsyncMutex<()>,
     /// How many are being worked on, for whoever waits for none.
     count: watch::Sender<usize>,
     leaving: watch::Sender<bool>,
@@ -98,6 +99,7 @@ impl Runs {
             limits,
             waiting: AtomicUsize::new(0),
             live: Mutex::default(),
+            taking_up: AsyncMutex::default(),
             count: watch::Sender::new(0),
             leaving: watch::Sender::new(false),
         })
@@ -150,6 +152,11 @@ impl Runs {
             return Ok(listener);
         }
         let slot = self.slot().await?;
+        // One after the other: two who take up the same run here would not see each other.
+        let _alone = self.taking_up.lock().await;
+        if let Some(listener) = self.attach(id) {
+            return Ok(listener);
+        }
         let (state, kept) = self.store.take_up(id).await?;
         let live = Live::new(&state, Unheard::GoOn);
         Ok(self.work(live, state, Some(kept), slot))

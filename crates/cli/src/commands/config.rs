@@ -6,6 +6,7 @@ use holdfast_reliability::config::StoreKind;
 
 use crate::app::{App, runtime};
 use crate::args::{ConfigCommand, GlobalArgs, Which};
+use crate::executor_file;
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
@@ -24,8 +25,12 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             }
             Ok(ExitCode::SUCCESS)
         }
-        ConfigCommand::Check { offline } => {
+        ConfigCommand::Check { file, offline } => {
             // Loading refuses what is wrong, with the place and the reason.
+            let global = &GlobalArgs {
+                config: file.clone().or_else(|| global.config.clone()),
+                ..global.clone()
+            };
             let app = App::new(global)?;
             let source = match (
                 &global.config,
@@ -39,8 +44,10 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             if global.json {
                 output::json(&serde_json::json!({
                     "ok": true, "source": source, "state": app.state_dir, "redis": tried.word(),
+                    "warnings": executor_file::warnings(&app.config),
                 }));
             } else {
+                executor_file::warn(&app.config);
                 let end = match tried {
                     Tried::None => "",
                     Tried::Answers => "; Redis answers",

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use holdfast_agent::config::table::ROWS;
 use holdfast_contract::Limit;
 use holdfast_contract::code::{CODES, CodeDoc};
 use holdfast_reliability::observe::http::HTTP_METRICS;
@@ -76,6 +77,10 @@ fn pages() -> Outcome<Vec<Page>> {
         Page {
             path: "reference/configuration.md".to_owned(),
             text: configuration()?,
+        },
+        Page {
+            path: "reference/executor.md".to_owned(),
+            text: executor_file(),
         },
         Page {
             path: "errors/README.md".to_owned(),
@@ -181,6 +186,39 @@ fn configuration() -> Outcome<String> {
         );
     }
     Ok(text)
+}
+
+/// The keys of `executor.yaml`.
+fn executor_file() -> String {
+    let mut text = format!(
+        "{WRITTEN}# executor.yaml\n\nThe executor's own configuration file, named with `--config` like any other. \
+         Everything is optional; unknown keys and bad values are refused with their line, and `holdfast config \
+         check FILE` checks it. A variable wins over the file; lists are written with commas. `${{NAME}}` and \
+         `${{NAME:-otherwise}}` in a text stand for a variable, `$${{` for itself.\n\n\
+         | key | value | default | variables | meaning |\n|---|---|---|---|---|\n"
+    );
+    for row in ROWS {
+        let variables: Vec<String> = if row.path == "tools.result_limits.NAME" {
+            vec!["`GPTOSS_EXECUTOR_TOOLS_RESULT_LIMITS_NAME`".to_owned()]
+        } else if row.path.contains("NAME") {
+            Vec::new()
+        } else {
+            row.variables()
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect()
+        };
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {} |",
+            row.path,
+            row.kind.words(),
+            row.default,
+            variables.join(", "),
+            row.meaning
+        );
+    }
+    text
 }
 
 /// Settings nest this deep at most; a schema that refers to itself must not run away.

@@ -10,7 +10,6 @@ use holdfast_agent::run::{Ending, RunState};
 use holdfast_agent::runs::{
     Event, Keeping, Listener, Outcome as Ended, ResumeError, RunStoreError, Runs,
 };
-use holdfast_agent::settings::RunSettings;
 use holdfast_contract::clock::new_request_id;
 use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
@@ -19,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::app::{App, runtime};
 use crate::args::executor::{ModelArgs, ResumeArgs, RunArgs};
 use crate::executor;
+use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
 use crate::running::Running;
@@ -38,7 +38,7 @@ pub(super) fn run(app: &App, args: &RunArgs, json: bool) -> Outcome<ExitCode> {
         messages.push(Message::text(Role::System, rules.clone()));
     }
     messages.push(Message::text(Role::User, args.task.clone()));
-    let mut settings = RunSettings::default();
+    let mut settings = executor_file::settings(&app.config);
     if let Some(seconds) = args.timeout {
         settings.run_timeout_ms = seconds.saturating_mul(1000);
     }
@@ -87,7 +87,7 @@ fn with_runs(
     let runtime = runtime()?;
     let running = app.stack(workspace)?;
     let code = runtime.block_on(async {
-        let runs = executor::runs(app, &running, workspace, model)?;
+        let runs = executor::runs(app, &running, workspace, model, Stdout::Taken)?;
         let mut listener = begin(&runs).await?;
         follow(&runs, &mut listener, json).await
     })?;

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::janitor::Janitor;
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
 use holdfast_server::{
@@ -27,11 +27,15 @@ use crate::args::server::ServeArgs;
 use crate::config::expand;
 use crate::environment;
 use crate::executor;
+use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
 /// How long commands of cancelled calls may take to end before we go without them.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);
+
+/// How often expired documents are forgotten.
+const SWEEP_EVERY: Duration = Duration::from_mins(10);
 
 pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
     let app = App::new_for_server(global)?;
@@ -77,7 +81,9 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let _ = server.resume_all().await;
         let _ = server.resume_runs().await;
         started(&app, address, &shown, running.store_name, global.json);
+        let sweeping = tokio::spawn(sweep(running.documents.clone()));
         let ended = serve(server, listener, end, hurry).await;
+        sweeping.abort();
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
     })?;
@@ -86,6 +92,15 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
     running.finish();
     say_ended(ended, unrecorded, global.json);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Forgets documents that have expired, now and then: ended runs and answered approvals.
+async fn sweep(documents: Arc<dyn DocumentStore>) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        // What could not be swept now is swept the next time.
+        let _ = documents.sweep_documents().await;
+    }
 }
 
 fn private_dir(dir: &Path) -> Outcome<()> {
@@ -146,8 +161,8 @@ fn executor(
         return Ok(None);
     };
     Ok(Some(ExecutorParts {
-        runs: executor::runs(app, running, &args.workspace, model)?,
-        defaults: RunSettings::default(),
+        runs: executor::runs(app, running, &args.workspace, model, Stdout::Free)?,
+        defaults: executor_file::settings(&app.config),
         requests_per_minute_max: app.config.executor.requests_per_minute_max,
         gateway: app.config.gateway_offered(),
     }))

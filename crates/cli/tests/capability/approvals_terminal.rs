@@ -1,44 +1,9 @@
 //! A person at a terminal is asked in place.
 
-use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::common::{House, Ran, command_json, eventually_lines};
-
-/// Starts a command on a terminal of its own; gives the other end of that.
-fn at_a_terminal(house: &House, args: &[&str]) -> (Child, File) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&master).expect("granted");
-    unlockpt(&master).expect("unlocked");
-    let name = ptsname(&master, Vec::new()).expect("a name");
-    let tty = || -> File {
-        let flags = OFlags::RDWR | OFlags::NOCTTY;
-        open(name.as_c_str(), flags, Mode::empty())
-            .expect("opens")
-            .into()
-    };
-    let plain = house.command(&[]);
-    // A session of its own, with the terminal as its own.
-    let mut command = Command::new("setsid");
-    command
-        .args(["--ctty", "--wait"])
-        .arg(plain.get_program())
-        .args(args)
-        .env_clear()
-        .current_dir(house.workspace())
-        .stdin(tty())
-        .stdout(Stdio::piped())
-        .stderr(tty());
-    for (name, value) in plain.get_envs() {
-        command.env(name, value.expect("set"));
-    }
-    let child = command.spawn().expect("starts");
-    (child, File::from(master))
-}
+use crate::pty::at_a_terminal;
 
 /// Runs a call on a terminal of its own and types these lines, one at each question.
 fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {

@@ -169,6 +169,29 @@ fn check_08_it_ends_within_its_time() {
     assert_eq!(code(&answer), (408, "timeout_exceeded".to_owned()));
 }
 
+/// The entry that the specification adds to `openclaw.json`.
+#[test]
+fn check_13_it_answers_as_the_provider_that_openclaw_is_given() {
+    let entry = json!({"baseUrl": "http://localhost:8001/v1", "apiKey": "local",
+        "api": "openai-completions", "models": [{"id": "executor"}]});
+    let executor = Executor::on(ModelServer::says(vec![Say::says("Hello!")]));
+    let base = entry["baseUrl"]
+        .as_str()
+        .and_then(|url| url.strip_prefix("http://localhost:8001"));
+    let path = format!("{}/chat/completions", base.expect("a path"));
+    let body = json!({"model": entry["models"][0]["id"], "messages": [{"role": "user", "content": "Hello"}],
+        "tools": [{"type": "function", "function": {"name": "sessions_spawn", "parameters": {"type": "object"}}}],
+        "max_completion_tokens": 16384, "store": false, "stream": true, "stream_options": {"include_usage": true}});
+    let answer = executor
+        .serving
+        .post(&path, entry["apiKey"].as_str().expect("a key"), &body);
+    let text: String = crate::stream::chunks(&answer)
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    assert_eq!(text, "Hello!");
+}
+
 #[test]
 fn check_12_it_retries_skips_and_aborts() {
     // Retry: a server that is away for a moment.

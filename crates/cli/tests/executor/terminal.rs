@@ -1,10 +1,13 @@
 //! `holdfast run` and `holdfast resume`: the loop at the terminal.
 
+use std::io::{Read, Write};
+
 use holdfast_testkit::model::{ModelServer, Say, turns};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{House, eventually};
+use crate::common::{House, Ran, eventually};
+use crate::pty::at_a_terminal;
 
 fn script() -> Vec<Say> {
     vec![
@@ -121,4 +124,35 @@ fn a_run_that_was_cut_off_goes_on() {
         let over = house.run(&["resume", &id, "--model-url", &model.url()]);
         assert_eq!(over.code, Some(1), "{over:#?}");
     }
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_in_the_middle_of_a_run() {
+    let house = House::new();
+    let model = ModelServer::says(vec![
+        Say::calls(
+            "exec",
+            &json!({"command": "rm -f ../victim; echo ran >> log"}),
+        ),
+        Say::says("Final Answer: It is gone."),
+    ]);
+    let model = model.expect("starts");
+    let (child, mut master) =
+        at_a_terminal(&house, &["run", "Remove it", "--model-url", &model.url()]);
+    let mut shown = String::new();
+    while !shown.contains("Run it?") {
+        let mut bytes = [0; 1024];
+        let count = master.read(&mut bytes).expect("it asks");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(shown.contains("asks for approval"), "{shown}");
+    assert_eq!(house.lines("log"), 0, "nothing runs before the answer");
+    master.write_all(b"y\n").expect("types");
+    let ran = Ran::of(&child.wait_with_output().expect("ends"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "It is gone.\n"),
+        "{ran:#?}"
+    );
+    assert_eq!(house.lines("log"), 1);
 }
