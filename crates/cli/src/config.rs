@@ -220,7 +220,9 @@ impl Config {
 
     /// The tools as they are configured.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let exec = ExecTool::new().with_confinement(self.confinement.clone());
+        let exec = ExecTool::new()
+            .with_confinement(self.confinement.clone())
+            .with_rules(self.permissions.commands.clone());
         #[cfg_attr(
             not(feature = "web"),
             expect(unused_mut, reason = "there are no more of them")

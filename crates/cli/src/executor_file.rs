@@ -13,6 +13,7 @@ use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
+use holdfast_toolbox::tools::CommandRules;
 
 use crate::app::App;
 use crate::config::{Config, expand};
@@ -67,6 +68,10 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
     if let Some(enabled) = &file.tools.enabled {
         config.permissions.allowed_tools = enabled.iter().filter(known).cloned().collect();
     }
+    config.permissions.commands = CommandRules {
+        allowed: file.tools.allowed_commands.clone(),
+        blocked: file.tools.blocked_commands.clone(),
+    };
     for tool in &ours {
         let own = file.tools.timeouts_ms.get(tool).copied();
         let settings = config.reliability.tools.entry(tool.clone()).or_default();
@@ -95,10 +100,6 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
             ),
         );
     }
-    say(
-        !tools.allowed_commands.is_empty() || !tools.blocked_commands.is_empty(),
-        "tools.exec.allowed_commands and blocked_commands are not read: commands are confined by the kernel, and a person is asked before what can not be taken back",
-    );
     say(
         file.gateway_token.reveal().is_some() || file.gateway_url.is_some(),
         "executor.openclaw_gateway_url: the tools run here; to offer a gateway's as well, use `gateway` in holdfast.yaml",

@@ -7,6 +7,8 @@ use holdfast_reliability::config::ConfigProblem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tools::CommandRules;
+
 /// Default of [`ApprovalConfig::wait_ms`].
 pub const APPROVAL_WAIT_MS: u64 = 120_000;
 /// Wait for an answer about `write` and `edit`, unless configured otherwise.
@@ -30,6 +32,8 @@ pub struct PermissionConfig {
     /// When it is not empty, only these tools are allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
+    /// Which commands `exec` runs at all.
+    pub commands: CommandRules,
     /// How a person is asked about an Elevated call where no tool, agent or channel says otherwise.
     pub gate: Gate,
     /// By tool.
@@ -51,6 +55,7 @@ impl Default for PermissionConfig {
             max_tier: PermissionTier::Elevated,
             denied_tools: Vec::new(),
             allowed_tools: Vec::new(),
+            commands: CommandRules::default(),
             gate: Gate::Required,
             tools: BTreeMap::new(),
             agents: BTreeMap::new(),
@@ -188,6 +193,16 @@ impl PermissionConfig {
         for (path, denied, allowed) in agents.chain(channels) {
             tools(format!("{path}.deniedTools"), denied);
             tools(format!("{path}.allowedTools"), allowed);
+        }
+        for (name, rules) in [
+            ("allowed", &self.commands.allowed),
+            ("blocked", &self.commands.blocked),
+        ] {
+            if rules.iter().any(|rule| rule.trim().is_empty()) {
+                let path = format!("permissions.commands.{name}");
+                let reason = "a rule begins with a program, as in \"git push\"";
+                problems.push(ConfigProblem::new(path, reason));
+            }
         }
         problems.extend(self.odd_values());
         problems

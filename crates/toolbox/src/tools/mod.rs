@@ -45,7 +45,7 @@ pub mod write;
 pub(crate) use alias::has_alias;
 pub use alias::normalise_arguments;
 pub use edit::EditTool;
-pub use exec::ExecTool;
+pub use exec::{CommandRules, ExecTool};
 pub use memory::search::MemorySearchTool;
 pub use memory::store::MemoryStoreTool;
 pub use message::MessageTool;

@@ -42,6 +42,7 @@ use super::place::{self, Place};
 use super::text::one_line;
 use danger::Judged;
 use family::Tag;
+pub use rules::CommandRules;
 use supervise::{Ended, Finished};
 
 mod capture;
@@ -52,6 +53,7 @@ mod environment;
 mod family;
 mod guardian;
 mod reach;
+mod rules;
 mod shell;
 mod spawner;
 mod supervise;
@@ -134,6 +136,7 @@ pub struct ExecTool {
     timeout_ms: u64,
     confinement: ConfinementConfig,
     kernel: Kernel,
+    rules: CommandRules,
 }
 
 impl Default for ExecTool {
@@ -155,7 +158,15 @@ impl ExecTool {
             timeout_ms: EXEC_TIMEOUT_MS_DEFAULT,
             confinement: ConfinementConfig::default(),
             kernel: Kernel::probe(),
+            rules: CommandRules::default(),
         }
+    }
+
+    /// The same tool with rules for which commands may run.
+    #[must_use]
+    pub fn with_rules(mut self, rules: CommandRules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// The same tool with other confinement.
@@ -256,6 +267,9 @@ impl Tool for ExecTool {
             if let Some(path) = reach::named(text, &session.reserved, &start, &self.environment) {
                 verdict.forbidden = Some(place::reserved(path));
             }
+        }
+        if let Some(reason) = self.rules.forbid(&judged) {
+            verdict.forbidden = Some(reason);
         }
         for reason in danger::reasons(&judged) {
             verdict.raise(reason);

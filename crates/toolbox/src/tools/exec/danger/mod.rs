@@ -43,6 +43,20 @@ pub(super) struct Judged<'a> {
 
 /// Everything in the command, and in what it is given to run, that a person has to see.
 pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
+    judge(judged).found
+}
+
+/// Every command that a command line runs, without its wrappers; nothing when that is not known
+/// before it runs.
+pub(super) fn runs(judged: &Judged<'_>) -> Option<Vec<Vec<String>>> {
+    let Judge { found, runs, .. } = judge(judged);
+    let is_unknown =
+        |reason: &Reason| matches!(&*reason.code, "unreadable_command" | "computed_command");
+    let is_known = !found.iter().any(is_unknown) && runs.iter().all(|run| !run.is_empty());
+    is_known.then_some(runs)
+}
+
+fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
     let start = match judged.working_dir {
         Some(dir) => judged.workspace.join(dir),
         None => judged.workspace.to_owned(),
@@ -55,10 +69,11 @@ pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
         judged: *judged,
         feeding: Feeding::new(judged.stdin),
         found: Vec::new(),
+        runs: Vec::new(),
     };
     judge.script(judged.command, 0);
     judge.standard_input();
-    judge.found
+    judge
 }
 
 /// Whether the command calls the part of Holdfast that only people may call.
@@ -102,6 +117,8 @@ struct Judge<'a> {
     /// What the commands make of the standard input.
     feeding: Feeding<'a>,
     found: Vec<Reason>,
+    /// What is run; empty words where that is not known.
+    runs: Vec<Vec<String>>,
 }
 
 impl Judge<'_> {
@@ -180,6 +197,7 @@ impl Judge<'_> {
         self.fed_by_words(words, simple, all, depth);
         let Some(first) = words.first() else { return };
         let (name, args) = (program(first), words.get(1..).unwrap_or_default());
+        self.note_run(words);
         if first.has_substitution {
             self.raise(
                 "computed_command",
@@ -237,6 +255,12 @@ impl Judge<'_> {
             }
             _ => {}
         }
+    }
+
+    fn note_run(&mut self, words: &[Word]) {
+        let is_known = words.first().is_some_and(|first| !first.has_variable);
+        let texts = words.iter().map(|word| word.text.clone());
+        self.runs.push(texts.filter(|_| is_known).collect());
     }
 
     /// The command behind its wrappers; the ones that change rights are reported on the way.
@@ -347,6 +371,9 @@ impl Judge<'_> {
             || ran
                 .first()
                 .is_some_and(|word| matches!(program(word), "rm" | "shred" | "unlink"));
+        if removes && !ran.is_empty() {
+            self.note_run(ran);
+        }
         if removes && leaves {
             self.raise(
                 "destructive_command",

@@ -1,0 +1,192 @@
+//! Which commands may run at all, as whoever runs Holdfast has listed them.
+//!
+//! A rule is a program with words that have to be there: `git`, `git push`, `rm -rf /`. It is held
+//! against every command that a command line runs, also behind `sudo`, inside `sh -c` and behind
+//! `find -exec`. A command line that can not be read in full breaks every rule.
+
+use std::collections::BTreeSet;
+
+use holdfast_contract::Reason;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::danger::{self, Judged};
+use crate::tools::text::one_line;
+
+/// Characters of a command in a reason.
+const SUBJECT_CHARS_MAX: usize = 200;
+
+/// What a shell does itself and nobody would list: it moves about and compares.
+const HARMLESS: &[&str] = &[
+    ":", "[", "cd", "exit", "false", "popd", "pushd", "pwd", "test", "true", "wait",
+];
+
+/// `permissions.commands`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct CommandRules {
+    /// When it is not empty, only these commands run. Each is a program, or a program with words that
+    /// have to be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    /// Commands that never run, whoever asks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<String>,
+}
+
+impl CommandRules {
+    /// Why a command line may not run.
+    pub(super) fn forbid(&self, judged: &Judged<'_>) -> Option<Reason> {
+        if self.allowed.is_empty() && self.blocked.is_empty() {
+            return None;
+        }
+        let Some(runs) = danger::runs(judged) else {
+            return Some(reason(
+                "unreadable_command",
+                judged.command,
+                "can not be read in full, so it can not be held against the rules for commands",
+            ));
+        };
+        for run in &runs {
+            let whole = run.join(" ");
+            if let Some(rule) = self.blocked.iter().find(|rule| fits(rule, run)) {
+                let why = format!("is blocked by the rule {rule:?}");
+                return Some(reason("blocked_command", &whole, &why));
+            }
+            let is_listed = self.allowed.is_empty()
+                || self.allowed.iter().any(|rule| fits(rule, run))
+                || run
+                    .first()
+                    .is_some_and(|it| HARMLESS.contains(&it.as_str()));
+            if !is_listed {
+                let why = "is not among the commands that are allowed";
+                return Some(reason("command_not_allowed", &whole, why));
+            }
+        }
+        None
+    }
+}
+
+fn reason(code: &str, subject: &str, why: &str) -> Reason {
+    let subject = one_line(subject, SUBJECT_CHARS_MAX);
+    let text = format!("`{subject}` {why}");
+    Reason::new(code, subject, text)
+}
+
+/// Whether a command is the rule's program with all of the rule's words.
+fn fits(rule: &str, run: &[String]) -> bool {
+    let mut words = rule.split_whitespace();
+    let (Some(program), Some(ran)) = (words.next(), run.first()) else {
+        return false;
+    };
+    let is_program = if program.contains('/') {
+        ran == program
+    } else {
+        ran.rsplit('/').next() == Some(program)
+    };
+    let args = run.get(1..).unwrap_or_default();
+    let letters = letters(args.iter().map(String::as_str));
+    is_program
+        && words.all(|word| {
+            let spelt = self::letters(std::iter::once(word));
+            if spelt.is_empty() {
+                args.iter().any(|arg| bare(arg) == bare(word))
+            } else {
+                spelt.is_subset(&letters)
+            }
+        })
+}
+
+/// `-rf`, `-fr` and `-r -f` are the same.
+fn letters<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<char> {
+    words
+        .filter_map(|word| word.strip_prefix('-'))
+        .filter(|rest| !rest.starts_with('-'))
+        .flat_map(str::chars)
+        .collect()
+}
+
+/// `dir` and `dir/` are the same, and so are `/` and `//`.
+fn bare(word: &str) -> &str {
+    let bare = word.trim_end_matches('/');
+    if bare.is_empty() && !word.is_empty() {
+        "/"
+    } else {
+        bare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn code(rules: &CommandRules, command: &str) -> Option<String> {
+        let judged = Judged {
+            command,
+            stdin: None,
+            workspace: Path::new("/home/u/space"),
+            working_dir: None,
+        };
+        rules.forbid(&judged).map(|reason| reason.code)
+    }
+
+    fn rules(allowed: &[&str], blocked: &[&str]) -> CommandRules {
+        let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect();
+        CommandRules {
+            allowed: owned(allowed),
+            blocked: owned(blocked),
+        }
+    }
+
+    #[test]
+    fn blocked_commands_are_found_wherever_they_stand() {
+        let rules = rules(&[], &["rm -rf /", "shutdown", "git push"]);
+        for command in [
+            "rm -rf /",
+            "rm -r -f //",
+            "/bin/rm --one-file-system -fr /",
+            "shutdown now",
+            "sudo shutdown",
+            "true && sh -c 'shutdown -h'",
+            "echo $(shutdown)",
+            "find . -exec shutdown ;",
+            "FOO=1 nice git push origin main",
+        ] {
+            let found = code(&rules, command);
+            assert_eq!(found.as_deref(), Some("blocked_command"), "{command}");
+        }
+        for command in ["rm -rf build", "rm -r /tmp/x", "git pull", "echo shutdown"] {
+            assert_eq!(code(&rules, command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn with_a_list_of_allowed_commands_no_other_runs() {
+        let rules = rules(&["git status", "ls", "cargo"], &["cargo publish"]);
+        for command in ["ls -la", "cd src && git status", "cargo test | ls"] {
+            assert_eq!(code(&rules, command), None, "{command}");
+        }
+        for (command, expected) in [
+            ("git push", "command_not_allowed"),
+            ("ls; curl x", "command_not_allowed"),
+            ("ls | sh", "command_not_allowed"),
+            ("cargo publish", "blocked_command"),
+            ("$X y", "unreadable_command"),
+            ("$(echo rm) x", "unreadable_command"),
+            ("ls 'unclosed", "unreadable_command"),
+        ] {
+            assert_eq!(
+                code(&rules, command).as_deref(),
+                Some(expected),
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_rules_nothing_is_read() {
+        assert_eq!(code(&CommandRules::default(), "$X 'unclosed"), None);
+    }
+}
