@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod executor;
 pub(crate) mod memory;
+pub(crate) mod openclaw;
 mod records;
 pub(crate) mod server;
 mod transcripts;
@@ -124,6 +125,9 @@ pub(crate) enum Command {
     /// Checkpoints of a session, the way back to one, and archive and reset.
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Point `OpenClaw` at a model with our tools.
+    #[command(subcommand, name = "openclaw")]
+    OpenClaw(openclaw::OpenClawCommand),
     /// Say what a model's reply, read from standard input, asks for.
     Parse(ParseArgs),
     /// Add up what the loops, duplicates and orphans in your agents' history cost.

@@ -198,7 +198,7 @@ fn open_log(path: String) -> Result<AttributionLog> {
     AttributionLog::start(PathBuf::from(path), Redactor::default()).map_err(failed)
 }
 
-fn arguments(json: &str) -> Value {
+pub(crate) fn arguments(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
 

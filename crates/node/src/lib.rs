@@ -8,13 +8,17 @@
 //! |---|---|
 //! | `guard` | the class `ToolGuard`: turns, verdicts, the texts that a model reads, the attribution log |
 //! | `outcome` | what became of a call, in words of JavaScript |
+//! | `once` | the class `OnceLedger`: which calls with an effect outside were made already |
 //! | `transcripts` | scan, repair and check sessions, off the event loop |
+//! | `work` | what runs on a thread of Node's pool |
 //! | `safely` | no panic crosses into Node |
 
 pub mod guard;
+pub mod once;
 pub mod outcome;
 mod safely;
 pub mod transcripts;
+pub mod work;
 
 use napi_derive::napi;
 

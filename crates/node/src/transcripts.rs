@@ -8,37 +8,13 @@ use holdfast_transcript::discover::candidates;
 use holdfast_transcript::incident::{self, Taken};
 use holdfast_transcript::scan::{Action, Report, scan};
 use holdfast_transcript::{PairingIssue, Strategy, validate_tool_result_pairing};
+use napi::Result;
 use napi::bindgen_prelude::AsyncTask;
-use napi::{Env, Result, Task};
 use napi_derive::napi;
 use serde_json::{Value, json};
 
-use crate::safely::{failed, run};
-
-/// Work for a thread of Node's pool; what it makes is JSON.
-pub struct Work(Option<Box<dyn FnOnce() -> Result<Value> + Send>>);
-
-impl Work {
-    fn task(work: impl FnOnce() -> Result<Value> + Send + 'static) -> AsyncTask<Self> {
-        AsyncTask::new(Self(Some(Box::new(work))))
-    }
-}
-
-impl Task for Work {
-    type Output = String;
-    type JsValue = String;
-
-    fn compute(&mut self) -> Result<String> {
-        match self.0.take() {
-            Some(work) => run(|| work().map(|value| value.to_string())),
-            None => Err(failed("this work was done already")),
-        }
-    }
-
-    fn resolve(&mut self, _: Env, output: String) -> Result<String> {
-        Ok(output)
-    }
-}
+use crate::safely::failed;
+use crate::work::Work;
 
 /// What a scan does about its findings.
 #[napi(string_enum = "camelCase")]

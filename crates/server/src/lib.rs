@@ -36,5 +36,6 @@ pub use access::Tokens;
 pub use config::{ServerConfig, Settings};
 pub use executor::{Executor, ExecutorParts};
 pub use holdfast_toolbox::token::{self, Token};
+pub use routes::chat::model_names;
 pub use serve::{Ended, serve};
 pub use server::{Parts, Server};

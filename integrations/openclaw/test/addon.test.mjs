@@ -1,12 +1,14 @@
 // The addon and its loader, on a real Node and without OpenClaw.
 
 import assert from "node:assert/strict";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 
 const cache = process.env.HOLDFAST_OPENCLAW_CACHE;
 const packages = join(cache, "packages");
@@ -30,9 +32,11 @@ describe(`on Node ${process.version}`, () => {
     const declared = [...types.matchAll(/^export declare (?:class|function) (\w+)/gm)].map((found) => found[1]);
     const exported = Object.keys(addon).filter((name) => typeof addon[name] === "function" && name !== "probePanic");
     assert.deepEqual(exported.sort(), declared.sort());
-    const methods = /class ToolGuard \{([^}]*)\}/.exec(types)[1].matchAll(/^ {2}(\w+)\(/gm);
-    const there = Object.getOwnPropertyNames(addon.ToolGuard.prototype);
-    assert.deepEqual(there.sort(), [...methods].map((found) => found[1]).sort());
+    for (const name of ["ToolGuard", "OnceLedger"]) {
+      const declaration = new RegExp(`class ${name} \\{([\\s\\S]*?)^\\}`, "m").exec(types)[1];
+      const methods = [...declaration.matchAll(/^ {2}(\w+)\(/gm)].map((found) => found[1]);
+      assert.deepEqual(Object.getOwnPropertyNames(addon[name].prototype).sort(), methods.sort());
+    }
   });
 
   test("the second identical failure says that it is a loop, and the third may not run", () => {
@@ -136,6 +140,7 @@ describe(`on Node ${process.version}`, () => {
     assert.equal(texts[1].match(/LOOP DETECTED/g).length, 1);
   });
 
+  // Before the next one, which loads the same plugin with its addon: what is loaded is shared.
   test("without an addon that fits the plugin says what to do and does nothing", async () => {
     const folder = join(scratch, "without");
     await cp(join(packages, "clawos-l0"), folder, { recursive: true });
@@ -151,18 +156,66 @@ describe(`on Node ${process.version}`, () => {
     await writeFile(join(folder, "native/holdfast.linux-x64-gnu.node"), "not an addon");
     assert.throws(() => loadAddon(), /can not be loaded/);
   });
+
+  test("an older host is heard through its own hook, and its version is warned about once", async () => {
+    process.env.OPENCLAW_STATE_DIR = scratch;
+    const plugin = (await import(pathToFileURL(join(packages, "clawos-l0/dist/clawos-l0/index.js")))).default;
+    const old = { version: "2026.2.26", hears: true };
+    const hosts = [hooksOf(plugin, old), hooksOf(plugin, old)];
+    const warnings = hosts.flatMap((host) => host.said).filter((text) => text.includes("was not tried"));
+    assert.equal(warnings.length, 1);
+    assert.ok(hosts[0].registered.includes("before_agent_start"));
+    assert.ok(!hosts[0].registered.includes("before_prompt_build"), "it would be refused");
+    const orphan = { role: "toolResult", toolCallId: "toolu_x", toolName: "exec", content: [] };
+    const event = { messages: [{ role: "user", content: "go on" }, orphan] };
+    const answer = await hosts[0].hook("before_agent_start", event, { sessionKey: "agent:main:main" });
+    assert.match(answer.prependContext, /^\[SESSION INTEGRITY\] 1 /);
+    const [name] = (await readdir(join(scratch, "logs"))).filter((name) => name.startsWith("l0-runtime-incident-"));
+    const incident = JSON.parse(await readFile(join(scratch, "logs", name), "utf8"));
+    assert.equal(incident.issues[0].toolUseId, "toolu_x");
+    const healthy = { messages: [{ role: "user", content: "go on" }] };
+    assert.equal(await hosts[0].hook("before_agent_start", healthy, { sessionKey: "agent:main:main" }), undefined);
+  });
+
+  test("a call is made once, and the record outlives the process that made it", async () => {
+    const windows = { unknownMs: 600_000, echoMs: 30_000 };
+    const dir = join(scratch, "once");
+    const message = (callId) => ({ ...call("message", { text: "hello" }), callId });
+    const ledger = new addon.OnceLedger(dir);
+    const claim = async (callId) => JSON.parse(await ledger.claim(message(callId), windows));
+    const first = await claim("a");
+    assert.equal(first.kind, "granted");
+    assert.equal((await claim("b")).kind, "inFlight");
+    assert.equal(await ledger.finish(JSON.stringify(first.claim), "done", "sent as 7"), "true");
+    const echo = await claim("c");
+    assert.deepEqual([echo.kind, echo.state, echo.text], ["ended", "done", "sent as 7"]);
+    const other = JSON.parse(await ledger.claim({ ...message("d"), args: '{"text": "bye"}' }, windows));
+    assert.equal(other.kind, "granted");
+    assert.equal(await ledger.finish(JSON.stringify(other.claim), "failed", "refused"), "true");
+    const again = JSON.parse(await ledger.claim({ ...message("e"), args: '{"text": "bye"}' }, windows));
+    assert.equal(again.kind, "granted", "what certainly failed may be tried again");
+    assert.equal(await ledger.finish(JSON.stringify(again.claim), "unknown", "504"), "true");
+    // Another process, on the same directory.
+    const file = join(packages, "tool-guard", NATIVE);
+    const ask = `const { OnceLedger } = require(${JSON.stringify(file)});
+      new OnceLedger(${JSON.stringify(dir)}).claim(${JSON.stringify({ ...message("f"), args: '{"text":"bye"}' })}, ${JSON.stringify(windows)})
+        .then((answer) => console.log(answer));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["-e", ask]);
+    const elsewhere = JSON.parse(stdout);
+    assert.deepEqual([elsewhere.kind, elsewhere.state, elsewhere.text], ["ended", "unknown", "504"]);
+  });
 });
 
 /** Registers a plugin with a host that only notes what it is told. */
-function hooksOf(plugin) {
+function hooksOf(plugin, { version = "2026.9.6", hears = false } = {}) {
   const handlers = new Map();
   const said = [];
   const say = (text) => said.push(text);
   plugin.register({
     id: plugin.id,
-    config: {},
+    config: { plugins: { entries: { [plugin.id]: { hooks: { allowConversationAccess: hears } } } } },
     pluginConfig: { logPath: join(scratch, "copies.log") },
-    runtime: { version: "2026.9.6" },
+    runtime: { version },
     logger: { info: say, warn: say, error: say },
     on: (name, handler) => handlers.set(name, handler),
     registerCommand: ({ name }) => handlers.set(name, () => undefined),

@@ -72,6 +72,7 @@ describe("without the plugin", () => {
 
   test("OpenClaw itself stores the results of unknown tools without their calls", async () => {
     await session.say("unknown-tool");
+    console.log(`unknown-tool: ${session.model.requests("unknown-tool").length} requests`);
     assert.deepEqual(await faults(session.home), new Set(["orphaned_tool_result"]));
   });
 });

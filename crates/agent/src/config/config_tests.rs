@@ -6,7 +6,7 @@ use super::table::{ROWS, Row};
 use super::*;
 use crate::settings::{PromptPlace, SourceField, StructuredOutput};
 
-/// The configuration of the specification, to the letter.
+/// The keys and values of the specification's example.
 const SEED: &str = include_str!("../../tests/data/executor.yaml");
 
 fn variables(set: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -9,11 +9,13 @@ use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
 use holdfast_intent::Strategy;
+use holdfast_reliability::observe::Event;
 use holdfast_reliability::retry::{
     Classified, Evidence, Next, RepeatSafety, RetryOverrides, RetryPolicy, decide,
 };
 use holdfast_toolbox::declare;
 use holdfast_toolbox::stack::ToolStack;
+use holdfast_toolbox::trust::Speaker;
 use serde_json::{Value, json};
 
 use super::offer::Offer;
@@ -21,7 +23,7 @@ use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use super::step;
-use crate::chat::Message;
+use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;
@@ -113,6 +115,7 @@ impl Loop {
         let registry = clients.as_ref().unwrap_or(self.stack.registry());
         let offer = Offer::new(registry, &state);
         kept.keep(&state).await?;
+        self.listen(&state).await;
         while !matches!(state.phase, Phase::Ended(_)) {
             let left_ms = state.deadline_at_ms().saturating_sub(self.now_ms());
             let stepped = {
@@ -130,6 +133,23 @@ impl Loop {
             kept.keep(&state).await?;
         }
         Ok(state)
+    }
+
+    /// A run begins with its user speaking: what was held in the session waits no longer.
+    async fn listen(&self, state: &RunState) {
+        let mut messages = state.messages.iter().rev();
+        let spoken = messages.find(|message| message.role == Role::User);
+        let (Some(book), Some(spoken), 0) = (self.stack.trust(), spoken, state.iteration) else {
+            return;
+        };
+        let session = self.stack.session(&state.session, None);
+        if let Err(error) = book.heard(&session, Speaker::User, &spoken.content).await {
+            let what = "trust";
+            let error = &error;
+            self.stack
+                .runtime()
+                .tell(&Event::StoreTrouble { what, error });
+        }
     }
 
     fn now_ms(&self) -> u64 {

@@ -83,16 +83,15 @@ async fn play(seed: u64) -> Result<&'static str, String> {
         kept: Mutex::default(),
         lives: Mutex::new(chance.below(24) + 1),
     };
-    let ended = match agent.go_on(state.clone(), &mortal).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            // Killed: another process goes on with what was kept.
-            let kept = mortal.kept.lock().clone().unwrap_or(state);
-            agent
-                .go_on(kept, &mortal)
-                .await
-                .map_err(|error| error.to_string())?
-        }
+    let ended = if let Ok(ended) = agent.go_on(state.clone(), &mortal).await {
+        ended
+    } else {
+        // Killed: another process goes on with what was kept.
+        let kept = mortal.kept.lock().clone().unwrap_or(state);
+        agent
+            .go_on(kept, &mortal)
+            .await
+            .map_err(|error| error.to_string())?
     };
     let now_ms = clock.now_ms();
     if now_ms > deadline_ms + SLACK_MS {
@@ -123,7 +122,7 @@ fn ending(ended: &RunState, said: &Said) -> Result<&'static str, String> {
             if is_an_answer || is_all_it_said {
                 Ok("answered")
             } else {
-                Err(format!("nobody gave the answer {:.200?}", content))
+                Err(format!("nobody gave the answer {content:.200?}"))
             }
         }
         Phase::Ended(Ending::Failed(error)) => Ok(error.code.as_str()),

@@ -23,9 +23,11 @@ use holdfast_contract::{
 };
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::memory::MemoryLimits;
+use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::trust::TrustBook;
+use holdfast_trust::TrustConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -128,7 +130,10 @@ pub(crate) fn stack(tools: Vec<Arc<dyn Tool>>) -> Arc<ToolStack> {
     let runtime = Arc::new(Runtime::new(clock, entropy, Observers::new()));
     let stores = Stores::memory(&runtime, MemoryLimits::default());
     let session = Arc::new(SessionContext::main("run:r", "main", "/nonexistent".into()));
-    let parts = Parts::new(runtime, stores, Arc::new(move |_| session.clone()));
+    let documents = Arc::new(MemoryDocumentStore::new(runtime.clock.clone()));
+    let book = TrustBook::new(TrustConfig::default(), documents, runtime.clone());
+    let mut parts = Parts::new(runtime, stores, Arc::new(move |_| session.clone()));
+    parts.trust = Some(Arc::new(book));
     Arc::new(ToolStack::new(parts.with_tools(tools)).expect("a stack"))
 }
 

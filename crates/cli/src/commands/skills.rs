@@ -27,16 +27,22 @@ pub(super) fn run(app: &App, command: SkillsCommand, json: bool) -> Outcome<Exit
             remember,
         } => verify(app, &dirs, require, remember, json),
         SkillsCommand::Pin { dirs, by } => {
-            person_only(app)?;
+            owner_only(app)?;
             pin(app, &dirs, &by.by, json)
         }
         SkillsCommand::Unpin { dirs } => {
-            person_only(app)?;
+            owner_only(app)?;
             unpin(app, &dirs, json)
         }
         SkillsCommand::Sign { key, dirs } => sign(&key, &dirs, json),
         SkillsCommand::Keygen { file } => keygen(&file, json),
     }
+}
+
+/// What is pinned is a person's word, like an answer. The state may not be there yet.
+fn owner_only(app: &App) -> Outcome<()> {
+    app.open_state()?;
+    person_only(app)
 }
 
 fn unusable(error: &RegisterError) -> Failure {
@@ -171,7 +177,7 @@ fn verify(
     let path = app.state_dir.join(REGISTER_FILE);
     let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
     if remember {
-        person_only(app)?;
+        owner_only(app)?;
         for dir in named(app, dirs)? {
             if let Ok(digest) = SkillDigest::of(&dir) {
                 register.skills.entry(dir).or_insert(Entry {

@@ -27,14 +27,14 @@ pub(super) fn run(app: &App, command: TrustCommand, json: bool) -> Outcome<ExitC
             from,
             text,
         } => {
+            let book = book(app)?;
             person_only(app)?;
             let text = if text == "-" { read("-")? } else { text };
-            let book = book(app)?;
             runtime()?.block_on(message(&book, &session, from, &text, json))
         }
         TrustCommand::Clear { session } => {
-            person_only(app)?;
             let book = book(app)?;
+            person_only(app)?;
             let cleared = runtime()?.block_on(book.clear(&session))?;
             if json {
                 output::json(&json!({"cleared": cleared}));

@@ -97,6 +97,14 @@ impl TrustBook {
         })
     }
 
+    /// What this process knows of a session without its store.
+    pub fn unrecorded(&self, session: &SessionContext) -> SessionTrust {
+        let known = self.known.lock();
+        let unrecorded = known.get(&id_of(session));
+        let unrecorded = unrecorded.and_then(|known| known.unrecorded.clone());
+        unrecorded.unwrap_or_default()
+    }
+
     /// Notes that a text has come into a session. What can not be put on record is kept in this
     /// process: a store that is away makes nothing trusted.
     pub async fn arrived(

@@ -87,10 +87,22 @@ impl<S: Service> Vouch<S> {
     ) -> Result<Option<SessionTrust>, StoreError> {
         let config = book.config();
         let strict = config.capabilities.input_trust == TrustMode::Enforce;
-        if rules.is_held || rules.acts || strict {
-            return book.session(&call.session).await.map(Some);
+        if !rules.is_held && !rules.acts && !strict {
+            return Ok(None);
         }
-        Ok(None)
+        match book.session(&call.session).await {
+            Err(error) if strict => Err(error),
+            // What is recorded can not be told, so what this process knows counts. A store that is
+            // away refuses what acts already, further in, unless somebody has switched that off.
+            Err(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "trust",
+                    error: &error,
+                });
+                Ok(Some(book.unrecorded(&call.session)))
+            }
+            Ok(known) => Ok(Some(known)),
+        }
     }
 
     /// Refuses, or notes down what a person has to answer first.

@@ -171,6 +171,19 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn bench(self, tools: Vec<Arc<dyn Tool>>) -> Bench {
+        self.made(tools, None)
+    }
+
+    /// The same, with what sessions have read in a store of its own.
+    pub(crate) fn bench_with_trust_in(
+        self,
+        tools: Vec<Arc<dyn Tool>>,
+        store: Arc<dyn DocumentStore>,
+    ) -> Bench {
+        self.made(tools, Some(store))
+    }
+
+    fn made(self, tools: Vec<Arc<dyn Tool>>, trusted: Option<Arc<dyn DocumentStore>>) -> Bench {
         let clock = Arc::new(TokioClock::new());
         let entropy = Arc::new(SeededEntropy::new(3));
         let runtime = Arc::new(Runtime::new(clock.clone(), entropy, Observers::new()));
@@ -191,7 +204,8 @@ impl Build {
         );
         let approvals = Arc::new(approvals.with_codes(token.expect("long enough")));
         let trust = self.trust.map(|config| {
-            let book = TrustBook::new(config, documents.clone(), runtime.clone());
+            let store = trusted.unwrap_or_else(|| documents.clone());
+            let book = TrustBook::new(config, store, runtime.clone());
             Arc::new(book)
         });
         let tree = SessionTree::new(

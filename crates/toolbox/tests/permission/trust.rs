@@ -8,7 +8,9 @@ use holdfast_contract::{
     Answer, ChannelLevel, Effect, PermissionTier, Scope, SessionKind, Tool, ToolContext, ToolError,
     ToolResult, Trust,
 };
+use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::{DocumentFilter, all_documents};
+use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::{ResumeWhich, resume_open};
 use holdfast_toolbox::session::{SessionResult, SessionStatus, Spawn};
 use holdfast_toolbox::trust::Speaker;
@@ -473,4 +475,29 @@ async fn a_session_that_goes_on_reading_is_not_forgotten() {
     }
     tokio::time::sleep(Duration::from_hours(25)).await;
     assert_eq!(book.session(&session).await.unwrap().trust(), Trust::User);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_store_a_process_goes_by_what_it_has_seen_itself() {
+    for (setting, expected) in [("audit", "ran"), ("enforce", "store_unavailable")] {
+        let exec = exec();
+        let gone = StoreError::Unavailable("gone".to_owned());
+        let build = Build {
+            trust: Some(config(json!({"capabilities": {"inputTrust": setting}}))),
+            ..Build::default()
+        };
+        let page = Says::new("web_fetch", ATTACK);
+        let bench = build.bench_with_trust_in(
+            vec![page, exec.clone()],
+            Arc::new(UnavailableStore::new(gone)),
+        );
+        bench.main("/".into(), None).await;
+        assert_eq!(word(&call(&bench, "exec").await), expected, "{setting}");
+        if setting == "audit" {
+            assert_eq!(word(&call(&bench, "web_fetch").await), "ran");
+            let held = call(&bench, "exec").await;
+            assert_eq!(word(&held), "permission_denied", "nobody can be asked");
+            assert_eq!(exec.runs(), 1);
+        }
+    }
 }

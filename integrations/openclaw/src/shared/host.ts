@@ -42,6 +42,8 @@ export interface BeforeToolCall extends CallContext {
 export interface AfterToolCall extends CallContext {
   toolName: string;
   params?: unknown;
+  result?: { content?: Array<{ type: string; text?: string }> };
+  error?: unknown;
 }
 
 export interface ToolResultMessage {

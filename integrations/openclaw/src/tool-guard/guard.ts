@@ -13,6 +13,7 @@ import type {
 } from "../shared/host.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
+import { isGuarded, Once } from "./once.js";
 import { append, meant, outcomeOf } from "./outcome.js";
 import type { Settings } from "./settings.js";
 
@@ -33,7 +34,11 @@ interface CallNote {
   sessionId: string | undefined;
   /** The guard's text, when it refused the call. */
   refused: string | undefined;
+  /** It was answered from a record: neither a success nor a failure of the model's. */
+  answered: boolean;
 }
+
+type Block = { block: true; blockReason: string } | undefined;
 
 interface RunNote {
   model?: string;
@@ -46,6 +51,7 @@ interface RunNote {
 /** The guard as the hooks use it. */
 export class HostGuard {
   readonly #guard: ToolGuard;
+  readonly #once: Once;
   #settings: Settings;
   readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX);
   readonly #runs = new BoundedMap<string, RunNote>(RUNS_MAX);
@@ -59,8 +65,9 @@ export class HostGuard {
   logger: Logger;
 
   constructor(settings: Settings, logger: Logger) {
-    const { ToolGuard } = loadAddon();
-    this.#guard = new ToolGuard(settings.guard, settings.logPath);
+    const addon = loadAddon();
+    this.#guard = new addon.ToolGuard(settings.guard, settings.logPath);
+    this.#once = new Once(addon);
     this.#settings = settings;
     this.logger = logger;
   }
@@ -81,20 +88,43 @@ export class HostGuard {
   }
 
   /** Refuses what has failed often enough. */
-  beforeToolCall(event: BeforeToolCall, context: CallContext): { block: true; blockReason: string } | undefined {
+  beforeToolCall(event: BeforeToolCall, context: CallContext): Block | Promise<Block> {
     const id = event.toolCallId ?? context.toolCallId;
-    if (!id || id.startsWith(NESTED)) return undefined;
-    const note = this.#note(id, event, context);
-    const refusal = this.#guard.check(note.call);
-    note.refused = refusal?.text;
-    this.#calls.set(key(note.call.session, id), note);
-    return refusal ? { block: true, blockReason: refusal.text } : undefined;
+    if (!id) return undefined;
+    if (!id.startsWith(NESTED)) {
+      const note = this.#note(id, event, context);
+      const refusal = this.#guard.check(note.call);
+      note.refused = refusal?.text;
+      this.#calls.set(key(note.call.session, id), note);
+      if (refusal) return { block: true, blockReason: refusal.text };
+    }
+    // Inside `tool_call` too: there the tool itself is named.
+    const once = isGuarded(event.toolName, event.params, this.#settings.once.tools);
+    return once ? this.#onlyOnce(id, event, context) : undefined;
+  }
+
+  /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
+  async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
+    const { call } = this.#note(id, event, context);
+    let answer: string | undefined;
+    try {
+      answer = await this.#once.before(key(call.session, id), call, this.#settings.once);
+    } catch (error) {
+      this.trouble("once", error);
+      answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
+    }
+    if (answer === undefined) return undefined;
+    const outer = this.#calls.get(key(call.session, outerOf(id)));
+    if (outer) outer.answered = true;
+    return { block: true, blockReason: answer };
   }
 
   /** The only hook that knows run and arguments of a call that fails its schema. */
   afterToolCall(event: AfterToolCall, context: CallContext): void {
     const id = event.toolCallId ?? context.toolCallId;
-    if (!id || id.startsWith(NESTED)) return;
+    if (!id) return;
+    void this.#once.after(key(sessionOf(context), id), event).catch((error) => this.trouble("once", error));
+    if (id.startsWith(NESTED)) return;
     const note = this.#note(id, event, context);
     // A refusal was decided before; and what the host changed of the arguments is not what the model said.
     if (this.#calls.get(key(note.call.session, id)) === undefined) {
@@ -140,6 +170,7 @@ export class HostGuard {
 
   #outcome(note: CallNote, event: ToolResultPersist): Outcome {
     const outcome = outcomeOf(note.call.tool, event.message, this.#settings.readOnlyTools);
+    if (note.answered) return { ending: "neutral", text: outcome.text };
     return note.refused === undefined ? outcome : { ending: "blocked", text: outcome.text };
   }
 
@@ -165,7 +196,7 @@ export class HostGuard {
     const call: ToolCall = { session: sessionOf(context), tool, args, callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
-    return { call, sessionId: context.sessionId, refused: undefined };
+    return { call, sessionId: context.sessionId, refused: undefined, answered: false };
   }
 
   #run(runId: string): RunNote {
@@ -192,6 +223,11 @@ export class HostGuard {
 
 function sessionOf(context: CallContext): string {
   return context.sessionKey ?? context.sessionId ?? "";
+}
+
+/** The model's own id of the call that a nested one is made for. */
+function outerOf(id: string): string {
+  return id.startsWith(NESTED) ? (id.slice(NESTED.length).split(":")[0] as string) : id;
 }
 
 function key(session: string, id: string): string {

@@ -3,10 +3,16 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { PluginApi } from "../shared/host.js";
+import type { OnceSettings } from "./once.js";
 
 const LOG_PATH = "~/.openclaw/tool-guard.log";
 /** Guard texts in a row after which a run is ended. */
 const END_RUN_AFTER_IGNORED = 4;
+const STATE_PATH = "~/.openclaw/holdfast";
+/** How long a call whose outcome is unknown answers for another one of the same content. */
+const UNKNOWN_MS = 600_000;
+/** The same for a call that worked. */
+const ECHO_MS = 30_000;
 
 export interface Settings {
   /** What the guard itself takes, as JSON. */
@@ -17,18 +23,34 @@ export interface Settings {
   readOnlyTools: ReadonlySet<string>;
   /** Guard texts in a row after which a run is ended; 0 for never. */
   endRunAfterIgnored: number;
+  /** Which calls are made once, and how. */
+  once: OnceSettings;
 }
 
 /** Reads the settings; what OpenClaw's check of the schema let through may still be refused by the guard. */
 export function readSettings(given: Record<string, unknown>, api: Pick<PluginApi, "resolvePath">): Settings {
-  const { readOnlyTools, endRunAfterIgnored, logPath, ...guard } = given;
+  const { readOnlyTools, endRunAfterIgnored, logPath, onceTools, onceUnknownMs, onceEchoMs, statePath, ...guard } = given;
   const path = typeof logPath === "string" ? logPath : LOG_PATH;
   return {
     guard: JSON.stringify({ ...guard, logPath: path }),
     logPath: absolute(path, api),
-    readOnlyTools: new Set(Array.isArray(readOnlyTools) ? readOnlyTools.map(String) : []),
-    endRunAfterIgnored: typeof endRunAfterIgnored === "number" ? endRunAfterIgnored : END_RUN_AFTER_IGNORED,
+    readOnlyTools: names(readOnlyTools),
+    endRunAfterIgnored: count(endRunAfterIgnored, END_RUN_AFTER_IGNORED),
+    once: {
+      tools: names(onceTools),
+      unknownMs: count(onceUnknownMs, UNKNOWN_MS),
+      echoMs: count(onceEchoMs, ECHO_MS),
+      dir: absolute(typeof statePath === "string" ? statePath : STATE_PATH, api),
+    },
   };
+}
+
+function names(given: unknown): ReadonlySet<string> {
+  return new Set(Array.isArray(given) ? given.map(String) : []);
+}
+
+function count(given: unknown, otherwise: number): number {
+  return typeof given === "number" ? given : otherwise;
 }
 
 function absolute(path: string, api: Pick<PluginApi, "resolvePath">): string {

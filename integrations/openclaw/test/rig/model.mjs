@@ -53,7 +53,18 @@ async function answer(request, response, { scripts, seen, requestsMax }) {
     !script || over
       ? { text: over ? "The rig has seen enough." : "ok" }
       : script({ number: turns.length, messages: body.messages, results: resultsOf(body.messages) });
-  stream(response, body, reply, `${name}_${turns.length}`);
+  if (body.stream) stream(response, body, reply, `${name}_${turns.length}`);
+  else whole(response, body, reply, `${name}_${turns.length}`);
+}
+
+const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+/** A text in one piece, for clients that do not stream. */
+function whole(response, body, reply, id) {
+  const choice = { index: 0, message: { role: "assistant", content: reply.text }, finish_reason: "stop" };
+  const completion = { id: `chatcmpl-${id}`, object: "chat.completion", created: 1, model: body.model };
+  response.setHeader("content-type", "application/json");
+  response.end(JSON.stringify({ ...completion, choices: [choice], usage: USAGE }));
 }
 
 /** The last marker counts: a session may hold turns of several scripts. */
@@ -96,7 +107,6 @@ function stream(response, body, reply, id) {
     send({ content: reply.text });
   }
   send({}, reply.calls ? "tool_calls" : "stop");
-  const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
-  response.write(`data: ${JSON.stringify({ ...base, choices: [], usage })}\n\n`);
+  response.write(`data: ${JSON.stringify({ ...base, choices: [], usage: USAGE })}\n\n`);
   response.end("data: [DONE]\n\n");
 }

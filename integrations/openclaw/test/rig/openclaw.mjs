@@ -27,7 +27,7 @@ export const OPENCLAW = join(CACHE, `openclaw-${versions.openclaw}/node_modules/
 const MAIN = join(OPENCLAW, "openclaw.mjs");
 
 /** A home of its own, with a configuration that names our model server. */
-export async function makeHome(modelUrl, { plugins, tools, gateway } = {}) {
+export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, primary } = {}) {
   const home = await mkdtemp(join(tmpdir(), "holdfast-openclaw-"));
   const state = join(home, "state");
   const workspace = join(home, "workspace");
@@ -43,10 +43,11 @@ export async function makeHome(modelUrl, { plugins, tools, gateway } = {}) {
           api: "openai-completions",
           models: [model("scripted")],
         },
+        ...models?.providers,
       },
     },
     agents: {
-      defaults: { workspace, skipBootstrap: true, model: { primary: "rig/scripted" }, timeoutSeconds: 120 },
+      defaults: { workspace, skipBootstrap: true, model: { primary: primary ?? "rig/scripted" }, timeoutSeconds: 120 },
     },
     gateway: {
       mode: "local",
@@ -58,6 +59,7 @@ export async function makeHome(modelUrl, { plugins, tools, gateway } = {}) {
     },
     tools: { exec: { security: "full", ask: "off" }, ...tools },
     plugins: plugins ?? {},
+    ...(channels && { channels }),
   };
   const file = join(state, "openclaw.json");
   await writeFile(file, JSON.stringify(config, null, 2));
@@ -76,7 +78,8 @@ function model(id) {
   };
 }
 
-async function freePort() {
+/** A port on loopback that nobody listens on. */
+export async function freePort() {
   const server = createServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address();

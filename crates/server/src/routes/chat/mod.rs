@@ -32,6 +32,7 @@ use crate::server::{Peer, Server};
 
 pub(crate) use answer::{calls_on_wire, status_word};
 pub(crate) use error::ChatError;
+pub use request::model_names;
 use request::{Asked, Delivery, Usage};
 pub(crate) use request::{MODELS, names};
 

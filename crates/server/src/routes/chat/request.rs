@@ -110,6 +110,11 @@ fn model(fields: &Map<String, Value>) -> Result<(String, Calls), ChatError> {
     Err(ChatError::no_such_model(&names()))
 }
 
+/// The names of the models that this server answers to.
+pub fn model_names() -> impl Iterator<Item = &'static str> {
+    MODELS.iter().map(|(name, _)| *name)
+}
+
 /// The models, for people.
 pub(crate) fn names() -> String {
     MODELS.map(|(name, _)| name).join(", ")

@@ -1,0 +1,106 @@
+// The packed tarballs, installed, reloaded, removed and installed again as a person does it.
+
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { startModel, resultsOf } from "./rig/model.mjs";
+import { command, makeHome, startGateway, turn } from "./rig/openclaw.mjs";
+import { PACKAGES } from "./rig/session.mjs";
+
+const PLUGINS = { "tool-guard": "openclaw-tool-guard-1.0.0.tgz", "clawos-l0": "openclaw-clawos-l0-1.0.0.tgz" };
+const REQUESTS_ALLOWED = 6;
+let model, home, gateway;
+
+before(async () => {
+  const loops = ["one", "two", "three", "four"].map((name) => [name, () => ({ calls: [{ name: "read", arguments: {} }] })]);
+  model = await startModel({ ...Object.fromEntries(loops), warm: () => ({ text: "warm" }) });
+  home = await makeHome(model.url);
+});
+after(async () => {
+  await gateway?.stop();
+  await model?.stop();
+  await home?.remove();
+});
+
+/** A command that has to work. */
+async function openclaw(...args) {
+  const done = await command(home, ...args);
+  assert.equal(done.code, 0, `openclaw ${args.join(" ")}\n${done.out}\n${done.err}`);
+  return done.out;
+}
+
+async function install() {
+  for (const [id, file] of Object.entries(PLUGINS)) {
+    await openclaw("plugins", "install", `npm-pack:${join(PACKAGES, file)}`, "--force", "--accept-capabilities");
+    await openclaw("plugins", "enable", id);
+  }
+}
+
+async function start() {
+  gateway = await startGateway(home);
+  await turn(gateway, "[[script:warm]]", { session: "agent:main:warm" });
+}
+
+/** The model loops; whether the guard is there is told by how it ends. */
+async function loop(name) {
+  await turn(gateway, `[[script:${name}]] go`, { session: `agent:main:${name}` });
+  const requests = model.requests(name);
+  return { count: requests.length, second: resultsOf(requests[2].messages)[1] };
+}
+
+/** Threads of the gateway that write the attribution log. */
+async function logThreads() {
+  const folder = `/proc/${gateway.pid}/task`;
+  const names = await Promise.all(
+    (await readdir(folder)).map((id) => readFile(join(folder, id, "comm"), "utf8").catch(() => "")),
+  );
+  return names.filter((name) => name.trim() === "attribution-log").length;
+}
+
+async function guarded(name) {
+  const { count, second } = await loop(name);
+  assert.ok(count <= REQUESTS_ALLOWED, `${count} requests`);
+  assert.equal(second.match(/\[LOOP DETECTED\]/g)?.length, 1, second);
+  assert.match(second, /failed 2 times/);
+}
+
+test("installed from the tarballs and enabled, the plugins work", async () => {
+  await install();
+  const listed = await openclaw("plugins", "list");
+  for (const id of Object.keys(PLUGINS)) assert.match(listed, new RegExp(id));
+  await start();
+  await guarded("one");
+});
+
+test("reloaded twice they count no call twice and start no second log", async () => {
+  for (const name of ["two", "three"]) {
+    for (const id of Object.keys(PLUGINS)) await openclaw("plugins", "reload", id);
+    await guarded(name);
+  }
+  assert.equal(await logThreads(), 1);
+  const log = await readFile(join(home.home, ".openclaw/tool-guard.log"), "utf8");
+  const ids = log.trim().split("\n").map((line) => JSON.parse(line).toolCallId);
+  assert.equal(new Set(ids).size, ids.length, "one line a call");
+});
+
+test("uninstalled they are gone, and nothing of them runs", async () => {
+  await gateway.stop();
+  for (const id of Object.keys(PLUGINS)) await openclaw("plugins", "uninstall", id, "--force");
+  await start();
+  assert.doesNotMatch(gateway.log(), /tool-guard|clawos-l0: /);
+  await gateway.stop();
+  assert.deepEqual(await leftOvers(home.state), []);
+});
+
+test("installed again they work again", async () => {
+  await install();
+  await start();
+  await guarded("four");
+});
+
+/** What of the plugins is still on disk, other than where the configuration or a log names them. */
+async function leftOvers(folder) {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.name.endsWith(".node")).map((entry) => join(entry.parentPath, entry.name));
+}
