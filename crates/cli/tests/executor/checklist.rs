@@ -4,10 +4,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use holdfast_testkit::http::Answer;
 use holdfast_testkit::model::{ModelServer, Say, turns};
 use serde_json::{Value, json};
 
 use crate::common::House;
+use crate::harness::Serving;
 use crate::{Executor, code, task};
 
 /// The command of the specification, to the letter.
@@ -167,6 +169,112 @@ fn check_08_it_ends_within_its_time() {
     )]));
     let answer = executor.ask(&body);
     assert_eq!(code(&answer), (408, "timeout_exceeded".to_owned()));
+}
+
+/// A server with an `executor.yaml` of its own.
+fn with_file(model: &ModelServer, yaml: &str) -> (House, Serving) {
+    let house = House::new();
+    let file = house.file("executor.yaml", yaml);
+    let url = model.url();
+    let serving = house.serve_with(&["--config", &file], |command| {
+        command.env("GPTOSS_EXECUTOR_GPT_OSS_URL", &url);
+    });
+    (house, serving)
+}
+
+fn ask(serving: &Serving, body: &Value) -> Answer {
+    serving.post(crate::PATH, "local", body)
+}
+
+#[test]
+fn check_09_it_counts_tokens_and_keeps_to_the_window() {
+    let model = ModelServer::says(vec![Say::says("Final Answer: Hello.")]).expect("starts");
+    let (_house, serving) = with_file(
+        &model,
+        "executor:\n  gpt_oss_model: gpt-oss\n  context_window_limit: 8000\n",
+    );
+    let answer = ask(&serving, &task("Hello")).json();
+    assert_eq!(answer["usage"]["total_tokens"], 120);
+    assert_eq!(answer["executor_metadata"]["context_usage_percent"], 1.5);
+    let long = task(&"one two three four five ".repeat(2000));
+    let answer = ask(&serving, &long);
+    assert_eq!(code(&answer), (400, "context_window_exceeded".to_owned()));
+    assert_eq!(
+        model.asked().len(),
+        1,
+        "it is said before the model is asked"
+    );
+}
+
+#[test]
+fn check_10_it_logs_events_as_json() {
+    let model = ModelServer::says(vec![
+        Say::calls("exec", &json!({"command": "echo hello"})),
+        Say::says("Final Answer: Hello."),
+    ]);
+    let model = model.expect("starts");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let log = scratch.path().join("log");
+    let yaml = format!("logging:\n  output: {}\n", log.display());
+    let (_house, serving) = with_file(&model, &yaml);
+    assert_eq!(ask(&serving, &task("Hello")).status, 200);
+    let lines = std::fs::read_to_string(&log).expect("a log");
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    for line in &lines {
+        assert_eq!(line["logger"], "executor");
+        assert!(
+            line["timestamp"].is_string() && line["run_id"].is_string(),
+            "{line}"
+        );
+    }
+    let events: Vec<&str> = lines.iter().filter_map(|it| it["event"].as_str()).collect();
+    for event in [
+        "executor_run_start",
+        "gpt_oss_call_start",
+        "gpt_oss_call_complete",
+        "tool_intents_parsed",
+        "tool_execution_start",
+        "tool_execution_success",
+        "tool_execution_complete",
+        "completion_signal_detected",
+    ] {
+        assert!(events.contains(&event), "no {event}: {events:?}");
+    }
+}
+
+#[test]
+fn check_11_it_keeps_a_page_of_errors_a_day() {
+    let model = ModelServer::says(vec![
+        Say::calls("read", &json!({"path": "missing.txt"})),
+        Say::says("Final Answer: There is none."),
+    ]);
+    let model = model.expect("starts");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let dir = scratch.path().join("logs");
+    let yaml = format!(
+        "logging:\n  output: stderr\n  level: error\n  error_log_dir: {}\n",
+        dir.display()
+    );
+    let (_house, serving) = with_file(&model, &yaml);
+    assert_eq!(ask(&serving, &task("Read")).status, 200);
+    let pages: Vec<String> = std::fs::read_dir(&dir)
+        .expect("a directory")
+        .map(|page| {
+            page.expect("a page")
+                .file_name()
+                .into_string()
+                .expect("UTF-8")
+        })
+        .collect();
+    let [page] = pages.as_slice() else {
+        panic!("{pages:?}");
+    };
+    assert!(page.ends_with("-errors.md") && page.len() == "2026-02-28-errors.md".len());
+    let text = std::fs::read_to_string(dir.join(page)).expect("a page");
+    assert!(text.contains("read | Error: "), "{text}");
 }
 
 /// The entry that the specification adds to `openclaw.json`.
