@@ -56,7 +56,7 @@ fn model(name: &str, run: &RunSettings) -> Value {
         "name": format!("{name} with Holdfast"),
         "reasoning": false,
         "input": ["text"],
-        "contextWindow": run.context_window_limit,
+        "contextWindow": run.window.tokens,
         "maxTokens": run.max_tokens,
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
     })
