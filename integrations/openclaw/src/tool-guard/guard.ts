@@ -125,10 +125,12 @@ export class HostGuard {
     if (!id) return;
     void this.#once.after(key(sessionOf(context), id), event).catch((error) => this.trouble("once", error));
     if (id.startsWith(NESTED)) return;
-    const note = this.#note(id, event, context);
     // A refusal was decided before; and what the host changed of the arguments is not what the model said.
-    if (this.#calls.get(key(note.call.session, id)) === undefined) {
-      this.#calls.set(key(note.call.session, id), note);
+    const at = key(sessionOf(context), id);
+    const known = this.#calls.get(at);
+    // Some servers use an id again: a note of an earlier run is about another call.
+    if (known === undefined || known.call.turn !== (event.runId ?? context.runId)) {
+      this.#calls.set(at, this.#note(id, event, context));
     }
   }
 
