@@ -20,6 +20,9 @@ pub(super) struct Feeding<'a> {
     argued: Vec<Vec<Word>>,
 }
 
+/// Strings of one line of a program from which on its strings are read as one command.
+const LITERAL_STARTS_MAX: usize = 16;
+
 impl<'a> Feeding<'a> {
     pub(super) fn new(stdin: Option<&'a str>) -> Self {
         Self {
@@ -135,15 +138,17 @@ impl Judge<'_> {
     }
 
     /// A program in another language. Only the commands it spells out in strings are seen: one by
-    /// one, as for `system("…")`, and those of a line together, as for `run(["rm", "…"])`.
+    /// one, as for `system("…")`, and those of a line together from each on, as for
+    /// `run(["rm", "…"])`.
     fn code(&mut self, text: &str, depth: usize) {
         for line in text.lines() {
             let literals = literals(line);
-            let together = literals.join(" ");
-            let alone = literals.iter().filter(|_| literals.len() > 1);
-            for command in alone.chain([&together]) {
-                if !shell::read(command).is_unreadable {
-                    self.script(command, depth + 1);
+            let starts = literals.len().min(LITERAL_STARTS_MAX);
+            let together = (0..starts).map(|at| literals.get(at..).unwrap_or_default().join(" "));
+            let alone = literals.iter().filter(|_| literals.len() > 1).cloned();
+            for command in alone.chain(together) {
+                if !shell::read(&command).is_unreadable {
+                    self.script(&command, depth + 1);
                 }
             }
         }
