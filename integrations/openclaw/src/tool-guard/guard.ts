@@ -31,6 +31,8 @@ const NESTED = "tool_search_code:";
 
 interface CallNote {
   call: ToolCall;
+  /** Which of the run's requests to the model brought it. */
+  request: number;
   sessionId: string | undefined;
   /** The guard's text, when it refused the call. */
   refused: string | undefined;
@@ -42,6 +44,8 @@ type Block = { block: true; blockReason: string } | undefined;
 
 interface RunNote {
   model?: string;
+  /** Requests to the model so far; each registration of this plugin counts, so the number only tells them apart. */
+  requests: number;
   /** Guard texts in a row, without a call that worked in between. */
   ignored: number;
   /** The turn's failures were used up before the call at hand. */
@@ -84,6 +88,7 @@ export class HostGuard {
     if (!event.runId || !event.model) return;
     if (event.sessionKey) this.#current.set(event.sessionKey, event.runId);
     const run = this.#run(event.runId);
+    run.requests += 1;
     run.model = event.provider ? `${event.provider}/${event.model}` : event.model;
   }
 
@@ -105,10 +110,10 @@ export class HostGuard {
 
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
-    const { call } = this.#note(id, event, context);
+    const { call, request } = this.#note(id, event, context);
     let answer: string | undefined;
     try {
-      answer = await this.#once.before(key(call.session, id), call, this.#settings.once);
+      answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
     } catch (error) {
       this.trouble("once", error);
       answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
@@ -194,17 +199,18 @@ export class HostGuard {
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
     const { tool, args } = meant(event.toolName, event.params);
     const runId = event.runId ?? context.runId;
-    const model = runId === undefined ? undefined : this.#runs.get(runId)?.model;
+    const run = runId === undefined ? undefined : this.#runs.get(runId);
+    const model = run?.model;
     const call: ToolCall = { session: sessionOf(context), tool, args, callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
-    return { call, sessionId: context.sessionId, refused: undefined, answered: false };
+    return { call, request: run?.requests ?? 0, sessionId: context.sessionId, refused: undefined, answered: false };
   }
 
   #run(runId: string): RunNote {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const made: RunNote = { ignored: 0, stopped: false };
+    const made: RunNote = { requests: 0, ignored: 0, stopped: false };
     this.#runs.set(runId, made);
     return made;
   }
