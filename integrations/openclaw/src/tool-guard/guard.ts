@@ -46,10 +46,12 @@ interface RunNote {
   model?: string;
   /** Requests to the model so far; each registration of this plugin counts, so the number only tells them apart. */
   requests: number;
-  /** Guard texts in a row, without a call that worked in between. */
+  /** Requests in a row whose calls drew a text of the guard, without a call that worked in between. */
   ignored: number;
-  /** The turn's failures were used up before the call at hand. */
-  stopped: boolean;
+  /** The last of them. */
+  spokenIn: number | undefined;
+  /** The request whose calls used up the turn's failures. */
+  stoppedIn: number | undefined;
 }
 
 /** The guard as the hooks use it. */
@@ -181,18 +183,27 @@ export class HostGuard {
     return note.refused === undefined ? outcome : { ending: "blocked", text: outcome.text };
   }
 
-  /** A model that goes on after the guard's texts has its run ended, once the result is stored. */
+  /**
+   * A model that goes on after the guard's texts has its run ended, once the result is stored. Of the calls of
+   * one request none goes on after another: the model has read nothing in between.
+   */
   #mayEndRun(note: CallNote, outcome: Outcome, answer: Answer): void {
     const { endRunAfterIgnored } = this.#settings;
     const runId = note.call.turn;
     if (!runId) return;
     const run = this.#run(runId);
+    const { request } = note;
     const spoken = answer.action === "loop-detected" || answer.action === "hard-cap";
-    run.ignored = spoken ? run.ignored + 1 : outcome.ending === "succeeded" ? 0 : run.ignored;
-    const wentOn = run.stopped;
-    run.stopped = answer.stopTurn;
-    if (endRunAfterIgnored === 0 || !(wentOn || run.ignored >= endRunAfterIgnored)) return;
-    const why = `tool-guard: the run ${runId} ignored ${run.ignored} texts of the guard and is ended`;
+    if (spoken && isLater(request, run.spokenIn)) run.ignored += 1;
+    if (spoken) run.spokenIn = request;
+    else if (outcome.ending === "succeeded") run.ignored = 0;
+    const wentOn = run.stoppedIn !== undefined && isLater(request, run.stoppedIn);
+    if (answer.stopTurn) run.stoppedIn ??= request;
+    else if (wentOn) run.stoppedIn = undefined;
+    // The first text alone is never too many: nobody has read it yet.
+    const deaf = run.ignored >= Math.max(endRunAfterIgnored, 2);
+    if (endRunAfterIgnored === 0 || !(wentOn || deaf)) return;
+    const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests and is ended`;
     endRun({ sessionId: note.sessionId, runId, why, logger: this.logger });
   }
 
@@ -210,7 +221,7 @@ export class HostGuard {
   #run(runId: string): RunNote {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const made: RunNote = { requests: 0, ignored: 0, stopped: false };
+    const made: RunNote = { requests: 0, ignored: 0, spokenIn: undefined, stoppedIn: undefined };
     this.#runs.set(runId, made);
     return made;
   }
@@ -231,6 +242,11 @@ export class HostGuard {
 
 function sessionOf(context: CallContext): string {
   return context.sessionKey ?? context.sessionId ?? "";
+}
+
+/** Whether a request came after another one, or is the first. */
+function isLater(request: number, than: number | undefined): boolean {
+  return than === undefined || request > than;
 }
 
 /** The model's own id of the call that a nested one is made for. */
