@@ -16,6 +16,9 @@ const NATIVE = "native/holdfast.linux-x64-gnu.node";
 const addon = createRequire(import.meta.url)(join(packages, "tool-guard", NATIVE));
 /** Ticks of a millisecond that come at least while a hundred megabytes are scanned. */
 const TICKS_MIN = 5;
+const HOUR_MS = 3_600_000;
+/** Longest that lines of the log are waited for. */
+const LINES_MS_MAX = 60_000;
 
 let scratch;
 before(async () => {
@@ -157,6 +160,26 @@ describe(`on Node ${process.version}`, () => {
     assert.throws(() => loadAddon(), /can not be loaded/);
   });
 
+  // Before the next one too: once a scan has worked, none is begun by itself.
+  test("a scan that failed is begun again after an hour or when it is asked for, not at every run", async (t) => {
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+    process.env.OPENCLAW_STATE_DIR = scratch;
+    const plugin = (await import(pathToFileURL(join(packages, "clawos-l0/dist/clawos-l0/index.js")))).default;
+    const { hook, said } = hooksOf(plugin, { hears: true, config: { repairStrategy: "unheard of" } });
+    const failures = () => said.filter((text) => /the scan failed: .*no repair strategy/.test(text)).length;
+    await hook("gateway_start");
+    assert.equal(failures(), 1, String(said));
+    await hook("gateway_start");
+    assert.match(await hook("l0-status"), /^No scan has worked yet/);
+    t.mock.timers.tick(HOUR_MS - 1);
+    await hook("gateway_start");
+    assert.equal(failures(), 1, "within the hour");
+    t.mock.timers.tick(1);
+    await hook("gateway_start");
+    assert.equal(failures(), 2, "after an hour");
+    assert.match(await hook("l0-scan"), /the scan failed: .*no repair strategy/, "when it is asked for");
+  });
+
   test("an older host is heard through its own hook, and its version is warned about once", async () => {
     process.env.OPENCLAW_STATE_DIR = scratch;
     const plugin = (await import(pathToFileURL(join(packages, "clawos-l0/dist/clawos-l0/index.js")))).default;
@@ -295,17 +318,19 @@ function hooksOf(plugin, { version = "2026.9.6", hears = false, config = {} } = 
     runtime: { version },
     logger: { info: say, warn: say, error: say },
     on: (name, handler) => handlers.set(name, handler),
-    registerCommand: ({ name }) => handlers.set(name, () => undefined),
+    registerCommand: ({ name, handler }) => handlers.set(name, async () => (await handler({})).text),
   });
   return { hook: (name, ...args) => handlers.get(name)(...args), said, registered: [...handlers.keys()] };
 }
 
 /** The log is written by a thread of its own: waits for its lines. */
 async function lines(file, count) {
+  const until = Date.now() + LINES_MS_MAX;
   for (;;) {
     const text = await readFile(file, "utf8").catch(() => "");
     const found = text.split("\n").filter(Boolean);
     if (found.length >= count) return found.map((line) => JSON.parse(line));
+    if (Date.now() > until) throw new Error(`${found.length} of ${count} lines came`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
