@@ -135,7 +135,12 @@ impl Shared {
             .arg(&member_of_tail(&wish.key, tail)[..]);
         pipe.cmd("SET").arg(&own.record).arg(record);
         pipe.arg("NX").arg("PX").arg(&packed.key_ms);
-        match self.link.send_all_on(lane, &pipe, 2).await?.pop() {
+        let sent = self.link.send_all_on(lane, &pipe, 2).await;
+        // A server that is full may have refused one and taken the other: to be taken back.
+        let mut answers = sent.map_err(|error| match error {
+            StoreError::Full(why) | StoreError::Unavailable(why) => StoreError::Unavailable(why),
+        })?;
+        match answers.pop() {
             Some(Value::Okay) => Ok(true),
             Some(Value::Nil) => Ok(false),
             _ => Err(surprise("a claim")),
