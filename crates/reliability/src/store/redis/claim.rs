@@ -137,7 +137,7 @@ impl Shared {
         pipe.arg("NX").arg("PX").arg(&packed.key_ms);
         let sent = self.link.send_all_on(lane, &pipe, 2).await;
         // A server that is full may have refused one and taken the other: to be taken back.
-        let mut answers = sent.map_err(|error| match error {
+        let mut answers = sent.map_err(|error| match StoreError::from(error) {
             StoreError::Full(why) | StoreError::Unavailable(why) => StoreError::Unavailable(why),
         })?;
         match answers.pop() {
