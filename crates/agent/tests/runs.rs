@@ -175,7 +175,7 @@ async fn a_process_that_ends_leaves_its_runs_to_be_gone_on_with() {
     // The next process, on the same documents. Time in which nobody worked does not count.
     tokio::time::sleep(Duration::from_secs(1000)).await;
     let stack = stack();
-    let model = Arc::new(Held(Semaphore::new(1)));
+    let model = Arc::new(Held(Semaphore::new(0)));
     let store = |workspace: &str| {
         let clock = desk.runs.agent().stack().runtime().clock.clone();
         RunStore::new(
@@ -200,6 +200,7 @@ async fn a_process_that_ends_leaves_its_runs_to_be_gone_on_with() {
     let (first, second) = tokio::join!(next.resume("a"), next.resume("a"));
     let (mut resumed, mut also) = (first.expect("goes on"), second.expect("listens"));
     assert_eq!(next.in_flight(), 1);
+    model.0.add_permits(1);
     assert!(answered(&*also.outcome().await));
     let outcome = resumed.outcome().await;
     assert!(answered(&outcome), "{outcome:?}");

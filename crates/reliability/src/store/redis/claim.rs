@@ -68,6 +68,13 @@ impl Packed {
     }
 }
 
+impl Packed {
+    /// Whether plain commands may find out that the key is new.
+    fn may_be_new(&self, wish: &ClaimRequest) -> bool {
+        wish.content.is_none() && self.cap == 0
+    }
+}
+
 impl Shared {
     pub(super) async fn claim(&self, wish: &ClaimRequest) -> StoreResult<Claim> {
         let packed = Packed::new(self, wish)?;
@@ -91,6 +98,8 @@ impl Shared {
             }
             // Only the answer may have been lost: whoever asked takes it back.
             Err(StoreError::Unavailable(_)) => {}
+            // A server that is full may have refused one of two commands and taken the other.
+            Err(StoreError::Full(_)) if packed.may_be_new(wish) => {}
             Ok(_) | Err(StoreError::Full(_)) => self.granted.settled(&wish.key, &wish.owner),
         }
         claim
@@ -104,8 +113,7 @@ impl Shared {
         wish: &ClaimRequest,
         packed: &Packed,
     ) -> StoreResult<(Claim, Option<ClaimHead>)> {
-        if wish.content.is_none()
-            && packed.cap == 0
+        if packed.may_be_new(wish)
             && let Some(now_ms) = self.link.plain_time_ms(lane)
         {
             let head = claim_head(packed.flags, now_ms, wish.lifetimes.lease_ms);
@@ -135,12 +143,7 @@ impl Shared {
             .arg(&member_of_tail(&wish.key, tail)[..]);
         pipe.cmd("SET").arg(&own.record).arg(record);
         pipe.arg("NX").arg("PX").arg(&packed.key_ms);
-        let sent = self.link.send_all_on(lane, &pipe, 2).await;
-        // A server that is full may have refused one and taken the other: to be taken back.
-        let mut answers = sent.map_err(|error| match StoreError::from(error) {
-            StoreError::Full(why) | StoreError::Unavailable(why) => StoreError::Unavailable(why),
-        })?;
-        match answers.pop() {
+        match self.link.send_all_on(lane, &pipe, 2).await?.pop() {
             Some(Value::Okay) => Ok(true),
             Some(Value::Nil) => Ok(false),
             _ => Err(surprise("a claim")),
