@@ -159,9 +159,15 @@ impl SessionTrust {
         self
     }
 
+    /// The holds that stand, the newest first.
+    pub fn standing(&self, now_ms: u64) -> impl Iterator<Item = &Hold> {
+        let newest_first = self.holds.iter().rev();
+        newest_first.filter(move |hold| hold.stands(now_ms))
+    }
+
     /// The newest hold that stands.
     pub fn held(&self, now_ms: u64) -> Option<&Hold> {
-        self.holds.iter().rev().find(|hold| hold.stands(now_ms))
+        self.standing(now_ms).next()
     }
 
     /// The session after one more call of a tool, and how many came before it within a minute.

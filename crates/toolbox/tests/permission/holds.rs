@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use holdfast_contract::{Answer, ChannelLevel, Scope, SessionContext, Trust};
+use holdfast_contract::{
+    Answer, ChannelLevel, Effect, PermissionTier, Scope, SessionContext, Trust,
+};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::{
@@ -21,7 +23,7 @@ use holdfast_trust::signal::scan;
 use holdfast_trust::{Provenance, SessionTrust, TrustConfig};
 use serde_json::json;
 
-use crate::bench::{Build, Recorded, ask, word};
+use crate::bench::{Build, Probe, Recorded, ask, word};
 use crate::trust::{ATTACK, Says, bench, call, config, exec, yes};
 
 /// A store that is away as long as the test says so.
@@ -262,4 +264,52 @@ async fn a_yes_for_the_session_covers_this_page_and_not_the_next() {
     call(&bench, "web_fetch").await;
     assert_eq!(word(&call(&bench, "exec").await), "ran");
     assert_eq!(channel.prompts.lock().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_for_the_session_covers_each_page_it_was_asked_about_and_no_other() {
+    let exec = exec();
+    let pages = [
+        Says::new("web_fetch", ATTACK),
+        Says::new("web_search", &format!("Another page. {ATTACK}")),
+    ];
+    let build = Build {
+        trust: Some(TrustConfig::default()),
+        ..Build::default()
+    };
+    let [first, second] = pages;
+    let bench = build.bench(vec![first, second, exec.clone()]);
+    let channel = Recorded::new(ChannelLevel::Elevated, Some(yes(Scope::Session)));
+    bench.main("/".into(), Some(channel.clone())).await;
+    call(&bench, "web_fetch").await;
+    call(&bench, "web_search").await;
+    for _ in 0..2 {
+        assert_eq!(word(&call(&bench, "exec").await), "ran");
+    }
+    let prompts = channel.prompts.lock().clone();
+    assert_eq!(prompts.len(), 1);
+    let subjects: Vec<&str> = prompts[0].reasons.iter().map(|it| &*it.subject).collect();
+    assert_eq!(
+        subjects,
+        [
+            "exec after content from web_search",
+            "exec after content from web_fetch"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_brings_no_manifest_and_acts_is_held() {
+    let page = Says::new("web_fetch", ATTACK);
+    let acts = Probe::new("mine", PermissionTier::ReadOnly, Effect::External);
+    let build = Build {
+        trust: Some(TrustConfig::default()),
+        ..Build::default()
+    };
+    let bench = build.bench(vec![page, acts.clone()]);
+    bench.main("/".into(), None).await;
+    assert_eq!(word(&call(&bench, "mine").await), "ran");
+    call(&bench, "web_fetch").await;
+    assert_eq!(word(&call(&bench, "mine").await), "permission_denied");
+    assert_eq!(acts.runs(), 1);
 }
