@@ -36,6 +36,10 @@ pub enum Speaker {
     User,
     /// Anybody else: a mail, a group chat, a webhook.
     Stranger,
+    /// A tool, in a conversation that somebody else hands on.
+    Tool,
+    /// The model, in such a conversation.
+    Model,
 }
 
 impl Speaker {
@@ -44,6 +48,9 @@ impl Speaker {
         match self {
             Self::User => Provenance::of(Trust::User, "user"),
             Self::Stranger => Provenance::of(Trust::Untrusted, "inbound"),
+            // Nobody here has seen which tool that was.
+            Self::Tool => Provenance::of(Trust::Untrusted, "history"),
+            Self::Model => Provenance::of(Trust::Tool, "model"),
         }
     }
 }
