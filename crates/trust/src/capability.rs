@@ -92,15 +92,10 @@ const READING: &[(Family, &str)] = &[
     (Family::Sys, "read"),
 ];
 
-/// What is held while a signal stands: what can not be looked at first and undone after.
-const HELD: &[(Family, &str)] = &[
-    (Family::Proc, "exec"),
-    (Family::Fs, "write"),
-    (Family::Fs, "delete"),
-    (Family::Agent, "message"),
-    (Family::Agent, "spawn"),
-    (Family::Env, "secrets"),
-];
+/// What is not reading and goes on while a signal stands: what is kept is trusted as little as what
+/// the session has read, and what is spoken changes nothing. All else is held, also what nobody
+/// knows.
+const HARMLESS: &[(Family, &str)] = &[(Family::Data, "write"), (Family::Sys, "speak")];
 
 impl Capability {
     /// One of our own.
@@ -133,7 +128,7 @@ impl Capability {
 
     /// Whether a call with it waits while a signal holds its session.
     pub fn is_held(&self) -> bool {
-        self.is_one_of(HELD)
+        !self.is_one_of(READING) && !self.is_one_of(HARMLESS)
     }
 
     fn is_one_of(&self, list: &[(Family, &str)]) -> bool {
@@ -307,6 +302,21 @@ mod tests {
         for (text, lowest) in table {
             let capability: Capability = text.parse().unwrap();
             assert_eq!(capability.lowest_trust(), lowest, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_that_acts_is_held_but_what_is_known_to_be_harmless() {
+        let free = "fs:read fs:list net:request net:search data:read agent:read sys:read \
+                    data:write sys:speak";
+        let held = "fs:write fs:delete net:drive proc:exec env:secrets agent:message agent:spawn \
+                    sys:act sys:unknown sys:schedule sys:configure sys:devices sys:display \
+                    data:delete env:nobody_knows";
+        for (list, is_held) in [(free, false), (held, true)] {
+            for text in list.split_whitespace() {
+                let capability: Capability = text.parse().unwrap();
+                assert_eq!(capability.is_held(), is_held, "{text}");
+            }
         }
     }
 }

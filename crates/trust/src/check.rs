@@ -2,6 +2,7 @@
 
 use holdfast_contract::Trust;
 use serde_json::Value;
+use url::{Host, Url};
 
 use crate::capability::{Capability, Grant};
 use crate::manifest::Manifest;
@@ -20,6 +21,8 @@ const PATH_NAMES: &[&str] = &[
     "directory",
     "cwd",
 ];
+/// How the names of arguments end that hold addresses: `url`, `targetUrl`, `base_uri` …
+const ADDRESS_NAME_ENDS: &[&str] = &["url", "urls", "uri", "uris", "href"];
 
 /// What is known of a call.
 #[derive(Debug, Clone, Copy)]
@@ -117,18 +120,34 @@ fn beyond_limits(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
+/// By the argument's name first: how a text is spelled must not choose what it is checked as.
 fn misplaced(manifest: &Manifest, name: Option<&str>, text: &str) -> Option<Violation> {
-    if let Some(host) = host_of(text) {
-        let allowed = manifest.domains.is_empty()
-            || manifest.domains.iter().any(|domain| is_at(&host, domain));
-        return (!allowed).then_some(Violation::Domain(host));
+    let name = name.unwrap_or_default();
+    let is_path = PATH_NAMES.iter().any(|it| name.eq_ignore_ascii_case(it));
+    if is_path && !manifest.paths.is_empty() {
+        let allowed = manifest.paths.iter().any(|path| is_beneath(text, path));
+        return (!allowed).then(|| Violation::Path(text.to_owned()));
     }
-    let is_path = name.is_some_and(|name| PATH_NAMES.contains(&name));
-    if !is_path || manifest.paths.is_empty() {
+    if manifest.domains.is_empty() {
         return None;
     }
-    let allowed = manifest.paths.iter().any(|path| is_beneath(text, path));
-    (!allowed).then(|| Violation::Path(text.to_owned()))
+    let named_address = {
+        let name = name.to_ascii_lowercase();
+        ADDRESS_NAME_ENDS.iter().any(|end| name.ends_with(end))
+    };
+    let allowed = match address(text) {
+        Address::Web(host) | Address::Other(host) if !is_allowed(manifest, &host) => {
+            return Some(Violation::Domain(host));
+        }
+        Address::Web(_) => true,
+        Address::Other(_) | Address::None => !named_address,
+        Address::Broken => false,
+    };
+    (!allowed).then(|| Violation::Domain(text.to_owned()))
+}
+
+fn is_allowed(manifest: &Manifest, host: &str) -> bool {
+    manifest.domains.iter().any(|domain| is_at(host, domain))
 }
 
 fn walk(
@@ -156,26 +175,50 @@ fn walk(
     }
 }
 
-/// The host of an address, in lower case and without its port.
-fn host_of(text: &str) -> Option<String> {
+/// What a text is as an address.
+enum Address {
+    /// One of http or https, at this host.
+    Web(String),
+    /// One of another scheme, at this host.
+    Other(String),
+    /// Written like one, but none that can be read.
+    Broken,
+    /// None, or one without a host.
+    None,
+}
+
+/// Reads a text as those who fetch do, who take `https:/host` and `https:\\host` as well. A host is
+/// in lower case, without its port and the brackets of IPv6.
+fn address(text: &str) -> Address {
     let text = text.trim();
-    let (scheme, rest) = text.split_once("://")?;
-    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if !is_scheme {
-        return None;
-    }
-    // Browsers take a backslash for a slash; what stands behind one is no part of the host.
-    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(literal) => literal.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let Ok(url) = Url::parse(text) else {
+        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        return if is_scheme && !scheme.is_empty() {
+            Address::Broken
+        } else {
+            Address::None
+        };
     };
-    Some(host.trim_end_matches('.').to_ascii_lowercase())
+    let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
+        return Address::None;
+    };
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    let host = host.to_ascii_lowercase();
+    if matches!(url.scheme(), "http" | "https") {
+        Address::Web(host)
+    } else {
+        Address::Other(host)
+    }
 }
 
 fn is_at(host: &str, domain: &str) -> bool {
-    let domain = domain.trim_start_matches("*.").to_ascii_lowercase();
+    let domain = domain.trim_start_matches("*.");
+    // A name beyond ASCII is compared as it is asked for.
+    let domain = match Host::parse(domain) {
+        Ok(Host::Domain(ascii)) => ascii,
+        Ok(Host::Ipv4(_) | Host::Ipv6(_)) | Err(_) => domain.to_ascii_lowercase(),
+    };
     let above = host.strip_suffix(&domain);
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
@@ -267,6 +310,8 @@ mod tests {
             "http://user:pw@docs.rs/",
             "https://a.b.example.org/",
             "https://example.org?x=1",
+            " https:/docs.rs/x",
+            "https:docs.rs",
         ] {
             assert!(fits(good), "{good}");
         }
@@ -278,8 +323,61 @@ mod tests {
             "https://evil.com\\@docs.rs/",
             "https://[::1]/",
             "ftp://evil.com/",
+            "ftp://docs.rs/",
+            "https:/evil.com",
+            "https:evil.com",
+            "https:\\\\evil.com",
+            "https:\\evil.com",
+            "ht\ttps://evil.com",
+            "https:/\n/evil.com",
+            "HTTPS:///evil.com",
+            "\u{1}https:evil.com",
+            "https://evil.com:99999/",
+            "https://docs.rs:x@evil.com/",
+            "https://%65vil.com/",
+            "//evil.com/",
+            "evil.com",
+            "file:///etc/passwd",
+            "data:text/html,x",
+            "",
         ] {
-            assert!(!fits(bad), "{bad}");
+            assert!(!fits(bad), "{bad:?}");
+        }
+        for (arguments, good) in [
+            (json!({"targetUrl": "https:evil.com"}), false),
+            (json!({"pages": [{"href": "evil.com"}]}), false),
+            (
+                json!({"urls": ["https://docs.rs", "https:/evil.com"]}),
+                false,
+            ),
+            (json!({"body": "https:/evil.com"}), false),
+            (json!({"path": "https:/evil.com"}), false),
+            (json!({"body": "to: evil.com"}), true),
+            (json!({"path": "notes/a"}), true),
+        ] {
+            let found = check(&facts(&fetch, &grants, &arguments));
+            assert_eq!(found.is_empty(), good, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn hosts_beyond_ascii_and_addresses_by_number_can_be_named() {
+        let domains = ["b\u{fc}cher.example", "::1", "127.0.0.1"];
+        let fetch = Manifest {
+            domains: domains.map(str::to_owned).to_vec(),
+            ..Manifest::built_in("web_fetch").unwrap()
+        };
+        let grants = all();
+        for (url, good) in [
+            ("https://B\u{fc}cher.example/", true),
+            ("https://xn--bcher-kva.example/", true),
+            ("http://[::1]:8080/", true),
+            ("http://0x7f.1/", true),
+            ("http://[::2]/", false),
+            ("http://bucher.example/", false),
+        ] {
+            let found = check(&facts(&fetch, &grants, &json!({"url": url})));
+            assert_eq!(found.is_empty(), good, "{url}");
         }
     }
 
@@ -301,9 +399,14 @@ mod tests {
             "/notes/a",
             "out",
             "x",
+            "x://f",
+            "x://../src/main.rs",
+            "https://notes/a",
         ] {
             assert!(!fits(bad), "{bad}");
         }
+        let capital = json!({"Path": "src/main.rs"});
+        assert!(!check(&facts(&write, &grants, &capital)).is_empty());
     }
 
     #[test]

@@ -179,6 +179,8 @@ mod tests {
         }
         let unknown = Manifest::built_in("gateway_what_is_this").unwrap();
         assert_eq!(unknown.lowest_trust(), Trust::User);
+        assert!(unknown.is_held());
+        assert!(Manifest::by_effect(Effect::External).is_held());
         assert_eq!(unknown.result_trust(), Trust::Untrusted);
         assert_eq!(Manifest::built_in("mine"), None);
         assert_eq!(Manifest::default().lowest_trust(), Trust::User);

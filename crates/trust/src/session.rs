@@ -143,9 +143,31 @@ impl SessionTrust {
         self
     }
 
+    /// The session with what was seen of the same session elsewhere. A hold that has ended in one
+    /// has ended, and stays known.
+    #[must_use]
+    pub fn joined(mut self, other: &Self) -> Self {
+        self.provenance = self.provenance.merged(&other.provenance);
+        for hold in &other.holds {
+            match self.holds.iter_mut().find(|known| known.id == hold.id) {
+                Some(known) => known.released_at_ms = known.released_at_ms.or(hold.released_at_ms),
+                None => self.holds.push(hold.clone()),
+            }
+        }
+        let surplus = self.holds.len().saturating_sub(HOLDS_MAX);
+        self.holds.drain(..surplus);
+        self
+    }
+
+    /// The holds that stand, the newest first.
+    pub fn standing(&self, now_ms: u64) -> impl Iterator<Item = &Hold> {
+        let newest_first = self.holds.iter().rev();
+        newest_first.filter(move |hold| hold.stands(now_ms))
+    }
+
     /// The newest hold that stands.
     pub fn held(&self, now_ms: u64) -> Option<&Hold> {
-        self.holds.iter().rev().find(|hold| hold.stands(now_ms))
+        self.standing(now_ms).next()
     }
 
     /// The session after one more call of a tool, and how many came before it within a minute.
@@ -229,6 +251,23 @@ mod tests {
         let parent = SessionTrust::default().with_session(&child, 1);
         assert_eq!(parent.trust(), Trust::Untrusted);
         assert!(parent.held(1).is_some());
+    }
+
+    #[test]
+    fn two_views_of_a_session_join_and_what_has_ended_in_one_has_ended() {
+        let page = Provenance::of(Trust::Untrusted, "web_fetch");
+        let one = SessionTrust::default().with(&arrived(&page, &findings("a", 0.9), 0));
+        let other = one.clone().user_spoke(1);
+        let other = other.with(&arrived(&page, &findings("b", 0.9), 2));
+        for joined in [one.clone().joined(&other), other.clone().joined(&one)] {
+            assert_eq!(joined.holds.len(), 2);
+            let stands = joined.holds.iter().filter(|hold| hold.stands(3));
+            assert_eq!(stands.map(|hold| &*hold.id).collect::<Vec<_>>(), ["b"]);
+        }
+        assert_eq!(
+            SessionTrust::default().joined(&one).trust(),
+            Trust::Untrusted
+        );
     }
 
     #[test]

@@ -136,20 +136,29 @@ impl Loop {
         Ok(state)
     }
 
-    /// A run begins with its user speaking: what was held in the session waits no longer.
+    /// A run begins with a conversation, as its client tells it: what tools have said in it is a
+    /// stranger's word. When the last of it is the user's, the user speaks now, and what was held
+    /// in the session waits no longer; what users said before that is over.
     async fn listen(&self, state: &RunState) {
-        let mut messages = state.messages.iter().rev();
-        let spoken = messages.find(|message| message.role == Role::User);
-        let (Some(book), Some(spoken), 0) = (self.stack.trust(), spoken, state.iteration) else {
+        let (Some(book), 0) = (self.stack.trust(), state.iteration) else {
             return;
         };
         let session = self.stack.session(&state.session, None);
-        if let Err(error) = book.heard(&session, Speaker::User, &spoken.content).await {
-            let what = "trust";
-            let error = &error;
-            self.stack
-                .runtime()
-                .tell(&Event::StoreTrouble { what, error });
+        let newest = state.messages.len().saturating_sub(1);
+        for (place, message) in state.messages.iter().enumerate() {
+            let speaker = match message.role {
+                Role::User if place == newest => Speaker::User,
+                Role::Tool => Speaker::Tool,
+                Role::Assistant => Speaker::Model,
+                Role::User | Role::System => continue,
+            };
+            if let Err(error) = book.heard(&session, speaker, &message.content).await {
+                let what = "trust";
+                let error = &error;
+                self.stack
+                    .runtime()
+                    .tell(&Event::StoreTrouble { what, error });
+            }
         }
     }
 

@@ -171,10 +171,11 @@ impl Runs {
         .await
     }
 
-    /// Goes on with everything that was left unfinished; says with how much. Those that can not be
+    /// Goes on with everything that was left unfinished, unless a person stopped it; says with how much. Those that can not be
     /// had stay where they are.
     pub async fn resume_all(self: &Arc<Self>) -> Result<usize, StoreError> {
-        let abandoned = self.store.abandoned().await?;
+        let mut abandoned = self.store.abandoned().await?;
+        abandoned.retain(|run| !run.set_aside);
         let count = abandoned.len();
         for run in abandoned {
             let runs = self.clone();

@@ -36,6 +36,9 @@ pub struct KeptRun {
     /// When it was last kept.
     #[serde(skip)]
     pub kept_at_ms: u64,
+    /// Whether a person stopped it: then only a person goes on with it.
+    #[serde(default)]
+    pub set_aside: bool,
     /// How far it is.
     pub state: RunState,
 }
@@ -189,6 +192,18 @@ impl RunStore {
         let failed = |error: CheckpointError| StoreError::Unavailable(error.0);
         kept.write(self, &state).await.map_err(failed)?;
         Ok(state)
+    }
+
+    /// Notes that a person stopped a run that this process has let go of.
+    pub async fn set_aside(&self, id: &str) -> Result<(), RunStoreError> {
+        let (document, _) = self.find(id).await?;
+        let mut body = document.body.clone();
+        body["set_aside"] = json!(true);
+        let mut change = Replacement::of(&document, body);
+        change.expires_at_ms = document.expires_at_ms;
+        // Somebody who was faster goes on with it, which is as good.
+        self.documents.replace(change).await?;
+        Ok(())
     }
 
     /// A run as it was last kept.

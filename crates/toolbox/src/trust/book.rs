@@ -18,6 +18,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 const KIND: &str = "trust";
+/// Between the parts of a session's id in the store.
+const SEPARATOR: char = '\u{1f}';
 /// How long it is known what a session has read, after the last time it read something.
 pub const SESSION_TRUST_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// Sessions of which a process knows without looking that they have read something already.
@@ -34,6 +36,10 @@ pub enum Speaker {
     User,
     /// Anybody else: a mail, a group chat, a webhook.
     Stranger,
+    /// A tool, in a conversation that somebody else hands on.
+    Tool,
+    /// The model, in such a conversation.
+    Model,
 }
 
 impl Speaker {
@@ -42,6 +48,9 @@ impl Speaker {
         match self {
             Self::User => Provenance::of(Trust::User, "user"),
             Self::Stranger => Provenance::of(Trust::Untrusted, "inbound"),
+            // Nobody here has seen which tool that was.
+            Self::Tool => Provenance::of(Trust::Untrusted, "history"),
+            Self::Model => Provenance::of(Trust::Tool, "model"),
         }
     }
 }
@@ -92,17 +101,19 @@ impl TrustBook {
         let known = self.known.lock();
         let unrecorded = known.get(&id).and_then(|known| known.unrecorded.as_ref());
         Ok(match unrecorded {
-            Some(more) => stored.with_session(more, self.now_ms()),
+            Some(more) => stored.joined(more),
             None => stored,
         })
     }
 
     /// What this process knows of a session without its store.
     pub fn unrecorded(&self, session: &SessionContext) -> SessionTrust {
+        self.waiting(&id_of(session)).unwrap_or_default()
+    }
+
+    fn waiting(&self, id: &str) -> Option<SessionTrust> {
         let known = self.known.lock();
-        let unrecorded = known.get(&id_of(session));
-        let unrecorded = unrecorded.and_then(|known| known.unrecorded.clone());
-        unrecorded.unwrap_or_default()
+        known.get(id).and_then(|known| known.unrecorded.clone())
     }
 
     /// Notes that a text has come into a session. What can not be put on record is kept in this
@@ -132,7 +143,6 @@ impl TrustBook {
         match changed.await {
             Ok(recorded) => self.note(&id, |known| {
                 known.recorded = Some((recorded.provenance, now_ms));
-                known.unrecorded = None;
             }),
             Err(error) => {
                 self.runtime.tell(&Event::StoreTrouble {
@@ -163,8 +173,14 @@ impl TrustBook {
         if speaker == Speaker::User {
             let now_ms = self.now_ms();
             let id = id_of(session);
-            self.change(&id, &session.session_id, |known| known.user_spoke(now_ms))
-                .await?;
+            let spoke = |known: SessionTrust| known.user_spoke(now_ms);
+            if let Err(error) = self.change(&id, &session.session_id, spoke).await {
+                let mut known = self.known.lock();
+                if let Some(known) = known.get_mut(&id) {
+                    known.unrecorded = known.unrecorded.take().map(spoke);
+                }
+                return Err(error);
+            }
         }
         Ok(findings)
     }
@@ -204,6 +220,9 @@ impl TrustBook {
             self.store.remove(KIND, id).await?;
             self.known.lock().remove(id);
         }
+        // What never came on record is forgotten too.
+        let mut known = self.known.lock();
+        known.retain(|id, _| id.split(SEPARATOR).nth(1) != Some(name));
         Ok(found.len())
     }
 
@@ -222,7 +241,9 @@ impl TrustBook {
 
     fn is_recorded(&self, id: &str, provenance: &Provenance, now_ms: u64) -> bool {
         let known = self.known.lock();
-        let recorded = known.get(id).and_then(|known| known.recorded.as_ref());
+        // While something waits for the store, every arrival is a chance to put it on record.
+        let known = known.get(id).filter(|known| known.unrecorded.is_none());
+        let recorded = known.and_then(|known| known.recorded.as_ref());
         recorded.is_some_and(|(recorded, at_ms)| {
             recorded.holds(provenance) && now_ms.saturating_sub(*at_ms) < KNOWN_MS
         })
@@ -237,8 +258,36 @@ impl TrustBook {
         change(known.entry(id.to_owned()).or_default());
     }
 
-    /// Changes one session by a rule; of several changes at once each is made on the one before.
+    /// What waits for the store is on record now, unless more has come meanwhile.
+    fn settle(&self, id: &str, recorded: Option<&SessionTrust>) {
+        let mut known = self.known.lock();
+        if let Some(known) = known.get_mut(id)
+            && known.unrecorded.as_ref() == recorded
+        {
+            known.unrecorded = None;
+        }
+    }
+
+    /// Changes one session by a rule, and puts on record what could not be before. It stays with
+    /// this process until that is done, so nobody who asks meanwhile misses it.
     async fn change(
+        &self,
+        id: &str,
+        name: &str,
+        mut rule: impl FnMut(SessionTrust) -> SessionTrust,
+    ) -> StoreResult<SessionTrust> {
+        let waiting = self.waiting(id);
+        let changed = self.replace(id, name, |stored| match &waiting {
+            Some(more) => rule(stored.joined(more)),
+            None => rule(stored),
+        });
+        let changed = changed.await?;
+        self.settle(id, waiting.as_ref());
+        Ok(changed)
+    }
+
+    /// Changes what is on record; of several changes at once each is made on the one before.
+    async fn replace(
         &self,
         id: &str,
         name: &str,
@@ -285,7 +334,7 @@ impl TrustBook {
 /// Sessions of two agents, or in two workspaces, are two even under one name.
 fn id_of(session: &SessionContext) -> String {
     format!(
-        "{}\u{1f}{}\u{1f}{}",
+        "{}{SEPARATOR}{}{SEPARATOR}{}",
         session.agent_id,
         session.session_id,
         session.workspace_root.display()

@@ -124,13 +124,14 @@ impl<S: Service> Vouch<S> {
         });
         self.judge(book, call, &violations)?;
         let now_ms = self.runtime.clock.now_ms();
-        let hold = known.as_ref().and_then(|known| known.held(now_ms));
-        match hold {
-            Some(hold) if rules.is_held && call.entry == Entry::New => {
-                hold_up(book, call, hold, now_ms)
-            }
-            _ => Ok(()),
+        if !rules.is_held || call.entry != Entry::New {
+            return Ok(());
         }
+        // One reason for each: a yes about one text is none about another.
+        for hold in known.iter().flat_map(|known| known.standing(now_ms)) {
+            hold_up(book, call, hold, now_ms)?;
+        }
+        Ok(())
     }
 
     fn judge(
