@@ -53,6 +53,16 @@ pub enum AnswerError {
     /// Somebody who is not among those who may answer by message.
     #[error("{0:?} is not among permissions.approvals.senders")]
     Sender(String),
+    /// Nobody may answer by message.
+    #[error(
+        "nobody may answer by message: name who may, as the channel names them, in permissions.approvals.senders"
+    )]
+    NoSenders,
+    /// A rule is not made by message.
+    #[error(
+        "a message approves {0} once or for its session; for a policy: holdfast approvals approve {0} --for policy"
+    )]
+    PolicyByMessage(String),
     /// The store can not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
