@@ -11,6 +11,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "MODEL_ERROR_CHARS_MAX",
+        value: crate::model::MODEL_ERROR_CHARS_MAX as u64,
+        meaning: "characters of a model server's own words about its failure; more are cut off",
+        setting: None,
+    },
+    Limit {
         name: "MODEL_REACH_MS_MAX",
         value: crate::model::MODEL_REACH_MS_MAX,
         meaning: "how long a model server may take to say that it is there",

@@ -8,6 +8,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use common::{Counted, Script, call, stack, task};
@@ -212,6 +213,40 @@ async fn a_run_that_is_killed_anywhere_goes_on_without_repeating_a_call() {
         assert_eq!(note.runs(), 3, "died after {dies_after} steps");
     }
     assert!(deaths >= 8, "{deaths}");
+}
+
+/// The same where nothing is recorded, and where the record is forgotten before the run goes on.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_no_record_answers_for_is_not_repeated() {
+    let thoughts = [call("note", "a"), "Final Answer: done".to_owned()];
+    let all: Vec<&str> = thoughts.iter().map(String::as_str).collect();
+    for (enabled, away, expected) in [
+        (true, Duration::ZERO, "a (1)"),
+        (false, Duration::ZERO, "outcome_unknown"),
+        (true, Duration::from_secs(25 * 60 * 60), "outcome_unknown"),
+    ] {
+        let note = Counted::new("note", Effect::External);
+        let stack = stack(vec![note.clone()]);
+        stack.runtime().switches.set_enabled(enabled);
+        let mortal = Mortal {
+            kept: Mutex::default(),
+            dies_after: 2,
+        };
+        let agent = Loop::new(Script::thinks(&all), stack.clone());
+        assert!(agent.go_on(task(&stack), &mortal).await.is_err());
+        assert_eq!(note.runs(), 1, "it died when the call had run");
+        let mut last = mortal.kept.lock().last().expect("one was kept").clone();
+        let kept_at_ms = stack.runtime().clock.now_ms();
+        tokio::time::sleep(away).await;
+        last.take_up(kept_at_ms, stack.runtime().clock.now_ms());
+        let model = Script::thinks(&all[1..]);
+        let agent = Loop::new(model.clone(), stack.clone());
+        let ended = agent.go_on(last, &NoCheckpoint).await.unwrap();
+        assert!(matches!(ended.phase, Phase::Ended(Ending::Answered { .. })));
+        assert_eq!(note.runs(), 1, "{expected}");
+        let heard = model.asked()[0].to_string();
+        assert!(heard.contains(expected), "{heard}");
+    }
 }
 
 /// Who has the last word, and what a hold, the run's tool and the session's trust make of it.

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::panic,
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
 
@@ -9,21 +10,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, Loop, RunState};
 use holdfast_agent::runs::{
-    CLIENT_AWAY_MS_MAX, Event, Keeping, Listener, Outcome, Owner, ResumeError, RunStore,
+    CLIENT_AWAY_MS_MAX, Event, Keeping, KeyClaim, Listener, Outcome, Owner, ResumeError, RunStore,
     RunStoreError, Runs, RunsLimits, StartError,
 };
 use holdfast_agent::settings::RunSettings;
 use holdfast_contract::SessionContext;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::StoreFuture;
+use holdfast_reliability::store::documents::{
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+};
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 /// Answers once for every permit.
@@ -61,7 +67,11 @@ fn stack() -> Arc<ToolStack> {
 fn desk(limits: RunsLimits) -> Desk {
     let stack = stack();
     let clock = stack.runtime().clock.clone();
-    let documents: Arc<dyn DocumentStore> = Arc::new(MemoryDocumentStore::new(clock.clone()));
+    desk_on(stack, Arc::new(MemoryDocumentStore::new(clock)), limits)
+}
+
+fn desk_on(stack: Arc<ToolStack>, documents: Arc<dyn DocumentStore>, limits: RunsLimits) -> Desk {
+    let clock = stack.runtime().clock.clone();
     let model = Arc::new(Held(Semaphore::new(0)));
     let store = RunStore::new(documents.clone(), clock, Owner::alone("one"), "/work");
     let runs = Runs::new(Loop::new(model.clone(), stack), store, limits);
@@ -165,7 +175,7 @@ async fn a_process_that_ends_leaves_its_runs_to_be_gone_on_with() {
     // The next process, on the same documents. Time in which nobody worked does not count.
     tokio::time::sleep(Duration::from_secs(1000)).await;
     let stack = stack();
-    let model = Arc::new(Held(Semaphore::new(1)));
+    let model = Arc::new(Held(Semaphore::new(0)));
     let store = |workspace: &str| {
         let clock = desk.runs.agent().stack().runtime().clock.clone();
         RunStore::new(
@@ -183,10 +193,14 @@ async fn a_process_that_ends_leaves_its_runs_to_be_gone_on_with() {
         Err(ResumeError::Store(RunStoreError::Elsewhere(..)))
     ));
     let next = Runs::new(agent(), store("/work"), RunsLimits::default());
+    // What a person stopped, a server does not go on with by itself.
+    assert_eq!(next.store().set_aside("a").await, Ok(()));
+    assert_eq!(next.resume_all().await.expect("looks"), 0);
     // Everybody who wants to go on with it listens to the same one.
     let (first, second) = tokio::join!(next.resume("a"), next.resume("a"));
     let (mut resumed, mut also) = (first.expect("goes on"), second.expect("listens"));
     assert_eq!(next.in_flight(), 1);
+    model.0.add_permits(1);
     assert!(answered(&*also.outcome().await));
     let outcome = resumed.outcome().await;
     assert!(answered(&outcome), "{outcome:?}");
@@ -214,4 +228,113 @@ async fn a_run_that_was_taken_over_stops() {
         matches!(&*lost, Outcome::Lost(why) if why.contains("another process")),
         "{lost:?}"
     );
+}
+
+/// Documents that are kept at once, and said to be kept a little later, as a disk does it.
+struct SlowStore(MemoryDocumentStore);
+
+const SLOW_MS: u64 = 50;
+
+async fn later<T>(done: T) -> T {
+    tokio::time::sleep(Duration::from_millis(SLOW_MS)).await;
+    done
+}
+
+impl DocumentStore for SlowStore {
+    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
+        async move { later(self.0.create(new).await).await }
+            .boxed()
+            .into()
+    }
+
+    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
+        self.0.document(kind, id)
+    }
+
+    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
+        async move { later(self.0.replace(change).await).await }
+            .boxed()
+            .into()
+    }
+
+    fn replace_detached(&self, change: Replacement) {
+        self.0.replace_detached(change);
+    }
+
+    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
+        self.0.documents(filter)
+    }
+
+    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        self.0.remove(kind, id)
+    }
+
+    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
+        self.0.sweep_documents()
+    }
+}
+
+fn slow_desk() -> Desk {
+    let stack = stack();
+    let clock = stack.runtime().clock.clone();
+    desk_on(
+        stack,
+        Arc::new(SlowStore(MemoryDocumentStore::new(clock))),
+        RunsLimits::default(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_while_it_is_kept_ends_as_it_is_kept() {
+    let desk = slow_desk();
+    let mut listener = desk.start("a").await.expect("begins");
+    desk.model.0.add_permits(1);
+    // The answer is there, and being kept.
+    tokio::time::sleep(Duration::from_millis(SLOW_MS / 2)).await;
+    desk.runs.cancel("a").await.expect("is live");
+    let outcome = listener.outcome().await;
+    let Outcome::Ended(state) = &*outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(state.ending().is_some());
+    assert_eq!(desk.ending("a").await, state.ending().cloned());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_while_its_run_begins_cancels_it() {
+    let desk = slow_desk();
+    let waits = Duration::from_millis(SLOW_MS / 2);
+    let begun = tokio::time::timeout(waits, desk.start("a")).await;
+    assert!(begun.is_err(), "it is still being kept");
+    tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX + 10 * SLOW_MS)).await;
+    assert_eq!(desk.ending("a").await, Some(Ending::Cancelled));
+    assert!(!desk.runs.is_live("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_and_goes_is_waited_for_anew() {
+    let desk = desk(RunsLimits::default());
+    drop(desk.start("a").await.expect("begins"));
+    tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX - 10)).await;
+    drop(desk.runs.attach("a").expect("is live"));
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(desk.ending("a").await, None, "it was here a moment ago");
+    tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX)).await;
+    assert_eq!(desk.ending("a").await, Some(Ending::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_of_a_run_that_is_about_to_begin_is_nobody_elses() {
+    let desk = desk(RunsLimits::default());
+    let store = desk.runs.store();
+    let request = json!({"messages": []});
+    let claim = async |run: &str| store.claim_key("local", "k", &request, run).await;
+    let begins = store.begins("a");
+    assert_eq!(claim("a").await, Ok(KeyClaim::Ours));
+    assert_eq!(claim("b").await, Ok(KeyClaim::Begins));
+    drop(begins);
+    // It never began.
+    assert_eq!(claim("c").await, Ok(KeyClaim::Ours));
+    let _listener = desk.start("c").await.expect("begins");
+    assert_eq!(claim("d").await, Ok(KeyClaim::Same("c".to_owned())));
 }

@@ -64,9 +64,10 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
         .iter()
         .map(|tool| tool.name().to_owned())
         .collect();
-    let known = |name: &&String| ours.contains(name);
     if let Some(enabled) = &file.tools.enabled {
-        config.permissions.allowed_tools = enabled.iter().filter(known).cloned().collect();
+        // All others are denied, also when none is left: an empty list of allowed tools allows all.
+        let others = ours.iter().filter(|tool| !enabled.contains(tool));
+        config.permissions.denied_tools.extend(others.cloned());
     }
     config.permissions.commands = CommandRules {
         allowed: file.tools.allowed_commands.clone(),
@@ -111,8 +112,10 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         "tools.web_search.max_results and tools.web_fetch are set with `web` in holdfast.yaml",
     );
     say(
-        file.models.len() > 3,
-        "models: the server offers gpt-oss, executor and gpt-oss-tools; other names are for programs that use the library",
+        file.models
+            .iter()
+            .any(|(name, model)| name != MODEL && Some(model) != file.models.get(MODEL)),
+        "models: the server uses the settings of gpt-oss for all of its names; those of other names are for programs that use the library",
     );
     warnings
 }

@@ -382,7 +382,7 @@ fn a_server_writes_back_what_ended_while_redis_was_gone() {
 /// A machine on this server with settings of tools besides.
 fn with_tools(server: &RedisServer, tools: &str) -> Machine {
     Machine::new(&format!(
-        "    kind: redis\n    redis: {{url: \"{}\", responseMs: 500}}\n  tools: {tools}",
+        "    kind: redis\n    redis: {{url: \"{}\", responseMs: 10000}}\n  tools: {tools}",
         server.url()
     ))
 }

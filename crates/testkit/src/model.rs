@@ -149,6 +149,10 @@ fn serve(stream: TcpStream, shared: &Shared) {
     let _ = stream.set_nodelay(true);
     let mut stream = BufReader::new(stream);
     while let Ok(Some((path, body))) = request(&mut stream, shared) {
+        // A server that is gone answers nobody, also not on a connection that was kept.
+        if shared.ends.load(Ordering::SeqCst) {
+            return;
+        }
         let answered = if path.ends_with("/models") {
             write(stream.get_mut(), 200, &models())
         } else {

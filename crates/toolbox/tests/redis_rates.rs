@@ -76,7 +76,7 @@ impl Tool for Mark {
 fn stack(dir: &Path, url: &str) -> (Arc<RedisState>, ToolStack) {
     let runtime = Arc::new(Runtime::system());
     let options = RedisOptions {
-        response_ms: 500,
+        response_ms: 10_000,
         ..RedisOptions::single(url)
     };
     let redis = RedisState::open(&options, runtime.clock.clone()).unwrap();

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
+import { inspect, promisify } from "node:util";
 
 const cache = process.env.HOLDFAST_OPENCLAW_CACHE;
 const packages = join(cache, "packages");
@@ -16,6 +16,9 @@ const NATIVE = "native/holdfast.linux-x64-gnu.node";
 const addon = createRequire(import.meta.url)(join(packages, "tool-guard", NATIVE));
 /** Ticks of a millisecond that come at least while a hundred megabytes are scanned. */
 const TICKS_MIN = 5;
+const HOUR_MS = 3_600_000;
+/** Longest that lines of the log are waited for. */
+const LINES_MS_MAX = 60_000;
 
 let scratch;
 before(async () => {
@@ -157,6 +160,26 @@ describe(`on Node ${process.version}`, () => {
     assert.throws(() => loadAddon(), /can not be loaded/);
   });
 
+  // Before the next one too: once a scan has worked, none is begun by itself.
+  test("a scan that failed is begun again after an hour or when it is asked for, not at every run", async (t) => {
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+    process.env.OPENCLAW_STATE_DIR = scratch;
+    const plugin = (await import(pathToFileURL(join(packages, "clawos-l0/dist/clawos-l0/index.js")))).default;
+    const { hook, said } = hooksOf(plugin, { hears: true, config: { repairStrategy: "unheard of" } });
+    const failures = () => said.filter((text) => /the scan failed: .*no repair strategy/.test(text)).length;
+    await hook("gateway_start");
+    assert.equal(failures(), 1, String(said));
+    await hook("gateway_start");
+    assert.match(await hook("l0-status"), /^No scan has worked yet/);
+    t.mock.timers.tick(HOUR_MS - 1);
+    await hook("gateway_start");
+    assert.equal(failures(), 1, "within the hour");
+    t.mock.timers.tick(1);
+    await hook("gateway_start");
+    assert.equal(failures(), 2, "after an hour");
+    assert.match(await hook("l0-scan"), /the scan failed: .*no repair strategy/, "when it is asked for");
+  });
+
   test("an older host is heard through its own hook, and its version is warned about once", async () => {
     process.env.OPENCLAW_STATE_DIR = scratch;
     const plugin = (await import(pathToFileURL(join(packages, "clawos-l0/dist/clawos-l0/index.js")))).default;
@@ -204,31 +227,110 @@ describe(`on Node ${process.version}`, () => {
     const elsewhere = JSON.parse(stdout);
     assert.deepEqual([elsewhere.kind, elsewhere.state, elsewhere.text], ["ended", "unknown", "504"]);
   });
+
+  test("a call is made again only when it is certain that nothing was sent", async () => {
+    const { Once } = await import(pathToFileURL(join(packages, "tool-guard/dist/tool-guard/once.js")));
+    const ledger = new Once(addon);
+    const settings = { unknownMs: 600_000, echoMs: 30_000, dir: join(scratch, "endings") };
+    for (const [n, [ended, expected]] of endings.entries()) {
+      const said = inspect(ended);
+      const params = { action: "send", text: String(n), ...ended.params };
+      const ask = (id) => ledger.before(id, "run/1", { ...call("message", params), callId: id }, settings);
+      assert.equal(await ask(`a${n}`), undefined, said);
+      await ledger.after(`a${n}`, { toolName: "message", ...ended, params });
+      const answer = await ask(`b${n}`);
+      if (expected === MADE_AGAIN) assert.equal(answer, undefined, said);
+      else assert.match(answer ?? "it was made again", expected, said);
+    }
+  });
+
+  test("every registration of the plugin gives a call the same answer", async () => {
+    const plugin = (await import(pathToFileURL(join(packages, "tool-guard/dist/tool-guard/index.js")))).default;
+    const config = { onceTools: ["message"], statePath: join(scratch, "registrations") };
+    const hosts = [hooksOf(plugin, { config }), hooksOf(plugin, { config }), hooksOf(plugin, { config })];
+    const context = { sessionKey: "once", sessionId: "once", runId: "once" };
+    const ask = (toolCallId) => {
+      const event = { toolName: "message", params: { action: "send", text: "hello" }, toolCallId, runId: "once" };
+      return Promise.all(hosts.map(({ hook }) => hook("before_tool_call", event, context)));
+    };
+    const request = () => hosts[0].hook("model_call_started", { runId: "once", sessionKey: "once", model: "m" });
+    request();
+    assert.deepEqual(await ask("c1"), [undefined, undefined, undefined]);
+    const [first, ...others] = await ask("c2");
+    assert.match(first.blockReason, /^\[ALREADY UNDER WAY\]/);
+    assert.deepEqual(others, [first, first]);
+    // Some servers use an id again: in another request it is another call.
+    request();
+    const again = await ask("c1");
+    assert.match(again[0].blockReason, /^\[ALREADY UNDER WAY\]/);
+  });
 });
 
+/** What a host may say when a call of `message` has ended, and what becomes of the same call when it is asked again. */
+const SENT = /^\[ALREADY DONE\]/;
+const DOUBT = /^\[OUTCOME UNKNOWN\]/;
+const MADE_AGAIN = undefined;
+const worded = (text) => [{ type: "text", text }];
+const endings = [
+  [{ result: { content: worded("sent as 7") } }, SENT],
+  [{ result: { content: worded("sent as 7"), details: { ok: true, status: "sent" } } }, SENT],
+  // Something may have left.
+  [{ error: "invalid json response body at https://api.telegram.org/bot1:x/sendMessage reason: Unexpected end" }, DOUBT],
+  [{ error: "502 Bad Gateway: invalid response from upstream" }, DOUBT],
+  [{ error: "timeout of 400 ms exceeded" }, DOUBT],
+  [{ error: "Request timed out while status 404 was read" }, DOUBT],
+  [{ error: "socket hang up" }, DOUBT],
+  [{ error: "read ECONNRESET" }, DOUBT],
+  [{ error: "write EPIPE" }, DOUBT],
+  [{ error: "This operation was aborted" }, DOUBT],
+  [{ error: "HTTP 503" }, DOUBT],
+  [{ error: "the required field was not found in the answer" }, DOUBT],
+  [{ error: "message 404 of 429 failed" }, DOUBT],
+  [{ error: "something else" }, DOUBT],
+  // Only the result tells.
+  [{ result: { isError: true, content: worded("something else") } }, DOUBT],
+  [{ result: { content: worded("?"), details: { status: "error" } } }, DOUBT],
+  [{ result: { content: worded("?"), details: { status: "timeout", error: "HTTP 404" } } }, DOUBT],
+  [{ result: { content: worded("?"), details: { ok: false } } }, DOUBT],
+  [{ error: "HTTP 404", result: { content: worded("?"), details: { timedOut: true } } }, DOUBT],
+  [{ error: "HTTP 429", params: { action: "broadcast" } }, DOUBT],
+  // Nothing has left.
+  [{ error: 'Invalid arguments for tool "message": text is required' }, MADE_AGAIN],
+  [{ error: 'Validation failed for tool "message":\n{"timeout": 1}' }, MADE_AGAIN],
+  [{ error: "connect ECONNREFUSED 127.0.0.1:443" }, MADE_AGAIN],
+  [{ error: new Error("getaddrinfo ENOTFOUND api.telegram.org") }, MADE_AGAIN],
+  [{ error: "getaddrinfo EAI_AGAIN api.telegram.org" }, MADE_AGAIN],
+  [{ error: "HTTP 401" }, MADE_AGAIN],
+  [{ error: "Request failed with status code 403" }, MADE_AGAIN],
+  [{ error: "Call to 'sendMessage' failed! (400: Bad Request: chat not found)" }, MADE_AGAIN],
+  [{ result: { isError: true, content: worded("refused"), details: { status: "error", error: "status: 429" } } }, MADE_AGAIN],
+];
+
 /** Registers a plugin with a host that only notes what it is told. */
-function hooksOf(plugin, { version = "2026.9.6", hears = false } = {}) {
+function hooksOf(plugin, { version = "2026.9.6", hears = false, config = {} } = {}) {
   const handlers = new Map();
   const said = [];
   const say = (text) => said.push(text);
   plugin.register({
     id: plugin.id,
     config: { plugins: { entries: { [plugin.id]: { hooks: { allowConversationAccess: hears } } } } },
-    pluginConfig: { logPath: join(scratch, "copies.log") },
+    pluginConfig: { logPath: join(scratch, "copies.log"), ...config },
     runtime: { version },
     logger: { info: say, warn: say, error: say },
     on: (name, handler) => handlers.set(name, handler),
-    registerCommand: ({ name }) => handlers.set(name, () => undefined),
+    registerCommand: ({ name, handler }) => handlers.set(name, async () => (await handler({})).text),
   });
   return { hook: (name, ...args) => handlers.get(name)(...args), said, registered: [...handlers.keys()] };
 }
 
 /** The log is written by a thread of its own: waits for its lines. */
 async function lines(file, count) {
+  const until = Date.now() + LINES_MS_MAX;
   for (;;) {
     const text = await readFile(file, "utf8").catch(() => "");
     const found = text.split("\n").filter(Boolean);
     if (found.length >= count) return found.map((line) => JSON.parse(line));
+    if (Date.now() > until) throw new Error(`${found.length} of ${count} lines came`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

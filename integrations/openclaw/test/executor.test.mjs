@@ -1,7 +1,7 @@
 // OpenClaw asks Holdfast for an answer, Holdfast asks the model, runs its calls, and streams the answer back.
 
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,10 +11,12 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { startModel } from "./rig/model.mjs";
-import { freePort, makeHome, startGateway, turn } from "./rig/openclaw.mjs";
+import { freePort, makeHome, start, startGateway, turn } from "./rig/openclaw.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const HOLDFAST = join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), "debug/holdfast");
+/** Longest that the server may take to say where it listens. */
+const START_MS_MAX = 60_000;
 let scratch, model, server, home, gateway;
 
 /** What the model writes: a call in words, then an answer. */
@@ -34,19 +36,20 @@ before(async () => {
   const env = { ...process.env, HOME: scratch };
   const printed = await promisify(execFile)(HOLDFAST, [...general, "openclaw", "config"], { env });
   const block = JSON.parse(printed.stdout);
-  server = spawn(HOLDFAST, [...general, "serve", "--json", "--log", "off", "--workspace", workspace, "--model-url", model.url.replace(/\/v1$/, "")], {
+  server = start(HOLDFAST, [...general, "serve", "--json", "--log", "off", "--workspace", workspace, "--model-url", model.url.replace(/\/v1$/, "")], {
     env,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  await once(createInterface(server.stdout), "line");
+  await once(createInterface(server.stdout), "line", { signal: AbortSignal.timeout(START_MS_MAX) });
   home = await makeHome(model.url, { models: block.models, primary: block.agents.defaults.model.primary });
   gateway = await startGateway(home);
 });
 after(async () => {
   await gateway?.stop();
   if (server && server.exitCode === null) {
+    const gone = once(server, "close");
     server.kill("SIGTERM");
-    await once(server, "close");
+    await gone;
   }
   await model?.stop();
   await home?.remove();

@@ -105,6 +105,13 @@ test("/l0-status says what the last scan found", async () => {
   assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 6 issues found, 1 repaired/);
 });
 
+test("the start wrapper starts the gateway also when it could mend nothing", async () => {
+  await session.stopGateway();
+  await session.start({ wrapper: join(PACKAGES, "clawos-l0/start"), env: { HOLDFAST_L0_STRATEGY: "unheard of" } });
+  assert.match(session.gateway().log(), /no repair strategy[^]*clawos-l0: sessions were not mended/);
+  assert.deepEqual(kinds(await findings(session.home)), expected(...FAULTS, "orphan"));
+});
+
 test("the start wrapper mends the store while nothing runs, and OpenClaw goes on with every session", async () => {
   await session.stopGateway();
   assert.deepEqual(kinds(await findings(session.home)), expected(...FAULTS, "orphan"));

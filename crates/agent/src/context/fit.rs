@@ -150,8 +150,12 @@ impl Work<'_> {
 
     /// Shortens results, the oldest first, until so many tokens are reached.
     fn shorten(&mut self, places: std::ops::Range<usize>, enough: u64) {
+        let mut sum = self
+            .counts
+            .iter()
+            .fold(0_u64, |sum, it| sum.saturating_add(*it));
         for place in places {
-            if self.total() <= enough {
+            if self.budget.total(sum) <= enough {
                 return;
             }
             if !self.is_result(place) {
@@ -165,6 +169,7 @@ impl Work<'_> {
             };
             let count = tokens::messages(std::slice::from_ref(&shorter))[0];
             if count < self.counts[place] {
+                sum = sum.saturating_sub(self.counts[place] - count);
                 self.counts[place] = count;
                 self.messages[place] = shorter;
                 self.shortened += 1;

@@ -1,6 +1,6 @@
 //! Calls and their results belong together: a server refuses a history in which they do not.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use holdfast_transcript::format::Format;
 use holdfast_transcript::values::validate_as;
@@ -46,7 +46,7 @@ fn is_open(messages: &[Message]) -> bool {
 /// Every result behind its call, each call with one result, no id twice, nothing left over.
 fn rebuild(messages: Vec<Message>, task: usize) -> (Vec<Message>, usize) {
     let mut results = results_by_call(&messages);
-    let mut used = HashSet::new();
+    let mut used = HashMap::new();
     let mut made: Vec<Message> = Vec::with_capacity(messages.len());
     let mut task_now = 0;
     for (place, mut message) in messages.into_iter().enumerate() {
@@ -103,15 +103,17 @@ fn results_by_call(messages: &[Message]) -> HashMap<(usize, usize), String> {
 }
 
 /// Servers use `call_0` again and again; providers want each id once.
-fn own_id(call: &mut NativeCall, used: &mut HashSet<String>) {
+fn own_id(call: &mut NativeCall, used: &mut HashMap<String, u64>) {
     let base = if call.id.is_empty() { "call" } else { &call.id };
     let mut id = base.to_owned();
-    let mut number = 1_u64;
-    while used.contains(&id) {
+    // Goes on where the last one ended: a history may hold hundreds of thousands of them.
+    let mut number = used.get(base).copied().unwrap_or(1);
+    while used.contains_key(&id) {
         number += 1;
         id = format!("{base}-{number}");
     }
-    used.insert(id.clone());
+    used.insert(base.to_owned(), number);
+    used.entry(id.clone()).or_insert(1);
     call.id = id;
 }
 

@@ -14,7 +14,7 @@ use crate::run::TokensUsed;
 #[cfg(feature = "http")]
 pub use http::{HttpModel, HttpModelConfig};
 pub use upstreams::Upstreams;
-pub use wire::{read_error, read_reply};
+pub use wire::{MODEL_ERROR_CHARS_MAX, read_error, read_reply};
 
 /// Size of one reply of a model server.
 pub const MODEL_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -1,11 +1,15 @@
 //! Chat completions as servers really write them.
 
+use holdfast_contract::redact::Redactor;
 use holdfast_intent::FinishReason;
 use serde_json::Value;
 
 use super::{ModelError, ModelReply};
 use crate::chat::content_from_wire;
 use crate::run::TokensUsed;
+
+/// Characters of a server's own words about its failure.
+pub const MODEL_ERROR_CHARS_MAX: usize = 500;
 
 /// Words in an error that mean that the history does not fit.
 const TOO_LONG: [&str; 5] = [
@@ -56,6 +60,12 @@ pub fn read_reply(body: &[u8]) -> Result<ModelReply, ModelError> {
     })
 }
 
+/// What a server says about its failure goes to clients: without secrets, and not without end.
+fn shown(said: &str) -> String {
+    let start: String = said.chars().take(MODEL_ERROR_CHARS_MAX).collect();
+    Redactor::default().redact_text(&start).into_owned()
+}
+
 /// Reads the body of a failed answer.
 pub fn read_error(status: u16, body: &[u8]) -> ModelError {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -70,7 +80,7 @@ pub fn read_error(status: u16, body: &[u8]) -> ModelError {
     .find_map(Value::as_str)
     .unwrap_or("no reason given");
     let code = error["code"].as_str().unwrap_or_default();
-    let text = format!("the model server answered {status}: {said}");
+    let text = format!("the model server answered {status}: {}", shown(said));
     let is_named = |word: &&str| said.contains(*word) || code.contains(*word);
     if TOO_LONG.iter().any(is_named) {
         ModelError::TooLong(text)

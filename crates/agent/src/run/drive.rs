@@ -18,6 +18,7 @@ use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
 use serde_json::{Value, json};
 
+use super::doubt::not_repeated;
 use super::offer::Offer;
 use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
@@ -269,7 +270,12 @@ impl Loop {
             return Ok(());
         }
         for place in open {
-            let result = self.call(state, place, &calls[place], kept).await;
+            let call = &calls[place];
+            let result = match not_repeated(&self.stack, state, place, call) {
+                Some(unknown) => unknown,
+                None => self.call(state, place, call, kept).await,
+            };
+            state.doubt = None;
             step::acted(state, place, result);
             kept.keep(state).await?;
         }

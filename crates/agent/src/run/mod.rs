@@ -1,5 +1,6 @@
 //! A run: its state, the pure steps through it, and the driver.
 
+mod doubt;
 mod drive;
 mod offer;
 mod progress;
@@ -7,6 +8,7 @@ mod returning;
 mod state;
 mod step;
 
+pub use doubt::Doubt;
 pub(crate) use drive::MODEL_RETRY_BASE_MS;
 pub use drive::{Checkpoint, CheckpointError, Loop, NoCheckpoint};
 pub use offer::ClientToolError;

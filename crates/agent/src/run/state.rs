@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::doubt::Doubt;
 use super::returning::Mode;
 use crate::chat::{Message, NativeCall};
 use crate::context::ContextAccount;
@@ -42,6 +43,9 @@ pub struct RunState {
     /// How long others had worked on it before. Time in which nobody did does not count.
     #[serde(default)]
     pub worked_before_ms: u64,
+    /// The call that may have begun before it was taken up.
+    #[serde(default)]
+    pub doubt: Option<Doubt>,
     /// How often the model has been asked and has answered.
     pub iteration: u32,
     /// What is to be done next.
@@ -210,6 +214,7 @@ impl RunState {
             messages,
             begun_at_ms: now_ms,
             taken_up_at_ms: now_ms,
+            doubt: None,
             worked_before_ms: 0,
             iteration: 0,
             phase: Phase::Ask,
@@ -236,6 +241,7 @@ impl RunState {
         let worked_ms = kept_at_ms.saturating_sub(self.taken_up_at_ms);
         self.worked_before_ms = self.worked_before_ms.saturating_add(worked_ms);
         self.taken_up_at_ms = now_ms;
+        self.doubt = Doubt::about(&self.phase, kept_at_ms);
     }
 
     /// How it ended, if it has.

@@ -128,12 +128,17 @@ impl Runs {
         keeping: Keeping,
     ) -> Result<Listener, StartError> {
         let slot = self.slot().await?;
-        let kept = match keeping {
-            Keeping::Durable => Some(self.store.begin(&state, client).await?),
-            Keeping::Passing => None,
-        };
-        let live = Live::new(&state, Unheard::Cancel);
-        Ok(self.work(live, state, kept, slot))
+        let (runs, client) = (self.clone(), client.to_owned());
+        // To its end, also when the client goes away meanwhile: what is kept is worked on here.
+        wholly(async move {
+            let kept = match keeping {
+                Keeping::Durable => Some(runs.store.begin(&state, &client).await?),
+                Keeping::Passing => None,
+            };
+            let live = Live::new(&state, Unheard::Cancel);
+            Ok(runs.work(live, state, kept, slot))
+        })
+        .await
     }
 
     /// The run of this name, if this process works on it.
@@ -152,20 +157,25 @@ impl Runs {
             return Ok(listener);
         }
         let slot = self.slot().await?;
-        // One after the other: two who take up the same run here would not see each other.
-        let _alone = self.taking_up.lock().await;
-        if let Some(listener) = self.attach(id) {
-            return Ok(listener);
-        }
-        let (state, kept) = self.store.take_up(id).await?;
-        let live = Live::new(&state, Unheard::GoOn);
-        Ok(self.work(live, state, Some(kept), slot))
+        let (runs, id) = (self.clone(), id.to_owned());
+        wholly(async move {
+            // One after the other: two who take up the same run here would not see each other.
+            let _alone = runs.taking_up.lock().await;
+            if let Some(listener) = runs.attach(&id) {
+                return Ok(listener);
+            }
+            let (state, kept) = runs.store.take_up(&id).await?;
+            let live = Live::new(&state, Unheard::GoOn);
+            Ok(runs.work(live, state, Some(kept), slot))
+        })
+        .await
     }
 
-    /// Goes on with everything that was left unfinished; says with how much. Those that can not be
+    /// Goes on with everything that was left unfinished, unless a person stopped it; says with how much. Those that can not be
     /// had stay where they are.
     pub async fn resume_all(self: &Arc<Self>) -> Result<usize, StoreError> {
-        let abandoned = self.store.abandoned().await?;
+        let mut abandoned = self.store.abandoned().await?;
+        abandoned.retain(|run| !run.set_aside);
         let count = abandoned.len();
         for run in abandoned {
             let runs = self.clone();
@@ -225,6 +235,10 @@ impl Runs {
         let listener = live.listen();
         self.live.lock().insert(live.id.clone(), live.clone());
         self.count.send_modify(|count| *count += 1);
+        // Whoever ends all runs has gone through them already.
+        if *self.leaving.borrow() {
+            live.stop(Stop::Leave);
+        }
         let runs = self.clone();
         let here = Here { runs, live };
         tokio::spawn(async move {
@@ -234,6 +248,18 @@ impl Runs {
             drop(slot);
         });
         listener
+    }
+}
+
+/// Does something to its end, also when the one who wants it is gone meanwhile.
+async fn wholly<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that ends cancels it, and that drops whoever waits here as well.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 
@@ -278,10 +304,18 @@ impl Here {
         match why {
             Stop::Leave => Outcome::Left,
             Stop::Cancel => {
-                let mut state = kept.map_or(begun, Kept::last);
+                let mut state = match kept {
+                    Some(kept) => kept.last().await,
+                    None => begun,
+                };
                 state.cancel();
-                // What can not be kept now is taken up as it was, by whoever finds it.
-                let _ = companion.keep(&state).await;
+                // Once more, for a store that was away for a moment. A run that is not kept as
+                // cancelled would be taken up again.
+                if companion.keep(&state).await.is_err()
+                    && let Err(error) = companion.keep(&state).await
+                {
+                    return Outcome::Lost(error.to_string());
+                }
                 Outcome::Ended(Box::new(state))
             }
         }
@@ -290,6 +324,10 @@ impl Here {
 
 impl Drop for Here {
     fn drop(&mut self) {
+        // Nobody may wait for what a panic has ended.
+        if !self.live.is_over() {
+            self.live.end(Outcome::Lost("internal error".to_owned()));
+        }
         self.runs.live.lock().remove(&self.live.id);
         self.runs.count.send_modify(|count| *count -= 1);
     }

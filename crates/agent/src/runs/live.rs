@@ -153,6 +153,8 @@ pub(super) struct Live {
     begun_at_ms: u64,
     unheard: Unheard,
     listeners: AtomicUsize,
+    /// How often somebody began to listen.
+    heard: AtomicUsize,
     log: Mutex<Log>,
     changed: watch::Sender<u64>,
     pub(super) stop: watch::Sender<Option<Stop>>,
@@ -174,6 +176,7 @@ impl Live {
             begun_at_ms: state.begun_at_ms,
             unheard,
             listeners: AtomicUsize::new(0),
+            heard: AtomicUsize::new(0),
             log: Mutex::default(),
             changed: watch::Sender::new(0),
             stop: watch::Sender::new(None),
@@ -205,6 +208,7 @@ impl Live {
 
     pub(super) fn listen(self: &Arc<Self>) -> Listener {
         self.listeners.fetch_add(1, Ordering::SeqCst);
+        self.heard.fetch_add(1, Ordering::SeqCst);
         Listener {
             changed: self.changed.subscribe(),
             live: self.clone(),
@@ -212,7 +216,7 @@ impl Live {
         }
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.log.lock().outcome.is_some()
     }
 }
@@ -283,11 +287,14 @@ impl Drop for Listener {
             return;
         }
         let live = self.live.clone();
+        let heard = live.heard.load(Ordering::SeqCst);
         // Without a runtime nobody works on it either.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX)).await;
-                if live.listeners.load(Ordering::SeqCst) == 0 {
+                // Whoever came back and went again is waited for anew.
+                let came_back = live.heard.load(Ordering::SeqCst) != heard;
+                if live.listeners.load(Ordering::SeqCst) == 0 && !came_back {
                     live.stop(Stop::Cancel);
                 }
             });

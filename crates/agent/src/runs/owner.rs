@@ -70,16 +70,18 @@ impl Owner {
             return false;
         }
         let path = held.dir.join(other);
-        let Ok(file) = File::open(&path) else {
-            return false;
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // What can not be found out is left alone.
+            Err(error) => return error.kind() != io::ErrorKind::NotFound,
         };
-        match file.try_lock() {
+        // Shared, so that two who look at once do not take each other for it.
+        match file.try_lock_shared() {
             Ok(()) => {
                 // A leftover of one that was killed.
                 let _ = fs::remove_file(&path);
                 false
             }
-            // What can not be found out is left alone.
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
         }
     }

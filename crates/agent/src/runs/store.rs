@@ -1,5 +1,6 @@
 //! Keeps runs after each of their steps, as documents of the state.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use holdfast_contract::Clock;
@@ -8,9 +9,10 @@ use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::{
     Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
 };
-use parking_lot::Mutex;
+use parking_lot::Mutex as SyncMutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::owner::Owner;
 use super::{RUN_KEPT_MS, RUN_OPEN_KEPT_MS};
@@ -34,6 +36,9 @@ pub struct KeptRun {
     /// When it was last kept.
     #[serde(skip)]
     pub kept_at_ms: u64,
+    /// Whether a person stopped it: then only a person goes on with it.
+    #[serde(default)]
+    pub set_aside: bool,
     /// How far it is.
     pub state: RunState,
 }
@@ -70,6 +75,8 @@ pub enum KeyClaim {
     Same(String),
     /// An earlier request has it, and was another.
     Other,
+    /// An earlier request has it, and its run is about to begin.
+    Begins,
 }
 
 /// Keeps runs.
@@ -78,6 +85,20 @@ pub struct RunStore {
     clock: Arc<dyn Clock>,
     owner: Owner,
     workspace: String,
+    /// Runs of this process that have a client's key and are not kept yet.
+    beginning: Arc<SyncMutex<HashSet<String>>>,
+}
+
+/// A run that is about to be kept, until this is dropped.
+pub struct Beginning {
+    run: String,
+    all: Arc<SyncMutex<HashSet<String>>>,
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.run);
+    }
 }
 
 impl RunStore {
@@ -93,6 +114,26 @@ impl RunStore {
             clock,
             owner,
             workspace: workspace.into(),
+            beginning: Arc::default(),
+        }
+    }
+
+    /// Says that a run begins. To be had before its key is claimed, and held until it is kept: who
+    /// finds the key meanwhile does not take it for that of a run that never began.
+    pub fn begins(&self, run: &str) -> Beginning {
+        self.beginning.lock().insert(run.to_owned());
+        Beginning {
+            run: run.to_owned(),
+            all: self.beginning.clone(),
+        }
+    }
+
+    /// Whether a run that is not kept may be about to be.
+    fn may_begin(&self, run: &str, owner: &str) -> bool {
+        if owner == self.owner.name() {
+            self.beginning.lock().contains(run)
+        } else {
+            self.owner.is_other_alive(owner)
         }
     }
 
@@ -153,6 +194,18 @@ impl RunStore {
         Ok(state)
     }
 
+    /// Notes that a person stopped a run that this process has let go of.
+    pub async fn set_aside(&self, id: &str) -> Result<(), RunStoreError> {
+        let (document, _) = self.find(id).await?;
+        let mut body = document.body.clone();
+        body["set_aside"] = json!(true);
+        let mut change = Replacement::of(&document, body);
+        change.expires_at_ms = document.expires_at_ms;
+        // Somebody who was faster goes on with it, which is as good.
+        self.documents.replace(change).await?;
+        Ok(())
+    }
+
     /// A run as it was last kept.
     pub async fn get(&self, id: &str) -> Result<KeptRun, RunStoreError> {
         self.find(id).await.map(|(_, run)| run)
@@ -202,7 +255,7 @@ impl RunStore {
     ) -> Result<KeyClaim, StoreError> {
         let id = Digest::of(format!("{client}\n{key}").as_bytes()).to_string();
         let asked = Digest::of(request.to_string().as_bytes()).to_string();
-        let body = json!({"run": run, "request": asked});
+        let body = json!({"run": run, "request": asked, "owner": self.owner.name()});
         let new = NewDocument {
             kind: KEY.to_owned(),
             id,
@@ -221,6 +274,11 @@ impl RunStore {
         let is_over = match self.get(&earlier).await {
             Ok(run) => gives_key_back(&run.state),
             Err(RunStoreError::Store(error)) => return Err(error),
+            Err(_)
+                if self.may_begin(&earlier, found.body["owner"].as_str().unwrap_or_default()) =>
+            {
+                return Ok(KeyClaim::Begins);
+            }
             // It never began, or was forgotten.
             Err(_) => true,
         };
@@ -233,10 +291,8 @@ impl RunStore {
             .await?
         {
             Replaced::Done(_) => Ok(KeyClaim::Ours),
-            Replaced::Changed(now) => Ok(KeyClaim::Same(
-                now.body["run"].as_str().unwrap_or_default().to_owned(),
-            )),
-            Replaced::Gone => Ok(KeyClaim::Same(earlier)),
+            // Somebody else was faster; the next request finds out who.
+            Replaced::Changed(_) | Replaced::Gone => Ok(KeyClaim::Begins),
         }
     }
 
@@ -274,56 +330,59 @@ fn gives_key_back(state: &RunState) -> bool {
 /// One run's place in the store.
 pub(super) struct Kept {
     client: String,
-    /// The version that is ours to replace, and what it holds.
-    last: Mutex<(u64, RunState)>,
+    /// The version that is ours to replace, and what it holds. Held while it is being replaced.
+    last: Arc<Mutex<(u64, RunState)>>,
 }
 
 impl Kept {
     fn of(document: &Document, client: &str, state: &RunState) -> Self {
         Self {
             client: client.to_owned(),
-            last: Mutex::new((document.version, state.clone())),
+            last: Arc::new(Mutex::new((document.version, state.clone()))),
         }
     }
 
     /// The run as it was last kept.
-    pub(super) fn last(&self) -> RunState {
-        self.last.lock().1.clone()
+    pub(super) async fn last(&self) -> RunState {
+        self.last.lock().await.1.clone()
     }
 
-    /// Keeps the run, if it has changed and is still ours.
+    /// Keeps the run, if it has changed and is still ours. A write goes on when nobody waits for it
+    /// any more, and the next one waits for it: the store carries out what it was told.
     pub(super) async fn write(
         &self,
         store: &RunStore,
         state: &RunState,
     ) -> Result<(), CheckpointError> {
-        let version = {
-            let last = self.last.lock();
-            if last.1 == *state {
-                return Ok(());
-            }
-            last.0
-        };
+        let mut last = self.last.clone().lock_owned().await;
+        if last.1 == *state {
+            return Ok(());
+        }
         let ended = state.ending().is_some();
         let kept_ms = if ended { RUN_KEPT_MS } else { RUN_OPEN_KEPT_MS };
         let change = Replacement {
             kind: RUN.to_owned(),
             id: state.id.clone(),
-            version,
+            version: last.0,
             group: if ended { ENDED } else { OPEN }.to_owned(),
             body: store.body(state, &self.client),
             expires_at_ms: Some(store.now_ms().saturating_add(kept_ms)),
         };
-        match store.documents.replace(change).await {
-            Ok(Replaced::Done(document)) => {
-                *self.last.lock() = (document.version, state.clone());
-                Ok(())
+        let (documents, state) = (store.documents.clone(), state.clone());
+        let writing = tokio::spawn(async move {
+            match documents.replace(change).await {
+                Ok(Replaced::Done(document)) => {
+                    *last = (document.version, state);
+                    Ok(())
+                }
+                Ok(Replaced::Changed(_)) => Err("another process has taken it up".to_owned()),
+                Ok(Replaced::Gone) => Err("it was removed".to_owned()),
+                Err(error) => Err(error.to_string()),
             }
-            Ok(Replaced::Changed(_)) => Err(CheckpointError(
-                "another process has taken it up".to_owned(),
-            )),
-            Ok(Replaced::Gone) => Err(CheckpointError("it was removed".to_owned())),
-            Err(error) => Err(CheckpointError(error.to_string())),
-        }
+        });
+        let written = writing
+            .await
+            .map_err(|error| CheckpointError(error.to_string()))?;
+        written.map_err(CheckpointError)
     }
 }

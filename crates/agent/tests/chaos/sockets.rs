@@ -122,7 +122,7 @@ async fn a_server_that_is_wrong_once_is_asked_again() {
             _ => Say::says("Hello."),
         });
         let server = server.expect("a server");
-        let state = ended(&server, 3, 5_000).await;
+        let state = ended(&server, 3, 60_000).await;
         let answered = Phase::Ended(Ending::Answered {
             content: "Hello.".to_owned(),
             cut_off: false,

@@ -70,7 +70,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Watch(args) => watch::run(&cli.global, &args, json),
         Command::Session(command) => session::run(&command, json),
         Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
-        Command::OpenClaw(command) => openclaw::run(&App::new(&cli.global)?, &command, json),
+        Command::OpenClaw(command) => Ok(openclaw::run(&App::new(&cli.global)?, &command, json)),
         Command::Parse(args) => parse::run(&args),
         Command::Schema(args) => Ok(schema::run(args.which)),
         Command::Demo(args) => demo::run(&args, json),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::args::openclaw::OpenClawCommand;
 use crate::config::Config;
-use crate::fail::Outcome;
+use crate::executor_file;
 use crate::output;
 
 /// The provider's name in `OpenClaw`: models are then `holdfast/gpt-oss` and so on.
@@ -16,16 +16,16 @@ const PROVIDER: &str = "holdfast";
 /// What stands for a key where none is asked for: `OpenClaw` wants one.
 const NO_KEY: &str = "local";
 
-pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> Outcome<ExitCode> {
+pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> ExitCode {
     match command {
         OpenClawCommand::Config => {
-            let block = provider(&app.config, &RunSettings::default());
+            let block = provider(&app.config, &executor_file::settings(&app.config));
             if json {
                 output::json(&block);
             } else {
                 output::pretty_json(&block);
             }
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
     }
 }

@@ -138,7 +138,12 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
     loop {
         let happened = tokio::select! {
             happened = listener.next() => happened,
-            _ = interrupt.recv() => break runs.leave().await,
+            _ = interrupt.recv() => {
+                runs.leave().await;
+                // What is not noted is gone on with by the next server, as after a crash.
+                let _ = runs.store().set_aside(listener.run()).await;
+                break;
+            }
             _ = terminate.recv() => break runs.leave().await,
         };
         match happened {

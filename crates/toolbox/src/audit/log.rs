@@ -124,25 +124,7 @@ impl AuditLog {
             // An object stays an object.
             return Err(self.failed(std::io::ErrorKind::InvalidData.into()));
         };
-        let path = self.path.clone();
-        let mut locked = self.blocking(move || lock(&path)).await?;
-        let mut known = self.head_document().await?;
-        let mut head = known.as_ref().map(head_of).unwrap_or_default();
-        // Whoever wrote the last line did not get to anchor it. That comes first: of two such lines
-        // nobody could say which of them Holdfast wrote.
-        if let Some(last) = locked.last.as_ref().filter(|last| is_next(last, &head)) {
-            self.set_head(known, last).await?;
-            known = self.head_document().await?;
-            head = known.as_ref().map(head_of).unwrap_or_default();
-        }
-        let after = follows(locked.last.as_ref(), &head);
-        if locked.size_bytes >= self.file_bytes_max {
-            // The chain goes on: the next line holds the hash of the last one in the old file.
-            let (path, last) = (self.path.clone(), after.seq);
-            locked = self
-                .blocking(move || set_aside(&path, locked, last))
-                .await?;
-        }
+        let (locked, known, after) = self.lock_with_room().await?;
         let line = AuditLine::new(
             after.seq + 1,
             self.clock.now_ms(),
@@ -163,6 +145,32 @@ impl AuditLog {
         self.set_head(known, &line).await?;
         drop(file);
         Ok(line)
+    }
+
+    /// The file with room for a line, the head as it is known, and what the next line follows.
+    async fn lock_with_room(&self) -> Result<(Locked, Option<Document>, Head), AuditError> {
+        loop {
+            let path = self.path.clone();
+            let locked = self.blocking(move || lock(&path)).await?;
+            let mut known = self.head_document().await?;
+            let mut head = known.as_ref().map(head_of).unwrap_or_default();
+            // Whoever wrote the last line did not get to anchor it. That comes first: of two such
+            // lines nobody could say which of them Holdfast wrote.
+            if let Some(last) = locked.last.as_ref().filter(|last| is_next(last, &head)) {
+                self.set_head(known, last).await?;
+                known = self.head_document().await?;
+                head = known.as_ref().map(head_of).unwrap_or_default();
+            }
+            let after = follows(locked.last.as_ref(), &head);
+            if locked.size_bytes < self.file_bytes_max {
+                return Ok((locked, known, after));
+            }
+            // The chain goes on: the next line holds the hash of the last one in the old file. Who
+            // is first in the new one is anybody's guess, so everything is looked at again.
+            let (path, last) = (self.path.clone(), after.seq);
+            self.blocking(move || set_aside(&path, &locked, last))
+                .await?;
+        }
     }
 
     /// The newest line as the database knows it.
@@ -284,17 +292,15 @@ pub fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Gives the file a name of its own, by its last line, and goes on in a new one. Whoever waits for
-/// the old one's lock finds that it is no longer the log.
-fn set_aside(path: &Path, old: Locked, last: u64) -> std::io::Result<Locked> {
+/// Gives the file, which is locked, a name of its own, by its last line. Whoever waits for its lock
+/// finds that it is no longer the log.
+fn set_aside(path: &Path, _locked: &Locked, last: u64) -> std::io::Result<()> {
     let name = format!("{SET_ASIDE_PREFIX}{last:020}{SET_ASIDE_SUFFIX}");
     std::fs::rename(path, path.with_file_name(name))?;
-    let new = lock(path)?;
-    if let Some(dir) = path.parent() {
-        File::open(dir)?.sync_all()?;
+    match path.parent() {
+        Some(dir) => File::open(dir)?.sync_all(),
+        None => Ok(()),
     }
-    drop(old);
-    Ok(new)
 }
 
 /// Opens and locks the log, and finds its last line.

@@ -9,7 +9,9 @@ import { check, stored, warning } from "./runtime-check.js";
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 1;
+const SHARED_VERSION = 2;
+/** How long after a scan that failed none is begun by itself: a scan costs a process, and runs come by the second. */
+const RETRY_MS = 3_600_000;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 type Level = (typeof LEVELS)[number];
 
@@ -19,6 +21,8 @@ interface Shared {
   /** The scan under way, so that no two run at once. */
   scanning: Promise<Scan> | undefined;
   last: Scan | undefined;
+  /** When the last scan failed, unless one has worked since. */
+  failedAtMs: number | undefined;
   incidents: number;
 }
 
@@ -73,7 +77,8 @@ class L0 {
 
   /** The first scan, whichever way in is used first: old hosts start the gateway before plugins can hear of it. */
   async ensureScanned(): Promise<void> {
-    if (this.#shared.last || this.#shared.scanning) return;
+    const { last, scanning, failedAtMs } = this.#shared;
+    if (last || scanning || (failedAtMs !== undefined && Date.now() - failedAtMs < RETRY_MS)) return;
     try {
       await this.#scan("report");
     } catch (error) {
@@ -120,6 +125,10 @@ class L0 {
     this.#shared.scanning = scanning;
     try {
       this.#shared.last = await scanning;
+      this.#shared.failedAtMs = undefined;
+    } catch (error) {
+      this.#shared.failedAtMs = Date.now();
+      throw error;
     } finally {
       this.#shared.scanning = undefined;
     }
@@ -139,6 +148,7 @@ function open(api: PluginApi): Shared | undefined {
       warned: new Set<string>(),
       scanning: undefined,
       last: undefined,
+      failedAtMs: undefined,
       incidents: 0,
     }));
   } catch (error) {

@@ -42,7 +42,7 @@ export interface BeforeToolCall extends CallContext {
 export interface AfterToolCall extends CallContext {
   toolName: string;
   params?: unknown;
-  result?: { content?: Array<{ type: string; text?: string }> };
+  result?: { content?: Array<{ type: string; text?: string }>; isError?: boolean; details?: unknown };
   error?: unknown;
 }
 

@@ -31,6 +31,8 @@ const NESTED = "tool_search_code:";
 
 interface CallNote {
   call: ToolCall;
+  /** Which of the run's requests to the model brought it. */
+  request: number;
   sessionId: string | undefined;
   /** The guard's text, when it refused the call. */
   refused: string | undefined;
@@ -42,10 +44,14 @@ type Block = { block: true; blockReason: string } | undefined;
 
 interface RunNote {
   model?: string;
-  /** Guard texts in a row, without a call that worked in between. */
+  /** Requests to the model so far; each registration of this plugin counts, so the number only tells them apart. */
+  requests: number;
+  /** Requests in a row whose calls drew a text of the guard, without a call that worked in between. */
   ignored: number;
-  /** The turn's failures were used up before the call at hand. */
-  stopped: boolean;
+  /** The last of them. */
+  spokenIn: number | undefined;
+  /** The request whose calls used up the turn's failures. */
+  stoppedIn: number | undefined;
 }
 
 /** The guard as the hooks use it. */
@@ -84,6 +90,7 @@ export class HostGuard {
     if (!event.runId || !event.model) return;
     if (event.sessionKey) this.#current.set(event.sessionKey, event.runId);
     const run = this.#run(event.runId);
+    run.requests += 1;
     run.model = event.provider ? `${event.provider}/${event.model}` : event.model;
   }
 
@@ -105,10 +112,10 @@ export class HostGuard {
 
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
-    const { call } = this.#note(id, event, context);
+    const { call, request } = this.#note(id, event, context);
     let answer: string | undefined;
     try {
-      answer = await this.#once.before(key(call.session, id), call, this.#settings.once);
+      answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
     } catch (error) {
       this.trouble("once", error);
       answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
@@ -176,35 +183,45 @@ export class HostGuard {
     return note.refused === undefined ? outcome : { ending: "blocked", text: outcome.text };
   }
 
-  /** A model that goes on after the guard's texts has its run ended, once the result is stored. */
+  /**
+   * A model that goes on after the guard's texts has its run ended, once the result is stored. Of the calls of
+   * one request none goes on after another: the model has read nothing in between.
+   */
   #mayEndRun(note: CallNote, outcome: Outcome, answer: Answer): void {
     const { endRunAfterIgnored } = this.#settings;
     const runId = note.call.turn;
     if (!runId) return;
     const run = this.#run(runId);
+    const { request } = note;
     const spoken = answer.action === "loop-detected" || answer.action === "hard-cap";
-    run.ignored = spoken ? run.ignored + 1 : outcome.ending === "succeeded" ? 0 : run.ignored;
-    const wentOn = run.stopped;
-    run.stopped = answer.stopTurn;
-    if (endRunAfterIgnored === 0 || !(wentOn || run.ignored >= endRunAfterIgnored)) return;
-    const why = `tool-guard: the run ${runId} ignored ${run.ignored} texts of the guard and is ended`;
+    if (spoken && isLater(request, run.spokenIn)) run.ignored += 1;
+    if (spoken) run.spokenIn = request;
+    else if (outcome.ending === "succeeded") run.ignored = 0;
+    const wentOn = run.stoppedIn !== undefined && isLater(request, run.stoppedIn);
+    if (answer.stopTurn) run.stoppedIn ??= request;
+    else if (wentOn) run.stoppedIn = undefined;
+    // The first text alone is never too many: nobody has read it yet.
+    const deaf = run.ignored >= Math.max(endRunAfterIgnored, 2);
+    if (endRunAfterIgnored === 0 || !(wentOn || deaf)) return;
+    const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests and is ended`;
     endRun({ sessionId: note.sessionId, runId, why, logger: this.logger });
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
     const { tool, args } = meant(event.toolName, event.params);
     const runId = event.runId ?? context.runId;
-    const model = runId === undefined ? undefined : this.#runs.get(runId)?.model;
+    const run = runId === undefined ? undefined : this.#runs.get(runId);
+    const model = run?.model;
     const call: ToolCall = { session: sessionOf(context), tool, args, callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
-    return { call, sessionId: context.sessionId, refused: undefined, answered: false };
+    return { call, request: run?.requests ?? 0, sessionId: context.sessionId, refused: undefined, answered: false };
   }
 
   #run(runId: string): RunNote {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const made: RunNote = { ignored: 0, stopped: false };
+    const made: RunNote = { requests: 0, ignored: 0, spokenIn: undefined, stoppedIn: undefined };
     this.#runs.set(runId, made);
     return made;
   }
@@ -225,6 +242,11 @@ export class HostGuard {
 
 function sessionOf(context: CallContext): string {
   return context.sessionKey ?? context.sessionId ?? "";
+}
+
+/** Whether a request came after another one, or is the first. */
+function isLater(request: number, than: number | undefined): boolean {
+  return than === undefined || request > than;
 }
 
 /** The model's own id of the call that a nested one is made for. */

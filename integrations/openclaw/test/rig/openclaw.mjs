@@ -14,7 +14,24 @@ const START_MS_MAX = 120_000;
 const COMMAND_MS_MAX = 180_000;
 /** Longest that a gateway may take to go after it was asked to. */
 const STOP_MS_MAX = 15_000;
+/** Longest that a gateway may take to say whether it is up. */
+const ANSWER_MS_MAX = 10_000;
+/** Longest that a turn of the agent may take. */
+const TURN_MS_MAX = 300_000;
 const TOKEN = "rig-token";
+
+/** What was started and is not known to have ended; a test that is cut off leaves nothing behind. */
+const started = new Set();
+process.on("exit", () => started.forEach((child) => endGroup(child, "SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => process.exit(1));
+
+/** Starts a program in a group of its own, which ends with this process at the latest. */
+export function start(program, args, options) {
+  const child = spawn(program, args, { ...options, detached: true });
+  started.add(child);
+  child.on("close", () => started.delete(child));
+  return child;
+}
 
 const versions = JSON.parse(await readFile(join(HERE, "versions.json"), "utf8"));
 /** Where Node, OpenClaw and the packed plugins are. */
@@ -103,11 +120,10 @@ function environment(home) {
 
 /** Runs one command of OpenClaw to its end. */
 export async function command(home, ...args) {
-  const child = spawn(NODE, [MAIN, ...args], {
+  const child = start(NODE, [MAIN, ...args], {
     env: environment(home),
     cwd: home.workspace,
     stdio: ["ignore", "pipe", "pipe"],
-    detached: true,
   });
   const output = collect(child);
   const timer = setTimeout(() => endGroup(child, "SIGKILL"), COMMAND_MS_MAX);
@@ -121,11 +137,10 @@ export async function command(home, ...args) {
 export async function startGateway(home, { wrapper, env } = {}) {
   const run = ["run", "--port", String(home.port)];
   const [program, args] = wrapper ? [wrapper, run] : [NODE, [MAIN, "gateway", ...run]];
-  const child = spawn(program, args, {
+  const child = start(program, args, {
     env: { ...environment(home), ...env },
     cwd: home.workspace,
     stdio: ["ignore", "pipe", "pipe"],
-    detached: true,
   });
   const output = collect(child);
   const gone = new Promise((resolve) => child.on("close", resolve));
@@ -148,7 +163,8 @@ export async function startGateway(home, { wrapper, env } = {}) {
 
 async function answers(url) {
   try {
-    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const response = await fetch(`${url}/v1/models`, { headers, signal: AbortSignal.timeout(ANSWER_MS_MAX) });
     return response.ok;
   } catch {
     return false;
@@ -183,6 +199,7 @@ function collect(child) {
 /** One turn of the agent, and its last words. */
 export async function turn(gateway, message, { session, signal } = {}) {
   const begun = Date.now();
+  const late = AbortSignal.timeout(TURN_MS_MAX);
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
     method: "POST",
     headers: {
@@ -191,7 +208,7 @@ export async function turn(gateway, message, { session, signal } = {}) {
       ...(session && { "x-openclaw-session-key": session }),
     },
     body: JSON.stringify({ model: "openclaw", messages: [{ role: "user", content: message }] }),
-    signal,
+    signal: signal ? AbortSignal.any([signal, late]) : late,
   });
   const body = await response.json();
   return {

@@ -23,7 +23,10 @@ export function loading(...ids) {
 /** Starts everything; the first turn of a gateway loads half of OpenClaw, so one is had before the tests'. */
 export async function startSession(scripts, { requestsMax, ...options } = {}) {
   const model = await startModel({ ...scripts, warm: () => ({ text: "warm" }) }, requestsMax);
-  const home = await makeHome(model.url, options);
+  const home = await makeHome(model.url, options).catch(async (error) => {
+    await model.stop();
+    throw error;
+  });
   let gateway;
   const session = {
     model,

@@ -68,6 +68,13 @@ impl Packed {
     }
 }
 
+impl Packed {
+    /// Whether plain commands may find out that the key is new.
+    fn may_be_new(&self, wish: &ClaimRequest) -> bool {
+        wish.content.is_none() && self.cap == 0
+    }
+}
+
 impl Shared {
     pub(super) async fn claim(&self, wish: &ClaimRequest) -> StoreResult<Claim> {
         let packed = Packed::new(self, wish)?;
@@ -91,6 +98,8 @@ impl Shared {
             }
             // Only the answer may have been lost: whoever asked takes it back.
             Err(StoreError::Unavailable(_)) => {}
+            // A server that is full may have refused one of two commands and taken the other.
+            Err(StoreError::Full(_)) if packed.may_be_new(wish) => {}
             Ok(_) | Err(StoreError::Full(_)) => self.granted.settled(&wish.key, &wish.owner),
         }
         claim
@@ -104,8 +113,7 @@ impl Shared {
         wish: &ClaimRequest,
         packed: &Packed,
     ) -> StoreResult<(Claim, Option<ClaimHead>)> {
-        if wish.content.is_none()
-            && packed.cap == 0
+        if packed.may_be_new(wish)
             && let Some(now_ms) = self.link.plain_time_ms(lane)
         {
             let head = claim_head(packed.flags, now_ms, wish.lifetimes.lease_ms);

@@ -26,7 +26,7 @@ use http::header::HeaderName;
 use crate::access::Client;
 use crate::body::read_json;
 use crate::executor::Executor;
-use crate::limits::{BODY_BYTES_MAX, RUN_KEY_BYTES_MAX};
+use crate::limits::{BODY_BYTES_MAX, RETRY_AFTER_S, RUN_KEY_BYTES_MAX};
 use crate::respond::whole_seconds;
 use crate::server::{Peer, Server};
 
@@ -107,12 +107,17 @@ async fn begin(
 ) -> Result<Source, ChatError> {
     let name = client.name();
     let id = executor.new_id();
+    let _begins = executor.runs.store().begins(&id);
     if let Some(key) = key {
         let store = executor.runs.store();
         match store.claim_key(&name, key, &asked.digest, &id).await? {
             KeyClaim::Ours => {}
             KeyClaim::Same(earlier) => return earlier_run(executor, &earlier).await,
             KeyClaim::Other => return Err(ChatError::key_conflict()),
+            KeyClaim::Begins => {
+                let message = "A request with this Idempotency-Key is about to begin";
+                return Err(ChatError::too_many(message, RETRY_AFTER_S));
+            }
         }
     }
     // A single reply without effects is not worth a write to disk, unless it has to be found again.
