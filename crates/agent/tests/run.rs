@@ -223,7 +223,7 @@ async fn a_call_that_no_record_answers_for_is_not_repeated() {
     for (enabled, away, expected) in [
         (true, Duration::ZERO, "a (1)"),
         (false, Duration::ZERO, "outcome_unknown"),
-        (true, Duration::from_secs(25 * 60 * 60), "outcome_unknown"),
+        (true, Duration::from_hours(25), "outcome_unknown"),
     ] {
         let note = Counted::new("note", Effect::External);
         let stack = stack(vec![note.clone()]);

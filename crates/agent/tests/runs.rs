@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
 

@@ -10,9 +10,10 @@
 use holdfast_contract::{Answer, Scope};
 use subtle::ConstantTimeEq;
 
+use super::error::AnswerError;
 use super::model::Approval;
 use super::reply;
-use super::service::{AnswerError, Approvals};
+use super::service::Approvals;
 use crate::token::Token;
 
 /// Hexadecimal digits of a code: 40 bits, for one request, for as long as it waits.
