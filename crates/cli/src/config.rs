@@ -218,6 +218,14 @@ impl Config {
         problems
     }
 
+    /// What works otherwise than it may be meant.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warnings = crate::executor_file::warnings(self);
+        #[cfg(feature = "web")]
+        let warnings = warnings.into_iter().chain(crate::web::warning(self));
+        warnings.into_iter().collect()
+    }
+
     /// The tools as they are configured.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let exec = ExecTool::new()

@@ -122,7 +122,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
 
 /// Says them once, before the work begins.
 pub(crate) fn warn(config: &Config) {
-    for warning in warnings(config) {
+    for warning in config.warnings() {
         output::note(&format!("{} {warning}", output::yellow("!")));
     }
 }

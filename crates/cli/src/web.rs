@@ -86,3 +86,17 @@ pub(crate) fn problems(config: &Config) -> Vec<ConfigProblem> {
     }
     problems
 }
+
+/// What is missing for answers on the channel.
+pub(crate) fn warning(config: &Config) -> Option<String> {
+    let asks_there = matches!(
+        config.channel,
+        Some(ChannelConfig::Webhook { .. } | ChannelConfig::Gateway { .. })
+    );
+    let nobody = config.permissions.approvals.senders.is_empty();
+    (asks_there && nobody).then(|| {
+        "channel: nobody can answer there; permissions.approvals.senders names who may, as the \
+         channel names them"
+            .to_owned()
+    })
+}

@@ -93,6 +93,14 @@ fn links_and_what_is_no_skill_are_refused() {
     let dir = skill(parent.path());
     symlink("/etc/hostname", dir.join("link")).unwrap();
     assert!(matches!(SkillDigest::of(&dir), Err(SkillError::Special(_))));
+    fs::remove_file(dir.join("link")).unwrap();
+    let alias = parent.path().join("alias");
+    symlink(&dir, &alias).unwrap();
+    assert!(SkillDigest::of(&dir).is_ok());
+    assert!(matches!(
+        SkillDigest::of(&alias),
+        Err(SkillError::Special(_))
+    ));
     let other = parent.path().join("other");
     fs::create_dir(&other).unwrap();
     assert!(matches!(

@@ -44,7 +44,7 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             if global.json {
                 output::json(&serde_json::json!({
                     "ok": true, "source": source, "state": app.state_dir, "redis": tried.word(),
-                    "warnings": executor_file::warnings(&app.config),
+                    "warnings": app.config.warnings(),
                 }));
             } else {
                 executor_file::warn(&app.config);

@@ -1,8 +1,10 @@
 //! `holdfast skills`
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use holdfast_trust::config::SkillConfig;
 use holdfast_trust::skill::{
     Entry, KeyError, PublicKey, Register, RegisterError, SecretKey, Signature, Signed, SkillDigest,
     SkillError, Standing, Verdict, is_skill, judge,
@@ -53,30 +55,99 @@ fn key_failure(error: &KeyError) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// The skills that are named, by their real names; else all in the configured directories.
-fn named(app: &App, dirs: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
-    if dirs.is_empty() {
-        let configured = app.config.trust.skills.dirs.iter();
-        return Ok(configured.flat_map(|dir| beneath(&expand(dir))).collect());
-    }
-    dirs.iter().map(|dir| real(dir)).collect()
+/// Where to look, and what is found there.
+struct Named {
+    /// The skills that are named, or the directories that are configured.
+    roots: Vec<PathBuf>,
+    /// The skills.
+    skills: Vec<PathBuf>,
 }
 
-fn real(dir: &Path) -> Outcome<PathBuf> {
-    dir.canonicalize()
-        .map_err(|error| Failure::usage(format!("{} can not be read: {error}", dir.display())))
-}
-
-fn beneath(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return Vec::new();
+/// The skills that are named; else all in the configured directories.
+fn named(app: &App, register: &Register, dirs: &[PathBuf]) -> Outcome<Named> {
+    let mut named = Named {
+        roots: Vec::new(),
+        skills: Vec::new(),
     };
-    let paths = entries
-        .flatten()
-        .filter_map(|it| it.path().canonicalize().ok());
-    let mut found: Vec<PathBuf> = paths.filter(|path| is_skill(path)).collect();
+    for dir in dirs {
+        let dir = own_name(dir)?;
+        if !register.skills.contains_key(&dir) {
+            present(&dir)?;
+        }
+        named.roots.push(dir.clone());
+        named.skills.push(dir);
+    }
+    if dirs.is_empty() {
+        for dir in &app.config.trust.skills.dirs {
+            let (root, skills) = beneath(dir)?;
+            named.roots.push(root);
+            named.skills.extend(skills);
+        }
+    }
+    Ok(named)
+}
+
+fn unreadable_dir(dir: &Path) -> impl Fn(std::io::Error) -> Failure {
+    move |error| Failure::usage(format!("{} can not be read: {error}", dir.display()))
+}
+
+/// Refuses what is not there, which is mostly misspelt.
+fn present(dir: &Path) -> Outcome<()> {
+    let looked = std::fs::symlink_metadata(dir);
+    looked.map(|_| ()).map_err(unreadable_dir(dir))
+}
+
+/// The real place of a skill under the name it is used by: what a link leads to has another.
+fn own_name(dir: &Path) -> Outcome<PathBuf> {
+    let whole = std::path::absolute(dir).map_err(unreadable_dir(dir))?;
+    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+        return whole.canonicalize().map_err(unreadable_dir(dir));
+    };
+    // Of what is gone the rest of the way may be gone too.
+    let parent = parent
+        .canonicalize()
+        .unwrap_or_else(|_| parent.to_path_buf());
+    Ok(parent.join(name))
+}
+
+/// A configured directory, and what in it may be taken for a skill.
+fn beneath(written: &str) -> Outcome<(PathBuf, Vec<PathBuf>)> {
+    let dir = expand(written);
+    let default = SkillConfig::default();
+    let dir = match dir.canonicalize() {
+        Ok(dir) => dir,
+        // Not everybody has the directory that nobody has named.
+        Err(error)
+            if error.kind() == ErrorKind::NotFound
+                && default.dirs.iter().any(|it| it == written) =>
+        {
+            return Ok((own_name(&dir)?, Vec::new()));
+        }
+        Err(error) => return Err(unreadable_dir(&dir)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&dir).map_err(unreadable_dir(&dir))? {
+        let entry = entry.map_err(unreadable_dir(&dir))?;
+        let kind = entry.file_type().map_err(unreadable_dir(&dir))?;
+        let path = entry.path();
+        let may_be_skill = if kind.is_symlink() {
+            // Whatever it leads to, or will.
+            !path.is_file()
+        } else {
+            is_skill(&path) || is_closed(&path)
+        };
+        if may_be_skill {
+            found.push(path);
+        }
+    }
     found.sort();
-    found
+    Ok((dir, found))
+}
+
+/// Whether nobody can tell what is in a directory.
+fn is_closed(dir: &Path) -> bool {
+    let looked = std::fs::read_dir(dir);
+    looked.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 fn name_of(dir: &Path) -> String {
@@ -113,8 +184,10 @@ struct Looked {
 }
 
 fn look(app: &App, register: &Register, dir: PathBuf) -> Looked {
+    let pinned = register.skills.get(&dir).is_some_and(|it| it.pinned);
     let digest = match SkillDigest::of(&dir) {
         Ok(digest) => digest,
+        Err(_) if pinned && std::fs::symlink_metadata(&dir).is_err() => return missing(dir),
         Err(error) => return unreadable(dir, &error),
     };
     let signed = signed(app, &dir, digest);
@@ -142,6 +215,27 @@ fn unreadable(dir: PathBuf, error: &SkillError) -> Looked {
             problems: Vec::new(),
         },
         note: error.to_string(),
+    }
+}
+
+/// Skills that somebody pinned where it was looked, and that are there no more.
+fn gone(register: &Register, named: &Named) -> Vec<Looked> {
+    let pinned = register.skills.iter().filter(|(dir, entry)| {
+        let is_here = named.roots.iter().any(|root| dir.starts_with(root));
+        entry.pinned && is_here && !named.skills.contains(dir) && !is_skill(dir)
+    });
+    pinned.map(|(dir, _)| missing(dir.clone())).collect()
+}
+
+fn missing(dir: PathBuf) -> Looked {
+    Looked {
+        dir,
+        digest: None,
+        verdict: Verdict {
+            standing: Standing::Unknown,
+            problems: Vec::new(),
+        },
+        note: "it is pinned, and gone; `holdfast skills unpin` forgets it".to_owned(),
     }
 }
 
@@ -178,7 +272,7 @@ fn verify(
     let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
     if remember {
         owner_only(app)?;
-        for dir in named(app, dirs)? {
+        for dir in named(app, &register, dirs)?.skills {
             if let Ok(digest) = SkillDigest::of(&dir) {
                 register.skills.entry(dir).or_insert(Entry {
                     digest,
@@ -190,10 +284,12 @@ fn verify(
         }
         register.write(&path).map_err(|error| unusable(&error))?;
     }
-    let dirs = named(app, dirs)?;
-    let looked: Vec<Looked> = dirs
-        .into_iter()
+    let named = named(app, &register, dirs)?;
+    let gone = gone(&register, &named);
+    let skills = named.skills.into_iter();
+    let looked: Vec<Looked> = skills
         .map(|it| look(app, &register, it))
+        .chain(gone)
         .collect();
     let all_good = looked.iter().all(|it| it.is_good(require));
     if json {
@@ -228,7 +324,7 @@ fn digest_of(dir: &Path) -> Outcome<SkillDigest> {
 fn pin(app: &App, dirs: &[PathBuf], by: &str, json: bool) -> Outcome<ExitCode> {
     let path = app.state_dir.join(REGISTER_FILE);
     let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
-    for dir in named(app, dirs)? {
+    for dir in named(app, &register, dirs)?.skills {
         let digest = digest_of(&dir)?;
         if json {
             output::json(&json!({"pinned": dir, "digest": digest}));
@@ -256,8 +352,7 @@ fn unpin(app: &App, dirs: &[PathBuf], json: bool) -> Outcome<ExitCode> {
     let mut forgotten = 0;
     for dir in dirs {
         // A skill that is gone is still to be forgotten.
-        let dir = dir.canonicalize().or_else(|_| std::path::absolute(dir));
-        let dir = dir.map_err(|error| Failure::usage(error.to_string()))?;
+        let dir = own_name(dir)?;
         forgotten += usize::from(register.skills.remove(&dir).is_some());
     }
     register.write(&path).map_err(|error| unusable(&error))?;
@@ -272,7 +367,8 @@ fn unpin(app: &App, dirs: &[PathBuf], json: bool) -> Outcome<ExitCode> {
 fn sign(key: &Path, dirs: &[PathBuf], json: bool) -> Outcome<ExitCode> {
     let key = SecretKey::read(key).map_err(|error| key_failure(&error))?;
     for dir in dirs {
-        let dir = real(dir)?;
+        let dir = own_name(dir)?;
+        present(&dir)?;
         let digest = digest_of(&dir)?;
         let signature = key.sign(&name_of(&dir), digest);
         signature.write(&dir).map_err(|error| key_failure(&error))?;

@@ -228,3 +228,89 @@ fn skills_are_pinned_signed_known_and_noticed_when_they_change() {
     fs::remove_file(skill.join("SKILL.sig")).unwrap();
     assert_eq!(standing(&["--remember"]), seen(0, "known"));
 }
+
+#[test]
+fn a_link_does_not_pass_for_the_skill_it_leads_to() {
+    let house = House::new();
+    let skills = house.home().join(".openclaw/skills");
+    let admin = skills.join("shell-admin");
+    fs::create_dir_all(&admin).unwrap();
+    fs::write(admin.join("SKILL.md"), "# Shell").unwrap();
+    let key = house.path("key");
+    let made = house.run(&["skills", "keygen", key.to_str().unwrap()]);
+    let dir = admin.to_str().unwrap();
+    let signed = house.run(&["skills", "sign", "--key", key.to_str().unwrap(), dir]);
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    assert_eq!(house.run(&["skills", "pin", dir]).code, Some(0));
+    let keys = format!(
+        "trust: {{skills: {{keys: {{ana: '{}'}}}}}}",
+        made.stdout.trim()
+    );
+    let config = house.file("keys.yaml", &keys);
+    let verify = |more: &[&str]| {
+        let args = ["skills", "verify", "--json", "--config", &config];
+        house.run(&[&args[..], more].concat())
+    };
+    assert_eq!(verify(&[]).code, Some(0));
+    // Under another name, and one that leads nowhere yet.
+    std::os::unix::fs::symlink(&admin, skills.join("weather")).unwrap();
+    std::os::unix::fs::symlink("/no/such/skill", skills.join("later")).unwrap();
+    let found = verify(&[]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let found = found.json();
+    let good: Vec<(&str, bool)> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let name = it["skill"].as_str().unwrap().rsplit('/').next().unwrap();
+            (name, it["ok"] == true)
+        })
+        .collect();
+    assert_eq!(
+        good,
+        [("later", false), ("shell-admin", true), ("weather", false)]
+    );
+    let weather = format!("{}/", skills.join("weather").display());
+    let named = verify(&[&weather]);
+    assert_eq!(named.code, Some(1), "{named:?}");
+    assert!(named.stdout.contains("link"), "{named:?}");
+    let signed = ["skills", "sign", "--key", key.to_str().unwrap(), &weather];
+    for refused in [&["skills", "pin", &*weather][..], &signed] {
+        assert_eq!(house.run(refused).code, Some(1), "{refused:?}");
+    }
+}
+
+#[test]
+fn skills_that_are_gone_or_can_not_be_read_are_not_passed_over() {
+    let house = House::new();
+    let verify = |more: &[&str]| house.run(&[&["skills", "verify", "--json"], more].concat());
+    assert_eq!(verify(&[]).code, Some(0), "nobody named the default");
+    let skill = house.home().join(".openclaw/skills/weather");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(skill.join("SKILL.md"), "# Weather").unwrap();
+    let dir = skill.to_str().unwrap();
+    assert_eq!(house.run(&["skills", "pin", dir]).code, Some(0));
+    assert_eq!(verify(&[]).code, Some(0));
+    for gone in ["weather/SKILL.md", "weather", ""] {
+        let gone = house.home().join(".openclaw/skills").join(gone);
+        let _ = fs::remove_file(&gone).or_else(|_| fs::remove_dir(&gone));
+        assert!(!gone.exists(), "{}", gone.display());
+        for args in [&[][..], &[dir]] {
+            let found = verify(args);
+            assert_eq!(found.code, Some(1), "{} {found:?}", gone.display());
+            assert_eq!(found.json()[0]["skill"], dir);
+        }
+    }
+    assert!(verify(&[]).stdout.contains("gone"));
+    assert_eq!(house.run(&["skills", "unpin", dir]).code, Some(0));
+    assert_eq!(verify(&[]).code, Some(0));
+    assert_eq!(verify(&[dir]).code, Some(2), "it is nowhere");
+    for dirs in ["/no/such/skills", &house.file("file", "")] {
+        let config = format!("trust: {{skills: {{dirs: ['{dirs}']}}}}");
+        let config = house.file("dirs.yaml", &config);
+        let found = verify(&["--config", &config]);
+        assert_eq!(found.code, Some(2), "{found:?}");
+        assert!(found.stderr.contains("can not be read"), "{found:?}");
+    }
+}

@@ -75,6 +75,39 @@ fn serve(house: &House, chat: &Chat) -> Serving {
     })
 }
 
+#[test]
+fn where_nobody_is_named_prompts_hold_no_code_and_replies_are_refused() {
+    let (house, chat) = (House::new(), Chat::open());
+    let config = house.file("chat.yaml", "channel: {kind: webhook}");
+    let checked = house.run(&["config", "check", "--config", &config, "--json"]);
+    let warnings = checked.json()["warnings"].to_string();
+    assert!(
+        warnings.contains("permissions.approvals.senders"),
+        "{warnings}"
+    );
+    let server = house.serve_with(&["--config", &config], |command| {
+        command.env("HOLDFAST_WEBHOOK_URL", &chat.url);
+    });
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.call(&call()).json());
+        let prompt = eventually("a prompt is on the channel", || {
+            chat.texts.lock().expect("no panic").last().cloned()
+        });
+        assert!(!prompt.contains("reply:"), "{prompt}");
+        let (_, id) = prompt.split_once("approvals approve ").expect("how");
+        let id = id.split_whitespace().next().expect("an id");
+        let text = format!("approve {id}-0000000000");
+        let (status, answer) = say(&server, &json!({"text": text, "sender": "ann"}));
+        assert_eq!(status, 403, "{answer}");
+        let why = answer.to_string();
+        assert!(why.contains("permissions.approvals.senders"), "{why}");
+        let denied = house.run(&["approvals", "deny", id]);
+        assert_eq!(denied.code, Some(0), "{denied:?}");
+        assert_eq!(waiting.join().expect("no panic")["status"], "error");
+    });
+    assert_eq!(house.lines("effect"), 0);
+}
+
 fn say(server: &Serving, body: &Value) -> (u16, Value) {
     let answer = server.post("/v1/messages", &server.token, body);
     (answer.status, answer.json())

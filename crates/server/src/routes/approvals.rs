@@ -190,7 +190,7 @@ pub(super) fn refused(server: &Server, error: &AnswerError) -> Refusal {
     let conflict = |kind| Refusal::new(StatusCode::CONFLICT, kind, error.to_string());
     match error {
         AnswerError::NotFound(_) => not_found(),
-        AnswerError::Sender(_) => {
+        AnswerError::Sender(_) | AnswerError::NoSenders | AnswerError::PolicyByMessage(_) => {
             Refusal::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())
         }
         AnswerError::Refused { why, .. } => match why {

@@ -3,12 +3,17 @@
 //! A prompt that goes out on a channel holds a code, and the reply has to hold it too: whoever
 //! replies has seen the prompt. The code is made of the approver's token, which no tool can read,
 //! and of the request with the digest of its arguments, so it is good for that one request.
+//!
+//! Who may reply is configured, and without that nobody may: a channel is read by more than those
+//! who may approve, and a tool of the agent's own may read it too.
 
+use holdfast_contract::{Answer, Scope};
 use subtle::ConstantTimeEq;
 
+use super::error::AnswerError;
 use super::model::Approval;
 use super::reply;
-use super::service::{AnswerError, Approvals};
+use super::service::Approvals;
 use crate::token::Token;
 
 /// Hexadecimal digits of a code: 40 bits, for one request, for as long as it waits.
@@ -31,8 +36,11 @@ impl Approvals {
         self
     }
 
-    /// What a reply on a channel has to hold.
+    /// What a reply on a channel has to hold; nothing where nobody may reply.
     pub fn code(&self, approval: &Approval) -> Option<String> {
+        if self.config.approvals.senders.is_empty() {
+            return None;
+        }
         let token = self.codes.as_ref()?;
         let request = format!("approval {} {}", approval.id, approval.request.digest);
         let mut code = token.derived(&request);
@@ -41,6 +49,7 @@ impl Approvals {
     }
 
     /// Takes a person's message: `approve ID-CODE`, `approve ID-CODE session`, `deny ID-CODE why`.
+    /// A rule that outlives its session is not made by message.
     pub async fn heard(&self, message: &str, sender: &str) -> Result<Heard, AnswerError> {
         let Some(reply) = reply::read(message) else {
             return Ok(Heard::NoAnswer);
@@ -50,7 +59,10 @@ impl Approvals {
             return Ok(Heard::NoAnswer);
         };
         let senders = &self.config.approvals.senders;
-        if !senders.is_empty() && !senders.iter().any(|known| known == sender) {
+        if senders.is_empty() {
+            return Err(AnswerError::NoSenders);
+        }
+        if !senders.iter().any(|known| known == sender) {
             return Err(AnswerError::Sender(sender.to_owned()));
         }
         let found = self.get(&reply.id).await?;
@@ -62,6 +74,12 @@ impl Approvals {
         if !right {
             // The same words as for a request there is not: a guess learns nothing.
             return Err(AnswerError::NotFound(reply.id));
+        }
+        let policy = Answer::Approve {
+            scope: Scope::Policy,
+        };
+        if reply.answer == policy {
+            return Err(AnswerError::PolicyByMessage(reply.id));
         }
         let answered = self.answer(&reply.id, &reply.answer, sender).await?;
         Ok(Heard::Answered(Box::new(answered)))

@@ -12,8 +12,9 @@ use holdfast_reliability::service::Service;
 use holdfast_reliability::store::StoreError;
 use serde_json::json;
 
+use super::error::AnswerError;
 use super::model::{ApprovalState, Subject, digest_of};
-use super::service::{AnswerError, Approvals, Lost, Seen};
+use super::service::{Approvals, Lost, Seen};
 use super::step::{Action, Refused};
 use super::withdraw::Withdraw;
 use crate::audit::AuditError;

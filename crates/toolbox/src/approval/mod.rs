@@ -5,6 +5,7 @@
 //! | [`model`] | a request, its state, and rules made of answers |
 //! | [`step`] | the life of a request as pure functions |
 //! | [`service`] | keeps requests, takes answers, knows the rules |
+//! | [`error`] | why an answer was not taken |
 //! | [`layer`] | holds one call up until it may run |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
@@ -15,6 +16,7 @@
 //! compare-and-set, so that one answer runs one call once, whoever comes first.
 
 pub mod by_message;
+pub mod error;
 pub mod layer;
 pub mod model;
 pub mod reply;
@@ -24,8 +26,9 @@ pub mod step;
 mod withdraw;
 
 pub use by_message::Heard;
+pub use error::AnswerError;
 pub use layer::Approve;
 pub use model::{Approval, ApprovalRequest, ApprovalState, Rule};
 pub use resume::{ResumeWhich, Resumed, resume_open};
-pub use service::{AnswerError, Approvals};
+pub use service::Approvals;
 pub use step::{Action, Refused};

@@ -13,6 +13,7 @@ use holdfast_reliability::store::{StoreError, StoreResult};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
+use super::error::AnswerError;
 use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
 use super::step::{Action, Refused, step};
 use super::withdraw::Withdraw;
@@ -35,31 +36,6 @@ pub const APPROVALS_OPEN_MAX: usize = 1_000;
 const ID_CHARS: u32 = 8;
 /// Letters and digits that are not taken for each other.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-
-/// Why an answer was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum AnswerError {
-    /// There is no such request.
-    #[error("there is no approval request {0:?}")]
-    NotFound(String),
-    /// The request does not take it.
-    #[error("the request {id} can not be answered like that: {why}")]
-    Refused {
-        /// Which.
-        id: String,
-        /// Why.
-        why: Refused,
-    },
-    /// Somebody who is not among those who may answer by message.
-    #[error("{0:?} is not among permissions.approvals.senders")]
-    Sender(String),
-    /// The store can not be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The audit log can not be written.
-    #[error(transparent)]
-    Audit(#[from] AuditError),
-}
 
 /// A request, and the version it was seen at.
 #[derive(Debug, Clone)]

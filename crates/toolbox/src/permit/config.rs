@@ -135,7 +135,7 @@ pub struct ApprovalConfig {
     /// An identical call is answered with an earlier "no" for this long, and nobody is asked.
     pub denial_ms: u64,
     /// Who may answer by a message on a channel, by the names that the channel has for them; when
-    /// it is empty, whoever has the code from the prompt.
+    /// it is empty, nobody: prompts hold no code then, and replies are refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub senders: Vec<String>,
 }

@@ -58,8 +58,20 @@ pub struct SkillDigest([u8; 32]);
 impl SkillDigest {
     /// The digest of the skill in this directory, as it is now.
     pub fn of(dir: &Path) -> Result<Self, SkillError> {
-        if !is_skill(dir) {
-            return Err(SkillError::NoSkill(dir.to_owned()));
+        let unreadable = |error| SkillError::Unreadable {
+            path: dir.to_owned(),
+            error,
+        };
+        // A link has the name of one skill and the files of another.
+        if fs::symlink_metadata(dir).map_err(unreadable)?.is_symlink() {
+            return Err(SkillError::Special(dir.to_owned()));
+        }
+        match fs::metadata(dir.join(SKILL_FILE)) {
+            Ok(found) if found.is_file() => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(unreadable(error));
+            }
+            Ok(_) | Err(_) => return Err(SkillError::NoSkill(dir.to_owned())),
         }
         let mut files = Vec::new();
         list(dir, dir, 0, &mut files)?;
