@@ -154,11 +154,27 @@ fn each<'v>(
     blocks: &mut Blocks<'v>,
     mut takes: impl FnMut(Facts, &Blocks<'v>) -> bool,
 ) -> bool {
+    let is_bare = matches!(format, Format::Anthropic | Format::OpenAiChat);
+    let mut all = Vec::with_capacity(FETCHED_AT_ONCE);
     messages.chunks(FETCHED_AT_ONCE).all(|some| {
-        fetch(some);
-        some.iter().all(|message| {
+        touch(some.iter());
+        if !is_bare {
+            return some.iter().all(|message| {
+                blocks.clear();
+                let facts = facts(format, message, blocks);
+                takes(facts, blocks)
+            });
+        }
+        all.clear();
+        all.extend(some.iter().map(Members::of));
+        let contents = all.iter().flatten().filter_map(|members| members.content);
+        touch(contents.filter_map(Value::as_array).flatten());
+        all.iter().all(|members| {
             blocks.clear();
-            let facts = facts(format, message, blocks);
+            let mut facts = Facts::default();
+            if let Some(members) = members {
+                facts.kind = message_of(members, blocks);
+            }
             takes(facts, blocks)
         })
     })
@@ -174,15 +190,9 @@ fn hashed(blocks: &Blocks<'_>) -> impl Iterator<Item = (BlockKind, Marks, u64)> 
 /// How many messages are brought into the processor's cache before they are read.
 const FETCHED_AT_ONCE: usize = 32;
 
-/// Touches what will be read of some messages. A history does not fit into a processor's cache, and
-/// reading one message after the other waits for the memory each time; loads that do not depend on
-/// each other are waited for together.
-fn fetch(messages: &[Value]) {
-    touch(messages.iter());
-    let contents = messages.iter().filter_map(|message| message.get("content"));
-    touch(contents.filter_map(Value::as_array).flatten());
-}
-
+/// Touches what will be read. A history does not fit into a processor's cache, and reading one
+/// message after the other waits for the memory each time; loads that do not depend on each other
+/// are waited for together.
 fn touch<'v>(values: impl Iterator<Item = &'v Value>) {
     let first = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
     let mut touched = 0;
@@ -331,9 +341,10 @@ fn string(value: Option<&Value>) -> Option<&str> {
 }
 
 fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
-    let Some(members) = Members::of(message) else {
-        return Kind::Neutral;
-    };
+    Members::of(message).map_or(Kind::Neutral, |members| message_of(&members, blocks))
+}
+
+fn message_of<'v>(members: &Members<'v>, blocks: &mut Blocks<'v>) -> Kind {
     let is_sent = members.unsent.and_then(Value::as_bool) != Some(true);
     match members.role.and_then(Value::as_str).filter(|_| is_sent) {
         None | Some("" | "function") => Kind::Neutral,
