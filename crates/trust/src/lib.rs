@@ -8,7 +8,7 @@
 //! | [`provenance`] | L1 | tags with a trust; merging takes the lowest |
 //! | [`capability`] | L2 | families and actions, and what is granted |
 //! | [`manifest`] | L2 | what each tool needs, and the built-in manifests |
-//! | [`check`] | L2 | a call against its tool's manifest |
+//! | [`mod@check`] | L2 | a call against its tool's manifest |
 //! | [`signal`] | L4 | what in a text speaks for an attack; advisory |
 //! | [`session`] | L1, L4 | what a session has read, and what is held because of it |
 //! | [`skill`] | L5 | skills pinned by their hash and signed with ed25519 |
