@@ -124,11 +124,13 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn total(&self) -> u64 {
-        self.budget.total(
-            self.counts
-                .iter()
-                .fold(0, |sum, it| sum.saturating_add(*it)),
-        )
+        self.budget.total(self.history())
+    }
+
+    /// The tokens of all messages.
+    fn history(&self) -> u64 {
+        let counts = self.counts.iter();
+        counts.fold(0, |sum, it| sum.saturating_add(*it))
     }
 
     /// Where the last round begins: with the last thing that the model said about the task.
@@ -150,10 +152,7 @@ impl Work<'_> {
 
     /// Shortens results, the oldest first, until so many tokens are reached.
     fn shorten(&mut self, places: std::ops::Range<usize>, enough: u64) {
-        let mut sum = self
-            .counts
-            .iter()
-            .fold(0_u64, |sum, it| sum.saturating_add(*it));
+        let mut sum = self.history();
         for place in places {
             if self.budget.total(sum) <= enough {
                 return;
@@ -180,10 +179,7 @@ impl Work<'_> {
     /// Leaves out old rounds, the oldest first, and says so in a note where the first was.
     fn leave_out(&mut self, enough: u64) {
         let mut out = vec![false; self.messages.len()];
-        let mut left = self
-            .counts
-            .iter()
-            .fold(0_u64, |sum, it| sum.saturating_add(*it));
+        let mut left = self.history();
         let goal = enough.saturating_sub(note::NOTE_TOKENS_ABOUT);
         for round in self.old_rounds() {
             if self.budget.total(left) <= goal {

@@ -107,7 +107,7 @@ async fn begin(
 ) -> Result<Source, ChatError> {
     let name = client.name();
     let id = executor.new_id();
-    let _begins = executor.runs.store().begins(&id);
+    let _begins = key.map(|_| executor.runs.store().begins(&id));
     if let Some(key) = key {
         let store = executor.runs.store();
         match store.claim_key(&name, key, &asked.digest, &id).await? {
