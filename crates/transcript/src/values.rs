@@ -3,7 +3,7 @@
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::adapter::adapter;
+use crate::adapter::{Pairing, adapter};
 use crate::check::{Fault, Plain, check};
 use crate::format::{Format, Hint, hint};
 use crate::index::{Facts, Index, ParentId};
@@ -59,16 +59,20 @@ pub fn validate_tool_result_pairing(messages: &[Value]) -> Vec<PairingIssue> {
 
 /// The same, for messages whose format is known.
 pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
-    if is_plainly_paired(format, messages) {
+    let brief = Brief::of(format, messages);
+    let pairing = adapter(format).pairing();
+    if is_plainly_paired(pairing, &brief) {
         return Vec::new();
     }
     let mut index = Index::default();
-    let mut blocks = Vec::new();
-    each(format, messages, &mut blocks, |facts, blocks| {
+    for (facts, blocks) in brief.messages() {
         // More messages than can be numbered do not fit into memory.
-        index.add(facts, hashed(blocks)).is_ok()
-    });
-    let found = check(&index, adapter(format).pairing());
+        if index.add(facts, blocks.iter().copied()).is_err() {
+            break;
+        }
+    }
+    let found = check(&index, pairing);
+    let mut blocks = Vec::new();
     // Findings come in the order of the messages: each message is looked at once.
     let mut looked_at = None;
     found
@@ -92,6 +96,16 @@ pub fn validate_as(format: Format, messages: &[Value]) -> Vec<PairingIssue> {
             }
         })
         .collect()
+}
+
+/// Whether calls and results alternate as in nearly every history, so that there is nothing to find
+/// and nothing has to be indexed. An agent asks before each request: this is the answer it gets.
+fn is_plainly_paired(pairing: Pairing, brief: &Brief) -> bool {
+    let Some(mut plain) = Plain::under(pairing) else {
+        return false;
+    };
+    let mut messages = brief.messages();
+    messages.all(|(facts, blocks)| plain.goes_on(facts, blocks.iter().copied()))
 }
 
 /// Which format some messages are in.
@@ -135,77 +149,61 @@ fn top(message: &Value) -> Value {
     )
 }
 
-/// Whether calls and results alternate as in nearly every history, so that there is nothing to find
-/// and nothing has to be remembered. An agent asks before each request: this is the answer it gets.
-fn is_plainly_paired(format: Format, messages: &[Value]) -> bool {
-    let Some(mut plain) = Plain::under(adapter(format).pairing()) else {
-        return false;
-    };
-    each(format, messages, &mut Vec::new(), |facts, blocks| {
-        plain.goes_on(facts, hashed(blocks))
-    })
+/// What matters of some messages. Each is read once: that they are read is most of what it costs.
+struct Brief {
+    /// What each message is, and where its blocks end.
+    kinds: Vec<(Kind, u32)>,
+    /// The rest of what is known of each, in the formats whose entries name each other.
+    linked: Vec<Facts>,
+    blocks: Vec<(BlockKind, Marks, u64)>,
 }
 
-/// Reads messages as long as they are wanted, and says whether all were.
-#[inline]
-fn each<'v>(
-    format: Format,
-    messages: &'v [Value],
-    blocks: &mut Blocks<'v>,
-    mut takes: impl FnMut(Facts, &Blocks<'v>) -> bool,
-) -> bool {
-    let is_bare = matches!(format, Format::Anthropic | Format::OpenAiChat);
-    let mut all = Vec::with_capacity(FETCHED_AT_ONCE);
-    messages.chunks(FETCHED_AT_ONCE).all(|some| {
-        touch(some.iter());
-        if !is_bare {
-            return some.iter().all(|message| {
-                blocks.clear();
-                let facts = facts(format, message, blocks);
-                takes(facts, blocks)
-            });
-        }
-        all.clear();
-        all.extend(some.iter().map(Members::of));
-        let contents = all.iter().flatten().filter_map(|members| members.content);
-        touch(contents.filter_map(Value::as_array).flatten());
-        all.iter().all(|members| {
-            blocks.clear();
-            let mut facts = Facts::default();
-            if let Some(members) = members {
-                facts.kind = message_of(members, blocks);
-            }
-            takes(facts, blocks)
-        })
-    })
-}
-
-#[inline]
-fn hashed(blocks: &Blocks<'_>) -> impl Iterator<Item = (BlockKind, Marks, u64)> {
-    blocks
-        .iter()
-        .map(|(kind, marks, id)| (*kind, *marks, hash(*id)))
-}
-
-/// How many messages are brought into the processor's cache before they are read.
-const FETCHED_AT_ONCE: usize = 32;
-
-/// Touches what will be read. A history does not fit into a processor's cache, and reading one
-/// message after the other waits for the memory each time; loads that do not depend on each other
-/// are waited for together.
-fn touch<'v>(values: impl Iterator<Item = &'v Value>) {
-    let first = |text: &str| text.as_bytes().first().copied().unwrap_or(0);
-    let mut touched = 0;
-    for value in values {
-        let Value::Object(members) = value else {
-            continue;
+impl Brief {
+    fn of(format: Format, messages: &[Value]) -> Self {
+        let is_linked = matches!(format, Format::OpenClaw | Format::ClaudeCode);
+        let mut brief = Self {
+            kinds: Vec::with_capacity(messages.len()),
+            linked: Vec::with_capacity(if is_linked { messages.len() } else { 0 }),
+            blocks: Vec::with_capacity(messages.len() / 2),
         };
-        let both = [members.iter().next(), members.iter().next_back()];
-        for (key, value) in both.into_iter().flatten() {
-            touched ^= first(key) ^ value.as_str().map_or(0, first);
+        let mut blocks = Vec::new();
+        for message in messages {
+            blocks.clear();
+            let kind = if is_linked {
+                let facts = facts(format, message, &mut blocks);
+                brief.linked.push(facts);
+                facts.kind
+            } else {
+                kind(format, message, &mut blocks)
+            };
+            brief.add(kind, &blocks);
         }
+        brief
     }
-    std::hint::black_box(touched);
+
+    #[inline]
+    fn add(&mut self, kind: Kind, blocks: &Blocks<'_>) {
+        for (kind, marks, id) in blocks {
+            self.blocks.push((*kind, *marks, hash(*id)));
+        }
+        // More blocks than can be numbered do not fit into memory.
+        let end = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
+        self.kinds.push((kind, end));
+    }
+
+    fn messages(&self) -> impl Iterator<Item = (Facts, &[(BlockKind, Marks, u64)])> {
+        let mut start = 0;
+        self.kinds.iter().enumerate().map(move |(at, (kind, end))| {
+            let end = *end as usize;
+            let blocks = self.blocks.get(start..end).unwrap_or_default();
+            start = end;
+            let facts = self.linked.get(at).copied().unwrap_or(Facts {
+                kind: *kind,
+                ..Facts::default()
+            });
+            (facts, blocks)
+        })
+    }
 }
 
 type Blocks<'v> = Vec<(BlockKind, Marks, Option<&'v str>)>;
@@ -218,13 +216,23 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
+/// What an entry is, in the formats where that is all there is to know of it.
+#[inline]
+fn kind<'v>(format: Format, entry: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
+    match format {
+        Format::OpenAiResponses => item(entry, blocks),
+        Format::Codex => rollout(entry, blocks),
+        _ => message(entry, blocks),
+    }
+}
+
 /// The same facts that the format's adapter finds in a line.
 fn facts<'v>(format: Format, entry: &'v Value, blocks: &mut Blocks<'v>) -> Facts {
     let mut facts = Facts::default();
     match format {
-        Format::Anthropic | Format::OpenAiChat => facts.kind = message(entry, blocks),
-        Format::OpenAiResponses => facts.kind = item(entry, blocks),
-        Format::Codex => facts.kind = rollout(entry, blocks),
+        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Codex => {
+            facts.kind = kind(format, entry, blocks);
+        }
         Format::OpenClaw => openclaw(entry, blocks, &mut facts),
         Format::ClaudeCode => {
             facts.id = hash(text(entry, "uuid"));
@@ -341,10 +349,9 @@ fn string(value: Option<&Value>) -> Option<&str> {
 }
 
 fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
-    Members::of(message).map_or(Kind::Neutral, |members| message_of(&members, blocks))
-}
-
-fn message_of<'v>(members: &Members<'v>, blocks: &mut Blocks<'v>) -> Kind {
+    let Some(members) = Members::of(message) else {
+        return Kind::Neutral;
+    };
     let is_sent = members.unsent.and_then(Value::as_bool) != Some(true);
     match members.role.and_then(Value::as_str).filter(|_| is_sent) {
         None | Some("" | "function") => Kind::Neutral,
