@@ -19,7 +19,7 @@ import { HostGuard } from "./guard.js";
 import { readSettings, type Settings } from "./settings.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 1;
+const SHARED_VERSION = 2;
 
 export default {
   id: "tool-guard",

@@ -18,7 +18,8 @@ const STOP_MS_MAX = 15_000;
 const ANSWER_MS_MAX = 10_000;
 /** Longest that a turn of the agent may take. */
 const TURN_MS_MAX = 300_000;
-const TOKEN = "rig-token";
+/** The gateway's token. */
+export const TOKEN = "rig-token";
 
 /** What was started and is not known to have ended; a test that is cut off leaves nothing behind. */
 const started = new Set();
@@ -42,6 +43,9 @@ export const NODE = join(nodeDir, "node");
 /** The pinned OpenClaw's folder. */
 export const OPENCLAW = join(CACHE, `openclaw-${versions.openclaw}/node_modules/openclaw`);
 const MAIN = join(OPENCLAW, "openclaw.mjs");
+
+/** Our own binary, as the tests build it. */
+export const HOLDFAST = join(process.env.CARGO_TARGET_DIR ?? join(HERE, "../../../../target"), "debug/holdfast");
 
 /** A home of its own, with a configuration that names our model server. */
 export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, primary } = {}) {
