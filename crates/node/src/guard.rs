@@ -158,9 +158,8 @@ impl ToolGuard {
                     .turns
                     .observe(&call.turn, &identity, observation, &self.config))?;
             self.note(call, &outcome, advice.action);
-            let text = decorated(&outcome, &advice);
             Ok(Answer {
-                text: (text != outcome.text).then_some(text),
+                text: decorated(&outcome, &advice),
                 action: in_a_word(advice.action).to_owned(),
                 stop_turn: advice.stop_turn,
             })
@@ -211,12 +210,15 @@ impl ToolGuard {
     }
 }
 
-fn decorated(outcome: &Outcome, advice: &Advice) -> String {
-    match outcome.ending {
+/// What the model reads instead. Nearly every result stays as it is, and is not copied for that.
+fn decorated(outcome: &Outcome, advice: &Advice) -> Option<String> {
+    let text = match outcome.ending {
         Ending::Failed | Ending::Blocked => decorate_error(&outcome.text, advice),
+        Ending::Succeeded | Ending::ExitedNonZero if advice.texts.is_empty() => return None,
         Ending::Succeeded | Ending::ExitedNonZero => decorate_output(&outcome.text, advice),
-        Ending::Neutral => outcome.text.clone(),
-    }
+        Ending::Neutral => return None,
+    };
+    (text != outcome.text).then_some(text)
 }
 
 fn parse(settings: &str) -> Result<GuardConfig> {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js";
 import { mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
 import { processWide } from "../shared/process-wide.js";
+import { engine, ENGINE_ID } from "./engine.js";
 import { check, stored, warning } from "./runtime-check.js";
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
@@ -50,6 +51,8 @@ export default {
       api.on(hook, ((event: { messages?: unknown[] }, context: CallContext) =>
         l0.beforeRun(event, context)) as (event: never, context: never) => unknown);
     }
+    // It only works where the configuration puts it into `plugins.slots.contextEngine`.
+    api.registerContextEngine?.(ENGINE_ID, () => engine(shared.addon, (text) => l0.tell(text)));
     api.registerCommand?.({
       name: "l0-status",
       description: "Show what the last scan of the sessions found",
@@ -134,6 +137,11 @@ class L0 {
     }
     this.#say("info", inOneLine(this.#shared.last));
     return this.#shared.last;
+  }
+
+  /** Says what was done. */
+  tell(text: string): void {
+    this.#say("info", text);
   }
 
   #say(level: Exclude<Level, "debug">, text: string): void {

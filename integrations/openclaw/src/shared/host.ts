@@ -22,6 +22,16 @@ export interface PluginApi {
     requireAuth?: boolean;
     handler: (context: { args?: string }) => Promise<{ text: string }>;
   }): void;
+  registerContextEngine?(id: string, make: () => unknown): void;
+  registerTrustedToolPolicy?(policy: {
+    id: string;
+    description: string;
+    evaluate: (event: BeforeToolCall, context: ToolContext) => Promise<PolicyDecision | undefined>;
+  }): void;
+  registerAgentToolResultMiddleware?(
+    handler: (event: ToolResultEvent, context: CallContext) => Promise<{ result: ToolResult } | undefined>,
+    options: { runtimes: string[] },
+  ): void;
   resolvePath?(path: string): string;
 }
 
@@ -32,6 +42,40 @@ export interface CallContext {
   sessionId?: string;
   runId?: string;
   toolCallId?: string;
+}
+
+/** The same for a call, and who asked for it where the host can prove that. */
+export interface ToolContext extends CallContext {
+  requester?: { senderIsOwner?: boolean };
+}
+
+export type PolicyDecision =
+  | { block: true; blockReason: string }
+  | { requireApproval: { title: string; description: string; severity: "warning"; timeoutMs?: number; allowedDecisions: string[] } };
+
+export interface ToolResult {
+  content?: Array<{ type: string; text?: string }>;
+}
+
+export interface ToolResultEvent {
+  toolCallId: string;
+  toolName: string;
+  args?: unknown;
+  result: ToolResult;
+}
+
+/** What a run begins with. */
+export interface BeforeAgentRun {
+  prompt?: string;
+  channelId?: string;
+  senderId?: string;
+  senderIsOwner?: boolean;
+}
+
+/** A run's place, and where its words come from. */
+export interface AgentContext extends CallContext {
+  channel?: string;
+  inputProvenance?: { kind?: string; sourceSessionKey?: string };
 }
 
 export interface BeforeToolCall extends CallContext {

@@ -11,10 +11,11 @@ import type {
   ModelCallStarted,
   ToolResultPersist,
 } from "../shared/host.js";
+import { comparable, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
 import { isGuarded, Once } from "./once.js";
-import { append, meant, outcomeOf } from "./outcome.js";
+import { append, outcomeOf } from "./outcome.js";
 import type { Settings } from "./settings.js";
 
 /** Calls under way at most; of more the oldest is forgotten, and passes unguarded. */
@@ -222,7 +223,7 @@ export class HostGuard {
     const runId = event.runId ?? context.runId;
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const model = run?.model;
-    const call: ToolCall = { session: sessionOf(context), tool, args, callId: id };
+    const call: ToolCall = { session: sessionOf(context), tool, args: comparable(args), callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
     return { call, request: run?.requests ?? 0 };

@@ -201,7 +201,7 @@ function collect(child) {
 }
 
 /** One turn of the agent, and its last words. */
-export async function turn(gateway, message, { session, signal } = {}) {
+export async function turn(gateway, message, { session, signal, model, scopes } = {}) {
   const begun = Date.now();
   const late = AbortSignal.timeout(TURN_MS_MAX);
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -210,6 +210,8 @@ export async function turn(gateway, message, { session, signal } = {}) {
       authorization: `Bearer ${TOKEN}`,
       "content-type": "application/json",
       ...(session && { "x-openclaw-session-key": session }),
+      ...(model && { "x-openclaw-model": model }),
+      ...(scopes && { "x-openclaw-scopes": scopes }),
     },
     body: JSON.stringify({ model: "openclaw", messages: [{ role: "user", content: message }] }),
     signal: signal ? AbortSignal.any([signal, late]) : late,
