@@ -161,7 +161,11 @@ mod tests {
         for (role, content, users) in [
             (Role::User, "What is the time?", true),
             (Role::User, internal.as_str(), false),
-            (Role::User, "What does <<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>> mean?", true),
+            (
+                Role::User,
+                "What does <<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>> mean?",
+                true,
+            ),
             (Role::Assistant, "Noon.", false),
         ] {
             assert_eq!(Message::text(role, content).is_users(), users, "{content}");

@@ -153,10 +153,9 @@ impl ToolGuard {
         run(|| {
             let identity = call.identity.identity();
             let observation = outcome.observation();
-            let advice =
-                now(self
-                    .turns
-                    .observe(&call.turn, &identity, observation, &self.config))?;
+            let advice = now(self
+                .turns
+                .observe(&call.turn, &identity, observation, &self.config))?;
             self.note(call, &outcome, advice.action);
             Ok(Answer {
                 text: decorated(&outcome, &advice),

@@ -4,6 +4,8 @@
 //! and leaves messages marked `excludeFromContext` out of what a provider gets. So a result that no call
 //! asked for is marked, and stays readable; nothing is removed and nothing is added.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::check::Fault;
@@ -24,7 +26,8 @@ use crate::values::validate_as;
 /// assert_eq!(results_to_exclude(&entries), ["b"]);
 /// ```
 pub fn results_to_exclude(entries: &[Value]) -> Vec<String> {
-    let issues = validate_as(Format::OpenClaw, entries);
+    let entries = branch_in_use(entries);
+    let issues = validate_as(Format::OpenClaw, &entries);
     let surplus = issues.into_iter().filter(|issue| {
         matches!(
             issue.fault,
@@ -37,6 +40,30 @@ pub fn results_to_exclude(entries: &[Value]) -> Vec<String> {
         .collect();
     ids.dedup();
     ids
+}
+
+/// The entries that lead to the last one. A host that replaces an entry begins a new branch with it, and
+/// keeps the old one.
+fn branch_in_use(entries: &[Value]) -> Vec<Value> {
+    let by_id: HashMap<&str, usize> = entries
+        .iter()
+        .enumerate()
+        .filter_map(|(place, entry)| Some((entry["id"].as_str()?, place)))
+        .collect();
+    let mut places = Vec::new();
+    let mut next = entries.len().checked_sub(1);
+    // An entry that continues a later one, or itself, would lead in circles.
+    while let Some(place) = next {
+        places.push(place);
+        let parent = entries[place]["parentId"].as_str();
+        let parent = parent.and_then(|id| by_id.get(id).copied());
+        next = parent.filter(|parent| *parent < place);
+    }
+    places.reverse();
+    places
+        .into_iter()
+        .map(|place| entries[place].clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -76,6 +103,21 @@ mod tests {
             entries[at]["message"]["excludeFromContext"] = json!(true);
         }
         assert_eq!(results_to_exclude(&entries), Vec::<String>::new());
+        // The host's answer to that: a new branch, with the old one still there.
+        entries[3]["message"]["excludeFromContext"] = json!(false);
+        let mut marked = entries[3].clone();
+        marked["id"] = json!("d2");
+        marked["message"]["excludeFromContext"] = json!(true);
+        entries.push(marked);
+        for (at, parent) in [(4, "d2"), (5, "e2"), (6, "f2")] {
+            let mut again = entries[at].clone();
+            again["id"] = json!(format!("{}2", again["id"].as_str().unwrap()));
+            again["parentId"] = json!(parent);
+            entries.push(again);
+        }
+        assert_eq!(results_to_exclude(&entries), Vec::<String>::new());
+        let entries = branch_in_use(&entries);
+        assert_eq!(entries.len(), 7);
         // A call without a result stays a finding: only the host's owner can say what it did.
         let left = validate_as(Format::OpenClaw, &entries);
         let faults: Vec<Fault> = left.iter().map(|issue| issue.fault).collect();

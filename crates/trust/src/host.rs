@@ -336,7 +336,8 @@ mod tests {
 
     #[test]
     fn calls_are_counted_where_a_manifest_bounds_them() {
-        let settings = r#"{"capabilities": {"tools": {"message": {"limits": {"callsPerMinuteMax": 1}}}}}"#;
+        let settings =
+            r#"{"capabilities": {"tools": {"message": {"limits": {"callsPerMinuteMax": 1}}}}}"#;
         let mut host = HostTrust::new(serde_json::from_str(settings).unwrap());
         let none = json!({});
         let message = call("message", &none);

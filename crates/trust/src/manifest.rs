@@ -97,7 +97,10 @@ const GATEWAY: &[(&str, Needs)] = &[
     ("edit", &[(Family::Fs, "read"), (Family::Fs, "write")]),
     ("exec", &[(Family::Proc, "exec")]),
     ("process", &[(Family::Proc, "exec")]),
-    ("apply_patch", &[(Family::Fs, "read"), (Family::Fs, "write")]),
+    (
+        "apply_patch",
+        &[(Family::Fs, "read"), (Family::Fs, "write")],
+    ),
     ("ls", &[(Family::Fs, "read")]),
     ("find", &[(Family::Fs, "read")]),
     ("grep", &[(Family::Fs, "read")]),

@@ -128,7 +128,12 @@ fn refusals() -> Vec<(String, &'static str, String, String)> {
         ),
         ("200 OK", "", "no JSON", "LostTrack"),
     ] {
-        all.push((status.to_owned(), headers, body.to_owned(), means.to_owned()));
+        all.push((
+            status.to_owned(),
+            headers,
+            body.to_owned(),
+            means.to_owned(),
+        ));
     }
     all
 }

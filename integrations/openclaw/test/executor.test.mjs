@@ -36,7 +36,7 @@ const scripts = {
     number === 1 ? action("write", { path: "child.txt", content: "from the child" }) : { text: "Final Answer: the child is done." },
   parent: ({ number }) =>
     number === 1
-      ? { calls: [{ name: "sessions_spawn", arguments: { task: "[[script:child]] Write it down.", model: "holdfast/gpt-oss" } }] }
+      ? { calls: [{ name: "tool_call", arguments: { id: "openclaw:core:sessions_spawn", args: { task: "[[script:child]] Write it down.", model: "holdfast/gpt-oss" } } }] }
       : { text: "the child works" },
   /** OpenClaw's own tools: the call goes back to it. */
   returned: ({ number }) => (number === 1 ? action("exec", { command: "echo from-$((1+1))" }) : { text: "Final Answer: it was run." }),

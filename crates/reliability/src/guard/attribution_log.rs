@@ -135,7 +135,9 @@ fn text_bytes(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(text_bytes).sum(),
         Value::Object(members) => {
             let members = members.iter();
-            members.map(|(name, value)| name.len() + text_bytes(value)).sum()
+            members
+                .map(|(name, value)| name.len() + text_bytes(value))
+                .sum()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }

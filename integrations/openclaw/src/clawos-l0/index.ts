@@ -3,7 +3,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js";
-import { mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
+import { isOld, mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
 import { processWide } from "../shared/process-wide.js";
 import { engine, ENGINE_ID } from "./engine.js";
 import { check, stored, warning } from "./runtime-check.js";
@@ -179,10 +179,4 @@ function read(given: Record<string, unknown>): Settings {
 function stateDir(): string {
   const home = process.env["OPENCLAW_HOME"] ?? homedir();
   return process.env["OPENCLAW_STATE_DIR"] ?? join(home, ".openclaw");
-}
-
-/** Hosts of the first half of 2026 and those that do not say. */
-function isOld(api: PluginApi): boolean {
-  const [, year, month] = /^(\d+)\.(\d+)\./.exec(api.runtime?.version ?? "") ?? [];
-  return year === undefined || Number(year) < 2026 || (Number(year) === 2026 && Number(month) < 6);
 }

@@ -55,7 +55,7 @@ export default {
       api.on("before_agent_run", ((event: BeforeAgentRun, context: AgentContext) => trust.runBegins(event, context)) as never);
     }
     // A child has read what its parent has, and the parent reads what its child gives back.
-    const related = (from: (link: SubagentLink) => [string?, string?]) => (async (event: SubagentLink, context: SubagentLink) => {
+    const related = (from: (link: SubagentLink) => [string | undefined, string | undefined]) => (async (event: SubagentLink, context: SubagentLink) => {
       const [source, target] = from({ ...context, ...event });
       if (source !== undefined && target !== undefined) await shared.desk.inherit(source, target);
     }) as never;

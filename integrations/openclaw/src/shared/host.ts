@@ -101,6 +101,7 @@ export interface ToolResultMessage {
 
 export interface AssistantMessage {
   role: string;
+  content?: unknown;
   stopReason?: string;
   errorMessage?: string;
 }
@@ -130,8 +131,15 @@ export function settingsOf(api: PluginApi): Record<string, unknown> {
   return isRecord(at) ? at : {};
 }
 
-/** Whether the configuration lets this plugin hear what is said; hooks that do are refused otherwise. */
+/** Hosts of the first half of 2026, and those that do not say. */
+export function isOld(api: PluginApi): boolean {
+  const [, year, month] = /^(\d+)\.(\d+)\./.exec(api.runtime?.version ?? "") ?? [];
+  return year === undefined || Number(year) < 2026 || (Number(year) === 2026 && Number(month) < 6);
+}
+
+/** Whether this plugin hears what is said: newer hosts refuse such hooks unless their configuration allows it. */
 export function mayHear(api: PluginApi): boolean {
+  if (isOld(api)) return true;
   let at: unknown = api.config;
   for (const step of ["plugins", "entries", api.id, "hooks", "allowConversationAccess"]) {
     at = isRecord(at) ? at[step] : undefined;
@@ -150,7 +158,8 @@ const KNOWN = /^2026\.9\./;
 export function warnIfUnknown(api: PluginApi, warned: Set<string>): void {
   const version = api.runtime?.version;
   if (version !== undefined && KNOWN.test(version)) return;
-  const said = `${api.id}: OpenClaw ${version ?? "of an unknown version"} was not tried with this plugin; what its hooks do not offer is left out.`;
+  const named = version === undefined || version === "unknown" ? "of an unknown version" : version;
+  const said = `${api.id}: OpenClaw ${named} was not tried with this plugin; what its hooks do not offer is left out.`;
   if (warned.has(said)) return;
   warned.add(said);
   api.logger.warn(said);

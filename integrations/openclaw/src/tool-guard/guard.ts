@@ -15,6 +15,7 @@ import { comparable, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
 import { isGuarded, Once } from "./once.js";
+import { OldHost } from "./old-host.js";
 import { append, outcomeOf } from "./outcome.js";
 import type { Settings } from "./settings.js";
 
@@ -70,6 +71,8 @@ export class HostGuard {
   /** What the model of a run still has to be told, because no result could carry it. */
   readonly #untold = new BoundedMap<string, string>(RUNS_MAX);
   readonly #said = new Set<string>();
+  /** What is known of an older host's calls. */
+  readonly oldHost = new OldHost();
   /** Hooks for versions of the host are warned about once. */
   readonly warned = new Set<string>();
   logger: Logger;

@@ -1,7 +1,7 @@
 // What became of a call, read from the result that OpenClaw is about to store.
 
 import type { Outcome } from "../shared/addon-types.js";
-import type { ToolResultMessage } from "../shared/host.js";
+import type { AfterToolCall, ToolResultMessage } from "../shared/host.js";
 import { bounded } from "../shared/meant.js";
 
 /** OpenClaw's tools that only look. */
@@ -38,8 +38,9 @@ export function textOf(message: ToolResultMessage): string {
 export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: ReadonlySet<string>): Outcome {
   const text = bounded(textOf(message));
   const { details } = message;
-  if (message.isError) {
-    const error = typeof details?.error === "string" ? details.error : undefined;
+  const error = typeof details?.error === "string" ? details.error : undefined;
+  // Older hosts, and some tools, only say so in the details.
+  if (message.isError || (details?.status === "error" && error !== undefined)) {
     return { ending: "failed", text, ...(error !== undefined && { error }) };
   }
   const polls = POLLING.has(tool);
@@ -48,6 +49,11 @@ export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: Re
     return { ending: "exitedNonZero", text, polls };
   }
   return { ending: "succeeded", text, polls, mutating: !READ_ONLY.has(tool) && !readOnly.has(tool) };
+}
+
+/** A stored result as other hooks tell of it. */
+export function resultOf({ content, details, isError }: ToolResultMessage): NonNullable<AfterToolCall["result"]> {
+  return { content, ...(isError !== undefined && { isError }), ...(details !== undefined && { details }) };
 }
 
 /** Appends to what the model reads: in place, because only that reaches it in its very next request. */
