@@ -171,6 +171,8 @@ impl HostTrust {
             match mode {
                 TrustMode::Enforce if is_trust => asks.push(why),
                 TrustMode::Enforce => return Verdict::Deny(format!("refused by the {why}")),
+                // After any read nearly every call would be noted.
+                TrustMode::Audit if is_trust => {}
                 TrustMode::Audit => notes.push(format!("would have been refused by the {why}")),
                 TrustMode::Off => {}
             }

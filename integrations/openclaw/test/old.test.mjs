@@ -19,7 +19,7 @@ before(async () => {
     loop: ({ number }) => (number > 8 ? { text: "enough" } : { calls: [{ name: "read", arguments: {} }] }),
     work: ({ number }) => step(number, exec("echo 1"), exec("echo 2"), exec("false"), exec("echo 3")),
     "after-work": () => ({ text: "went on" }),
-    reset: ({ number }) => step(number, { name: "read", arguments: {} }),
+    reset: ({ number }) => step(number, { name: "read", arguments: {} }, exec("echo again")),
   };
   // It knows no `hooks` in an entry: whoever loads a plugin lets it hear.
   const plugins = {
@@ -50,14 +50,15 @@ test("a version that nobody tried is warned about once a plugin, and both work",
   }
 });
 
-test("the model reads the guard's text in its very next request, and the third call is not made", async () => {
+test("the third call is not made, and the model is told so at once", async () => {
   await session.say("loop");
   const requests = session.model.requests("loop");
   const results = resultsOf(requests.at(-1).messages);
   assert.match(results[0], /Missing required parameter: path[^]*\[NON-RETRYABLE\]/);
   assert.match(results[1], /\[LOOP DETECTED\] Tool "read" failed 2 times/);
-  assert.equal(resultsOf(requests[2].messages)[1], results[1]);
-  assert.match(results[2], /\[LOOP DETECTED\]/);
+  // This host sends a result before it stores it: what is written into one is there a request later. A refusal is not.
+  assert.match(resultsOf(requests[3].messages)[1], /\[LOOP DETECTED\]/);
+  assert.match(resultsOf(requests[3].messages)[2], /\[LOOP DETECTED\]/);
   assert.match(results.at(-1), /\[TOOL ERROR LIMIT\]/);
   const executed = session.gateway().log().match(/read tool called without path/g);
   assert.equal(executed?.length, 2);
@@ -65,7 +66,7 @@ test("the model reads the guard's text in its very next request, and the third c
 
 test("counts end with the turn, and each call is one line of the log with its model", async () => {
   await session.say("reset", "agent:main:loop");
-  const [result] = resultsOf(session.model.requests("reset").at(-1).messages).slice(-1);
+  const [result] = resultsOf(session.model.requests("reset").at(-1).messages).slice(-2);
   assert.match(result, /\[NON-RETRYABLE\]/);
   assert.doesNotMatch(result, /\[LOOP DETECTED\]/);
   const log = await readFile(join(session.home.home, ".openclaw/tool-guard.log"), "utf8");

@@ -112,6 +112,8 @@ class Trust {
     this.#say(`${tool} in ${session}: ${verdict.why}`);
     if (verdict.kind === "deny") return { block: true, blockReason: `[PERMISSION DENIED] ${verdict.why}` };
     const requireApproval = {
+      // The host knows this for hooks and not for policies, and refuses to ask on nobody's behalf.
+      pluginId: this.#api.id,
       title: `Let ${tool} run?`,
       description: verdict.why,
       severity: "warning" as const,

@@ -51,7 +51,7 @@ export interface ToolContext extends CallContext {
 
 export type PolicyDecision =
   | { block: true; blockReason: string }
-  | { requireApproval: { title: string; description: string; severity: "warning"; timeoutMs?: number; allowedDecisions: string[] } };
+  | { requireApproval: { pluginId: string; title: string; description: string; severity: "warning"; timeoutMs?: number; allowedDecisions: string[] } };
 
 export interface ToolResult {
   content?: Array<{ type: string; text?: string }>;
