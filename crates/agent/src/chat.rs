@@ -28,6 +28,9 @@ pub struct NativeCall {
     pub arguments: Map<String, Value>,
 }
 
+/// How `OpenClaw` begins what it adds to a conversation under its user's name.
+const HOSTS_OWN: &str = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
+
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
@@ -52,6 +55,12 @@ impl Message {
             calls: Vec::new(),
             answers: None,
         }
+    }
+
+    /// Whether the user says it. A host may put words of its own behind the user's, in the same role; what
+    /// it says is told to the model and is neither the task nor the user speaking.
+    pub fn is_users(&self) -> bool {
+        self.role == Role::User && !self.content.trim_start().starts_with(HOSTS_OWN)
     }
 
     /// The same in the form of chat completions.
@@ -145,6 +154,23 @@ fn calls_from_wire(calls: &Value) -> Result<Vec<NativeCall>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_host_adds_under_its_users_name_is_not_the_users() {
+        let internal = format!("\n{HOSTS_OWN}\nThe time is …");
+        for (role, content, users) in [
+            (Role::User, "What is the time?", true),
+            (Role::User, internal.as_str(), false),
+            (
+                Role::User,
+                "What does <<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>> mean?",
+                true,
+            ),
+            (Role::Assistant, "Noon.", false),
+        ] {
+            assert_eq!(Message::text(role, content).is_users(), users, "{content}");
+        }
+    }
 
     #[test]
     fn what_clients_send_is_read_and_written_back() {

@@ -15,7 +15,7 @@ use holdfast_contract::time::rfc3339;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::guard::{
     Advice, AttributionEntry, BlockCode, CallIdentity, FailureKind, GuardAction, GuardConfig,
-    GuardStore, TurnKey, Verdict, attribute_model, decorate_error, decorate_output,
+    GuardStore, KeptIdentity, TurnKey, Verdict, attribute_model, decorate_error, decorate_output,
 };
 use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::MemoryGuardStore;
@@ -41,6 +41,38 @@ pub struct ToolCall {
     pub call_id: Option<String>,
     /// The model, where the host knows it.
     pub model: Option<String>,
+}
+
+/// A call as the guard knows it. The host's hooks tell of a call several times: its arguments cross from
+/// JavaScript once, and are read and compared once.
+#[napi]
+pub struct GuardedCall {
+    call: ToolCall,
+    args: Value,
+    identity: KeptIdentity,
+    turn: TurnKey,
+}
+
+#[napi]
+impl GuardedCall {
+    /// Reads a call.
+    #[napi(constructor)]
+    pub fn new(mut call: ToolCall) -> Result<Self> {
+        run(|| {
+            let args = arguments(&std::mem::take(&mut call.args));
+            let identity = CallIdentity::of(&call.tool, &args).into();
+            let turn = TurnKey {
+                session: call.session.clone(),
+                turn: call.turn.clone(),
+            };
+            Ok(Self {
+                call,
+                args,
+                identity,
+                turn,
+            })
+        })
+    }
 }
 
 /// A call that may not run.
@@ -100,11 +132,10 @@ impl ToolGuard {
 
     /// Whether a call may run: nothing, or why not.
     #[napi]
-    pub fn check(&self, call: ToolCall) -> Result<Option<Refusal>> {
+    pub fn check(&self, call: &GuardedCall) -> Result<Option<Refusal>> {
         run(|| {
-            let args = arguments(&call.args);
-            let identity = CallIdentity::of(&call.tool, &args);
-            let verdict = now(self.turns.check(&turn(&call), &identity, &self.config))?;
+            let identity = call.identity.identity();
+            let verdict = now(self.turns.check(&call.turn, &identity, &self.config))?;
             Ok(match verdict {
                 Verdict::Run => None,
                 Verdict::Block(block) => Some(Refusal {
@@ -118,19 +149,16 @@ impl ToolGuard {
 
     /// Takes note of what became of a call, and says what the model has to read.
     #[napi]
-    pub fn observe(&self, call: ToolCall, outcome: Outcome) -> Result<Answer> {
+    pub fn observe(&self, call: &GuardedCall, outcome: Outcome) -> Result<Answer> {
         run(|| {
-            let args = arguments(&call.args);
-            let identity = CallIdentity::of(&call.tool, &args);
+            let identity = call.identity.identity();
             let observation = outcome.observation();
-            let advice =
-                now(self
-                    .turns
-                    .observe(&turn(&call), &identity, observation, &self.config))?;
-            self.note(&call, args, &outcome, advice.action);
-            let text = decorated(&outcome, &advice);
+            let advice = now(self
+                .turns
+                .observe(&call.turn, &identity, observation, &self.config))?;
+            self.note(call, &outcome, advice.action);
             Ok(Answer {
-                text: (text != outcome.text).then_some(text),
+                text: decorated(&outcome, &advice),
                 action: in_a_word(advice.action).to_owned(),
                 stop_turn: advice.stop_turn,
             })
@@ -153,7 +181,7 @@ impl ToolGuard {
 
 impl ToolGuard {
     /// Layer D: a line for every call that went wrong.
-    fn note(&self, call: &ToolCall, args: Value, outcome: &Outcome, action: GuardAction) {
+    fn note(&self, noted: &GuardedCall, outcome: &Outcome, action: GuardAction) {
         let Some(log) = &self.log else { return };
         let error_type = match (&outcome.ending, outcome.failure()) {
             (Ending::Blocked, _) if action == GuardAction::HardCap => {
@@ -163,12 +191,13 @@ impl ToolGuard {
             (_, Some(kind)) => name(kind),
             _ => return,
         };
+        let call = &noted.call;
         let call_id = call.call_id.as_deref().unwrap_or_default();
         log.add(AttributionEntry {
             timestamp: rfc3339(SystemClock.now_ms()),
             model_id: attribute_model(call.model.as_deref(), call_id).to_owned(),
             tool: call.tool.clone(),
-            args,
+            args: noted.args.clone(),
             error_type: error_type.to_owned(),
             error: outcome.error().to_owned(),
             request_id: None,
@@ -180,12 +209,15 @@ impl ToolGuard {
     }
 }
 
-fn decorated(outcome: &Outcome, advice: &Advice) -> String {
-    match outcome.ending {
+/// What the model reads instead. Nearly every result stays as it is, and is not copied for that.
+fn decorated(outcome: &Outcome, advice: &Advice) -> Option<String> {
+    let text = match outcome.ending {
         Ending::Failed | Ending::Blocked => decorate_error(&outcome.text, advice),
+        Ending::Succeeded | Ending::ExitedNonZero if advice.texts.is_empty() => return None,
         Ending::Succeeded | Ending::ExitedNonZero => decorate_output(&outcome.text, advice),
-        Ending::Neutral => outcome.text.clone(),
-    }
+        Ending::Neutral => return None,
+    };
+    (text != outcome.text).then_some(text)
 }
 
 fn parse(settings: &str) -> Result<GuardConfig> {
@@ -200,13 +232,6 @@ fn open_log(path: String) -> Result<AttributionLog> {
 
 pub(crate) fn arguments(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
-}
-
-fn turn(call: &ToolCall) -> TurnKey {
-    TurnKey {
-        session: call.session.clone(),
-        turn: call.turn.clone(),
-    }
 }
 
 /// Turns in memory are answered at once.

@@ -1,4 +1,4 @@
-//! Holdfast for Node: the loop guard and the transcript checks, as an addon.
+//! Holdfast for Node: the loop guard, the trust rules and the transcript checks, as an addon.
 //!
 //! It translates and decides nothing: what a call's outcome is, the host's plugin says
 //! (`integrations/openclaw`); what follows from it, the guard says. Values cross as strings and plain
@@ -6,9 +6,10 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | `guard` | the class `ToolGuard`: turns, verdicts, the texts that a model reads, the attribution log |
+//! | `guard` | the classes `GuardedCall` and `ToolGuard`: turns, verdicts, the texts that a model reads, the attribution log |
 //! | `outcome` | what became of a call, in words of JavaScript |
 //! | `once` | the class `OnceLedger`: which calls with an effect outside were made already |
+//! | `trust` | the class `TrustDesk`: whose words a session has read, and what is held because of them |
 //! | `transcripts` | scan, repair and check sessions, off the event loop |
 //! | `work` | what runs on a thread of Node's pool |
 //! | `safely` | no panic crosses into Node |
@@ -18,13 +19,14 @@ pub mod once;
 pub mod outcome;
 mod safely;
 pub mod transcripts;
+pub mod trust;
 pub mod work;
 
 use napi_derive::napi;
 
 /// The version of the interface between the addon and its packages. One that finds another does not
 /// use it.
-const INTERFACE_VERSION: u32 = 1;
+const INTERFACE_VERSION: u32 = 2;
 
 /// The version of the interface that this addon has.
 #[napi]

@@ -6,6 +6,7 @@ use holdfast_contract::clock::{Clock, SystemClock};
 use holdfast_contract::redact::Redactor;
 use holdfast_transcript::discover::candidates;
 use holdfast_transcript::incident::{self, Taken};
+use holdfast_transcript::live;
 use holdfast_transcript::scan::{Action, Report, scan};
 use holdfast_transcript::{PairingIssue, Strategy, validate_tool_result_pairing};
 use napi::Result;
@@ -60,6 +61,16 @@ pub fn check_messages(messages: String) -> AsyncTask<Work> {
     Work::task(move || {
         let messages: Vec<Value> = serde_json::from_str(&messages).map_err(failed)?;
         Ok(json!(validate_tool_result_pairing(&messages)))
+    })
+}
+
+/// Which entries of a session in use (a JSON list) hold results that its host should leave out of what it
+/// sends; the promise is a JSON list of their ids.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn results_to_exclude(entries: String) -> AsyncTask<Work> {
+    Work::task(move || {
+        let entries: Vec<Value> = serde_json::from_str(&entries).map_err(failed)?;
+        Ok(json!(live::results_to_exclude(&entries)))
     })
 }
 

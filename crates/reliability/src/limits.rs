@@ -95,6 +95,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "ATTRIBUTION_QUEUE_BYTES_MAX",
+        value: crate::guard::attribution_log::ATTRIBUTION_QUEUE_BYTES_MAX as u64,
+        meaning: "bytes of the texts in those lines; more are dropped and counted",
+        setting: None,
+    },
+    Limit {
         name: "ATTRIBUTION_LOG_BYTES_MAX",
         value: crate::guard::attribution_log::ATTRIBUTION_LOG_BYTES_MAX,
         meaning: "size at which the attribution log is rotated",

@@ -55,6 +55,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-intent",
             "holdfast-reliability",
             "holdfast-transcript",
+            "holdfast-trust",
         ],
     ),
     (

@@ -27,6 +27,7 @@
 //! | `unread` | files that were sessions, of which nothing can be read |
 //! | [`checkpoint`](mod@checkpoint) | points to come back to, roll back, archive and reset |
 //! | [`incident`](mod@incident) | the incident log |
+//! | [`live`] | what the host of a session in use can be asked to change |
 //! | [`discover`] | where agents keep their sessions |
 //! | [`history`] | a session as turns, answers, calls and results |
 //! | [`audit`] | what loops, duplicates and orphans cost |
@@ -47,6 +48,7 @@ pub mod index;
 pub mod json;
 pub mod limits;
 mod lines;
+pub mod live;
 pub mod plan;
 pub mod read;
 mod render;

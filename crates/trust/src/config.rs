@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_contract::Effect;
+use holdfast_contract::{Effect, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::{Family, Grant};
 use crate::manifest::Manifest;
 use crate::session::HOLD_MS;
+use crate::signal::{Findings, scan};
 use crate::skill::{PublicKey, Standing};
 
 /// Longest hold that can be configured: a day.
@@ -147,6 +148,14 @@ impl TrustConfig {
     pub fn grants(&self, agent: &str) -> &[Grant] {
         let own = self.capabilities.agents.get(agent);
         own.unwrap_or(&self.capabilities.grants)
+    }
+
+    /// What speaks against a text, where it is looked for at all.
+    pub fn look(&self, text: &str, trust: Trust) -> Findings {
+        match self.signals.mode {
+            TrustMode::Off => Findings::default(),
+            TrustMode::Enforce | TrustMode::Audit => scan(text, trust),
+        }
     }
 
     /// Whether calls of a tool wait while a signal holds their session.

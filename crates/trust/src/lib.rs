@@ -12,11 +12,13 @@
 //! | [`signal`] | L4 | what in a text speaks for an attack; advisory |
 //! | [`session`] | L1, L4 | what a session has read, and what is held because of it |
 //! | [`skill`] | L5 | skills pinned by their hash and signed with ed25519 |
+//! | [`host`] | L1, L2, L4 | the same rules for a host with sessions and tools of its own |
 //! | [`config`] | | `trust:` in the configuration |
 
 pub mod capability;
 pub mod check;
 pub mod config;
+pub mod host;
 pub mod limits;
 pub mod manifest;
 pub mod provenance;

@@ -5,6 +5,12 @@ use holdfast_contract::Limit;
 /// The table.
 pub const LIMITS: &[Limit] = &[
     Limit {
+        name: "HOST_SESSIONS_MAX",
+        value: crate::host::HOST_SESSIONS_MAX as u64,
+        meaning: "sessions of a host whose trust is remembered; of more, the quietest is forgotten",
+        setting: None,
+    },
+    Limit {
         name: "PROVENANCE_CHAIN_MAX",
         value: crate::provenance::PROVENANCE_CHAIN_MAX as u64,
         meaning: "sources that a provenance tag names; of more, the least trusted stay",

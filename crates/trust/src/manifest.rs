@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::{Capability, Family};
 
 /// Prefix of the names under which a gateway's tools are offered.
-const GATEWAY_PREFIX: &str = "gateway_";
+pub(crate) const GATEWAY_PREFIX: &str = "gateway_";
 
 /// What a tool needs, and what it accepts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +96,19 @@ const GATEWAY: &[(&str, Needs)] = &[
     ("write", &[(Family::Fs, "write")]),
     ("edit", &[(Family::Fs, "read"), (Family::Fs, "write")]),
     ("exec", &[(Family::Proc, "exec")]),
+    ("process", &[(Family::Proc, "exec")]),
+    (
+        "apply_patch",
+        &[(Family::Fs, "read"), (Family::Fs, "write")],
+    ),
+    ("ls", &[(Family::Fs, "read")]),
+    ("find", &[(Family::Fs, "read")]),
+    ("grep", &[(Family::Fs, "read")]),
+    ("image", &[(Family::Fs, "read")]),
+    ("pdf", &[(Family::Fs, "read")]),
+    ("sessions_search", &[(Family::Agent, "read")]),
+    ("tool_search", &[(Family::Sys, "read")]),
+    ("tool_describe", &[(Family::Sys, "read")]),
 ];
 
 impl Manifest {

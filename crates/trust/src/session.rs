@@ -43,6 +43,22 @@ impl Hold {
     pub fn stands(&self, now_ms: u64) -> bool {
         self.released_at_ms.is_none() && now_ms < self.until_ms
     }
+
+    /// Why a call of `tool` waits, for a person to read.
+    pub fn why(&self, tool: &str, now_ms: u64) -> String {
+        let findings = Findings {
+            id: self.id.clone(),
+            found: self.findings.clone(),
+        };
+        let left_s = self.until_ms.saturating_sub(now_ms).div_ceil(1000);
+        format!(
+            "{} content of this session, from {}, looks like an attack ({}); {tool} is held until the \
+             user's next message, or for {left_s} s",
+            self.trust.as_str(),
+            self.source,
+            findings.summary()
+        )
+    }
 }
 
 /// A text that came into a session.

@@ -26,7 +26,8 @@ before(async () => {
 });
 after(() => rm(scratch, { recursive: true, force: true }));
 
-const call = (tool, args, turn = "t") => ({ session: "s", turn, tool, args: JSON.stringify(args), callId: "call_1" });
+const named = (tool, args, turn = "t") => ({ session: "s", turn, tool, args: JSON.stringify(args), callId: "call_1" });
+const call = (...told) => new addon.GuardedCall(named(...told));
 const failed = (text) => ({ ending: "failed", text });
 
 describe(`on Node ${process.version}`, () => {
@@ -35,7 +36,7 @@ describe(`on Node ${process.version}`, () => {
     const declared = [...types.matchAll(/^export declare (?:class|function) (\w+)/gm)].map((found) => found[1]);
     const exported = Object.keys(addon).filter((name) => typeof addon[name] === "function" && name !== "probePanic");
     assert.deepEqual(exported.sort(), declared.sort());
-    for (const name of ["ToolGuard", "OnceLedger"]) {
+    for (const name of ["ToolGuard", "GuardedCall", "OnceLedger", "TrustDesk"]) {
       const declaration = new RegExp(`class ${name} \\{([\\s\\S]*?)^\\}`, "m").exec(types)[1];
       const methods = [...declaration.matchAll(/^ {2}(\w+)\(/gm)].map((found) => found[1]);
       assert.deepEqual(Object.getOwnPropertyNames(addon[name].prototype).sort(), methods.sort());
@@ -83,7 +84,7 @@ describe(`on Node ${process.version}`, () => {
     const secret = `sk-${"a1B2c3D4".repeat(6)}`;
     const ids = [["toolu_1", undefined], ["call_1", undefined], ["x", undefined], ["call_2", "rig/named"]];
     for (const [callId, model] of ids) {
-      guard.observe({ ...call("read", { token: secret }), callId, ...(model && { model }) }, failed(`no: ${secret}`));
+      guard.observe(new addon.GuardedCall({ ...named("read", { token: secret }), callId, ...(model && { model }) }), failed(`no: ${secret}`));
     }
     const entries = await lines(file, ids.length);
     const models = entries.map((entry) => entry.modelId);
@@ -94,14 +95,15 @@ describe(`on Node ${process.version}`, () => {
 
   test("a panic becomes an error, and Node lives on", () => {
     assert.throws(() => addon.probePanic(), /holdfast: a fault of ours, please report it: as asked/);
-    assert.equal(addon.interfaceVersion(), 1);
+    assert.equal(addon.interfaceVersion(), 2);
   });
 
   test("nonsense from JavaScript is an error and nothing worse", async () => {
     const guard = new addon.ToolGuard("{}");
     assert.throws(() => guard.check({}));
     assert.throws(() => guard.observe(call("read", {}), { ending: "unheard of", text: "" }));
-    assert.equal(guard.check({ ...call("read", {}), args: "{ no JSON" }), null);
+    assert.equal(guard.check(new addon.GuardedCall({ ...named("read", {}), args: "{ no JSON" })), null);
+    assert.throws(() => new addon.GuardedCall({}));
     await assert.rejects(addon.checkMessages("{"), /holdfast: /);
     await assert.rejects(addon.scanSessions([scratch], "report", "unheard of"), /no repair strategy/);
   });
@@ -203,7 +205,7 @@ describe(`on Node ${process.version}`, () => {
   test("a call is made once, and the record outlives the process that made it", async () => {
     const windows = { unknownMs: 600_000, echoMs: 30_000 };
     const dir = join(scratch, "once");
-    const message = (callId) => ({ ...call("message", { text: "hello" }), callId });
+    const message = (callId) => ({ ...named("message", { text: "hello" }), callId });
     const ledger = new addon.OnceLedger(dir);
     const claim = async (callId) => JSON.parse(await ledger.claim(message(callId), windows));
     const first = await claim("a");
@@ -235,7 +237,7 @@ describe(`on Node ${process.version}`, () => {
     for (const [n, [ended, expected]] of endings.entries()) {
       const said = inspect(ended);
       const params = { action: "send", text: String(n), ...ended.params };
-      const ask = (id) => ledger.before(id, "run/1", { ...call("message", params), callId: id }, settings);
+      const ask = (id) => ledger.before(id, "run/1", { ...named("message", params), callId: id }, settings);
       assert.equal(await ask(`a${n}`), undefined, said);
       await ledger.after(`a${n}`, { toolName: "message", ...ended, params });
       const answer = await ask(`b${n}`);

@@ -8,7 +8,11 @@ import { startModel, resultsOf } from "./rig/model.mjs";
 import { command, makeHome, startGateway, turn } from "./rig/openclaw.mjs";
 import { PACKAGES } from "./rig/session.mjs";
 
-const PLUGINS = { "tool-guard": "openclaw-tool-guard-1.0.0.tgz", "clawos-l0": "openclaw-clawos-l0-1.0.0.tgz" };
+const PLUGINS = {
+  "tool-guard": "openclaw-tool-guard-1.0.0.tgz",
+  "clawos-l0": "openclaw-clawos-l0-1.0.0.tgz",
+  "clawos-trust": "openclaw-clawos-trust-1.0.0.tgz",
+};
 const REQUESTS_ALLOWED = 6;
 let model, home, gateway;
 
@@ -88,7 +92,7 @@ test("uninstalled they are gone, and nothing of them runs", async () => {
   await gateway.stop();
   for (const id of Object.keys(PLUGINS)) await openclaw("plugins", "uninstall", id, "--force");
   await start();
-  assert.doesNotMatch(gateway.log(), /tool-guard|clawos-l0: /);
+  assert.doesNotMatch(gateway.log(), /tool-guard|clawos-l0: |clawos-trust: /);
   await gateway.stop();
   assert.deepEqual(await leftOvers(home.state), []);
 });

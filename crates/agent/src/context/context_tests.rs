@@ -123,3 +123,19 @@ fn money_is_counted() {
     state.settings.cost.run_max = Some(3.1);
     assert_eq!(spend::used_up(&state), None);
 }
+
+#[test]
+fn what_a_host_adds_behind_its_user_is_not_the_task() {
+    let internal = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nIt is noon.";
+    let mut messages = asks("old");
+    messages.push(Message::text(Role::Assistant, "done"));
+    messages.extend(asks("buy milk"));
+    messages.extend(asks(internal));
+    let mut state = run(messages, 3000);
+    prepare(&mut state, None, &Value::Null).unwrap();
+    assert_eq!(state.context.task, Some(2));
+    // Where it says nothing else, there is nothing else to do.
+    let mut state = run(asks(internal), 3000);
+    prepare(&mut state, None, &Value::Null).unwrap();
+    assert_eq!(state.context.task, Some(0));
+}

@@ -110,10 +110,13 @@ pub fn prepare(
     Ok(fitted.messages)
 }
 
-/// The task is the last thing that a user said before the model was first asked.
+/// The task is the last thing that a user said before the model was first asked, where one said anything.
 fn task(state: &mut RunState) -> usize {
     let messages = &state.messages;
-    let last = || messages.iter().rposition(|it| it.role == Role::User);
+    let last = || {
+        let users = messages.iter().rposition(Message::is_users);
+        users.or_else(|| messages.iter().rposition(|it| it.role == Role::User))
+    };
     *state
         .context
         .task

@@ -144,10 +144,11 @@ impl Loop {
             return;
         };
         let session = self.stack.session(&state.session, None);
-        let newest = state.messages.len().saturating_sub(1);
+        let said = |it: &Message| it.role != Role::User || it.is_users();
+        let newest = state.messages.iter().rposition(said);
         for (place, message) in state.messages.iter().enumerate() {
             let speaker = match message.role {
-                Role::User if place == newest => Speaker::User,
+                Role::User if Some(place) == newest => Speaker::User,
                 Role::Tool => Speaker::Tool,
                 Role::Assistant => Speaker::Model,
                 Role::User | Role::System => continue,

@@ -1,18 +1,20 @@
 //! Layer D: which model made which malformed call, in JSON lines.
 //!
-//! Writing happens on a thread of its own behind a bounded queue. A full queue, a full disk or a
-//! missing directory costs log lines, which are counted, and never a tool call.
+//! Hiding what is secret and writing happen on a thread of its own behind a bounded queue: a host's event
+//! loop adds calls and waits for neither. A full queue, a full disk or a missing directory costs log
+//! lines, which are counted, and never a tool call.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use holdfast_contract::redact::Redactor;
+use serde_json::Value;
 
 use super::{AttributionEntry, GuardAction, attribute_model};
 use crate::call::{Call, Failure};
@@ -20,33 +22,51 @@ use holdfast_contract::time::rfc3339;
 
 /// Lines waiting to be written at most; more are dropped and counted.
 pub const ATTRIBUTION_QUEUE_MAX: usize = 1024;
+/// What the waiting lines may hold of texts together; more are dropped and counted.
+pub const ATTRIBUTION_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The log is rotated when it has grown to this size.
 pub const ATTRIBUTION_LOG_BYTES_MAX: u64 = 10 * 1024 * 1024;
 /// Rotated logs kept beside it, as `.1` and so on.
 pub const ATTRIBUTION_LOGS_KEPT: u32 = 3;
 
+/// A line that is not written yet, and how long its texts are.
+struct Waiting {
+    entry: AttributionEntry,
+    bytes: usize,
+}
+
 /// The log and its writing thread.
 pub struct AttributionLog {
-    queue: Option<SyncSender<String>>,
+    queue: Option<SyncSender<Waiting>>,
+    /// The texts of what waits.
+    bytes: Arc<AtomicUsize>,
     writer: Option<JoinHandle<()>>,
     dropped: Arc<AtomicU64>,
-    redactor: Redactor,
 }
 
 impl AttributionLog {
     /// Starts a log at `path`. The file and its directory are made with the first line.
     pub fn start(path: PathBuf, redactor: Redactor) -> io::Result<Self> {
-        let (queue, lines) = sync_channel(ATTRIBUTION_QUEUE_MAX);
+        let (queue, entries) = sync_channel(ATTRIBUTION_QUEUE_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
         let lost = dropped.clone();
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let waiting = bytes.clone();
         let writer = std::thread::Builder::new()
             .name("attribution-log".to_owned())
-            .spawn(move || write_lines(&path, &lines, &lost))?;
+            .spawn(move || {
+                for Waiting { entry, bytes } in entries {
+                    waiting.fetch_sub(bytes, Ordering::Relaxed);
+                    if !write_line(&path, entry, &redactor) {
+                        lost.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })?;
         Ok(Self {
             queue: Some(queue),
+            bytes,
             writer: Some(writer),
             dropped,
-            redactor,
         })
     }
 
@@ -73,33 +93,13 @@ impl AttributionLog {
     }
 
     /// Adds a line as it is, but for what has to be hidden: for hosts whose calls have no envelope.
-    pub fn add(&self, mut entry: AttributionEntry) {
-        let clean = |text: &mut String| {
-            if let Cow::Owned(redacted) = self.redactor.redact_text(text) {
-                *text = redacted;
-            }
-        };
-        let given = [
-            &mut entry.request_id,
-            &mut entry.tool_call_id,
-            &mut entry.session_key,
-            &mut entry.turn_id,
-        ];
-        [
-            &mut entry.model_id,
-            &mut entry.tool,
-            &mut entry.error_type,
-            &mut entry.error,
-        ]
-        .into_iter()
-        .chain(given.into_iter().flatten())
-        .for_each(clean);
-        self.redactor.redact_value_in_place(&mut entry.args);
-        let sent = match (&self.queue, entry.to_json_line()) {
-            (Some(queue), Ok(line)) => queue.try_send(line).is_ok(),
-            _ => false,
-        };
-        if !sent {
+    pub fn add(&self, entry: AttributionEntry) {
+        let bytes = entry.error.len().saturating_add(text_bytes(&entry.args));
+        let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fits = waiting.saturating_add(bytes) <= ATTRIBUTION_QUEUE_BYTES_MAX;
+        let queue = self.queue.as_ref().filter(|_| fits);
+        if !queue.is_some_and(|queue| queue.try_send(Waiting { entry, bytes }).is_ok()) {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -121,12 +121,51 @@ impl Drop for AttributionLog {
     }
 }
 
-fn write_lines(path: &Path, lines: &Receiver<String>, lost: &AtomicU64) {
-    while let Ok(line) = lines.recv() {
-        if append(path, line.as_bytes()).is_err() {
-            lost.fetch_add(1, Ordering::Relaxed);
+/// Whether the line is in the log now.
+fn write_line(path: &Path, mut entry: AttributionEntry, redactor: &Redactor) -> bool {
+    hide(&mut entry, redactor);
+    let line = entry.to_json_line();
+    line.is_ok_and(|line| append(path, line.as_bytes()).is_ok())
+}
+
+/// The length of all texts in a value: that is what makes arguments large.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        Value::Object(members) => {
+            let members = members.iter();
+            members
+                .map(|(name, value)| name.len() + text_bytes(value))
+                .sum()
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
+}
+
+/// Takes out what nobody may read in a log.
+fn hide(entry: &mut AttributionEntry, redactor: &Redactor) {
+    let clean = |text: &mut String| {
+        if let Cow::Owned(redacted) = redactor.redact_text(text) {
+            *text = redacted;
+        }
+    };
+    let given = [
+        &mut entry.request_id,
+        &mut entry.tool_call_id,
+        &mut entry.session_key,
+        &mut entry.turn_id,
+    ];
+    [
+        &mut entry.model_id,
+        &mut entry.tool,
+        &mut entry.error_type,
+        &mut entry.error,
+    ]
+    .into_iter()
+    .chain(given.into_iter().flatten())
+    .for_each(clean);
+    redactor.redact_value_in_place(&mut entry.args);
 }
 
 /// Opens for every line: another process may have rotated the file, and failures are rare.

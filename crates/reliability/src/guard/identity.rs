@@ -82,6 +82,48 @@ impl<'a> CallIdentity<'a> {
     }
 }
 
+/// An identity with a name of its own, for hosts that hear of a call more than once: its arguments are
+/// read and compared once.
+///
+/// ```
+/// use holdfast_reliability::guard::{CallIdentity, KeptIdentity};
+/// use serde_json::json;
+///
+/// let kept = KeptIdentity::from(CallIdentity::of("read", &json!({"path": "a"})));
+/// assert!(kept.identity().same_call(&CallIdentity::of("read", &json!({"path": "a"}))));
+/// assert_eq!(kept.identity().name(), "read");
+/// ```
+#[derive(Clone, Debug)]
+pub struct KeptIdentity {
+    name: String,
+    tool: Hash64,
+    call: Hash128,
+    form: Hash64,
+}
+
+impl KeptIdentity {
+    /// The identity.
+    pub fn identity(&self) -> CallIdentity<'_> {
+        CallIdentity {
+            name: &self.name,
+            tool: self.tool,
+            call: self.call,
+            form: self.form,
+        }
+    }
+}
+
+impl From<CallIdentity<'_>> for KeptIdentity {
+    fn from(identity: CallIdentity<'_>) -> Self {
+        Self {
+            name: identity.name.to_owned(),
+            tool: identity.tool,
+            call: identity.call,
+            form: identity.form,
+        }
+    }
+}
+
 fn has_ascii_uppercase(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_uppercase())
 }

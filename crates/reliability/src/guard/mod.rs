@@ -81,7 +81,7 @@ pub use calls::{CALLS_KEPT_MAX, OUTCOMES_KEPT_MAX};
 pub use classify::{ErrorClass, classify_error, classify_failure};
 pub use config::{FORGIVE_AFTER_MAX, GuardConfig, GuardConfigError};
 pub use failures::{FAILURES_KEPT_MAX, FORMS_KEPT_MAX, VALIDATION_TOOLS_KEPT_MAX};
-pub use identity::CallIdentity;
+pub use identity::{CallIdentity, KeptIdentity};
 pub use layer::Guard;
 pub use output::{ExitDigest, OutputDigest};
 pub use signature::{ErrorSignature, SIGNATURE_BYTES_MAX};

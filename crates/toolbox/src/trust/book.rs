@@ -12,7 +12,7 @@ use holdfast_reliability::store::documents::{
 };
 use holdfast_reliability::store::{StoreError, StoreResult};
 use holdfast_trust::session::Arrived;
-use holdfast_trust::signal::{Findings, scan};
+use holdfast_trust::signal::Findings;
 use holdfast_trust::{Provenance, SessionTrust, TrustConfig, TrustMode};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -165,10 +165,7 @@ impl TrustBook {
         text: &str,
     ) -> StoreResult<Findings> {
         let provenance = speaker.provenance();
-        let findings = match self.config.signals.mode {
-            TrustMode::Off => Findings::default(),
-            TrustMode::Enforce | TrustMode::Audit => scan(text, provenance.trust()),
-        };
+        let findings = self.config.look(text, provenance.trust());
         self.arrived(session, &provenance, &findings).await;
         if speaker == Speaker::User {
             let now_ms = self.now_ms();

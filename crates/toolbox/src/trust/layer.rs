@@ -233,18 +233,7 @@ fn rules_of(book: &TrustBook, tool: &dyn Tool) -> Rules {
 /// Makes a held call wait for a person, or refuses it.
 fn hold_up(book: &TrustBook, call: &mut Call, hold: &Hold, now_ms: u64) -> Result<(), Stop> {
     let tool = call.envelope.tool_name.clone();
-    let findings = Findings {
-        id: hold.id.clone(),
-        found: hold.findings.clone(),
-    };
-    let left_s = hold.until_ms.saturating_sub(now_ms).div_ceil(1000);
-    let text = format!(
-        "{} content of this session, from {}, looks like an attack ({}); {tool} is held until the \
-         user's next message, or for {left_s} s",
-        hold.trust.as_str(),
-        hold.source,
-        findings.summary()
-    );
+    let text = hold.why(&tool, now_ms);
     if book.config().signals.on_hold == OnHold::Deny {
         return Err(Stop::Denied(text));
     }

@@ -3,8 +3,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js";
-import { mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
+import { isOld, mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
 import { processWide } from "../shared/process-wide.js";
+import { engine, ENGINE_ID } from "./engine.js";
 import { check, stored, warning } from "./runtime-check.js";
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
@@ -50,6 +51,8 @@ export default {
       api.on(hook, ((event: { messages?: unknown[] }, context: CallContext) =>
         l0.beforeRun(event, context)) as (event: never, context: never) => unknown);
     }
+    // It only works where the configuration puts it into `plugins.slots.contextEngine`.
+    api.registerContextEngine?.(ENGINE_ID, () => engine(shared.addon, (text) => l0.tell(text)));
     api.registerCommand?.({
       name: "l0-status",
       description: "Show what the last scan of the sessions found",
@@ -136,6 +139,11 @@ class L0 {
     return this.#shared.last;
   }
 
+  /** Says what was done. */
+  tell(text: string): void {
+    this.#say("info", text);
+  }
+
   #say(level: Exclude<Level, "debug">, text: string): void {
     if (LEVELS.indexOf(level) >= LEVELS.indexOf(this.settings.level)) this.#api.logger[level](`clawos-l0: ${text}`);
   }
@@ -171,10 +179,4 @@ function read(given: Record<string, unknown>): Settings {
 function stateDir(): string {
   const home = process.env["OPENCLAW_HOME"] ?? homedir();
   return process.env["OPENCLAW_STATE_DIR"] ?? join(home, ".openclaw");
-}
-
-/** Hosts of the first half of 2026 and those that do not say. */
-function isOld(api: PluginApi): boolean {
-  const [, year, month] = /^(\d+)\.(\d+)\./.exec(api.runtime?.version ?? "") ?? [];
-  return year === undefined || Number(year) < 2026 || (Number(year) === 2026 && Number(month) < 6);
 }

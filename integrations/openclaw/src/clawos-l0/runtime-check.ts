@@ -4,7 +4,7 @@ import type { HoldfastAddon } from "../shared/addon.js";
 import { isRecord, type CallContext } from "../shared/host.js";
 
 /** Longest history that is looked at before a run; longer ones are left to the scans, so that no run waits. */
-const MESSAGES_MAX = 5_000;
+export const MESSAGES_MAX = 5_000;
 /** The host's own module; an older host does not have it. */
 const MODULE = "openclaw/plugin-sdk/session-transcript-runtime";
 

@@ -22,6 +22,16 @@ export interface PluginApi {
     requireAuth?: boolean;
     handler: (context: { args?: string }) => Promise<{ text: string }>;
   }): void;
+  registerContextEngine?(id: string, make: () => unknown): void;
+  registerTrustedToolPolicy?(policy: {
+    id: string;
+    description: string;
+    evaluate: (event: BeforeToolCall, context: ToolContext) => Promise<PolicyDecision | undefined>;
+  }): void;
+  registerAgentToolResultMiddleware?(
+    handler: (event: ToolResultEvent, context: CallContext) => Promise<{ result: ToolResult } | undefined>,
+    options: { runtimes: string[] },
+  ): void;
   resolvePath?(path: string): string;
 }
 
@@ -32,6 +42,40 @@ export interface CallContext {
   sessionId?: string;
   runId?: string;
   toolCallId?: string;
+}
+
+/** The same for a call, and who asked for it where the host can prove that. */
+export interface ToolContext extends CallContext {
+  requester?: { senderIsOwner?: boolean };
+}
+
+export type PolicyDecision =
+  | { block: true; blockReason: string }
+  | { requireApproval: { pluginId: string; title: string; description: string; severity: "warning"; timeoutMs?: number; allowedDecisions: string[] } };
+
+export interface ToolResult {
+  content?: Array<{ type: string; text?: string }>;
+}
+
+export interface ToolResultEvent {
+  toolCallId: string;
+  toolName: string;
+  args?: unknown;
+  result: ToolResult;
+}
+
+/** What a run begins with. */
+export interface BeforeAgentRun {
+  prompt?: string;
+  channelId?: string;
+  senderId?: string;
+  senderIsOwner?: boolean;
+}
+
+/** A run's place, and where its words come from. */
+export interface AgentContext extends CallContext {
+  channel?: string;
+  inputProvenance?: { kind?: string; sourceSessionKey?: string };
 }
 
 export interface BeforeToolCall extends CallContext {
@@ -57,6 +101,7 @@ export interface ToolResultMessage {
 
 export interface AssistantMessage {
   role: string;
+  content?: unknown;
   stopReason?: string;
   errorMessage?: string;
 }
@@ -86,8 +131,15 @@ export function settingsOf(api: PluginApi): Record<string, unknown> {
   return isRecord(at) ? at : {};
 }
 
-/** Whether the configuration lets this plugin hear what is said; hooks that do are refused otherwise. */
+/** Hosts of the first half of 2026, and those that do not say. */
+export function isOld(api: PluginApi): boolean {
+  const [, year, month] = /^(\d+)\.(\d+)\./.exec(api.runtime?.version ?? "") ?? [];
+  return year === undefined || Number(year) < 2026 || (Number(year) === 2026 && Number(month) < 6);
+}
+
+/** Whether this plugin hears what is said: newer hosts refuse such hooks unless their configuration allows it. */
 export function mayHear(api: PluginApi): boolean {
+  if (isOld(api)) return true;
   let at: unknown = api.config;
   for (const step of ["plugins", "entries", api.id, "hooks", "allowConversationAccess"]) {
     at = isRecord(at) ? at[step] : undefined;
@@ -106,7 +158,8 @@ const KNOWN = /^2026\.9\./;
 export function warnIfUnknown(api: PluginApi, warned: Set<string>): void {
   const version = api.runtime?.version;
   if (version !== undefined && KNOWN.test(version)) return;
-  const said = `${api.id}: OpenClaw ${version ?? "of an unknown version"} was not tried with this plugin; what its hooks do not offer is left out.`;
+  const named = version === undefined || version === "unknown" ? "of an unknown version" : version;
+  const said = `${api.id}: OpenClaw ${named} was not tried with this plugin; what its hooks do not offer is left out.`;
   if (warned.has(said)) return;
   warned.add(said);
   api.logger.warn(said);

@@ -1,7 +1,7 @@
 // One guard a process: what it knows of runs and calls, and what it does at each hook.
 
-import { loadAddon } from "../shared/addon.js";
-import type { Answer, Outcome, ToolCall, ToolGuard } from "../shared/addon-types.js";
+import { loadAddon, type HoldfastAddon } from "../shared/addon.js";
+import type { Answer, GuardedCall, Outcome, ToolCall, ToolGuard } from "../shared/addon-types.js";
 import type {
   AfterToolCall,
   AssistantMessage,
@@ -11,10 +11,12 @@ import type {
   ModelCallStarted,
   ToolResultPersist,
 } from "../shared/host.js";
+import { comparable, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
 import { isGuarded, Once } from "./once.js";
-import { append, meant, outcomeOf } from "./outcome.js";
+import { OldHost } from "./old-host.js";
+import { append, outcomeOf } from "./outcome.js";
 import type { Settings } from "./settings.js";
 
 /** Calls under way at most; of more the oldest is forgotten, and passes unguarded. */
@@ -31,6 +33,8 @@ const NESTED = "tool_search_code:";
 
 interface CallNote {
   call: ToolCall;
+  /** The same for the guard: what is long in it is read once, however often the host tells of the call. */
+  guarded: GuardedCall;
   /** Which of the run's requests to the model brought it. */
   request: number;
   sessionId: string | undefined;
@@ -56,6 +60,7 @@ interface RunNote {
 
 /** The guard as the hooks use it. */
 export class HostGuard {
+  readonly #addon: HoldfastAddon;
   readonly #guard: ToolGuard;
   readonly #once: Once;
   #settings: Settings;
@@ -66,12 +71,15 @@ export class HostGuard {
   /** What the model of a run still has to be told, because no result could carry it. */
   readonly #untold = new BoundedMap<string, string>(RUNS_MAX);
   readonly #said = new Set<string>();
+  /** What is known of an older host's calls. */
+  readonly oldHost = new OldHost();
   /** Hooks for versions of the host are warned about once. */
   readonly warned = new Set<string>();
   logger: Logger;
 
   constructor(settings: Settings, logger: Logger) {
     const addon = loadAddon();
+    this.#addon = addon;
     this.#guard = new addon.ToolGuard(settings.guard, settings.logPath);
     this.#once = new Once(addon);
     this.#settings = settings;
@@ -100,7 +108,7 @@ export class HostGuard {
     if (!id) return undefined;
     if (!id.startsWith(NESTED)) {
       const note = this.#note(id, event, context);
-      const refusal = this.#guard.check(note.call);
+      const refusal = this.#guard.check(note.guarded);
       note.refused = refusal?.text;
       this.#calls.set(key(note.call.session, id), note);
       if (refusal) return { block: true, blockReason: refusal.text };
@@ -112,7 +120,7 @@ export class HostGuard {
 
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
-    const { call, request } = this.#note(id, event, context);
+    const { call, request } = this.#place(id, event, context);
     let answer: string | undefined;
     try {
       answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
@@ -151,7 +159,7 @@ export class HostGuard {
     if (!note) return;
     this.#calls.delete(at);
     const outcome = this.#outcome(note, event);
-    const answer = this.#guard.observe(note.call, outcome);
+    const answer = this.#guard.observe(note.guarded, outcome);
     if (answer.text !== undefined) append(event.message, answer.text.slice(outcome.text.length));
     this.#mayEndRun(note, outcome, answer);
   }
@@ -165,7 +173,7 @@ export class HostGuard {
     const call: ToolCall = { session, turn: runId, tool: UNREADABLE_TOOL, args: "{}" };
     const model = this.#runs.get(runId)?.model;
     if (model !== undefined) call.model = model;
-    const answer = this.#guard.observe(call, { ending: "failed", text: UNREADABLE_ERROR });
+    const answer = this.#guard.observe(new this.#addon.GuardedCall(call), { ending: "failed", text: UNREADABLE_ERROR });
     this.#untold.set(runId, answer.text ?? UNREADABLE_ERROR);
   }
 
@@ -208,14 +216,20 @@ export class HostGuard {
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
+    const { call, request } = this.#place(id, event, context);
+    const guarded = new this.#addon.GuardedCall(call);
+    return { call, guarded, request, sessionId: context.sessionId, refused: undefined, answered: false };
+  }
+
+  #place(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): Pick<CallNote, "call" | "request"> {
     const { tool, args } = meant(event.toolName, event.params);
     const runId = event.runId ?? context.runId;
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const model = run?.model;
-    const call: ToolCall = { session: sessionOf(context), tool, args, callId: id };
+    const call: ToolCall = { session: sessionOf(context), tool, args: comparable(args), callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
-    return { call, request: run?.requests ?? 0, sessionId: context.sessionId, refused: undefined, answered: false };
+    return { call, request: run?.requests ?? 0 };
   }
 
   #run(runId: string): RunNote {

@@ -2,6 +2,7 @@
 
 import { NoAddonError } from "../shared/addon.js";
 import {
+  isOld,
   mayHear,
   settingsOf,
   warnIfUnknown,
@@ -16,10 +17,11 @@ import {
 import { processWide } from "../shared/process-wide.js";
 import { prepare } from "./end-run.js";
 import { HostGuard } from "./guard.js";
+import { resultOf } from "./outcome.js";
 import { readSettings, type Settings } from "./settings.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 1;
+const SHARED_VERSION = 2;
 
 export default {
   id: "tool-guard",
@@ -44,6 +46,10 @@ export default {
     const on = <E, R>(hook: string, handler: (event: E, context: CallContext) => R): void =>
       api.on(hook, guarded(hook, handler) as (event: never, context: never) => unknown);
 
+    if (isOld(api)) {
+      listenToOld(on, guard);
+      return;
+    }
     on("model_call_started", (event: ModelCallStarted) => guard.modelCallStarted(event));
     on("before_tool_call", (event: BeforeToolCall, context) => guard.beforeToolCall(event, context));
     on("after_tool_call", (event: AfterToolCall, context) => guard.afterToolCall(event, context));
@@ -57,6 +63,32 @@ export default {
     }
   },
 };
+
+type On = <E, R>(hook: string, handler: (event: E, context: CallContext) => R) => void;
+
+/** The same for a host whose hooks tell less. */
+function listenToOld(on: On, guard: HostGuard): void {
+  const { oldHost } = guard;
+  const sessionOf = (context: CallContext): string => context.sessionKey ?? "";
+  let model: Omit<ModelCallStarted, "runId" | "sessionKey"> = {};
+  on("llm_input", (event: ModelCallStarted, context) => {
+    if (event.runId === undefined) return;
+    oldHost.runBegan(sessionOf(context), event.runId);
+    model = { ...(event.provider !== undefined && { provider: event.provider }), ...(event.model !== undefined && { model: event.model }) };
+  });
+  on("before_message_write", (event: BeforeMessageWrite, context) => {
+    const session = sessionOf(context);
+    const runId = oldHost.runOf(session);
+    if (event.message.role !== "assistant" || !oldHost.answerWritten(session, event.message) || runId === undefined) return;
+    guard.modelCallStarted({ runId, sessionKey: session, ...model });
+  });
+  on("before_tool_call", (event: BeforeToolCall, context) => guard.beforeToolCall(oldHost.named(event, sessionOf(context)), context));
+  on("tool_result_persist", (event: ToolResultPersist, context) => {
+    const call = oldHost.ended(event, sessionOf(context));
+    if (call) guard.afterToolCall({ ...call, result: resultOf(event.message) }, context);
+    guard.toolResultPersist(event, context);
+  });
+}
 
 /** The process's guard with this registration's settings, or nothing when it can not or shall not work. */
 function open(api: PluginApi): HostGuard | undefined {

