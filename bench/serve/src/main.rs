@@ -169,11 +169,13 @@ fn holdfast(dir: &Path, kind: &str) -> Result<Arc<Server>, Failed> {
             caller: Token::read_or_make(&dir.join(TOKEN_FILE))?,
             admin: Token::generate()?,
             approver: Token::generate()?,
+            clients: Vec::new(),
         },
         audit,
         approvals,
         trouble,
         workspace_id: None,
         workspace: dir.to_owned(),
+        executor: None,
     }))
 }
