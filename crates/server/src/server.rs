@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service as _;
 
 use crate::access::{Access, Gate, Reach, Tokens};
-use crate::body::Bounds;
+use crate::body::{Bounds, Held, Room, read_json};
 use crate::config::Settings;
 use crate::executor::{Executor, ExecutorParts};
 use crate::front::Front;
@@ -89,6 +89,7 @@ pub struct Server {
     pub(crate) requests: AtomicUsize,
     front: Front,
     calls: Arc<Semaphore>,
+    bodies: Room,
     workspace_id: Option<String>,
     workspace: PathBuf,
 }
@@ -110,6 +111,7 @@ impl Server {
             gate: Gate::new(parts.tokens, settings.wrong_tokens_max, reach),
             health: Health::new(parts.stores.dedupe.clone(), parts.trouble),
             calls: Arc::new(Semaphore::new(settings.calls_max)),
+            bodies: Room::default(),
             started_at_ms: parts.stack.runtime().clock.now_ms(),
             stage: watch::Sender::new(Stage::Serving),
             requests: AtomicUsize::new(0),
@@ -155,12 +157,17 @@ impl Server {
         })
     }
 
-    /// Bounds of a body that may be this large.
-    pub(crate) fn bounds(&self, bytes_max: usize) -> Bounds {
-        Bounds {
+    /// Reads a JSON body that may be this large.
+    pub(crate) async fn read_json(
+        &self,
+        request: Request,
+        bytes_max: usize,
+    ) -> Result<Held, Refusal> {
+        let bounds = Bounds {
             bytes_max: bytes_max.min(self.settings.body_bytes_max),
             time: self.settings.body_time,
-        }
+        };
+        read_json(request, bounds, &self.bodies).await
     }
 
     /// Answers a call that was read from outside.

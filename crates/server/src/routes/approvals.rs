@@ -12,14 +12,15 @@ use axum::response::Response;
 use holdfast_contract::{Answer, Scope};
 use holdfast_toolbox::approval::{AnswerError, Approval, ApprovalState, Refused};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::body::read_json;
 use crate::limits::{ADMIN_WORDS_BYTES_MAX, ANSWER_BODY_BYTES_MAX, PAGE_APPROVALS_MAX};
 use crate::respond::{Refusal, json_response};
 use crate::routes::admin::{fields, redacted, store_refusal};
 use crate::server::{Peer, Server};
+use crate::shape::tools::ApprovalList;
 
 /// What waits, newest first; with `?all=true` also what is over.
 pub const PATH: &str = "/v1/approvals";
@@ -31,9 +32,9 @@ pub const APPROVE: &str = "/v1/approvals/{id}/approve";
 pub const DENY: &str = "/v1/approvals/{id}/deny";
 
 /// The body of an answer. Every field is optional, and so is the body.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Words {
+pub(crate) struct Words {
     /// How far a yes reaches.
     scope: Option<Scope>,
     /// Why a no.
@@ -54,7 +55,12 @@ pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
     let all = match request.uri().query() {
         None | Some("") => false,
         Some("all=true") => true,
-        Some(_) => return server.refuse(Refusal::invalid("Only all=true can be asked for")),
+        Some("all=false") => false,
+        Some(_) => {
+            return server.refuse(Refusal::invalid(
+                "Only all=true and all=false can be asked for",
+            ));
+        }
     };
     let now_ms = server.stack.runtime().clock.now_ms();
     match server.approvals.list().await {
@@ -63,7 +69,11 @@ pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
             let more = found.len() > PAGE_APPROVALS_MAX;
             found.truncate(PAGE_APPROVALS_MAX);
             let shown: Vec<Value> = found.iter().map(|it| shown(&server, it)).collect();
-            json_response(StatusCode::OK, &json!({"approvals": shown, "more": more}))
+            let body = ApprovalList {
+                approvals: shown,
+                more,
+            };
+            json_response(StatusCode::OK, &body)
         }
         Err(error) => server.refuse(store_refusal(&server, &error)),
     }
@@ -139,7 +149,7 @@ async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
 }
 
 async fn words(server: &Server, request: Request, way: Way) -> Result<Words, Refusal> {
-    let body = read_json(request, server.bounds(ANSWER_BODY_BYTES_MAX)).await?;
+    let body = server.read_json(request, ANSWER_BODY_BYTES_MAX).await?;
     if body.is_empty() {
         return Ok(Words::default());
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
 
 use super::chat::{ChatError, MODELS, names};
 use crate::respond::json_response;
 use crate::server::Server;
+use crate::shape::model::{ModelList, ModelShown};
 
 /// All of them.
 pub const PATH: &str = "/v1/models";
@@ -17,11 +17,14 @@ pub const PATH: &str = "/v1/models";
 pub const ONE: &str = "/v1/models/{id}";
 
 pub(super) async fn list(server: Arc<Server>, _: Request) -> Response {
-    let all: Vec<Value> = MODELS
-        .iter()
-        .map(|(name, _)| shown(&server, name))
-        .collect();
-    json_response(StatusCode::OK, &json!({"object": "list", "data": all}))
+    let body = ModelList {
+        object: "list",
+        data: MODELS
+            .iter()
+            .map(|(name, _)| shown(&server, name))
+            .collect(),
+    };
+    json_response(StatusCode::OK, &body)
 }
 
 pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
@@ -33,11 +36,11 @@ pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
     }
 }
 
-fn shown(server: &Server, name: &str) -> Value {
-    json!({
-        "id": name,
-        "object": "model",
-        "created": server.started_at_ms / 1000,
-        "owned_by": "holdfast",
-    })
+fn shown<'a>(server: &Server, name: &'a str) -> ModelShown<'a> {
+    ModelShown {
+        id: name,
+        object: "model",
+        created: server.started_at_ms / 1000,
+        owned_by: "holdfast",
+    }
 }
