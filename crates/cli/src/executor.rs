@@ -101,8 +101,7 @@ pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<Arc<dyn Model
         .or_else(|| environment::get(environment::MODEL_URL))
         .or_else(|| config.model_url.clone());
     let Some(base_url) = url else {
-        let named = executor_file::model(app)?;
-        return Ok(named.map(|servers| Arc::new(servers) as Arc<dyn Model>));
+        return executor_file::model(app);
     };
     let name = args.model.clone();
     let made = HttpModel::new(&HttpModelConfig {

@@ -38,8 +38,7 @@ mod windows;
 
 pub use access::Tokens;
 pub use config::{ServerConfig, Settings};
-pub use executor::{Executor, ExecutorParts};
+pub use executor::{Executor, ExecutorParts, Served};
 pub use holdfast_toolbox::token::{self, Token};
-pub use routes::chat::model_names;
 pub use serve::{Ended, serve};
 pub use server::{Parts, Server};

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use holdfast_agent::settings::RunSettings;
+use holdfast_server::Served;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -36,8 +37,10 @@ fn provider(config: &Config, run: &RunSettings) -> Value {
         Some(file) => format!("<one of the keys in {file}>"),
         None => NO_KEY.to_owned(),
     };
-    let models: Vec<Value> = holdfast_server::model_names()
-        .map(|name| model(name, run))
+    let served = Served::all(run, &executor_file::named_settings(config));
+    let models: Vec<Value> = served
+        .iter()
+        .map(|it| model(&it.name, &it.settings))
         .collect();
     json!({
         "models": {"providers": {PROVIDER: {

@@ -13,7 +13,7 @@ use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
 use holdfast_server::{
-    Ended, ExecutorParts, Parts, Server, ServerConfig, Settings, Token, Tokens, serve,
+    Ended, ExecutorParts, Parts, Served, Server, ServerConfig, Settings, Token, Tokens, serve,
 };
 use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE, TokenError};
 use holdfast_toolbox::tools::exec;
@@ -162,7 +162,10 @@ fn executor(
     };
     Ok(Some(ExecutorParts {
         runs: executor::runs(app, running, &args.workspace, model, Stdout::Free)?,
-        defaults: executor_file::settings(&app.config),
+        models: Served::all(
+            &executor_file::settings(&app.config),
+            &executor_file::named_settings(&app.config),
+        ),
         requests_per_minute_max: app.config.executor.requests_per_minute_max,
         gateway: app.config.gateway_offered(),
     }))

@@ -153,8 +153,9 @@ fn responses(operation: &Operation, access: Access, schemas: &mut Schemas) -> Va
             }
             Answer::JsonOrStream(schema) => json!({
                 "application/json": {"schema": schemas.of(schema, true)},
-                "text/event-stream": {"schema": {"type": "string"}},
+                "text/event-stream": {},
             }),
+            Answer::Stream => json!({"text/event-stream": {}}),
             Answer::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
         };
         let reason = http::StatusCode::from_u16(status).ok();

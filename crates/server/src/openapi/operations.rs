@@ -86,6 +86,8 @@ pub enum Answer {
     Json(Use),
     /// JSON, or server-sent events.
     JsonOrStream(Use),
+    /// Server-sent events.
+    Stream,
     /// A text of this kind.
     Text(&'static str),
 }
@@ -344,7 +346,7 @@ fn to_the_model() -> Vec<Operation> {
             "streamRun",
             "What happens in a run, from its beginning.",
         )
-        .gives(&[(200, Answer::Text("text/event-stream"))])
+        .gives(&[(200, Answer::Stream)])
         .fails(chat_refused, &[404, 409, 500]),
         post(runs::CANCEL, "cancelRun", "Ends a run.")
             .gives(&[(200, STATUS), (202, STATUS)])
@@ -366,11 +368,11 @@ fn for_people() -> Vec<Operation> {
             .gives(ONE)
             .fails(refused, &[404]),
         post(approvals::APPROVE, "approve", "Yes.")
-            .may_take(of::<approvals::Words>)
+            .may_take(of::<approvals::Yes>)
             .gives(ONE)
             .fails(refused, &[404, 409]),
         post(approvals::DENY, "deny", "No.")
-            .may_take(of::<approvals::Words>)
+            .may_take(of::<approvals::No>)
             .gives(ONE)
             .fails(refused, &[404, 409]),
     ];

@@ -33,6 +33,7 @@ pub(crate) struct Message {
     /// What was said.
     text: String,
     /// Who said it, by the channel's name for them.
+    #[schemars(length(min = 1, max = ADMIN_WORDS_BYTES_MAX))]
     sender: String,
     /// Whether that is the person the agent works for.
     #[serde(default)]

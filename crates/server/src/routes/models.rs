@@ -1,12 +1,16 @@
 //! `GET /v1/models`: the names that a completion can be asked of.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use holdfast_agent::settings::RunSettings;
 use http::StatusCode;
 
-use super::chat::{ChatError, MODELS, names};
+use super::chat::ChatError;
+use crate::executor::Served;
 use crate::respond::json_response;
 use crate::server::Server;
 use crate::shape::model::{ModelList, ModelShown};
@@ -17,11 +21,12 @@ pub const PATH: &str = "/v1/models";
 pub const ONE: &str = "/v1/models/{id}";
 
 pub(super) async fn list(server: Arc<Server>, _: Request) -> Response {
+    let models = models(&server);
     let body = ModelList {
         object: "list",
-        data: MODELS
+        data: models
             .iter()
-            .map(|(name, _)| shown(&server, name))
+            .map(|model| shown(&server, &model.name))
             .collect(),
     };
     json_response(StatusCode::OK, &body)
@@ -30,9 +35,18 @@ pub(super) async fn list(server: Arc<Server>, _: Request) -> Response {
 pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
     let asked = request.uri().path().strip_prefix(PATH).unwrap_or_default();
     let asked = asked.trim_start_matches('/');
-    match MODELS.iter().find(|(name, _)| *name == asked) {
-        Some((name, _)) => json_response(StatusCode::OK, &shown(&server, name)),
-        None => ChatError::no_such_model(&names()).respond(&server),
+    let models = models(&server);
+    match models.iter().find(|model| model.name == asked) {
+        Some(model) => json_response(StatusCode::OK, &shown(&server, &model.name)),
+        None => ChatError::no_such_model(&models).respond(&server),
+    }
+}
+
+/// The models; without a model server their names are known all the same.
+fn models(server: &Server) -> Cow<'_, [Served]> {
+    match &server.executor {
+        Some(executor) => Cow::Borrowed(&executor.models),
+        None => Cow::Owned(Served::all(&RunSettings::default(), &BTreeMap::new())),
     }
 }
 

@@ -58,35 +58,44 @@ pub struct ChatRequest {
     pub executor: Option<ExecutorAsked>,
 }
 
-/// A message of a history.
+/// A message of a history, by who says it.
 #[derive(Debug, JsonSchema)]
-pub struct ChatMessage {
-    /// Who says it.
-    pub role: RoleAsked,
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum ChatMessage {
+    /// The rules.
+    System(Spoken),
+    /// The rules, by their newer name.
+    Developer(Spoken),
+    /// A person.
+    User(Spoken),
+    /// The model.
+    Assistant(Spoken),
+    /// A tool.
+    Tool(Told),
+    /// A tool, by its older name.
+    Function(Told),
+}
+
+/// What somebody said.
+#[derive(Debug, JsonSchema)]
+pub struct Spoken {
     /// What is said.
     pub content: Option<Content>,
     /// The calls of an earlier answer.
     pub tool_calls: Option<Vec<CallAsked>>,
-    /// The call that a message of a tool answers; it needs one.
+    /// Passed over.
     pub tool_call_id: Option<String>,
 }
 
-/// Who says something.
+/// What a tool told.
 #[derive(Debug, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RoleAsked {
-    /// The rules.
-    System,
-    /// The rules, by their newer name.
-    Developer,
-    /// A person.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool.
-    Tool,
-    /// A tool, by its older name.
-    Function,
+pub struct Told {
+    /// What is said.
+    pub content: Option<Content>,
+    /// Passed over.
+    pub tool_calls: Option<Vec<CallAsked>>,
+    /// The call that it answers.
+    pub tool_call_id: String,
 }
 
 /// What is said.

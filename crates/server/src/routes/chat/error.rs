@@ -10,6 +10,7 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
+use crate::executor::Served;
 use crate::limits::RETRY_AFTER_S;
 use crate::respond::{Refusal, json_response};
 use crate::server::Server;
@@ -68,8 +69,12 @@ impl ChatError {
     }
 
     /// A model that is not ours.
-    pub(crate) fn no_such_model(known: &str) -> Self {
-        let message = format!("There is no such model here; there are {known}");
+    pub(crate) fn no_such_model(known: &[Served]) -> Self {
+        let names: Vec<&str> = known.iter().map(|model| model.name.as_str()).collect();
+        let message = format!(
+            "There is no such model here; there are {}",
+            names.join(", ")
+        );
         Self::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", message)
     }
 

@@ -31,9 +31,7 @@ use crate::server::{Peer, Server};
 
 pub(crate) use answer::{calls_shown, status_word};
 pub(crate) use error::ChatError;
-pub use request::model_names;
 use request::{Asked, Delivery, Usage};
-pub(crate) use request::{MODELS, names};
 
 /// The path.
 pub const PATH: &str = "/v1/chat/completions";
@@ -66,7 +64,7 @@ async fn answer(server: &Arc<Server>, request: Request) -> Result<Response, Chat
     })?;
     let key = run_key(request.headers())?;
     let body = server.read_json(request, BODY_BYTES_MAX).await?;
-    let asked = Asked::read(&body, &executor.defaults)?;
+    let asked = Asked::read(&body, &executor.models)?;
     let (delivery, extra) = (asked.delivery, asked.notes.clone());
     let source = begin(executor, &client, asked, key.as_deref()).await?;
     // Held until the run has its place: what waits in line is bounded like what is being read.

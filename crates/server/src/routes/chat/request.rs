@@ -11,25 +11,10 @@ use serde_json::{Map, Value};
 use super::answer::Notes;
 use super::error::ChatError;
 use super::history;
+use crate::executor::{Calls, Served};
 use crate::limits::{
     CLIENT_TOOLS_MAX, HISTORY_CALLS_MAX, MESSAGES_MAX, RUN_TIMEOUT_S_MAX, STOPS_MAX,
 };
-
-/// The models there are, and what their calls become.
-pub(crate) const MODELS: [(&str, Calls); 3] = [
-    ("gpt-oss", Calls::Run),
-    ("executor", Calls::Run),
-    ("gpt-oss-tools", Calls::Returned),
-];
-
-/// What becomes of a model's calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Calls {
-    /// They run here, with our tools.
-    Run,
-    /// They go back to the client.
-    Returned,
-}
 
 /// How an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +47,15 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn read(body: &[u8], defaults: &RunSettings) -> Result<Self, ChatError> {
+    pub(super) fn read(body: &[u8], models: &[Served]) -> Result<Self, ChatError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|_| ChatError::invalid("The body is not valid JSON"))?;
         let Value::Object(mut fields) = value else {
             return Err(ChatError::invalid("The body has to be a JSON object"));
         };
         fields.retain(|_, value| !value.is_null());
-        let (model, calls) = model(&fields)?;
-        let (settings, notes) = settings(&fields, defaults)?;
+        let model = model(&fields, models)?;
+        let (settings, notes) = settings(&fields, &model.settings)?;
         let (strategy, _) = settings.strategies();
         let messages = history::told(messages(&fields)?, strategy);
         if whole(&fields, "n")?.is_some_and(|count| count != 1) {
@@ -80,7 +65,7 @@ impl Asked {
         let passed_on = passed_on(&fields)?;
         // Read in every mode, so that what is wrong with them does not depend on the model's name.
         let tools = client_tools(&fields)?;
-        let mode = match mode(&fields, calls)? {
+        let mode = match mode(&fields, model.calls)? {
             Calls::Run => Mode::Loop,
             Calls::Returned => {
                 // Compiled here only to say what is wrong with them before anything begins.
@@ -94,7 +79,7 @@ impl Asked {
             fields.remove(only_how);
         }
         Ok(Self {
-            model,
+            model: model.name.clone(),
             mode,
             messages,
             settings,
@@ -110,24 +95,12 @@ fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name)
 }
 
-fn model(fields: &Map<String, Value>) -> Result<(String, Calls), ChatError> {
+fn model<'a>(fields: &Map<String, Value>, models: &'a [Served]) -> Result<&'a Served, ChatError> {
     let Some(name) = field(fields, "model").and_then(Value::as_str) else {
         return Err(ChatError::invalid("model: missing"));
     };
-    if let Some((known, calls)) = MODELS.iter().find(|(known, _)| *known == name) {
-        return Ok(((*known).to_owned(), *calls));
-    }
-    Err(ChatError::no_such_model(&names()))
-}
-
-/// The names of the models that this server answers to.
-pub fn model_names() -> impl Iterator<Item = &'static str> {
-    MODELS.iter().map(|(name, _)| *name)
-}
-
-/// The models, for people.
-pub(crate) fn names() -> String {
-    MODELS.map(|(name, _)| name).join(", ")
+    let found = models.iter().find(|known| known.name == name);
+    found.ok_or_else(|| ChatError::no_such_model(models))
 }
 
 /// A request can say itself what is to become of the calls.

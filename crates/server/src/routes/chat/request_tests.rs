@@ -1,7 +1,12 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
 use super::*;
 
 fn read(body: &Value) -> Result<Asked, String> {
-    Asked::read(body.to_string().as_bytes(), &RunSettings::default())
+    let models = Served::all(&RunSettings::default(), &BTreeMap::new());
+    Asked::read(body.to_string().as_bytes(), &models)
         .map_err(|error| error.body()["error"].to_string())
 }
 
@@ -182,4 +187,28 @@ fn what_is_wrong_is_wrong_whoever_runs_the_calls() {
         serde_json::from_str("7.0").expect("JSON"),
     ));
     assert_eq!(asked.expect("a request").settings.max_tokens, 7);
+}
+
+#[test]
+fn a_model_that_was_configured_has_its_own_settings() {
+    let own = RunSettings {
+        max_tokens: 77,
+        ..RunSettings::default()
+    };
+    let named = ["qwen", "qwen-tools"].map(|name| (name.to_owned(), own.clone()));
+    let models = Served::all(&RunSettings::default(), &BTreeMap::from(named));
+    let mut body = with("max_tokens", json!(5000));
+    for (name, tokens, returns) in [
+        ("gpt-oss", 1000, false),
+        ("qwen", 77, false),
+        ("qwen-tools", 77, true),
+    ] {
+        body["model"] = json!(name);
+        let asked = Asked::read(body.to_string().as_bytes(), &models).expect("a request");
+        assert_eq!(
+            (asked.model.as_str(), asked.settings.max_tokens),
+            (name, tokens)
+        );
+        assert_eq!(matches!(asked.mode, Mode::Return(_)), returns);
+    }
 }
