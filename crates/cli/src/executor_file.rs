@@ -15,6 +15,7 @@ use holdfast_agent::model::{ByName, Model, Upstreams};
 use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
+use holdfast_server::Served;
 use holdfast_toolbox::tools::CommandRules;
 
 use crate::app::App;
@@ -149,12 +150,11 @@ pub(crate) fn settings(config: &Config) -> RunSettings {
     model.map_or_else(RunSettings::default, |model| model.run.clone())
 }
 
-/// The rules of runs by the model's name, for names that have their own.
-pub(crate) fn named_settings(config: &Config) -> BTreeMap<String, RunSettings> {
+/// The models that clients can ask, with the rules of their runs.
+pub(crate) fn served(config: &Config) -> Vec<Served> {
     let models = config.file.iter().flat_map(|file| &file.models);
-    models
-        .map(|(name, model)| (name.clone(), model.run.clone()))
-        .collect()
+    let own = models.map(|(name, model)| (name.clone(), model.run.clone()));
+    Served::all(&settings(config), &own.collect())
 }
 
 /// The servers of all models, when the file names them. Names that mean the same share a connection

@@ -8,6 +8,7 @@ use http::{Uri, header::HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::body::Bounds;
 use crate::front::HostRule;
 use crate::limits;
 
@@ -112,6 +113,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What every body is held to.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            bytes_max: self.body_bytes_max,
+            time: self.body_time,
+        }
+    }
+
     /// Whether only programs on this machine can reach the server.
     pub fn is_local(&self) -> bool {
         self.listen.ip().is_loopback()

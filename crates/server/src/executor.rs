@@ -8,6 +8,7 @@ use holdfast_agent::run::RunState;
 use holdfast_agent::runs::Runs;
 use holdfast_agent::settings::RunSettings;
 use holdfast_contract::clock::new_request_id;
+use parking_lot::RwLock;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
@@ -82,6 +83,14 @@ impl Served {
     }
 }
 
+/// What can be exchanged while it works.
+pub struct ModelLimits {
+    /// The models that clients can ask.
+    pub models: Vec<Served>,
+    /// Requests of one client within a minute.
+    pub requests_per_minute_max: u32,
+}
+
 /// What an executor is made of.
 pub struct ExecutorParts {
     /// The runs, with their model and tools.
@@ -97,7 +106,7 @@ pub struct ExecutorParts {
 /// Runs for clients.
 pub struct Executor {
     pub(crate) runs: Arc<Runs>,
-    pub(crate) models: Vec<Served>,
+    models: RwLock<Arc<[Served]>>,
     pub(crate) gateway: Gateway,
     rates: Windows<String>,
     /// Held while asking, so that a crowd of probes asks once.
@@ -117,11 +126,22 @@ impl Executor {
         let window = Duration::from_millis(REQUESTS_WINDOW_MS);
         Self {
             runs: parts.runs,
-            models: parts.models,
+            models: RwLock::new(parts.models.into()),
             gateway: parts.gateway,
             rates: Windows::new(window, parts.requests_per_minute_max),
             reached: AsyncMutex::default(),
         }
+    }
+
+    /// The models that clients can ask now.
+    pub(crate) fn models(&self) -> Arc<[Served]> {
+        self.models.read().clone()
+    }
+
+    /// From now on these. A run that has begun goes on by its own.
+    pub(crate) fn exchange(&self, limits: ModelLimits) {
+        *self.models.write() = limits.models.into();
+        self.rates.exchange(limits.requests_per_minute_max);
     }
 
     /// Counts a request of a client; says how long it has to wait when there were too many.

@@ -17,13 +17,14 @@ use holdfast_toolbox::approval::{Approvals, ResumeWhich, resume_open};
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
+use parking_lot::RwLock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service as _;
 
 use crate::access::{Access, Gate, Reach, Tokens};
 use crate::body::{Bounds, Held, Room, read_json};
 use crate::config::Settings;
-use crate::executor::{Executor, ExecutorParts};
+use crate::executor::{Executor, ExecutorParts, ModelLimits};
 use crate::front::Front;
 use crate::health::{Health, TroubleWatch};
 use crate::respond::Refusal;
@@ -90,6 +91,8 @@ pub struct Server {
     front: Front,
     calls: Arc<Semaphore>,
     bodies: Room,
+    /// Of any body; can be exchanged.
+    bounds: RwLock<Bounds>,
     workspace_id: Option<String>,
     workspace: PathBuf,
 }
@@ -112,6 +115,7 @@ impl Server {
             health: Health::new(parts.stores.dedupe.clone(), parts.trouble),
             calls: Arc::new(Semaphore::new(settings.calls_max)),
             bodies: Room::default(),
+            bounds: RwLock::new(settings.bounds()),
             started_at_ms: parts.stack.runtime().clock.now_ms(),
             stage: watch::Sender::new(Stage::Serving),
             requests: AtomicUsize::new(0),
@@ -127,6 +131,16 @@ impl Server {
             workspace: parts.workspace,
             settings,
         })
+    }
+
+    /// Exchanges what can be exchanged while it serves: the bounds of bodies and, where there is a
+    /// model, its models' settings and how often a client may ask. Requests that are being worked
+    /// on keep what they began with.
+    pub fn exchange(&self, settings: &Settings, model: Option<ModelLimits>) {
+        *self.bounds.write() = settings.bounds();
+        if let (Some(executor), Some(model)) = (&self.executor, model) {
+            executor.exchange(model);
+        }
     }
 
     /// Whether the request may use a route of this access.
@@ -163,9 +177,10 @@ impl Server {
         request: Request,
         bytes_max: usize,
     ) -> Result<Held, Refusal> {
+        let own = *self.bounds.read();
         let bounds = Bounds {
-            bytes_max: bytes_max.min(self.settings.body_bytes_max),
-            time: self.settings.body_time,
+            bytes_max: bytes_max.min(own.bytes_max),
+            ..own
         };
         read_json(request, bounds, &self.bodies).await
     }

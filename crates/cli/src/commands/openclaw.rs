@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use holdfast_agent::settings::RunSettings;
-use holdfast_server::Served;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -20,7 +19,7 @@ const NO_KEY: &str = "local";
 pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> ExitCode {
     match command {
         OpenClawCommand::Config => {
-            let block = provider(&app.config, &executor_file::settings(&app.config));
+            let block = provider(&app.config);
             if json {
                 output::json(&block);
             } else {
@@ -32,13 +31,12 @@ pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> ExitCode 
 }
 
 /// The part of `openclaw.json` that names this server and its models.
-fn provider(config: &Config, run: &RunSettings) -> Value {
+fn provider(config: &Config) -> Value {
     let key = match &config.executor.keys_file {
         Some(file) => format!("<one of the keys in {file}>"),
         None => NO_KEY.to_owned(),
     };
-    let served = Served::all(run, &executor_file::named_settings(config));
-    let models: Vec<Value> = served
+    let models: Vec<Value> = executor_file::served(config)
         .iter()
         .map(|it| model(&it.name, &it.settings))
         .collect();

@@ -1,6 +1,5 @@
 //! `GET /v1/models`: the names that a completion can be asked of.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,10 +42,10 @@ pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
 }
 
 /// The models; without a model server their names are known all the same.
-fn models(server: &Server) -> Cow<'_, [Served]> {
+fn models(server: &Server) -> Arc<[Served]> {
     match &server.executor {
-        Some(executor) => Cow::Borrowed(&executor.models),
-        None => Cow::Owned(Served::all(&RunSettings::default(), &BTreeMap::new())),
+        Some(executor) => executor.models(),
+        None => Served::all(&RunSettings::default(), &BTreeMap::new()).into(),
     }
 }
 
