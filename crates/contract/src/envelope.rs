@@ -127,6 +127,7 @@ pub struct CallHints {
     pub expected_retry_safe: Option<bool>,
     /// Time limit of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
 }
 

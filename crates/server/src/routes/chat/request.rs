@@ -290,7 +290,8 @@ fn passed_on(fields: &Map<String, Value>) -> Result<Map<String, Value>, ChatErro
 }
 
 fn is_integer(value: &Value) -> bool {
-    value.is_i64() || integer(value).is_some()
+    let fits = |whole: u64| i64::try_from(whole).is_ok();
+    value.is_i64() || integer(value).is_some_and(fits)
 }
 
 fn is_format(value: &Value) -> bool {
