@@ -33,6 +33,15 @@ pub enum Used {
 }
 
 impl Used {
+    /// For people.
+    pub fn words(self) -> String {
+        match self {
+            Self::Yes => "yes".to_owned(),
+            Self::Only(only, why) => format!("only `{only}`: {why}"),
+            Self::No(why) => format!("no: {why}"),
+        }
+    }
+
     /// What is to be said about a value that is set and has no effect.
     pub fn warning(self, value: &str) -> Option<&'static str> {
         match self {
