@@ -86,7 +86,11 @@ impl Message {
             Some(other) => return Err(format!("role: {other:?} is not known")),
             None => return Err("role: missing".to_owned()),
         };
-        let answers = wire["tool_call_id"].as_str().map(str::to_owned);
+        let answers = match &wire["tool_call_id"] {
+            Value::Null => None,
+            Value::String(id) => Some(id.clone()),
+            _ => return Err("tool_call_id: has to be a text".to_owned()),
+        };
         if role == Role::Tool && answers.is_none() {
             return Err("tool_call_id: missing in a message of role tool".to_owned());
         }
@@ -131,14 +135,27 @@ pub(crate) fn content_from_wire(content: &Value) -> Result<String, String> {
 }
 
 fn calls_from_wire(calls: &Value) -> Result<Vec<NativeCall>, String> {
-    let Some(list) = calls.as_array() else {
-        return Ok(Vec::new());
+    let list = match calls {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) => list,
+        _ => return Err("tool_calls: has to be a list of calls".to_owned()),
     };
     let read = |(place, call): (usize, &Value)| {
         let name = call["function"]["name"]
             .as_str()
             .ok_or_else(|| format!("tool_calls[{place}].function.name: missing"))?;
-        let written = call["function"]["arguments"].as_str().unwrap_or("{}");
+        let written = match &call["function"]["arguments"] {
+            Value::Null => "{}",
+            Value::String(text) => text,
+            _ => {
+                return Err(format!(
+                    "tool_calls[{place}].function.arguments: has to be a text"
+                ));
+            }
+        };
+        if !(call["id"].is_null() || call["id"].is_string()) {
+            return Err(format!("tool_calls[{place}].id: has to be a text"));
+        }
         let arguments = serde_json::from_str(written).map_err(|error| {
             format!("tool_calls[{place}].function.arguments: no JSON object ({error})")
         })?;

@@ -74,6 +74,8 @@ pub struct RunSettings {
     pub fallback_strategy: Option<String>,
     /// The field that is read first.
     pub source_field: SourceField,
+    /// The field that is read when the first has no call. The same as the first: none.
+    pub fallback_field: SourceField,
     /// Characters of a result that the model sees, by tool.
     pub result_limits: BTreeMap<String, usize>,
     /// What becomes of a run whose iterations are used up.
@@ -115,6 +117,7 @@ impl Default for RunSettings {
             strategy: Strategy::React.name().to_owned(),
             fallback_strategy: Some(Strategy::Fuzzy.name().to_owned()),
             source_field: SourceField::Reasoning,
+            fallback_field: SourceField::Content,
             result_limits: limits
                 .into_iter()
                 .map(|(tool, chars)| (tool.to_owned(), chars))

@@ -335,6 +335,8 @@ pub(crate) enum Which {
     Config,
     /// A stored record.
     Record,
+    /// The routes of `holdfast serve`, as an OpenAPI document.
+    Openapi,
 }
 
 #[derive(Debug, Args)]

@@ -22,6 +22,8 @@ use crate::running::Running;
 
 /// No count is larger than this.
 const COUNT_MAX: usize = 100_000;
+/// No rate is larger than this: for whoever wants none.
+const RATE_MAX: usize = 100_000_000;
 
 /// `executor:` in the configuration: the model that is given our tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,16 +65,16 @@ impl ExecutorConfig {
     /// What is wrong with it.
     pub(crate) fn problems(&self) -> Vec<ConfigProblem> {
         let mut problems = Vec::new();
-        let mut check = |name: &str, value: usize, least: usize| {
-            if !(least..=COUNT_MAX).contains(&value) {
-                let why = format!("has to be between {least} and {COUNT_MAX}");
+        let mut check = |name: &str, value: usize, least: usize, most: usize| {
+            if !(least..=most).contains(&value) {
+                let why = format!("has to be between {least} and {most}");
                 problems.push(ConfigProblem::new(format!("executor.{name}"), why));
             }
         };
         let per_minute = usize::try_from(self.requests_per_minute_max).unwrap_or(usize::MAX);
-        check("requestsPerMinuteMax", per_minute, 1);
-        check("runsMax", self.runs_max, 1);
-        check("runsWaitingMax", self.runs_waiting_max, 0);
+        check("requestsPerMinuteMax", per_minute, 1, RATE_MAX);
+        check("runsMax", self.runs_max, 1, COUNT_MAX);
+        check("runsWaitingMax", self.runs_waiting_max, 0, COUNT_MAX);
         if let Some(url) = &self.model_url
             && let Err(why) = HttpModel::new(&HttpModelConfig {
                 base_url: url.clone(),
@@ -101,8 +103,7 @@ pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<Arc<dyn Model
         .or_else(|| environment::get(environment::MODEL_URL))
         .or_else(|| config.model_url.clone());
     let Some(base_url) = url else {
-        let named = executor_file::model(app)?;
-        return Ok(named.map(|servers| Arc::new(servers) as Arc<dyn Model>));
+        return executor_file::model(app);
     };
     let name = args.model.clone();
     let made = HttpModel::new(&HttpModelConfig {

@@ -1,18 +1,21 @@
 //! `executor.yaml`, named with `--config` like any other configuration.
 //!
-//! What it says about the server, the tools and their times becomes settings of ours; the rules of
-//! runs, the model's servers and the log are taken from it as they are. What it can say and we do
-//! otherwise is said as a warning, never passed over.
+//! What it says about the server, the tools, the gateway and their times becomes settings of ours; the
+//! rules of runs, the models' servers and the log are taken from it as they are. The table of its keys
+//! says which of them have no effect here, and that is said as a warning.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_agent::config::{ExecutorConfig, ProcessEnvironment};
+use holdfast_agent::config::{ExecutorConfig, ModelSettings, ProcessEnvironment};
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
+use holdfast_agent::model::{ByName, Model, Upstreams};
 use holdfast_agent::settings::RunSettings;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
+use holdfast_server::Served;
 use holdfast_toolbox::tools::CommandRules;
 
 use crate::app::App;
@@ -51,10 +54,45 @@ pub(crate) fn read(path: &Path, text: &str) -> Outcome<Config> {
     };
     config.server.head_ms_max = http.read_timeout_ms;
     config.server.body_ms_max = http.read_timeout_ms;
+    config.server.idle_ms_max = Some(http.idle_timeout_ms);
     config.server.shutdown_ms_max = http.shutdown_timeout_ms.max(1);
+    #[cfg(feature = "web")]
+    web(&mut config, &file);
     tools(&mut config, &file);
     config.file = Some(Arc::new(file));
     Ok(config)
+}
+
+/// The gateway, and what tools may bring from the web.
+#[cfg(feature = "web")]
+fn web(config: &mut Config, file: &ExecutorConfig) {
+    use holdfast_web::{GatewayConfig, config::SearchConfig};
+    config.web.search_results_max = usize::try_from(file.tools.search_results_max).ok();
+    config.web.fetch_chars_max = usize::try_from(file.tools.fetch_chars_max).ok();
+    let Some(url) = &file.gateway_url else {
+        return;
+    };
+    let ours: Vec<String> = config
+        .tools()
+        .iter()
+        .map(|it| it.name().to_owned())
+        .collect();
+    let theirs = file.tools.enabled.iter().flatten();
+    let theirs = theirs.filter(|name| !ours.contains(name));
+    config.gateway = Some(GatewayConfig {
+        url: url.clone(),
+        token_env: holdfast_web::config::token_variable(),
+        // What is enabled and not ours is the gateway's.
+        tools: theirs
+            .map(|name| (name.clone(), Default::default()))
+            .collect(),
+    });
+    config.web.search = Some(SearchConfig::Gateway {});
+}
+
+/// The tool's name in the file: a gateway's has a prefix here.
+fn named_in_file(tool: &str) -> &str {
+    tool.strip_prefix("gateway_").unwrap_or(tool)
 }
 
 /// Which tools are offered, and their times.
@@ -66,7 +104,8 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
         .collect();
     if let Some(enabled) = &file.tools.enabled {
         // All others are denied, also when none is left: an empty list of allowed tools allows all.
-        let others = ours.iter().filter(|tool| !enabled.contains(tool));
+        let is_enabled = |tool: &String| enabled.iter().any(|it| it == named_in_file(tool));
+        let others = ours.iter().filter(|tool| !is_enabled(tool));
         config.permissions.denied_tools.extend(others.cloned());
     }
     config.permissions.commands = CommandRules {
@@ -74,7 +113,7 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
         blocked: file.tools.blocked_commands.clone(),
     };
     for tool in &ours {
-        let own = file.tools.timeouts_ms.get(tool).copied();
+        let own = file.tools.timeouts_ms.get(named_in_file(tool)).copied();
         let settings = config.reliability.tools.entry(tool.clone()).or_default();
         settings.timeout_ms = Some(own.unwrap_or(file.tools.default_timeout_ms));
     }
@@ -86,37 +125,15 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         return Vec::new();
     };
     let mut warnings = file.warnings.clone();
-    let mut say = |is_so: bool, text: &str| {
-        if is_so {
-            warnings.push(text.to_owned());
-        }
+    let has = |name: &str| {
+        let tools = config.tools();
+        tools.iter().any(|tool| named_in_file(tool.name()) == name)
     };
-    let tools = &file.tools;
-    let has = |name: &str| config.tools().iter().any(|tool| tool.name() == name);
-    for name in tools.enabled.iter().flatten().filter(|name| !has(name)) {
-        say(
-            true,
-            &format!(
-                "tools.enabled: there is no tool {name:?} here; `gateway` in holdfast.yaml offers a gateway's"
-            ),
-        );
+    for name in file.tools.enabled.iter().flatten().filter(|it| !has(it)) {
+        warnings.push(format!(
+            "tools.enabled: there is no tool {name:?} here; with executor.openclaw_gateway_url it is the gateway's"
+        ));
     }
-    say(
-        file.gateway_token.reveal().is_some() || file.gateway_url.is_some(),
-        "executor.openclaw_gateway_url: the tools run here; to offer a gateway's as well, use `gateway` in holdfast.yaml",
-    );
-    say(
-        tools.search_results_max != 10
-            || tools.fetch_chars_max != 50_000
-            || tools.fetch_mode != "markdown",
-        "tools.web_search.max_results and tools.web_fetch are set with `web` in holdfast.yaml",
-    );
-    say(
-        file.models
-            .iter()
-            .any(|(name, model)| name != MODEL && Some(model) != file.models.get(MODEL)),
-        "models: the server uses the settings of gpt-oss for all of its names; those of other names are for programs that use the library",
-    );
     warnings
 }
 
@@ -133,19 +150,42 @@ pub(crate) fn settings(config: &Config) -> RunSettings {
     model.map_or_else(RunSettings::default, |model| model.run.clone())
 }
 
-/// The model's servers, when the file names them.
-pub(crate) fn model(app: &App) -> Outcome<Option<holdfast_agent::model::Upstreams>> {
-    let Some(model) = app
-        .config
-        .file
-        .as_ref()
-        .and_then(|file| file.models.get(MODEL))
-    else {
+/// The models that clients can ask, with the rules of their runs.
+pub(crate) fn served(config: &Config) -> Vec<Served> {
+    let models = config.file.iter().flat_map(|file| &file.models);
+    let own = models.map(|(name, model)| (name.clone(), model.run.clone()));
+    Served::all(&settings(config), &own.collect())
+}
+
+/// The servers of all models, when the file names them. Names that mean the same share a connection
+/// pool, and what is known of a server's health.
+pub(crate) fn model(app: &App) -> Outcome<Option<Arc<dyn Model>>> {
+    let Some(file) = &app.config.file else {
         return Ok(None);
     };
-    holdfast_agent::model::Upstreams::connect(model, app.clock.clone())
-        .map(Some)
-        .map_err(|why| Failure::usage(format!("the model server can not be used: {why}")))
+    let mut made: Vec<(&ModelSettings, Arc<dyn Model>)> = Vec::new();
+    let mut named: BTreeMap<String, Arc<dyn Model>> = BTreeMap::new();
+    for (name, model) in &file.models {
+        let is_same = |other: &ModelSettings| {
+            (&other.upstreams, &other.model) == (&model.upstreams, &model.model)
+                && other.api_key == model.api_key
+        };
+        let known = made.iter().find(|(other, _)| is_same(other));
+        let servers = match known {
+            Some((_, servers)) => servers.clone(),
+            None => {
+                let servers = Upstreams::connect(model, app.clock.clone()).map_err(|why| {
+                    Failure::usage(format!("the model server can not be used: {why}"))
+                })?;
+                let servers: Arc<dyn Model> = Arc::new(servers);
+                made.push((model, servers.clone()));
+                servers
+            }
+        };
+        named.insert(name.clone(), servers);
+    }
+    let standard = named.get(MODEL).cloned();
+    Ok(standard.map(|standard| Arc::new(ByName::new(standard, named)) as Arc<dyn Model>))
 }
 
 /// Where runs are written down, when the file says so.

@@ -19,7 +19,11 @@ pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
     let gateway = gateway(config);
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let search = search(config, gateway.as_ref());
-    tools.push(Arc::new(WebSearchTool::new(search, Arc::new(SystemClock))));
+    let search = WebSearchTool::new(search, Arc::new(SystemClock));
+    tools.push(Arc::new(match config.web.search_results_max {
+        Some(most) => search.with_results_max(most),
+        None => search,
+    }));
     if let Ok(fetch) = WebFetchTool::new(&config.web) {
         tools.push(Arc::new(fetch));
     }
@@ -30,9 +34,12 @@ pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
 }
 
 fn gateway(config: &Config) -> Option<Arc<GatewayClient>> {
-    let config = config.gateway.as_ref()?;
-    let token = environment::named(&config.token_env);
-    GatewayClient::new(config, token.as_deref())
+    let gateway = config.gateway.as_ref()?;
+    let in_file = config.file.as_ref().map(|file| &file.gateway_token);
+    let token = in_file
+        .and_then(|token| token.reveal().map(str::to_owned))
+        .or_else(|| environment::named(&gateway.token_env));
+    GatewayClient::new(gateway, token.as_deref())
         .ok()
         .map(Arc::new)
 }

@@ -3,6 +3,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "a helper that fails is a test that fails"
 )]
 #![expect(
@@ -21,8 +22,12 @@ mod file;
 mod harness;
 #[path = "executor/kill.rs"]
 mod kill;
+#[path = "executor/many.rs"]
+mod many;
 #[path = "common/pty.rs"]
 mod pty;
+#[path = "executor/reload.rs"]
+mod reload;
 #[path = "executor/returned.rs"]
 mod returned;
 #[path = "executor/runs.rs"]

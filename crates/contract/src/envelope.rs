@@ -35,13 +35,16 @@ pub struct ToolCallEnvelope {
     #[schemars(extend("const" = CONTRACT_VERSION))]
     pub contract_version: String,
     /// A `UUIDv7` or ULID, new for every call.
+    #[schemars(regex(pattern = r"\S"))]
     pub request_id: String,
     /// The id the model gave the call. Kept for people; not an identity, since servers reuse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// The tool.
+    #[schemars(regex(pattern = r"\S"))]
     pub tool_name: String,
     /// Where the tool comes from, for example `agents.tools.messaging`.
+    #[schemars(regex(pattern = r"\S"))]
     pub tool_namespace: String,
     /// On whose behalf.
     pub target: Target,
@@ -65,8 +68,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// The session; keys of different sessions never collide.
+    #[schemars(regex(pattern = r"\S"))]
     pub session_key: String,
     /// The user or account.
+    #[schemars(regex(pattern = r"\S"))]
     pub actor_id: String,
     /// The workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +105,7 @@ pub struct Payload {
     pub params: Value,
     /// The caller's own key: one key, one effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"\S"))]
     pub idempotency_key: Option<String>,
     /// What the caller knows about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +127,7 @@ pub struct CallHints {
     pub expected_retry_safe: Option<bool>,
     /// Time limit of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
 }
 

@@ -1,5 +1,7 @@
 //! Reads a body, within its limits.
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -9,7 +11,10 @@ use http::header::{CONTENT_TYPE, HeaderMap};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
 use crate::front::one;
+use crate::limits::BODIES_BYTES_MAX;
 use crate::respond::Refusal;
 
 /// Bounds of one body.
@@ -21,9 +26,52 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// Reads a JSON body whole. Only `application/json` is taken: a form in a web page can not send it
+/// Room is counted in pieces of this size.
+const PIECE_BYTES: usize = 1024;
+
+/// Room for the bodies of all requests. Whoever comes first is served first: a large body is not
+/// passed by small ones for ever.
+#[derive(Debug, Clone)]
+pub struct Room(Arc<Semaphore>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(BODIES_BYTES_MAX / PIECE_BYTES)))
+    }
+}
+
+impl Room {
+    async fn take(&self, bytes: usize, time: Duration) -> Result<OwnedSemaphorePermit, Refusal> {
+        let pieces = bytes
+            .div_ceil(PIECE_BYTES)
+            .min(BODIES_BYTES_MAX / PIECE_BYTES);
+        let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
+        match tokio::time::timeout(time, self.0.clone().acquire_many_owned(pieces)).await {
+            Ok(Ok(room)) => Ok(room),
+            // What was not read is still on its way, so the connection can not be used again.
+            _ => Err(Refusal::busy("Too many bodies at once").closing()),
+        }
+    }
+}
+
+/// A body in hand. Its room is given back when it is dropped.
+#[derive(Debug)]
+pub struct Held {
+    bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Deref for Held {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads a JSON body whole, once there is room for it. Only `application/json` is taken: a form in a web page can not send it
 /// without asking first.
-pub async fn read_json(request: Request, bounds: Bounds) -> Result<Bytes, Refusal> {
+pub async fn read_json(request: Request, bounds: Bounds, room: &Room) -> Result<Held, Refusal> {
     if !is_json(request.headers())? {
         return Err(Refusal::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -36,9 +84,20 @@ pub async fn read_json(request: Request, bounds: Bounds) -> Result<Bytes, Refusa
     if body.size_hint().lower() > bounds.bytes_max as u64 {
         return Err(too_large());
     }
+    // One that does not say how large it is may become as large as it may be.
+    let said = body
+        .size_hint()
+        .upper()
+        .and_then(|said| usize::try_from(said).ok());
+    let room = room
+        .take(said.unwrap_or(bounds.bytes_max), bounds.time)
+        .await?;
     let read = Limited::new(body, bounds.bytes_max).collect();
     match tokio::time::timeout(bounds.time, read).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Ok(collected)) => Ok(Held {
+            bytes: collected.to_bytes(),
+            _room: room,
+        }),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         // The client went away, or what it sends is no body.
         Ok(Err(_)) => Err(Refusal::invalid("The body can not be read").closing()),

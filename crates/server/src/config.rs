@@ -8,6 +8,7 @@ use http::{Uri, header::HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::body::Bounds;
 use crate::front::HostRule;
 use crate::limits;
 
@@ -40,6 +41,10 @@ pub struct ServerConfig {
     pub head_bytes_max: usize,
     /// Time for a request's head, and idle time before it.
     pub head_ms_max: u64,
+    /// Time from the end of an answer to the end of the next request's head, in place of `headMsMax`: for
+    /// connections that are kept open between requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_ms_max: Option<u64>,
     /// Time for a request's body.
     pub body_ms_max: u64,
     /// Time in which a client takes nothing of its answer.
@@ -65,6 +70,7 @@ impl Default for ServerConfig {
             body_bytes_max: limits::BODY_BYTES_MAX,
             head_bytes_max: limits::HEAD_BYTES_MAX,
             head_ms_max: limits::HEAD_MS_MAX,
+            idle_ms_max: None,
             body_ms_max: limits::BODY_MS_MAX,
             write_stall_ms_max: limits::WRITE_STALL_MS_MAX,
             connections_max: limits::CONNECTIONS_MAX,
@@ -90,6 +96,8 @@ pub struct Settings {
     pub head_bytes_max: usize,
     /// Time for a request's head.
     pub head_time: Duration,
+    /// Time from the end of an answer to the end of the next head, where it is another than that.
+    pub idle_time: Option<Duration>,
     /// Time for a request's body.
     pub body_time: Duration,
     /// Time in which a client takes nothing.
@@ -105,6 +113,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What every body is held to.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            bytes_max: self.body_bytes_max,
+            time: self.body_time,
+        }
+    }
+
     /// Whether only programs on this machine can reach the server.
     pub fn is_local(&self) -> bool {
         self.listen.ip().is_loopback()
@@ -159,6 +175,7 @@ impl ServerConfig {
             body_bytes_max: self.body_bytes_max,
             head_bytes_max: self.head_bytes_max,
             head_time: Duration::from_millis(self.head_ms_max),
+            idle_time: self.idle_ms_max.map(Duration::from_millis),
             body_time: Duration::from_millis(self.body_ms_max),
             write_stall_time: Duration::from_millis(self.write_stall_ms_max),
             connections_max: self.connections_max,
@@ -187,6 +204,7 @@ impl ServerConfig {
             body_max,
         );
         check("headMsMax", self.head_ms_max, 1, MS_MAX);
+        check("idleMsMax", self.idle_ms_max.unwrap_or(1), 1, MS_MAX);
         check("bodyMsMax", self.body_ms_max, 1, MS_MAX);
         check("writeStallMsMax", self.write_stall_ms_max, 1, MS_MAX);
         check("connectionsMax", self.connections_max as u64, 1, count_max);

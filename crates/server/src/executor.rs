@@ -1,5 +1,6 @@
 //! What the routes to the model share: its runs, their defaults and limits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use holdfast_agent::run::RunState;
 use holdfast_agent::runs::Runs;
 use holdfast_agent::settings::RunSettings;
 use holdfast_contract::clock::new_request_id;
+use parking_lot::RwLock;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
@@ -33,12 +35,68 @@ impl Gateway {
     }
 }
 
+/// What becomes of a model's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    /// They run here, with our tools.
+    Run,
+    /// They go back to the client.
+    Returned,
+}
+
+/// The names that there always are.
+pub const STANDARD: [(&str, Calls); 3] = [
+    ("gpt-oss", Calls::Run),
+    ("executor", Calls::Run),
+    ("gpt-oss-tools", Calls::Returned),
+];
+/// How the names end of further models that return their calls.
+pub const RETURNS: &str = "-tools";
+
+/// A model that clients can ask, by the name that they use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served {
+    /// The name.
+    pub name: String,
+    /// What becomes of its calls.
+    pub calls: Calls,
+    /// What a request that says nothing gets, and what no request can go beyond.
+    pub settings: RunSettings,
+}
+
+impl Served {
+    /// The standard names, then those that were configured. Who has no settings of its own has the
+    /// common ones.
+    pub fn all(common: &RunSettings, own: &BTreeMap<String, RunSettings>) -> Vec<Self> {
+        let served = |name: &str, calls| Self {
+            name: name.to_owned(),
+            calls,
+            settings: own.get(name).unwrap_or(common).clone(),
+        };
+        let standard = STANDARD.iter().map(|(name, calls)| served(name, *calls));
+        let is_new = |name: &&String| STANDARD.iter().all(|(known, _)| known != name);
+        let more = own.keys().filter(is_new).map(|name| {
+            let returns = name.ends_with(RETURNS);
+            served(name, if returns { Calls::Returned } else { Calls::Run })
+        });
+        standard.chain(more).collect()
+    }
+}
+
+/// What can be exchanged while it works.
+pub struct ModelLimits {
+    /// The models that clients can ask.
+    pub models: Vec<Served>,
+    /// Requests of one client within a minute.
+    pub requests_per_minute_max: u32,
+}
+
 /// What an executor is made of.
 pub struct ExecutorParts {
     /// The runs, with their model and tools.
     pub runs: Arc<Runs>,
-    /// What a request that says nothing gets, and what no request can go beyond.
-    pub defaults: RunSettings,
+    /// The models that clients can ask.
+    pub models: Vec<Served>,
     /// Requests of one client within a minute.
     pub requests_per_minute_max: u32,
     /// Whether a gateway's tools are offered.
@@ -48,7 +106,7 @@ pub struct ExecutorParts {
 /// Runs for clients.
 pub struct Executor {
     pub(crate) runs: Arc<Runs>,
-    pub(crate) defaults: RunSettings,
+    models: RwLock<Arc<[Served]>>,
     pub(crate) gateway: Gateway,
     rates: Windows<String>,
     /// Held while asking, so that a crowd of probes asks once.
@@ -68,11 +126,22 @@ impl Executor {
         let window = Duration::from_millis(REQUESTS_WINDOW_MS);
         Self {
             runs: parts.runs,
-            defaults: parts.defaults,
+            models: RwLock::new(parts.models.into()),
             gateway: parts.gateway,
             rates: Windows::new(window, parts.requests_per_minute_max),
             reached: AsyncMutex::default(),
         }
+    }
+
+    /// The models that clients can ask now.
+    pub(crate) fn models(&self) -> Arc<[Served]> {
+        self.models.read().clone()
+    }
+
+    /// From now on these. A run that has begun goes on by its own.
+    pub(crate) fn exchange(&self, limits: ModelLimits) {
+        *self.models.write() = limits.models.into();
+        self.rates.exchange(limits.requests_per_minute_max);
     }
 
     /// Counts a request of a client; says how long it has to wait when there were too many.

@@ -13,6 +13,8 @@
 //! | [`health`] | whether calls can be protected right now |
 //! | [`executor`] | what the routes to the model share: its runs, their defaults and limits |
 //! | [`client`] | the other end, for our own command line |
+//! | [`shape`] | what goes over the wire, as types |
+//! | [`openapi`] | the document of all routes, made of them |
 //! | [`running`] | which servers work on a state directory |
 
 pub mod access;
@@ -24,18 +26,19 @@ pub mod executor;
 pub mod front;
 pub mod health;
 pub mod limits;
+pub mod openapi;
 pub mod respond;
 pub mod routes;
 pub mod running;
 pub mod serve;
 pub mod server;
+pub mod shape;
 pub mod strikes;
 mod windows;
 
 pub use access::Tokens;
 pub use config::{ServerConfig, Settings};
-pub use executor::{Executor, ExecutorParts};
+pub use executor::{Executor, ExecutorParts, Served};
 pub use holdfast_toolbox::token::{self, Token};
-pub use routes::chat::model_names;
 pub use serve::{Ended, serve};
 pub use server::{Parts, Server};

@@ -66,6 +66,12 @@ pub const REQUESTS_PER_MINUTE_MAX: u32 = 100;
 pub const REQUESTS_WINDOW_MS: u64 = 60_000;
 /// Messages of one request.
 pub const MESSAGES_MAX: usize = 2048;
+/// Functions that a client can offer in one request.
+pub const CLIENT_TOOLS_MAX: usize = 256;
+/// Calls in the history of one request.
+pub const HISTORY_CALLS_MAX: usize = 4096;
+/// Bytes of bodies that are read or being worked on, over all requests.
+pub const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Texts at which a model is to stop.
 pub const STOPS_MAX: usize = 4;
 /// The longest time that a client can give its run.
@@ -275,6 +281,24 @@ pub const LIMITS: &[Limit] = &[
         "MESSAGES_MAX",
         MESSAGES_MAX as u64,
         "messages of one request for a completion",
+        None,
+    ),
+    limit(
+        "CLIENT_TOOLS_MAX",
+        CLIENT_TOOLS_MAX as u64,
+        "functions that a client can offer in one request for a completion",
+        None,
+    ),
+    limit(
+        "HISTORY_CALLS_MAX",
+        HISTORY_CALLS_MAX as u64,
+        "calls in the messages of one request for a completion",
+        None,
+    ),
+    limit(
+        "BODIES_BYTES_MAX",
+        BODIES_BYTES_MAX as u64,
+        "bodies of all requests that are being read, checked or wait for a place; further ones wait, as long as a body may take, then get 503 with `Retry-After`",
         None,
     ),
     limit(

@@ -12,9 +12,9 @@ use http::header::{
 };
 use http::{HeaderName, StatusCode};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::limits::RETRY_AFTER_S;
+use crate::shape::{ErrorBody, ErrorText};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -87,7 +87,12 @@ impl Refusal {
 
     /// Writes it.
     pub fn into_response(self) -> Response {
-        let body = json!({"error": {"message": self.message, "type": self.kind}});
+        let body = ErrorBody {
+            error: ErrorText {
+                message: &self.message,
+                kind: self.kind,
+            },
+        };
         let mut response = json_response(self.status, &body);
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {

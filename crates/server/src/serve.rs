@@ -177,7 +177,8 @@ impl Connection {
         // A client that goes away in mid-call ends the connection, which drops the call.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(settings.head_time)
+            // The library counts from the end of the answer before.
+            .header_read_timeout(settings.idle_time.unwrap_or(settings.head_time))
             .max_buf_size(settings.head_bytes_max)
             .serve_connection(stream, service);
         let mut connection = std::pin::pin!(connection);

@@ -17,13 +17,14 @@ use holdfast_toolbox::approval::{Approvals, ResumeWhich, resume_open};
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
+use parking_lot::RwLock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service as _;
 
 use crate::access::{Access, Gate, Reach, Tokens};
-use crate::body::Bounds;
+use crate::body::{Bounds, Held, Room, read_json};
 use crate::config::Settings;
-use crate::executor::{Executor, ExecutorParts};
+use crate::executor::{Executor, ExecutorParts, ModelLimits};
 use crate::front::Front;
 use crate::health::{Health, TroubleWatch};
 use crate::respond::Refusal;
@@ -89,6 +90,9 @@ pub struct Server {
     pub(crate) requests: AtomicUsize,
     front: Front,
     calls: Arc<Semaphore>,
+    bodies: Room,
+    /// Of any body; can be exchanged.
+    bounds: RwLock<Bounds>,
     workspace_id: Option<String>,
     workspace: PathBuf,
 }
@@ -110,6 +114,8 @@ impl Server {
             gate: Gate::new(parts.tokens, settings.wrong_tokens_max, reach),
             health: Health::new(parts.stores.dedupe.clone(), parts.trouble),
             calls: Arc::new(Semaphore::new(settings.calls_max)),
+            bodies: Room::default(),
+            bounds: RwLock::new(settings.bounds()),
             started_at_ms: parts.stack.runtime().clock.now_ms(),
             stage: watch::Sender::new(Stage::Serving),
             requests: AtomicUsize::new(0),
@@ -125,6 +131,16 @@ impl Server {
             workspace: parts.workspace,
             settings,
         })
+    }
+
+    /// Exchanges what can be exchanged while it serves: the bounds of bodies and, where there is a
+    /// model, its models' settings and how often a client may ask. Requests that are being worked
+    /// on keep what they began with.
+    pub fn exchange(&self, settings: &Settings, model: Option<ModelLimits>) {
+        *self.bounds.write() = settings.bounds();
+        if let (Some(executor), Some(model)) = (&self.executor, model) {
+            executor.exchange(model);
+        }
     }
 
     /// Whether the request may use a route of this access.
@@ -155,12 +171,18 @@ impl Server {
         })
     }
 
-    /// Bounds of a body that may be this large.
-    pub(crate) fn bounds(&self, bytes_max: usize) -> Bounds {
-        Bounds {
-            bytes_max: bytes_max.min(self.settings.body_bytes_max),
-            time: self.settings.body_time,
-        }
+    /// Reads a JSON body that may be this large.
+    pub(crate) async fn read_json(
+        &self,
+        request: Request,
+        bytes_max: usize,
+    ) -> Result<Held, Refusal> {
+        let own = *self.bounds.read();
+        let bounds = Bounds {
+            bytes_max: bytes_max.min(own.bytes_max),
+            ..own
+        };
+        read_json(request, bounds, &self.bodies).await
     }
 
     /// Answers a call that was read from outside.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -20,7 +21,7 @@ struct Window {
 #[derive(Debug)]
 pub(crate) struct Windows<K> {
     length: Duration,
-    count_max: u32,
+    count_max: AtomicU32,
     known: Mutex<HashMap<K, Window>>,
 }
 
@@ -29,9 +30,14 @@ impl<K: Eq + Hash + Clone> Windows<K> {
     pub(crate) fn new(length: Duration, count_max: u32) -> Self {
         Self {
             length,
-            count_max,
+            count_max: AtomicU32::new(count_max),
             known: Mutex::default(),
         }
+    }
+
+    /// From now on this often.
+    pub(crate) fn exchange(&self, count_max: u32) {
+        self.count_max.store(count_max, Ordering::Relaxed);
     }
 
     /// How long somebody still has to wait; none for one that is welcome.
@@ -39,7 +45,7 @@ impl<K: Eq + Hash + Clone> Windows<K> {
         let known = self.known.lock();
         let window = known.get(who)?;
         let left = self.length.checked_sub(window.began.elapsed())?;
-        (window.count >= self.count_max && !left.is_zero()).then_some(left)
+        (window.count >= self.count_max.load(Ordering::Relaxed) && !left.is_zero()).then_some(left)
     }
 
     /// Counts once more.

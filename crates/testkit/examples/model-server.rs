@@ -1,5 +1,6 @@
 //! A scripted model server as a program of its own, for tests in other languages: prints its address
-//! and serves until it is ended. What it says depends on the word in the user's first message.
+//! and serves until it is ended. What it says depends on the word in the user's first message, or on
+//! the word that it was started with, whatever it is asked.
 
 use std::io::{self, Write};
 
@@ -7,7 +8,11 @@ use holdfast_testkit::model::{ModelServer, Say};
 use serde_json::{Value, json};
 
 fn main() -> io::Result<()> {
-    let server = ModelServer::start(say)?;
+    let always = std::env::args().nth(1);
+    let server = ModelServer::start(move |request| match &always {
+        Some(word) => said(Some(word), has_results(request)),
+        None => say(request),
+    })?;
     let mut out = io::stdout();
     writeln!(out, "{}", server.url())?;
     out.flush()?;
@@ -21,8 +26,16 @@ fn say(request: &Value) -> Say {
         .as_array()
         .map_or(&[][..], Vec::as_slice);
     let of_user = messages.iter().find(|message| message["role"] == "user");
-    let has_results = request["messages"].to_string().contains("[TOOL_RESULT: ");
-    match of_user.and_then(|message| message["content"].as_str()) {
+    let word = of_user.and_then(|message| message["content"].as_str());
+    said(word, has_results(request))
+}
+
+fn has_results(request: &Value) -> bool {
+    request["messages"].to_string().contains("[TOOL_RESULT: ")
+}
+
+fn said(word: Option<&str>, has_results: bool) -> Say {
+    match word {
         Some("plain") => Say::says("Hello from the model."),
         Some("work") if has_results => Say::says("Final Answer: It is done."),
         Some("work") => Say::calls("exec", &json!({"command": "echo worked >> log"})),

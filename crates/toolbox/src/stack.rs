@@ -34,7 +34,7 @@ use holdfast_reliability::timeout::AttemptTimeout;
 
 use crate::approval::{ApprovalRequest, Approvals, Approve};
 use crate::limit_output::{OutputConfig, limit_output};
-use crate::permit::{PermissionConfig, Permit};
+use crate::permit::{PermissionConfig, Permissions, Permit};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
 use crate::trust::{TrustBook, Vouch, is_concern};
@@ -138,6 +138,7 @@ pub enum BuildError {
 pub struct ToolStack {
     registry: Arc<Registry>,
     policies: PolicyTable,
+    permissions: Arc<Permissions>,
     runtime: Arc<Runtime>,
     sessions: Sessions,
     output: OutputConfig,
@@ -152,9 +153,13 @@ type Inside = Idempotency<Approve<Retry<Breaker<RateLimited<Observed>>>>>;
 type Observed = ObservingHooks<AttemptTimeout<Execute>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
-fn assemble(parts: &Parts, registry: &Arc<Registry>, retry_budget: RetryBudget) -> Layers {
+fn assemble(
+    parts: &Parts,
+    registry: &Arc<Registry>,
+    permissions: &Arc<Permissions>,
+    retry_budget: RetryBudget,
+) -> Layers {
     let runtime = || parts.runtime.clone();
-    let permissions = Arc::new(parts.permissions.clone());
     Stack::new(Execute::new(runtime()))
         // Each attempt has its own time; a tool that hangs must not use up the whole call's.
         .push(AttemptTimeout::new)
@@ -237,16 +242,36 @@ impl ToolStack {
             .reliability
             .retry_budget()
             .map_err(BuildError::Config)?;
-        let service = Box::new(assemble(&parts, &registry, retry_budget));
+        let permissions = Arc::new(Permissions::new(parts.permissions.clone()));
+        let service = Box::new(assemble(&parts, &registry, &permissions, retry_budget));
         Ok(Self {
             registry,
             policies,
+            permissions,
             runtime: parts.runtime,
             sessions: parts.sessions,
             output: parts.output,
             trust: parts.trust,
             service,
         })
+    }
+
+    /// Exchanges the policies of tools and what is allowed, for calls that begin from now on. When one
+    /// of them can not be, nothing is exchanged. What the switches say stays: operators turn them.
+    pub fn exchange(
+        &self,
+        reliability: &ReliabilityConfig,
+        permissions: PermissionConfig,
+    ) -> Result<(), Vec<ConfigProblem>> {
+        let policies = self
+            .registry
+            .iter()
+            .map(|it| reliability.policy_for(&*it.tool));
+        for policy in policies.collect::<Result<Vec<_>, _>>()? {
+            self.policies.insert(policy);
+        }
+        self.permissions.exchange(permissions);
+        Ok(())
     }
 
     /// The tools.

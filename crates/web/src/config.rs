@@ -18,6 +18,12 @@ pub struct WebConfig {
     /// Whom `web_search` asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchConfig>,
+    /// Hits of a search at most; never more than the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search_results_max: Option<usize>,
+    /// Characters of a page at most; never more than the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_chars_max: Option<usize>,
 }
 
 /// Whom `web_search` asks.
@@ -108,7 +114,8 @@ pub struct GatewayConfig {
     pub tools: BTreeMap<String, GatewayToolConfig>,
 }
 
-fn token_variable() -> String {
+/// The variable that holds a gateway's token unless another is named.
+pub fn token_variable() -> String {
     "OPENCLAW_GATEWAY_TOKEN".to_owned()
 }
 

@@ -12,12 +12,16 @@ use crate::config::WebConfig;
 use crate::limits::{WEB_TEXT_CHARS_MAX, WEB_TIMEOUT_MS};
 use crate::page;
 
+/// Nobody wants less of a page.
+const CHARS_MIN: usize = 100;
+
 /// Fetches a page and returns its readable part.
 ///
 /// Only public addresses are reached, also after redirects: see [`crate::address`].
 #[derive(Debug, Clone)]
 pub struct WebFetchTool {
     client: WebClient,
+    chars_max: usize,
 }
 
 impl WebFetchTool {
@@ -25,7 +29,11 @@ impl WebFetchTool {
     pub fn new(config: &WebConfig) -> Result<Self, String> {
         let reach = Reach::Public(config.allowed()?);
         let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS))?;
-        Ok(Self { client })
+        let most = config.fetch_chars_max.unwrap_or(WEB_TEXT_CHARS_MAX);
+        Ok(Self {
+            client,
+            chars_max: most.clamp(CHARS_MIN, WEB_TEXT_CHARS_MAX),
+        })
     }
 }
 
@@ -81,8 +89,8 @@ impl Tool for WebFetchTool {
             "properties": {
                 "url": {"type": "string", "minLength": 1, "description": "The page's address."},
                 "max_chars": {
-                    "type": "integer", "minimum": 100, "maximum": WEB_TEXT_CHARS_MAX,
-                    "description": format!("Cut the text after this many characters; {WEB_TEXT_CHARS_MAX} unless given.")
+                    "type": "integer", "minimum": CHARS_MIN, "maximum": self.chars_max,
+                    "description": format!("Cut the text after this many characters; {} unless given.", self.chars_max)
                 }
             }
         })
@@ -105,9 +113,7 @@ impl Tool for WebFetchTool {
         let chars_max = params["max_chars"]
             .as_u64()
             .and_then(|count| usize::try_from(count).ok());
-        let chars_max = chars_max
-            .unwrap_or(WEB_TEXT_CHARS_MAX)
-            .min(WEB_TEXT_CHARS_MAX);
+        let chars_max = chars_max.unwrap_or(self.chars_max).min(self.chars_max);
         let url = self.client.checked_url(asked)?;
         let mut headers = HeaderMap::new();
         let accept = "text/html,application/xhtml+xml,text/plain,application/json;q=0.9,*/*;q=0.1";

@@ -173,6 +173,7 @@ struct Cached {
 
 /// Searches the web.
 pub struct WebSearchTool {
+    results_max: usize,
     provider: Option<Arc<dyn SearchProvider>>,
     clock: Arc<dyn Clock>,
     cache: Mutex<VecDeque<Cached>>,
@@ -182,10 +183,18 @@ impl WebSearchTool {
     /// The tool that asks this provider; without one it says how to name one.
     pub fn new(provider: Option<Arc<dyn SearchProvider>>, clock: Arc<dyn Clock>) -> Self {
         Self {
+            results_max: SEARCH_RESULTS_MAX,
             provider,
             clock,
             cache: Mutex::default(),
         }
+    }
+
+    /// The same with fewer hits at most.
+    #[must_use]
+    pub fn with_results_max(mut self, most: usize) -> Self {
+        self.results_max = most.clamp(1, SEARCH_RESULTS_MAX);
+        self
     }
 
     fn cached(&self, query: &str, count: usize) -> Option<Vec<Found>> {
@@ -231,8 +240,8 @@ impl Tool for WebSearchTool {
             "properties": {
                 "query": {"type": "string", "minLength": 1, "maxLength": SEARCH_QUERY_CHARS_MAX,
                           "description": "What to look for."},
-                "count": {"type": "integer", "minimum": 1, "maximum": SEARCH_RESULTS_MAX,
-                          "description": format!("How many results; {RESULTS_DEFAULT} unless given.")}
+                "count": {"type": "integer", "minimum": 1, "maximum": self.results_max,
+                          "description": format!("How many results; {} unless given.", RESULTS_DEFAULT.min(self.results_max))}
             }
         })
     }
@@ -268,9 +277,7 @@ impl Tool for WebSearchTool {
         let count = params["count"]
             .as_u64()
             .and_then(|count| usize::try_from(count).ok());
-        let count = count
-            .unwrap_or(RESULTS_DEFAULT)
-            .clamp(1, SEARCH_RESULTS_MAX);
+        let count = count.unwrap_or(RESULTS_DEFAULT).clamp(1, self.results_max);
         let found = if let Some(found) = self.cached(&query, count) {
             found
         } else {

@@ -290,3 +290,64 @@ proptest! {
         prop_assert!(found[0].contains("did you mean"), "{}", found[0]);
     }
 }
+
+/// No key may be read and then forgotten: whatever is said to be used changes the settings.
+#[test]
+fn every_key_that_is_used_has_an_effect() {
+    let none = BTreeMap::<String, String>::new();
+    let made = |text: &str| ExecutorConfig::read(text, std::path::Path::new("."), &none);
+    let without = made("executor: {}\n").expect("a configuration");
+    for row in table::ROWS {
+        let value = match row.kind {
+            Kind::Address => "http://127.0.0.1:7".to_owned(),
+            Kind::Secret | Kind::Text if row.path.ends_with("filename") => {
+                "YYYY-MM-DD-x.md".to_owned()
+            }
+            Kind::Secret | Kind::Text => "other".to_owned(),
+            Kind::File => "missing-file".to_owned(),
+            Kind::Texts if row.path.ends_with("upstreams") => "[\"http://127.0.0.1:7\"]".to_owned(),
+            Kind::Texts => "[other]".to_owned(),
+            Kind::Choice(words) => {
+                let other = words.iter().find(|word| **word != row.default);
+                // Of the two fields the second is by itself the other one.
+                let same = row.path == "parser.fallback_field";
+                if same {
+                    "reasoning".to_owned()
+                } else {
+                    (*other.expect("two words")).to_owned()
+                }
+            }
+            Kind::Number { min, .. } => (min.max(700) + 1).to_string(),
+            Kind::Decimal { min, max } => (min + (max - min) * 0.7).min(1.5).to_string(),
+        };
+        let path = row.path.replace("NAME", "other");
+        let keys: Vec<&str> = path.split('.').collect();
+        let mut text = String::new();
+        for (depth, key) in keys.iter().enumerate() {
+            let end = if depth + 1 == keys.len() {
+                format!(" {value}")
+            } else {
+                String::new()
+            };
+            text.push_str(&format!("{}{key}:{end}\n", "  ".repeat(depth)));
+        }
+        if row.path == "executor.context_window_limit" {
+            text = text.replace("701", "70100");
+        }
+        if row.path == "models.NAME.context_window_limit" {
+            text = text.replace("701", "70100");
+        }
+        if row.path == "http_server.write_timeout_seconds" || row.path.ends_with("extract_mode") {
+            let with = made(&text).expect(&text);
+            let said = with.warnings.iter().any(|it| it.starts_with(&path));
+            assert!(said, "{path} has no effect, and nothing is said");
+            continue;
+        }
+        assert_eq!(row.used, table::Used::Yes, "{path}: say how it is tested");
+        match made(&text) {
+            Ok(with) => assert_ne!(with, without, "{path} has no effect:\n{text}"),
+            // A value that is held against another one has an effect too.
+            Err(problems) => assert!(problems.iter().any(|it| it.key == path), "{problems:?}"),
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::kind::{Held, is_address};
-use super::read::Values;
+use super::read::{Values, row_of};
 use super::{
     ExecutorConfig, HttpSettings, LogSettings, ModelSettings, Problem, SecretText, ToolSettings,
 };
@@ -54,9 +54,23 @@ impl<'a> Maker<'a> {
             warnings: Vec::new(),
         };
         self.check(&made, &run, problems);
+        self.say_what_has_no_effect();
         ExecutorConfig {
             warnings: self.warnings,
             ..made
+        }
+    }
+
+    fn say_what_has_no_effect(&mut self) {
+        for (path, (held, _)) in &self.values.held {
+            let value = match held {
+                Held::Text(text) => text.as_str(),
+                _ => "",
+            };
+            let used = row_of(path).map(|row| row.used);
+            if let Some(why) = used.and_then(|used| used.warning(value)) {
+                self.warnings.push(format!("{path}: {why}"));
+            }
         }
     }
 
@@ -177,10 +191,21 @@ impl<'a> Maker<'a> {
         if let Some(strategy) = self.text(&format!("{section}.strategy")) {
             strategy.clone_into(&mut run.strategy);
         }
-        match self.text(&format!("{section}.source_field")) {
-            Some("content") => run.source_field = SourceField::Content,
-            Some(_) => run.source_field = SourceField::Reasoning,
-            None => {}
+        let field = |key: &str| match self.text(&format!("{section}.{key}")) {
+            Some("content") => Some(SourceField::Content),
+            Some(_) => Some(SourceField::Reasoning),
+            None => None,
+        };
+        if let Some(first) = field("source_field") {
+            run.source_field = first;
+            // Unless said otherwise, it is the other one.
+            run.fallback_field = match first {
+                SourceField::Content => SourceField::Reasoning,
+                SourceField::Reasoning => SourceField::Content,
+            };
+        }
+        if let Some(second) = field("fallback_field") {
+            run.fallback_field = second;
         }
         match self.text(&format!("{section}.structured_output")) {
             Some("guided_json") => run.structured_output = StructuredOutput::GuidedJson,

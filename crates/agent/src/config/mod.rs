@@ -2,7 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`table`] | every key, its kind, its variables and its meaning |
+//! | [`table`], `rows` | every key, its kind, its variables, its meaning and whether it is used |
 //! | `yaml` | values that know their line |
 //! | `expand` | `${NAME}` |
 //! | [`kind`] | what a value may be |
@@ -13,6 +13,7 @@ mod expand;
 pub mod kind;
 mod made;
 mod read;
+mod rows;
 pub mod table;
 mod yaml;
 

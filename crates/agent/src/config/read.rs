@@ -121,7 +121,7 @@ impl Reader<'_> {
 }
 
 /// The row of a full path.
-fn row_of(path: &str) -> Option<&'static Row> {
+pub(super) fn row_of(path: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| is_like(row.path, path))
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "http")]
 mod http;
+mod named;
 pub mod upstreams;
 mod wire;
 
@@ -13,6 +14,7 @@ use crate::run::TokensUsed;
 
 #[cfg(feature = "http")]
 pub use http::{HttpModel, HttpModelConfig};
+pub use named::ByName;
 pub use upstreams::Upstreams;
 pub use wire::{MODEL_ERROR_CHARS_MAX, read_error, read_reply};
 
@@ -25,7 +27,7 @@ pub const MODEL_REACH_MS_MAX: u64 = 5_000;
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// The body of a chat completion, without the model's name.
+    /// The body of a chat completion. The model in it is the one that the client named.
     pub body: Value,
     /// How long the answer may take.
     pub timeout_ms: u64,

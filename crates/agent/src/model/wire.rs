@@ -147,6 +147,28 @@ mod tests {
         }
     }
 
+    /// What a server says goes to clients and into logs, and some servers say too much.
+    #[test]
+    fn what_a_server_says_is_told_without_its_secrets() {
+        let key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789";
+        for body in [
+            json!({"error": {"message": format!("the key {key} is not known")}}),
+            json!({"message": format!("Authorization: Bearer {key}")}),
+            json!({"detail": format!("api_key={key}")}),
+            json!({"error": format!("bad key {key}")}),
+        ] {
+            let error = read_error(401, &bytes(&body)).to_string();
+            assert!(!error.contains("abcdefghijklmnop"), "{error}");
+            assert!(
+                error.starts_with("the model server answered 401: "),
+                "{error}"
+            );
+        }
+        let long = json!({"error": {"message": "x".repeat(10 * MODEL_ERROR_CHARS_MAX)}});
+        let error = read_error(500, &bytes(&long)).to_string();
+        assert!(error.len() < 2 * MODEL_ERROR_CHARS_MAX, "{}", error.len());
+    }
+
     #[test]
     fn errors_are_told_apart() {
         let too_long = json!({"error": {"message": "This model's maximum context length is 8192"}});

@@ -372,6 +372,8 @@ fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, Mode
         .map(Message::to_wire)
         .collect();
     let mut body = json!({
+        // As the client named it, for whoever has several; its server is told its own name.
+        "model": state.model,
         "messages": messages,
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,

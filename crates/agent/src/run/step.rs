@@ -71,9 +71,15 @@ pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Par
             return native;
         }
     }
-    let (first, second) = match state.settings.source_field {
-        SourceField::Reasoning => (&reply.reasoning, &reply.content),
-        SourceField::Content => (&reply.content, &reply.reasoning),
+    let field = |which: SourceField| match which {
+        SourceField::Reasoning => reply.reasoning.as_str(),
+        SourceField::Content => reply.content.as_str(),
+    };
+    let settings = &state.settings;
+    let first = field(settings.source_field);
+    let second = match settings.fallback_field {
+        same if same == settings.source_field => "",
+        other => field(other),
     };
     if first.trim().is_empty() {
         return parser.parse(second, reply.finish);

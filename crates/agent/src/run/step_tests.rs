@@ -202,3 +202,18 @@ fn a_state_survives_its_checkpoint() {
     let text = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<RunState>(&text).unwrap(), state);
 }
+
+#[test]
+fn the_second_field_is_read_only_where_it_is_another() {
+    let both = RunSettings::default();
+    let mut state = begun(both.clone());
+    heard(&mut state, &thought("", READ), &parser());
+    assert_eq!(planned(&state), ["read"]);
+    let only = RunSettings {
+        fallback_field: SourceField::Reasoning,
+        ..both
+    };
+    let mut state = begun(only);
+    heard(&mut state, &thought("", READ), &parser());
+    assert_eq!(planned(&state), Vec::<&str>::new());
+}

@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};
+use super::turns::{Asked, Place, Turns};
 use super::{RUNS_MAX, RUNS_WAITING_MAX};
 use crate::run::{Checkpoint, CheckpointError, Happened, Loop, RunState};
+
+/// The line of runs that are gone on with.
+const RESUMED: &str = "resumed";
 
 /// How many runs there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +82,7 @@ pub enum Cancelled {
 pub struct Runs {
     agent: Loop,
     store: RunStore,
-    limits: RunsLimits,
-    slots: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    turns: Arc<Turns>,
     live: Mutex<HashMap<String, Arc<Live>>>,
     taking_up: AsyncMutex<()>,
     /// How many are being worked on, for whoever waits for none.
@@ -95,9 +96,7 @@ impl Runs {
         Arc::new(Self {
             agent,
             store,
-            slots: Arc::new(Semaphore::new(limits.runs_max)),
-            limits,
-            waiting: AtomicUsize::new(0),
+            turns: Turns::new(limits),
             live: Mutex::default(),
             taking_up: AsyncMutex::default(),
             count: watch::Sender::new(0),
@@ -127,7 +126,7 @@ impl Runs {
         client: &str,
         keeping: Keeping,
     ) -> Result<Listener, StartError> {
-        let slot = self.slot().await?;
+        let slot = self.slot(client).await?;
         let (runs, client) = (self.clone(), client.to_owned());
         // To its end, also when the client goes away meanwhile: what is kept is worked on here.
         wholly(async move {
@@ -156,7 +155,7 @@ impl Runs {
         if let Some(listener) = self.attach(id) {
             return Ok(listener);
         }
-        let slot = self.slot().await?;
+        let slot = self.slot(RESUMED).await?;
         let (runs, id) = (self.clone(), id.to_owned());
         wholly(async move {
             // One after the other: two who take up the same run here would not see each other.
@@ -210,17 +209,17 @@ impl Runs {
     }
 
     /// Room for one more, at once or after a while.
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, StartError> {
+    async fn slot(&self, client: &str) -> Result<Place, StartError> {
         if *self.leaving.borrow() {
             return Err(StartError::Leaving);
         }
-        if let Ok(slot) = self.slots.clone().try_acquire_owned() {
-            return Ok(slot);
-        }
-        let _waits = Waits::new(&self.waiting, self.limits.waiting_max).ok_or(StartError::Busy)?;
+        let comes = match self.turns.ask(client).ok_or(StartError::Busy)? {
+            Asked::Now(place) => return Ok(place),
+            Asked::Later(comes) => comes,
+        };
         let mut leaving = self.leaving.subscribe();
         tokio::select! {
-            slot = self.slots.clone().acquire_owned() => slot.map_err(|_| StartError::Leaving),
+            place = comes => place.map_err(|_| StartError::Leaving),
             _ = leaving.wait_for(|leaving| *leaving) => Err(StartError::Leaving),
         }
     }
@@ -230,7 +229,7 @@ impl Runs {
         live: Arc<Live>,
         state: RunState,
         kept: Option<Kept>,
-        slot: OwnedSemaphorePermit,
+        slot: Place,
     ) -> Listener {
         let listener = live.listen();
         self.live.lock().insert(live.id.clone(), live.clone());
@@ -260,22 +259,6 @@ async fn wholly<T: Send + 'static>(work: impl Future<Output = T> + Send + 'stati
             // Only a runtime that ends cancels it, and that drops whoever waits here as well.
             Err(_) => std::future::pending().await,
         },
-    }
-}
-
-/// A place in the queue.
-struct Waits<'a>(&'a AtomicUsize);
-
-impl<'a> Waits<'a> {
-    fn new(count: &'a AtomicUsize, most: usize) -> Option<Self> {
-        let waits = Self(count);
-        (count.fetch_add(1, Ordering::SeqCst) < most).then_some(waits)
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -5,12 +5,14 @@
 //! | `owner` | who works on a run, and whether that process still lives |
 //! | `store` | keeps runs after each of their steps |
 //! | `live` | what happens in a run of this process, for any number of listeners |
+//! | `turns` | who is next when all places are taken: each client in turn |
 //! | `desk` | starts, resumes and cancels runs, within bounds |
 
 mod desk;
 mod live;
 mod owner;
 mod store;
+mod turns;
 
 pub use desk::{Cancelled, Keeping, ResumeError, Runs, RunsLimits, StartError};
 pub use live::{Event, Listener, Outcome};

@@ -195,7 +195,7 @@ fn executor_file() -> String {
          Everything is optional; unknown keys and bad values are refused with their line, and `holdfast config \
          check FILE` checks it. A variable wins over the file; lists are written with commas. `${{NAME}}` and \
          `${{NAME:-otherwise}}` in a text stand for a variable, `$${{` for itself.\n\n\
-         | key | value | default | variables | meaning |\n|---|---|---|---|---|\n"
+         | key | value | default | variables | meaning | used |\n|---|---|---|---|---|---|\n"
     );
     for row in ROWS {
         let variables: Vec<String> = if row.path == "tools.result_limits.NAME" {
@@ -210,12 +210,13 @@ fn executor_file() -> String {
         };
         let _ = writeln!(
             text,
-            "| `{}` | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} |",
             row.path,
             row.kind.words(),
             row.default,
             variables.join(", "),
-            row.meaning
+            row.meaning,
+            row.used.words(),
         );
     }
     text

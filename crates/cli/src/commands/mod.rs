@@ -14,6 +14,7 @@ mod explain;
 mod memory;
 mod openclaw;
 mod parse;
+mod reload;
 mod remote;
 mod run;
 mod scan;

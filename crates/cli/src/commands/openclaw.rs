@@ -19,7 +19,7 @@ const NO_KEY: &str = "local";
 pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> ExitCode {
     match command {
         OpenClawCommand::Config => {
-            let block = provider(&app.config, &executor_file::settings(&app.config));
+            let block = provider(&app.config);
             if json {
                 output::json(&block);
             } else {
@@ -31,13 +31,14 @@ pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> ExitCode 
 }
 
 /// The part of `openclaw.json` that names this server and its models.
-fn provider(config: &Config, run: &RunSettings) -> Value {
+fn provider(config: &Config) -> Value {
     let key = match &config.executor.keys_file {
         Some(file) => format!("<one of the keys in {file}>"),
         None => NO_KEY.to_owned(),
     };
-    let models: Vec<Value> = holdfast_server::model_names()
-        .map(|name| model(name, run))
+    let models: Vec<Value> = executor_file::served(config)
+        .iter()
+        .map(|it| model(&it.name, &it.settings))
         .collect();
     json!({
         "models": {"providers": {PROVIDER: {

@@ -11,6 +11,10 @@ use crate::output;
 
 pub(super) fn run(which: Which) -> ExitCode {
     let schema = match which {
+        Which::Openapi => {
+            output::pretty_json(&holdfast_server::openapi::document());
+            return ExitCode::SUCCESS;
+        }
         Which::Envelope => schemars::schema_for!(ToolCallEnvelope),
         Which::Result => schemars::schema_for!(ToolResultEnvelope),
         Which::Config => schemars::schema_for!(Config),

@@ -82,8 +82,10 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let _ = server.resume_runs().await;
         started(&app, address, &shown, running.store_name, global.json);
         let sweeping = tokio::spawn(sweep(running.documents.clone()));
+        let reloading = super::reload::on_hangup(&app, global, args, &server, &running.stack)?;
         let ended = serve(server, listener, end, hurry).await;
         sweeping.abort();
+        reloading.abort();
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
     })?;
@@ -162,7 +164,7 @@ fn executor(
     };
     Ok(Some(ExecutorParts {
         runs: executor::runs(app, running, &args.workspace, model, Stdout::Free)?,
-        defaults: executor_file::settings(&app.config),
+        models: executor_file::served(&app.config),
         requests_per_minute_max: app.config.executor.requests_per_minute_max,
         gateway: app.config.gateway_offered(),
     }))

@@ -110,3 +110,90 @@ fn a_run_takes_its_rules_servers_and_log_from_it() {
         "{text}"
     );
 }
+
+/// An empty list is not "all of them": it is none.
+#[test]
+fn a_file_that_enables_no_tool_denies_every_tool() {
+    let house = House::new();
+    house.file("notes.txt", "hello");
+    let call = |file: &str, tool: &str, args: &Value| {
+        let args = args.to_string();
+        house.run(&["--config", file, "call", tool, "--json", "--args", &args])
+    };
+    let none = house.file("executor.yaml", "tools:\n  enabled: []\n");
+    call(&none, "read", &json!({"path": "notes.txt"})).error("permission_denied");
+    call(&none, "exec", &json!({"command": "echo x"})).error("permission_denied");
+    let one = house.file("one.yaml", "tools:\n  enabled: [read]\n");
+    assert_eq!(
+        call(&one, "read", &json!({"path": "notes.txt"})).code,
+        Some(0)
+    );
+    call(&one, "exec", &json!({"command": "echo x"})).error("permission_denied");
+}
+
+#[test]
+fn keys_without_effect_are_said_and_others_are_not() {
+    let house = House::new();
+    let text = "http_server:\n  write_timeout_seconds: 900\n  idle_timeout_seconds: 60\n\
+                tools:\n  web_fetch: {max_chars: 500, extract_mode: text}\n  web_search: {max_results: 3}\n";
+    let file = house.file("executor.yaml", text);
+    let said = house.run(&["config", "check", &file, "--json"]);
+    let said: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let warnings: Vec<&str> = said["warnings"]
+        .as_array()
+        .expect("warnings")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(warnings[0].starts_with("http_server.write_timeout_seconds: "));
+    assert!(warnings[1].starts_with("tools.web_fetch.extract_mode: "));
+    let tools = house.run(&["--config", &file, "tools", "--json"]).stdout;
+    let tools: Value = serde_json::from_str(&tools).expect("JSON");
+    let shown = tools.to_string();
+    assert!(shown.contains("500 unless given"), "{shown}");
+    assert!(shown.contains("3 unless given"), "{shown}");
+}
+
+/// Two models on two servers: each has its own name, settings and key.
+#[test]
+fn each_model_is_asked_on_its_own_server_with_its_own_settings() {
+    let model = |says: &str| ModelServer::says(vec![Say::says(says)]).expect("starts");
+    let (house, first, second) = (
+        House::new(),
+        model("from the first"),
+        model("from the second"),
+    );
+    let text = format!(
+        "executor:\n  gpt_oss_url: {}\nmodels:\n  qwen:\n    upstreams: [\"{}\"]\n    model: qwen2.5-7b\n    max_tokens: 77\n    api_key: second-key\n",
+        first.url(),
+        second.url()
+    );
+    let file = house.file("executor.yaml", &text);
+    let serving = house.serve(&["--config", &file]);
+    let names = serving.get("/v1/models", None).json();
+    let names: Vec<&str> = names["data"]
+        .as_array()
+        .expect("models")
+        .iter()
+        .filter_map(|it| it["id"].as_str())
+        .collect();
+    assert_eq!(names, ["gpt-oss", "executor", "gpt-oss-tools", "qwen"]);
+    let ask = |name: &str| {
+        let body = json!({"model": name, "messages": [{"role": "user", "content": "Who?"}]});
+        let answer = serving.post("/v1/chat/completions", "none", &body);
+        let content = answer.json()["choices"][0]["message"]["content"].clone();
+        content.as_str().map(str::to_owned)
+    };
+    assert_eq!(ask("gpt-oss").as_deref(), Some("from the first"));
+    assert_eq!(ask("qwen").as_deref(), Some("from the second"));
+    assert_eq!(ask("llama"), None);
+    let asked = second.asked();
+    assert_eq!(
+        (&asked[0]["model"], &asked[0]["max_tokens"]),
+        (&json!("qwen2.5-7b"), &json!(77))
+    );
+    assert_eq!(second.keys(), ["Bearer second-key"]);
+    assert_eq!(first.asked()[0]["model"], "gpt-oss");
+    assert!(first.keys().is_empty());
+}

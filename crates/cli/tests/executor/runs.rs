@@ -250,3 +250,45 @@ fn keys_let_clients_in_and_apart() {
     );
     assert!(!logged.contains(ANN));
 }
+
+/// Whoever looks does not act: the stream of a run that nobody works on says so, and asks nobody.
+#[test]
+fn looking_at_the_stream_of_a_run_does_not_go_on_with_it() {
+    let house = House::new();
+    let silent = ModelServer::start(|_| Say::Silence).expect("starts");
+    let mut left = house.start(&["run", "Hello", "--model-url", &silent.url()]);
+    eventually("the model is asked", || {
+        (silent.asked().len() == 1).then_some(())
+    });
+    left.signal(Signal::INT);
+    left.ended();
+    let model = ModelServer::says(vec![Say::says("Final Answer: Hi.")]).expect("starts");
+    let serving = house.serve(&["--model-url", &model.url()]);
+    let token = serving.token.clone();
+    let listed = serving.get("/v1/runs", Some(&token)).json();
+    assert_eq!(listed["data"][0]["status"], "unfinished", "{listed}");
+    let id = listed["data"][0]["id"].as_str().expect("a run").to_owned();
+    let stream = format!("/v1/runs/{id}/stream");
+    let answer = serving.get(&stream, Some(&token));
+    assert_eq!(crate::code(&answer), (409, "run_conflict".to_owned()));
+    assert!(
+        answer
+            .text()
+            .contains(&format!("POST /v1/runs/{id}/resume"))
+    );
+    assert!(model.asked().is_empty(), "looking asked the model");
+    let path = format!("/v1/runs/{id}/resume");
+    assert_eq!(
+        serving.post(&path, &token, &serde_json::json!({})).status,
+        202
+    );
+    eventually("it ends", || {
+        let run = serving.get(&format!("/v1/runs/{id}"), Some(&token)).json();
+        (run["status"] == "answered").then_some(())
+    });
+    let told = serving.get(&stream, Some(&token)).text();
+    assert!(
+        told.contains("Hi.") && told.ends_with("data: [DONE]\n\n"),
+        "{told}"
+    );
+}

@@ -118,6 +118,13 @@ impl Serving {
         kill_process(pid, signal).expect("signals");
     }
 
+    /// The next line that it says.
+    pub(crate) fn says(&mut self) -> Value {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("says something");
+        serde_json::from_str(&line).expect("a line of JSON")
+    }
+
     /// Waits for its end; its exit code and the last line it said.
     pub(crate) fn ended(mut self) -> (Option<i32>, Value) {
         let code = eventually("the server ends", || self.child.try_wait().expect("looks"));

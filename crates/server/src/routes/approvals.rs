@@ -12,14 +12,17 @@ use axum::response::Response;
 use holdfast_contract::{Answer, Scope};
 use holdfast_toolbox::approval::{AnswerError, Approval, ApprovalState, Refused};
 use http::StatusCode;
+use hyper::body::Body as _;
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::body::read_json;
 use crate::limits::{ADMIN_WORDS_BYTES_MAX, ANSWER_BODY_BYTES_MAX, PAGE_APPROVALS_MAX};
 use crate::respond::{Refusal, json_response};
 use crate::routes::admin::{fields, redacted, store_refusal};
 use crate::server::{Peer, Server};
+use crate::shape::tools::ApprovalList;
 
 /// What waits, newest first; with `?all=true` also what is over.
 pub const PATH: &str = "/v1/approvals";
@@ -30,15 +33,26 @@ pub const APPROVE: &str = "/v1/approvals/{id}/approve";
 /// No.
 pub const DENY: &str = "/v1/approvals/{id}/deny";
 
-/// The body of an answer. Every field is optional, and so is the body.
-#[derive(Debug, Default, Deserialize)]
+/// The body of a yes. Every field is optional, and so is the body.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Words {
-    /// How far a yes reaches.
+pub(crate) struct Yes {
+    /// How far it reaches.
     scope: Option<Scope>,
-    /// Why a no.
+    /// Who answers, in the words of the program that speaks for them.
+    #[schemars(length(max = ADMIN_WORDS_BYTES_MAX))]
+    by: Option<String>,
+}
+
+/// The body of a no. Every field is optional, and so is the body.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct No {
+    /// Why.
+    #[schemars(length(max = ADMIN_WORDS_BYTES_MAX))]
     reason: Option<String>,
     /// Who answers, in the words of the program that speaks for them.
+    #[schemars(length(max = ADMIN_WORDS_BYTES_MAX))]
     by: Option<String>,
 }
 
@@ -54,7 +68,12 @@ pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
     let all = match request.uri().query() {
         None | Some("") => false,
         Some("all=true") => true,
-        Some(_) => return server.refuse(Refusal::invalid("Only all=true can be asked for")),
+        Some("all=false") => false,
+        Some(_) => {
+            return server.refuse(Refusal::invalid(
+                "Only all=true and all=false can be asked for",
+            ));
+        }
     };
     let now_ms = server.stack.runtime().clock.now_ms();
     match server.approvals.list().await {
@@ -63,7 +82,11 @@ pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
             let more = found.len() > PAGE_APPROVALS_MAX;
             found.truncate(PAGE_APPROVALS_MAX);
             let shown: Vec<Value> = found.iter().map(|it| shown(&server, it)).collect();
-            json_response(StatusCode::OK, &json!({"approvals": shown, "more": more}))
+            let body = ApprovalList {
+                approvals: shown,
+                more,
+            };
+            json_response(StatusCode::OK, &body)
         }
         Err(error) => server.refuse(store_refusal(&server, &error)),
     }
@@ -92,21 +115,13 @@ pub(super) async fn deny(server: Arc<Server>, request: Request) -> Response {
 async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
     let id = id_in(&request);
     let peer = request.extensions().get::<Peer>().copied();
-    let words = match words(&server, request, way).await {
+    let (answer, by) = match words(&server, request, way).await {
         Ok(words) => words,
         Err(refusal) => return server.refuse(refusal),
     };
-    let answer = match way {
-        Way::Approve => Answer::Approve {
-            scope: words.scope.unwrap_or(Scope::Once),
-        },
-        Way::Deny => Answer::Deny {
-            reason: words.reason,
-        },
-    };
     let fingerprint = server.gate.tokens().approver.fingerprint();
     let from = peer.map_or_else(String::new, |Peer(peer)| peer.to_string());
-    let by = words.by.unwrap_or_else(|| "approver".to_owned());
+    let by = by.unwrap_or_else(|| "approver".to_owned());
     let presented =
         json!({"approval": id, "answer": answer, "by": by, "token": fingerprint, "peer": from});
     // Whoever answered may be gone by now; an answer that was begun is taken all the same.
@@ -138,31 +153,53 @@ async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
     })
 }
 
-async fn words(server: &Server, request: Request, way: Way) -> Result<Words, Refusal> {
-    let body = read_json(request, server.bounds(ANSWER_BODY_BYTES_MAX)).await?;
-    if body.is_empty() {
-        return Ok(Words::default());
-    }
-    let wrong = |error: serde_json::Error| Refusal::invalid(redacted(server, &error.to_string()));
-    // As an object first: a list would be taken for the fields in their order.
-    let words: Map<String, Value> = serde_json::from_slice(&body).map_err(wrong)?;
-    let words: Words = serde_json::from_value(Value::Object(words)).map_err(wrong)?;
-    let too_long = |text: &Option<String>| {
-        text.as_ref()
-            .is_some_and(|text| text.len() > ADMIN_WORDS_BYTES_MAX)
+/// The answer, and who gives it.
+async fn words(
+    server: &Server,
+    request: Request,
+    way: Way,
+) -> Result<(Answer, Option<String>), Refusal> {
+    let has_body = !request.body().is_end_stream();
+    let body = if has_body {
+        Some(server.read_json(request, ANSWER_BODY_BYTES_MAX).await?)
+    } else {
+        None
     };
-    if too_long(&words.reason) || too_long(&words.by) {
+    let body = body.as_deref().filter(|body| !body.is_empty());
+    let (answer, long, by) = match way {
+        Way::Approve => {
+            let Yes { scope, by } = read(server, body)?;
+            let scope = scope.unwrap_or(Scope::Once);
+            (Answer::Approve { scope }, None, by)
+        }
+        Way::Deny => {
+            let No { reason, by } = read(server, body)?;
+            let long = reason.clone();
+            (Answer::Deny { reason }, long, by)
+        }
+    };
+    let texts = [&long, &by];
+    let too_long = |text: &Option<String>| {
+        let text = text.as_ref();
+        text.is_some_and(|text| text.len() > ADMIN_WORDS_BYTES_MAX)
+    };
+    if texts.into_iter().any(too_long) {
         return Err(Refusal::invalid(format!(
             "reason and by are at most {ADMIN_WORDS_BYTES_MAX} bytes long"
         )));
     }
-    match way {
-        Way::Approve if words.reason.is_some() => {
-            Err(Refusal::invalid("A reason is for a refusal"))
-        }
-        Way::Deny if words.scope.is_some() => Err(Refusal::invalid("A scope is for an approval")),
-        Way::Approve | Way::Deny => Ok(words),
-    }
+    Ok((answer, by))
+}
+
+/// A body of this type; without one, what a body without fields says.
+fn read<T: DeserializeOwned + Default>(server: &Server, body: Option<&[u8]>) -> Result<T, Refusal> {
+    let Some(body) = body else {
+        return Ok(T::default());
+    };
+    let wrong = |error: serde_json::Error| Refusal::invalid(redacted(server, &error.to_string()));
+    // As an object first: a list would be taken for the fields in their order.
+    let fields: Map<String, Value> = serde_json::from_slice(body).map_err(wrong)?;
+    serde_json::from_value(Value::Object(fields)).map_err(wrong)
 }
 
 /// The request as it is shown, without secrets.

@@ -13,7 +13,6 @@ use holdfast_contract::{ErrorCode, ToolResultEnvelope};
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 
-use crate::body::read_json;
 use crate::limits::{BODY_BYTES_MAX, RETRY_AFTER_S};
 use crate::respond::{json_response, whole_seconds};
 use crate::server::Server;
@@ -23,7 +22,7 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
         Ok(slot) => slot,
         Err(refusal) => return server.refuse(refusal),
     };
-    match read_json(request, server.bounds(BODY_BYTES_MAX)).await {
+    match server.read_json(request, BODY_BYTES_MAX).await {
         Ok(envelope) => answer(&server.call_bytes(&envelope).await),
         Err(refusal) => server.refuse(refusal),
     }

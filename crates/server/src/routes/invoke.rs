@@ -4,6 +4,7 @@
 //! Statuses, shapes and texts are the gateway's. `code`, `reason` and `hint` of an error are ours,
 //! beside them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -14,13 +15,13 @@ use holdfast_contract::{
 };
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::call::{http_status, own_code, retry_after_s};
-use crate::body::read_json;
 use crate::limits::INVOKE_BODY_BYTES_MAX;
 use crate::respond::{Refusal, json_response};
 use crate::server::Server;
+use crate::shape::tools::{InvokeAnswer, InvokeError, InvokeResult, TextPart};
 
 /// The session of calls that name none, as in the gateway.
 const MAIN_SESSION: &str = "main";
@@ -43,7 +44,7 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
             text_header(headers, KEY_HEADER),
         )
     };
-    let bytes = match read_json(request, server.bounds(INVOKE_BODY_BYTES_MAX)).await {
+    let bytes = match server.read_json(request, INVOKE_BODY_BYTES_MAX).await {
         Ok(bytes) => bytes,
         Err(refusal) => return server.refuse(refusal),
     };
@@ -162,24 +163,28 @@ fn with_action(
 
 fn answer(result: &ToolResultEnvelope) -> Response {
     match (&result.error, &result.output) {
-        (None, Some(output)) => json_response(
-            StatusCode::OK,
-            &json!({"ok": true, "result": gateway_result(output)}),
-        ),
+        (None, Some(output)) => done(Some(gateway_result(output))),
         (Some(error), _) => failed(result, error),
         // A success without an output can not be, and is not worth a panic.
-        (None, None) => json_response(StatusCode::OK, &json!({"ok": true, "result": null})),
+        (None, None) => done(None),
     }
 }
 
+fn done(result: Option<InvokeResult<'_>>) -> Response {
+    json_response(StatusCode::OK, &InvokeAnswer::Done { ok: true, result })
+}
+
 /// Texts for the model, and the whole for programs.
-fn gateway_result(output: &ResultOutput) -> Value {
+fn gateway_result(output: &ResultOutput) -> InvokeResult<'_> {
     let content = &*output.content;
     let text = match content {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        other => Cow::Owned(other.to_string()),
     };
-    json!({"content": [{"type": "text", "text": text}], "details": content})
+    InvokeResult {
+        content: [TextPart { kind: "text", text }],
+        details: content,
+    }
 }
 
 fn failed(result: &ToolResultEnvelope, error: &ResultError) -> Response {
@@ -217,15 +222,6 @@ fn error_response(
     message: &str,
     ours: Option<&ResultError>,
 ) -> Response {
-    let mut error = json!({"type": kind, "message": message});
-    if let Some(ours) = ours {
-        error["code"] = json!(ours.code);
-        if ours.message != message {
-            error["reason"] = json!(ours.message);
-        }
-        if let Some(hint) = &ours.hint {
-            error["hint"] = json!(hint);
-        }
-    }
-    json_response(status, &json!({"ok": false, "error": error}))
+    let error = InvokeError::new(kind, message, ours);
+    json_response(status, &InvokeAnswer::Failed { ok: false, error })
 }

@@ -12,26 +12,28 @@ use axum::response::Response;
 use holdfast_toolbox::approval::{ApprovalState, Heard};
 use holdfast_toolbox::trust::Speaker;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::approvals::{refused, shown};
-use crate::body::read_json;
 use crate::limits::{ADMIN_WORDS_BYTES_MAX, MESSAGE_BODY_BYTES_MAX};
 use crate::respond::{Refusal, json_response};
 use crate::routes::admin::{fields, redacted, store_refusal};
 use crate::server::{Peer, Server};
+use crate::shape::tools::MessageTaken;
 
 /// The path.
 pub const PATH: &str = "/v1/messages";
 
 /// The body.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Message {
+pub(crate) struct Message {
     /// What was said.
     text: String,
     /// Who said it, by the channel's name for them.
+    #[schemars(length(min = 1, max = ADMIN_WORDS_BYTES_MAX))]
     sender: String,
     /// Whether that is the person the agent works for.
     #[serde(default)]
@@ -45,7 +47,7 @@ struct Message {
 }
 
 /// Whose message it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum From {
     User,
@@ -75,7 +77,7 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
 }
 
 async fn message(server: &Server, request: Request) -> Result<Message, Refusal> {
-    let body = read_json(request, server.bounds(MESSAGE_BODY_BYTES_MAX)).await?;
+    let body = server.read_json(request, MESSAGE_BODY_BYTES_MAX).await?;
     let wrong = |error: serde_json::Error| Refusal::invalid(redacted(server, &error.to_string()));
     // As an object first: a list would be taken for the fields in their order.
     let body: Map<String, Value> = serde_json::from_slice(&body).map_err(wrong)?;
@@ -103,7 +105,11 @@ async fn take(server: &Arc<Server>, message: Message, peer: &str) -> Response {
             if matches!(answered.state, ApprovalState::Approved { .. }) {
                 server.resume(BTreeSet::from([answered.id.clone()]));
             }
-            let body = json!({"answered": true, "approval": shown(server, &answered)});
+            let body = MessageTaken {
+                answered: true,
+                approval: Some(shown(server, &answered)),
+                ..MessageTaken::default()
+            };
             json_response(StatusCode::OK, &body)
         }
         Err(error) => server.refuse(refused(server, &error)),
@@ -111,7 +117,7 @@ async fn take(server: &Arc<Server>, message: Message, peer: &str) -> Response {
 }
 
 async fn listen(server: &Server, message: &Message) -> Response {
-    let quiet = json!({"answered": false});
+    let quiet = MessageTaken::default();
     let (Some(key), Some(book)) = (&message.session_key, server.stack.trust()) else {
         return json_response(StatusCode::OK, &quiet);
     };
@@ -128,8 +134,12 @@ async fn listen(server: &Server, message: &Message) -> Response {
     match known {
         Ok((findings, known)) => {
             let now_ms = server.stack.runtime().clock.now_ms();
-            let body = json!({"answered": false, "trust": known.trust(),
-                              "signals": findings.found, "held": known.held(now_ms).is_some()});
+            let body = MessageTaken {
+                trust: Some(json!(known.trust())),
+                signals: Some(json!(findings.found)),
+                held: Some(known.held(now_ms).is_some()),
+                ..quiet
+            };
             json_response(StatusCode::OK, &body)
         }
         Err(error) => server.refuse(store_refusal(server, &error)),

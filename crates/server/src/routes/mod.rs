@@ -8,6 +8,7 @@ pub mod chat;
 pub mod invoke;
 pub mod messages;
 pub mod models;
+pub mod openapi;
 pub mod probe;
 pub mod runs;
 
@@ -23,8 +24,8 @@ use crate::access::Access;
 use crate::respond::{Refusal, text_response};
 use crate::server::Server;
 
-const CALL: &str = "/v1/tools/call";
-const INVOKE: &str = "/tools/invoke";
+pub(crate) const CALL: &str = "/v1/tools/call";
+pub(crate) const INVOKE: &str = "/tools/invoke";
 
 /// The paths, as metrics name them.
 const PATHS: &[&str] = &[
@@ -33,9 +34,10 @@ const PATHS: &[&str] = &[
     chat::PATH,
     models::PATH,
     runs::PATH,
-    "/health",
-    "/ready",
-    "/metrics",
+    probe::HEALTH,
+    probe::READY,
+    probe::METRICS,
+    openapi::PATH,
     admin::PATH,
     admin::BREAKERS,
     admin::RECORDS,
@@ -44,8 +46,32 @@ const PATHS: &[&str] = &[
     messages::PATH,
 ];
 
+/// A route, as it is declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Declared {
+    /// `get` or `post`.
+    pub method: &'static str,
+    /// The path; names in braces stand for any one part.
+    pub path: &'static str,
+    /// Who may use it.
+    pub access: Access,
+}
+
+/// All routes, as they are declared.
+pub fn declared() -> Vec<Declared> {
+    routes().declared
+}
+
 /// All routes.
 pub(crate) fn router(server: &Arc<Server>) -> Router {
+    routes()
+        .router
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(server.clone())
+}
+
+fn routes() -> Routes {
     use Access::{Admin, Approver, Caller, Client, Monitor, Open};
     Routes::default()
         .post(CALL, Caller, call::handle)
@@ -59,9 +85,10 @@ pub(crate) fn router(server: &Arc<Server>) -> Router {
         .post(runs::CANCEL, Client, runs::cancel)
         .post(runs::RESUME, Client, runs::resume)
         .post(messages::PATH, Caller, messages::handle)
-        .get("/health", Open, probe::health)
-        .get("/ready", Open, probe::ready)
-        .get("/metrics", Monitor, probe::metrics)
+        .get(probe::HEALTH, Open, probe::health)
+        .get(probe::READY, Open, probe::ready)
+        .get(probe::METRICS, Monitor, probe::metrics)
+        .get(openapi::PATH, Open, openapi::show)
         .get(admin::PATH, Admin, admin::overview)
         .post(admin::PATH, Admin, admin::act)
         .get(admin::BREAKERS, Admin, admin::breakers)
@@ -72,10 +99,6 @@ pub(crate) fn router(server: &Arc<Server>) -> Router {
         .get(approvals::ONE, Approver, approvals::show)
         .post(approvals::APPROVE, Approver, approvals::approve)
         .post(approvals::DENY, Approver, approvals::deny)
-        .router
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .with_state(server.clone())
 }
 
 /// The path as metrics name it: from a short list, whatever clients ask for.
@@ -96,29 +119,37 @@ pub(crate) fn label(path: &str) -> &'static str {
 
 #[derive(Default)]
 struct Routes {
+    declared: Vec<Declared>,
     router: Router<Arc<Server>>,
 }
 
 impl Routes {
-    fn get<F, A>(self, path: &str, access: Access, handler: F) -> Self
+    fn get<F, A>(self, path: &'static str, access: Access, handler: F) -> Self
     where
         F: Fn(Arc<Server>, Request) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
-        self.add(MethodFilter::GET, path, access, handler)
+        self.add("get", MethodFilter::GET, path, access, handler)
     }
 
-    fn post<F, A>(self, path: &str, access: Access, handler: F) -> Self
+    fn post<F, A>(self, path: &'static str, access: Access, handler: F) -> Self
     where
         F: Fn(Arc<Server>, Request) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
-        self.add(MethodFilter::POST, path, access, handler)
+        self.add("post", MethodFilter::POST, path, access, handler)
     }
 
     /// The token is asked for before the handler sees the request, and before a byte of its body
     /// is read.
-    fn add<F, A>(mut self, method: MethodFilter, path: &str, access: Access, handler: F) -> Self
+    fn add<F, A>(
+        mut self,
+        method: &'static str,
+        filter: MethodFilter,
+        path: &'static str,
+        access: Access,
+        handler: F,
+    ) -> Self
     where
         F: Fn(Arc<Server>, Request) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
@@ -129,7 +160,12 @@ impl Routes {
                 Err(refusal) => server.refuse(refusal),
             }
         };
-        self.router = self.router.route(path, on(method, guarded));
+        self.declared.push(Declared {
+            method,
+            path,
+            access,
+        });
+        self.router = self.router.route(path, on(filter, guarded));
         self
     }
 }

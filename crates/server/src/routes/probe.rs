@@ -12,6 +12,14 @@ use serde_json::json;
 use crate::executor::Reached;
 use crate::respond::{bytes_response, json_response};
 use crate::server::{Server, Stage};
+use crate::shape::tools::{HealthShown, ReadyShown};
+
+/// How the server is.
+pub const HEALTH: &str = "/health";
+/// Whether to send requests here.
+pub const READY: &str = "/ready";
+/// What is counted.
+pub const METRICS: &str = "/metrics";
 
 /// What the page of metrics is written in.
 const OPEN_METRICS: HeaderValue =
@@ -32,21 +40,21 @@ pub(super) async fn health(server: Arc<Server>, _: Request) -> Response {
     } else {
         StatusCode::OK
     };
-    let mut body = json!({
-        "status": if degraded.is_some() || away { "degraded" } else { "ok" },
-        "version": env!("CARGO_PKG_VERSION"),
-        "mode": server.stack.runtime().switches.mode(),
-        "store": server.store_name,
-        "timestamp": rfc3339(server.stack.runtime().clock.now_ms()),
-    });
-    if let Some((_, gateway)) = reached {
-        body["gpt_oss"] = json!(if away { "unreachable" } else { "connected" });
-        body["gateway"] = json!(gateway.as_str());
-    }
-    if degraded.is_some() {
+    let body = HealthShown {
+        status: if degraded.is_some() || away {
+            "degraded"
+        } else {
+            "ok"
+        },
+        version: env!("CARGO_PKG_VERSION"),
+        mode: json!(server.stack.runtime().switches.mode()),
+        store: &server.store_name,
+        timestamp: rfc3339(server.stack.runtime().clock.now_ms()),
+        gpt_oss: reached.map(|_| if away { "unreachable" } else { "connected" }),
+        gateway: reached.map(|(_, gateway)| gateway.as_str()),
         // Paths and causes are for those with the admin token.
-        body["reason"] = json!("the record store has trouble");
-    }
+        reason: degraded.map(|_| "the record store has trouble"),
+    };
     json_response(status, &body)
 }
 
@@ -64,7 +72,7 @@ pub(super) async fn ready(server: Arc<Server>, _: Request) -> Response {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    json_response(status, &json!({"status": state}))
+    json_response(status, &ReadyShown { status: state })
 }
 
 /// What is counted.

@@ -5,19 +5,20 @@
 
 use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::extract::{Query, Request};
 use axum::response::Response;
 use holdfast_agent::run::{Ending, RunState};
 use holdfast_agent::runs::{Cancelled, KeptRun, ResumeError};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde::Deserialize;
 
-use super::chat::{self, ChatError, calls_on_wire, client_of, earlier_run, status_word};
+use super::chat::{self, ChatError, Source, calls_shown, client_of, status_word};
 use crate::access::Client;
 use crate::executor::Executor;
 use crate::limits::PAGE_RUNS_MAX;
 use crate::respond::json_response;
 use crate::server::Server;
+use crate::shape::model::{RunErrorShown, RunList, RunResult, RunShown, RunStatus};
 
 /// All of them.
 pub const PATH: &str = "/v1/runs";
@@ -31,60 +32,76 @@ pub const CANCEL: &str = "/v1/runs/{id}/cancel";
 pub const RESUME: &str = "/v1/runs/{id}/resume";
 
 pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
-    let query = request.uri().query().unwrap_or_default().to_owned();
-    match listed(&server, &query).await {
-        Ok(body) => json_response(StatusCode::OK, &body),
-        Err(error) => error.respond(&server),
+    let page = Page::read(&request);
+    let listed = listed(&server, page).await;
+    listed.unwrap_or_else(|error| error.respond(&server))
+}
+
+/// Which page of the runs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+impl Page {
+    fn read(request: &Request) -> Result<(Option<String>, usize), ChatError> {
+        let wrong = || {
+            let message =
+                format!("Only after and a limit between 1 and {PAGE_RUNS_MAX} can be asked for");
+            ChatError::invalid(message)
+        };
+        let Query(page) = Query::<Self>::try_from_uri(request.uri()).map_err(|_| wrong())?;
+        let limit = page.limit.unwrap_or(PAGE_RUNS_MAX);
+        if !(1..=PAGE_RUNS_MAX).contains(&limit) {
+            return Err(wrong());
+        }
+        Ok((page.after, limit))
     }
 }
 
-async fn listed(server: &Server, query: &str) -> Result<Value, ChatError> {
+async fn listed(
+    server: &Server,
+    page: Result<(Option<String>, usize), ChatError>,
+) -> Result<Response, ChatError> {
     let executor = server.executor.as_ref().ok_or_else(ChatError::no_model)?;
-    let (mut after, mut limit) = (None, PAGE_RUNS_MAX);
-    for pair in query.split('&') {
-        match pair.split_once('=') {
-            None if pair.is_empty() => {}
-            Some(("after", id)) => after = Some(id),
-            Some(("limit", text)) => {
-                let fits = text.parse().ok();
-                limit = fits
-                    .filter(|count| (1..=PAGE_RUNS_MAX).contains(count))
-                    .ok_or_else(|| {
-                        ChatError::invalid(format!("limit: between 1 and {PAGE_RUNS_MAX}"))
-                    })?;
-            }
-            _ => return Err(ChatError::invalid("Only after and limit can be asked for")),
-        }
-    }
-    let found = executor.runs.store().list(after, limit).await?;
+    let (after, limit) = page?;
+    let found = executor.runs.store().list(after.as_deref(), limit).await?;
     let last = found.last().filter(|_| found.len() == limit);
-    let next = last.map(|run| run.state.id.clone());
-    let shown: Vec<Value> = found.iter().map(|run| brief(executor, run)).collect();
-    Ok(json!({"object": "list", "data": shown, "next": next}))
+    let body = RunList {
+        object: "list",
+        data: found.iter().map(|run| brief(executor, run)).collect(),
+        next: last.map(|run| run.state.id.as_str()),
+    };
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 pub(super) async fn show(server: Arc<Server>, request: Request) -> Response {
     let which = Which::of(&server, &request);
-    match shown(&server, which).await {
-        Ok(body) => json_response(StatusCode::OK, &body),
-        Err(error) => error.respond(&server),
-    }
+    let shown = shown(&server, which).await;
+    shown.unwrap_or_else(|error| error.respond(&server))
 }
 
-async fn shown(server: &Server, which: Result<Which, ChatError>) -> Result<Value, ChatError> {
+async fn shown(server: &Server, which: Result<Which, ChatError>) -> Result<Response, ChatError> {
     let (executor, run) = run_of(server, which).await?;
     let mut shown = brief(executor, &run);
-    shown["result"] = result(&run.state);
-    shown["reasoning"] = json!(run.state.reasoning);
-    Ok(shown)
+    shown.result = Some(result(&run.state));
+    shown.reasoning = Some(&run.state.reasoning);
+    Ok(json_response(StatusCode::OK, &shown))
 }
 
-/// What happens in a run, from its beginning, to a client that was cut off.
+/// What happens in a run, from its beginning, to a client that was cut off. Whoever looks does not
+/// act: one that nobody here works on is not taken up, and the answer says how it can be.
 pub(super) async fn stream(server: Arc<Server>, request: Request) -> Response {
     let which = Which::of(&server, &request);
     let found = async {
         let (executor, run) = run_of(&server, which).await?;
-        earlier_run(executor, &run.state.id).await
+        match executor.runs.attach(&run.state.id) {
+            Some(listener) => Ok(Source::Live(listener)),
+            None if run.state.ending().is_some() => Ok(Source::Ended(Box::new(run.state))),
+            None => Err(ChatError::not_running(&run.state.id)),
+        }
     };
     match found.await {
         Ok(source) => chat::streamed(&server, source),
@@ -97,21 +114,14 @@ pub(super) async fn cancel(server: Arc<Server>, request: Request) -> Response {
     let cancelled = async {
         let (executor, run) = run_of(&server, which).await?;
         let id = run.state.id.as_str();
-        Ok::<_, ChatError>(match executor.runs.cancel(id).await? {
-            Cancelled::Asked => (
-                StatusCode::ACCEPTED,
-                json!({"id": id, "status": "cancelling"}),
-            ),
-            Cancelled::Done(state) => {
-                let status = status_word(&state);
-                (StatusCode::OK, json!({"id": id, "status": status}))
-            }
-        })
+        let (code, status) = match executor.runs.cancel(id).await? {
+            Cancelled::Asked => (StatusCode::ACCEPTED, "cancelling"),
+            Cancelled::Done(state) => (StatusCode::OK, status_word(&state)),
+        };
+        Ok::<_, ChatError>(json_response(code, &RunStatus { id, status }))
     };
-    match cancelled.await {
-        Ok((status, body)) => json_response(status, &body),
-        Err(error) => error.respond(&server),
-    }
+    let answered = cancelled.await;
+    answered.unwrap_or_else(|error| error.respond(&server))
 }
 
 pub(super) async fn resume(server: Arc<Server>, request: Request) -> Response {
@@ -119,15 +129,19 @@ pub(super) async fn resume(server: Arc<Server>, request: Request) -> Response {
     let resumed = async {
         let (executor, run) = run_of(&server, which).await?;
         match executor.runs.resume(&run.state.id).await {
-            Ok(listener) => Ok(json!({"id": listener.run(), "status": "running"})),
+            Ok(listener) => Ok(json_response(
+                StatusCode::ACCEPTED,
+                &RunStatus {
+                    id: listener.run(),
+                    status: "running",
+                },
+            )),
             Err(ResumeError::Store(error)) => Err(ChatError::from(error)),
             Err(ResumeError::Start(error)) => Err(ChatError::from(error)),
         }
     };
-    match resumed.await {
-        Ok(body) => json_response(StatusCode::ACCEPTED, &body),
-        Err(error) => error.respond(&server),
-    }
+    let answered = resumed.await;
+    answered.unwrap_or_else(|error| error.respond(&server))
 }
 
 /// Which run a request is about, and who asks.
@@ -162,39 +176,47 @@ async fn run_of(
     }
 }
 
-fn brief(executor: &Executor, run: &KeptRun) -> Value {
+fn brief<'a>(executor: &Executor, run: &'a KeptRun) -> RunShown<'a> {
     let state = &run.state;
     let runs_here = executor.runs.is_live(&state.id);
     let status = match status_word(state) {
         "unfinished" if runs_here => "running",
         word => word,
     };
-    json!({
-        "id": state.id,
-        "object": "run",
-        "status": status,
-        "model": state.model,
-        "client": run.client,
-        "created": state.begun_at_ms / 1000,
-        "updated": run.kept_at_ms / 1000,
-        "iterations": state.iteration,
-        "tools_called": state.tools_called,
-        "total_tokens": state.tokens_total(),
-    })
+    RunShown {
+        id: &state.id,
+        object: "run",
+        status,
+        model: &state.model,
+        client: &run.client,
+        created: state.begun_at_ms / 1000,
+        updated: run.kept_at_ms / 1000,
+        iterations: state.iteration,
+        tools_called: &state.tools_called,
+        total_tokens: state.tokens_total(),
+        result: None,
+        reasoning: None,
+    }
 }
 
-fn result(state: &RunState) -> Value {
+fn result(state: &RunState) -> RunResult<'_> {
     match state.ending() {
-        None | Some(Ending::Cancelled) => Value::Null,
-        Some(Ending::Answered { content, cut_off }) => {
-            json!({"content": content, "finish_reason": if *cut_off { "length" } else { "stop" }})
-        }
-        Some(Ending::Calls { content, calls }) => {
-            json!({"content": content, "tool_calls": calls_on_wire(calls),
-                   "finish_reason": "tool_calls"})
-        }
-        Some(Ending::Failed(error)) => {
-            json!({"error": {"code": error.code.as_str(), "message": error.message}})
-        }
+        None | Some(Ending::Cancelled) => RunResult::Nothing,
+        Some(Ending::Answered { content, cut_off }) => RunResult::Answer {
+            content,
+            tool_calls: None,
+            finish_reason: if *cut_off { "length" } else { "stop" },
+        },
+        Some(Ending::Calls { content, calls }) => RunResult::Answer {
+            content,
+            tool_calls: Some(calls_shown(calls)),
+            finish_reason: "tool_calls",
+        },
+        Some(Ending::Failed(error)) => RunResult::Failed {
+            error: RunErrorShown {
+                code: error.code.as_str(),
+                message: &error.message,
+            },
+        },
     }
 }

@@ -18,7 +18,7 @@ use super::service::{Approvals, Lost, Seen};
 use super::step::{Action, Refused};
 use super::withdraw::Withdraw;
 use crate::audit::AuditError;
-use crate::permit::{Decision, PermissionConfig, decision, deny};
+use crate::permit::{Decision, Permissions, decision, deny};
 
 /// How often a waiting call looks for an answer that another process has taken.
 pub const APPROVAL_POLL_MS: u64 = 100;
@@ -27,7 +27,7 @@ pub const APPROVAL_POLL_MS: u64 = 100;
 pub struct Approve<S> {
     inner: S,
     approvals: Option<Arc<Approvals>>,
-    config: Arc<PermissionConfig>,
+    config: Arc<Permissions>,
     runtime: Arc<Runtime>,
 }
 
@@ -71,7 +71,7 @@ impl<S: Service> Approve<S> {
     pub fn new(
         inner: S,
         approvals: Option<Arc<Approvals>>,
-        config: Arc<PermissionConfig>,
+        config: Arc<Permissions>,
         runtime: Arc<Runtime>,
     ) -> Self {
         Self {
@@ -274,7 +274,7 @@ impl<S: Service> Approve<S> {
     /// The world may have changed while the person thought: a link that points elsewhere now, a
     /// policy that forbids it. What was approved is what runs, or nothing does.
     fn unchanged(&self, call: &Call, need: &Need) -> Result<(), Stop> {
-        match decision(&self.config, call) {
+        match decision(&self.config.now(), call) {
             Decision::Ask(now) if now.reasons == need.reasons && now.grants == need.grants => {
                 Ok(())
             }

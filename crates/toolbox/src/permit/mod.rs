@@ -12,6 +12,7 @@ use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::Service;
+use parking_lot::RwLock;
 
 pub use config::{
     APPROVAL_DENIAL_MS, APPROVAL_USE_WITHIN_MS, APPROVAL_WAIT_MS, APPROVAL_WAIT_MS_MAX,
@@ -20,17 +21,38 @@ pub use config::{
 };
 pub use decide::{Asked, Decision, decide};
 
+/// What is allowed now. It can be exchanged while calls run: each is judged by one of them, whole.
+#[derive(Debug)]
+pub struct Permissions(RwLock<Arc<PermissionConfig>>);
+
+impl Permissions {
+    /// These.
+    pub fn new(config: PermissionConfig) -> Self {
+        Self(RwLock::new(Arc::new(config)))
+    }
+
+    /// Those of this moment.
+    pub fn now(&self) -> Arc<PermissionConfig> {
+        self.0.read().clone()
+    }
+
+    /// From now on these.
+    pub fn exchange(&self, config: PermissionConfig) {
+        *self.0.write() = Arc::new(config);
+    }
+}
+
 /// Refuses what the policy does not allow, and notes down what a person has to answer first. Never
 /// switched off by the reliability switches.
 pub struct Permit<S> {
     inner: S,
-    config: Arc<PermissionConfig>,
+    config: Arc<Permissions>,
     runtime: Arc<Runtime>,
 }
 
 impl<S: Service> Permit<S> {
     /// Wraps everything that acts.
-    pub fn new(inner: S, config: Arc<PermissionConfig>, runtime: Arc<Runtime>) -> Self {
+    pub fn new(inner: S, config: Arc<Permissions>, runtime: Arc<Runtime>) -> Self {
         Self {
             inner,
             config,
@@ -78,7 +100,7 @@ pub(crate) fn deny(call: &mut Call, runtime: &Runtime, reason: String) -> Reply 
 
 impl<S: Service> Service for Permit<S> {
     async fn call(&self, call: &mut Call) -> Reply {
-        match decision(&self.config, call) {
+        match decision(&self.config.now(), call) {
             Decision::Allow => {}
             Decision::Deny(rule) => return deny(call, &self.runtime, rule),
             Decision::Ask(need) => call.need = Some(need),

@@ -8,6 +8,7 @@ use holdfast_reliability::policy::{DeriveKeys, Mode};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::{ClearIf, Cleared, DedupeStore, RecordFilter, StoreResult};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ use crate::server::Server;
 const NO_REASON: &str = "by an operator";
 
 /// One action. The `action` field names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     tag = "action",
     rename_all = "kebab-case",
@@ -51,6 +52,7 @@ pub enum Action {
         tool: Option<String>,
         /// Only in this state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("enum" = ["inflight", "done", "failed", "cancelled", "unknown", null]))]
         state: Option<String>,
         /// Really all of them, when nothing narrows it.
         #[serde(default)]
@@ -69,12 +71,15 @@ pub enum Action {
         /// `enforce` (or `enabled`), `shadow` or `off`: what guard, idempotency, retry, breaker and rate limits
         /// may do at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("enum" = ["enforce", "enabled", "on", "shadow", "off", null]))]
         mode: Option<String>,
         /// The same for open breakers alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("enum" = ["enforce", "enabled", "on", "shadow", "off", null]))]
         open_mode: Option<String>,
         /// `on` or `off`: whether keys are computed for calls that bring none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("enum" = ["on", "off", null]))]
         derive_idempotency: Option<String>,
     },
 }
@@ -320,15 +325,22 @@ fn mode_word(text: &str) -> Result<Mode, String> {
     }
 }
 
+const STATES: [RecordState; 5] = [
+    RecordState::Inflight,
+    RecordState::Done,
+    RecordState::Failed,
+    RecordState::Cancelled,
+    RecordState::Unknown,
+];
+
+/// The states of records by their names.
+pub(crate) fn record_states() -> [&'static str; 5] {
+    STATES.map(RecordState::as_str)
+}
+
 pub(super) fn record_state(text: &str) -> Result<RecordState, String> {
-    [
-        RecordState::Inflight,
-        RecordState::Done,
-        RecordState::Failed,
-        RecordState::Cancelled,
-        RecordState::Unknown,
-    ]
-    .into_iter()
-    .find(|state| state.as_str() == text)
-    .ok_or_else(|| "A state is inflight, done, failed, cancelled or unknown".to_owned())
+    STATES
+        .into_iter()
+        .find(|state| state.as_str() == text)
+        .ok_or_else(|| "A state is inflight, done, failed, cancelled or unknown".to_owned())
 }

@@ -4,7 +4,7 @@
 
 pub mod action;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::{Query, Request};
@@ -16,10 +16,12 @@ use holdfast_reliability::store::{RecordFilter, StoreError};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::body::read_json;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, LISTED_RECORDS_MAX, PAGE_AUDIT_MAX, PAGE_RECORDS_MAX};
 use crate::respond::{Refusal, json_response};
 use crate::server::{Peer, Server};
+use crate::shape::tools::{
+    AuditList, BreakerList, Done, InFlight, OpenNow, Overview, RecordList, StoreShown,
+};
 
 use action::{Action, Asked};
 
@@ -40,7 +42,7 @@ const PAGE_RECORDS: usize = 50;
 /// Does what was asked, and writes down who asked, what, and how it ended.
 pub(super) async fn act(server: Arc<Server>, request: Request) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    let body = match read_json(request, server.bounds(ADMIN_BODY_BYTES_MAX)).await {
+    let body = match server.read_json(request, ADMIN_BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => return server.refuse(refusal),
     };
@@ -78,12 +80,17 @@ async fn carry_out(server: &Server, action: Action, mut entry: Value) -> Respons
     let id = entry["id"].clone();
     let written = server.audit.append(event, fields(entry)).await;
     match outcome {
-        Ok(mut done) => {
-            done["ok"] = json!(true);
-            done["auditId"] = id;
+        Ok(done) => {
+            let mut what = fields(done);
             if written.is_err() {
-                done["warning"] = json!("the audit log could not be completed");
+                let warning = json!("the audit log could not be completed");
+                what.insert("warning".to_owned(), warning);
             }
+            let done = Done {
+                ok: true,
+                audit_id: id,
+                what,
+            };
             json_response(StatusCode::OK, &done)
         }
         Err(refusal) => server.refuse(refusal),
@@ -104,30 +111,33 @@ pub(super) async fn overview(server: Arc<Server>, _: Request) -> Response {
             .filter(|(_, state)| state.circuit() == wanted)
             .count()
     };
-    let states: HashMap<&str, usize> = CircuitBreakerState::ALL
+    let states: BTreeMap<&str, usize> = CircuitBreakerState::ALL
         .iter()
         .map(|state| (state.as_str(), count(*state)))
         .collect();
-    let body = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "pid": std::process::id(),
-        "startedAtMs": server.started_at_ms,
-        "modes": action::modes(server.stack.runtime()),
-        "degraded": condition.degraded(),
-        "lastTrouble": server.health.watch().last(),
-        "store": {
-            "kind": server.store_name,
-            "durable": condition.durable.as_ref().ok(),
-            "memory": condition.memory,
+    let body = Overview {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        started_at_ms: server.started_at_ms,
+        modes: action::modes(server.stack.runtime()),
+        degraded: json!(condition.degraded()),
+        last_trouble: json!(server.health.watch().last()),
+        store: StoreShown {
+            kind: &server.store_name,
+            durable: json!(condition.durable.as_ref().ok()),
+            memory: json!(condition.memory),
         },
-        "breakers": states,
-        "calls": {"inFlight": server.calls_in_flight(), "max": server.settings.calls_max},
-        "connections": {
-            "open": server.http.connections.get(),
-            "max": server.settings.connections_max,
+        breakers: states,
+        calls: InFlight {
+            in_flight: server.calls_in_flight(),
+            max: server.settings.calls_max,
         },
-        "timestamp": holdfast_contract::time::rfc3339(runtime.clock.now_ms()),
-    });
+        connections: OpenNow {
+            open: server.http.connections.get(),
+            max: server.settings.connections_max,
+        },
+        timestamp: holdfast_contract::time::rfc3339(runtime.clock.now_ms()),
+    };
     json_response(StatusCode::OK, &body)
 }
 
@@ -144,7 +154,7 @@ pub(super) async fn breakers(server: Arc<Server>, _: Request) -> Response {
             for view in &mut list {
                 runtime.redactor.redact_value_in_place(view);
             }
-            json_response(StatusCode::OK, &json!({"breakers": list}))
+            json_response(StatusCode::OK, &BreakerList { breakers: list })
         }
         Err(error) => store_away(&server, &error),
     }
@@ -171,7 +181,10 @@ pub(super) async fn records(server: Arc<Server>, request: Request) -> Response {
     let next = more.then_some(page.offset + page.limit);
     json_response(
         StatusCode::OK,
-        &json!({"records": views, "nextOffset": next}),
+        &RecordList {
+            records: views,
+            next_offset: next,
+        },
     )
 }
 
@@ -199,7 +212,12 @@ pub(super) async fn audit(server: Arc<Server>, request: Request) -> Response {
     match server.audit.last().await {
         Ok(mut entries) => {
             entries.truncate(page.limit.min(PAGE_AUDIT_MAX));
-            json_response(StatusCode::OK, &json!({"entries": entries}))
+            json_response(
+                StatusCode::OK,
+                &AuditList {
+                    entries: entries.iter().map(|entry| json!(entry)).collect(),
+                },
+            )
         }
         Err(error) => unavailable(redacted(&server, &error.to_string())),
     }

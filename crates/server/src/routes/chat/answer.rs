@@ -4,11 +4,14 @@ use axum::response::Response;
 use holdfast_agent::chat::NativeCall;
 use holdfast_agent::run::{Ending, RunState};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::ChatError;
 use crate::executor::context_usage_percent;
 use crate::respond::json_response;
+use crate::shape::model::{
+    CallShown, Choice, ChoiceMessage, Clamped, Completion, FunctionShown, Metadata, UsageShown,
+};
 
 /// What a client is told about its request beside the answer.
 #[derive(Debug, Clone, Default)]
@@ -21,26 +24,30 @@ pub(super) struct Notes {
 
 /// A run's end, in one piece.
 pub(super) fn respond(state: &RunState, notes: &Notes) -> Result<Response, ChatError> {
-    let (content, reason) = match ended(state, notes)? {
-        Said::Answer { content, reason } => (json!({"content": content}), reason),
-        Said::Calls { content, calls } => (
-            json!({"content": content, "tool_calls": calls_on_wire(calls)}),
-            "tool_calls",
-        ),
+    let (content, tool_calls, finish_reason) = match ended(state, notes)? {
+        Said::Answer { content, reason } => (Some(content), None, reason),
+        Said::Calls { content, calls } => (content, Some(calls_shown(calls)), "tool_calls"),
     };
-    let mut message = json!({"role": "assistant", "reasoning": state.reasoning, "refusal": null});
-    if let (Value::Object(message), Value::Object(more)) = (&mut message, content) {
-        message.extend(more);
-    }
-    let body = json!({
-        "id": id(state),
-        "object": "chat.completion",
-        "created": created_s(state),
-        "model": state.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": null}],
-        "usage": usage(state),
-        "executor_metadata": metadata(state, notes),
-    });
+    let body = Completion {
+        id: id(state),
+        object: "chat.completion",
+        created: created_s(state),
+        model: &state.model,
+        choices: [Choice {
+            index: 0,
+            message: ChoiceMessage {
+                role: "assistant",
+                content,
+                reasoning: &state.reasoning,
+                refusal: None,
+                tool_calls,
+            },
+            finish_reason,
+            logprobs: None,
+        }],
+        usage: usage(state),
+        executor_metadata: metadata(state, notes),
+    };
     Ok(json_response(StatusCode::OK, &body))
 }
 
@@ -68,23 +75,28 @@ pub(super) fn ended<'a>(state: &'a RunState, notes: &Notes) -> Result<Said<'a>, 
             calls,
         }),
         Some(Ending::Failed(error)) => {
-            let mut told = metadata(state, notes);
-            told["content"] = json!(state.content);
-            Err(ChatError::failed(error.code, &error.message, state.effects).with(told))
+            let told = Metadata {
+                content: Some(&state.content),
+                ..metadata(state, notes)
+            };
+            Err(ChatError::failed(error.code, &error.message, state.effects).with(json!(told)))
         }
-        Some(Ending::Cancelled) => Err(ChatError::cancelled().with(metadata(state, notes))),
+        Some(Ending::Cancelled) => Err(ChatError::cancelled().with(json!(metadata(state, notes)))),
         None => Err(ChatError::lost(&state.id, "it has not ended")),
     }
 }
 
 /// Calls as clients know them.
-pub(crate) fn calls_on_wire(calls: &[NativeCall]) -> Vec<Value> {
-    let wire = |call: &NativeCall| {
-        let arguments = Value::Object(call.arguments.clone()).to_string();
-        json!({"id": call.id, "type": "function",
-               "function": {"name": call.name, "arguments": arguments}})
+pub(crate) fn calls_shown(calls: &[NativeCall]) -> Vec<CallShown> {
+    let shown = |call: &NativeCall| CallShown {
+        id: call.id.clone(),
+        kind: "function",
+        function: FunctionShown {
+            name: call.name.clone(),
+            arguments: json!(call.arguments).to_string(),
+        },
     };
-    calls.iter().map(wire).collect()
+    calls.iter().map(shown).collect()
 }
 
 /// How far a run is, in a word.
@@ -108,25 +120,26 @@ pub(super) fn created_s(state: &RunState) -> u64 {
 }
 
 /// What the last answer took, and what all of them took.
-pub(super) fn usage(state: &RunState) -> Value {
+pub(super) fn usage(state: &RunState) -> UsageShown {
     let last = state.tokens.last().copied().unwrap_or_default();
-    json!({
-        "prompt_tokens": last.prompt,
-        "completion_tokens": last.completion,
-        "total_tokens": state.tokens_total(),
-    })
+    UsageShown {
+        prompt_tokens: last.prompt,
+        completion_tokens: last.completion,
+        total_tokens: state.tokens_total(),
+    }
 }
 
-pub(super) fn metadata(state: &RunState, notes: &Notes) -> Value {
-    let mut told = json!({
-        "run_id": state.id,
-        "iterations": state.iteration,
-        "tools_called": state.tools_called,
-        "total_tool_execution_time_ms": state.tools_ms,
-        "context_usage_percent": context_usage_percent(state),
-    });
-    if let Some(asked) = notes.max_tokens_asked {
-        told["max_tokens_clamped"] = json!({"asked": asked, "used": notes.max_tokens});
+pub(super) fn metadata<'a>(state: &'a RunState, notes: &Notes) -> Metadata<'a> {
+    Metadata {
+        run_id: &state.id,
+        iterations: state.iteration,
+        tools_called: &state.tools_called,
+        total_tool_execution_time_ms: state.tools_ms,
+        context_usage_percent: context_usage_percent(state),
+        max_tokens_clamped: notes.max_tokens_asked.map(|asked| Clamped {
+            asked,
+            used: notes.max_tokens,
+        }),
+        content: None,
     }
-    told
 }

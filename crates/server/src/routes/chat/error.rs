@@ -10,9 +10,11 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
+use crate::executor::Served;
 use crate::limits::RETRY_AFTER_S;
 use crate::respond::{Refusal, json_response};
 use crate::server::Server;
+use crate::shape::{ChatErrorBody, ChatErrorText};
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// The kind of errors that a run ended with.
@@ -67,8 +69,12 @@ impl ChatError {
     }
 
     /// A model that is not ours.
-    pub(crate) fn no_such_model(known: &str) -> Self {
-        let message = format!("There is no such model here; there are {known}");
+    pub(crate) fn no_such_model(known: &[Served]) -> Self {
+        let names: Vec<&str> = known.iter().map(|model| model.name.as_str()).collect();
+        let message = format!(
+            "There is no such model here; there are {}",
+            names.join(", ")
+        );
         Self::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", message)
     }
 
@@ -90,6 +96,16 @@ impl ChatError {
             "run_not_found",
             "There is no such run",
         )
+    }
+
+    /// A run that nobody here works on, so that nothing can be heard of it.
+    pub(crate) fn not_running(run: &str) -> Self {
+        let message = format!(
+            "{run} is unfinished and this server does not work on it; POST /v1/runs/{run}/resume goes on with it"
+        );
+        let mut error = Self::new(StatusCode::CONFLICT, INVALID, "run_conflict", message);
+        error.again = Again::No;
+        error
     }
 
     /// There is no room, or there were too many.
@@ -157,12 +173,19 @@ impl ChatError {
 
     /// The body.
     pub(super) fn body(&self) -> Value {
-        let mut body = json!({"error": {
-            "message": self.message, "type": self.kind, "code": self.code, "param": null}});
-        if let Some(metadata) = &self.metadata {
-            body["executor_metadata"] = (**metadata).clone();
+        json!(self.shape())
+    }
+
+    fn shape(&self) -> ChatErrorBody<'_> {
+        ChatErrorBody {
+            error: ChatErrorText {
+                message: &self.message,
+                kind: self.kind,
+                code: self.code,
+                param: None,
+            },
+            executor_metadata: self.metadata.as_deref(),
         }
-        body
     }
 
     /// Writes it, and counts it.
@@ -172,11 +195,11 @@ impl ChatError {
             // Its headers say what becomes of the connection.
             Some(refusal) => {
                 let (head, _) = Refusal::clone(refusal).into_response().into_parts();
-                let mut response = json_response(self.status, &self.body());
+                let mut response = json_response(self.status, &self.shape());
                 response.headers_mut().extend(head.headers);
                 response
             }
-            None => json_response(self.status, &self.body()),
+            None => json_response(self.status, &self.shape()),
         };
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {

@@ -24,17 +24,14 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use crate::access::Client;
-use crate::body::read_json;
 use crate::executor::Executor;
 use crate::limits::{BODY_BYTES_MAX, RETRY_AFTER_S, RUN_KEY_BYTES_MAX};
 use crate::respond::whole_seconds;
 use crate::server::{Peer, Server};
 
-pub(crate) use answer::{calls_on_wire, status_word};
+pub(crate) use answer::{calls_shown, status_word};
 pub(crate) use error::ChatError;
-pub use request::model_names;
 use request::{Asked, Delivery, Usage};
-pub(crate) use request::{MODELS, names};
 
 /// The path.
 pub const PATH: &str = "/v1/chat/completions";
@@ -66,10 +63,12 @@ async fn answer(server: &Arc<Server>, request: Request) -> Result<Response, Chat
         )
     })?;
     let key = run_key(request.headers())?;
-    let body = read_json(request, server.bounds(BODY_BYTES_MAX)).await?;
-    let asked = Asked::read(&body, &executor.defaults)?;
+    let body = server.read_json(request, BODY_BYTES_MAX).await?;
+    let asked = Asked::read(&body, &executor.models())?;
     let (delivery, extra) = (asked.delivery, asked.notes.clone());
     let source = begin(executor, &client, asked, key.as_deref()).await?;
+    // Held until the run has its place: what waits in line is bounded like what is being read.
+    drop(body);
     Ok(match delivery {
         Delivery::Whole => whole(source, &extra).await?,
         Delivery::Stream(usage) => stream::respond(server, source, usage, extra),
@@ -141,7 +140,7 @@ async fn begin(
 }
 
 /// A run that an earlier request began.
-pub(super) async fn earlier_run(executor: &Arc<Executor>, id: &str) -> Result<Source, ChatError> {
+async fn earlier_run(executor: &Arc<Executor>, id: &str) -> Result<Source, ChatError> {
     if let Some(listener) = executor.runs.attach(id) {
         return Ok(Source::Live(listener));
     }

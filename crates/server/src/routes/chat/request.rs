@@ -6,28 +6,15 @@
 use holdfast_agent::chat::Message;
 use holdfast_agent::run::{CallsAtOnce, ClientTools, Mode, ToolChoice};
 use holdfast_agent::settings::RunSettings;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::answer::Notes;
 use super::error::ChatError;
 use super::history;
-use crate::limits::{MESSAGES_MAX, RUN_TIMEOUT_S_MAX, STOPS_MAX};
-
-/// The models there are, and what their calls become.
-pub(crate) const MODELS: [(&str, Calls); 3] = [
-    ("gpt-oss", Calls::Run),
-    ("executor", Calls::Run),
-    ("gpt-oss-tools", Calls::Returned),
-];
-
-/// What becomes of a model's calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Calls {
-    /// They run here, with our tools.
-    Run,
-    /// They go back to the client.
-    Returned,
-}
+use crate::executor::{Calls, Served};
+use crate::limits::{
+    CLIENT_TOOLS_MAX, HISTORY_CALLS_MAX, MESSAGES_MAX, RUN_TIMEOUT_S_MAX, STOPS_MAX,
+};
 
 /// How an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,31 +47,39 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn read(body: &[u8], defaults: &RunSettings) -> Result<Self, ChatError> {
+    pub(super) fn read(body: &[u8], models: &[Served]) -> Result<Self, ChatError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|_| ChatError::invalid("The body is not valid JSON"))?;
         let Value::Object(mut fields) = value else {
             return Err(ChatError::invalid("The body has to be a JSON object"));
         };
         fields.retain(|_, value| !value.is_null());
-        let (model, calls) = model(&fields)?;
-        let (settings, notes) = settings(&fields, defaults)?;
+        let model = model(&fields, models)?;
+        let (settings, notes) = settings(&fields, &model.settings)?;
         let (strategy, _) = settings.strategies();
         let messages = history::told(history::matched(messages(&fields)?), strategy);
-        if field(&fields, "n").is_some_and(|n| n.as_u64() != Some(1)) {
+        if whole(&fields, "n")?.is_some_and(|count| count != 1) {
             return Err(ChatError::invalid("n: only one choice can be had"));
         }
         let delivery = delivery(&fields)?;
         let passed_on = passed_on(&fields)?;
-        let mode = match mode(&fields, calls)? {
+        // Read in every mode, so that what is wrong with them does not depend on the model's name.
+        let tools = client_tools(&fields)?;
+        let mode = match mode(&fields, model.calls)? {
             Calls::Run => Mode::Loop,
-            Calls::Returned => Mode::Return(client_tools(&fields)?),
+            Calls::Returned => {
+                // Compiled here only to say what is wrong with them before anything begins.
+                tools
+                    .registry()
+                    .map_err(|error| ChatError::invalid(error.to_string()))?;
+                Mode::Return(tools)
+            }
         };
         for only_how in ["stream", "stream_options"] {
             fields.remove(only_how);
         }
         Ok(Self {
-            model,
+            model: model.name.clone(),
             mode,
             messages,
             settings,
@@ -100,24 +95,12 @@ fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name)
 }
 
-fn model(fields: &Map<String, Value>) -> Result<(String, Calls), ChatError> {
+fn model<'a>(fields: &Map<String, Value>, models: &'a [Served]) -> Result<&'a Served, ChatError> {
     let Some(name) = field(fields, "model").and_then(Value::as_str) else {
         return Err(ChatError::invalid("model: missing"));
     };
-    if let Some((known, calls)) = MODELS.iter().find(|(known, _)| *known == name) {
-        return Ok(((*known).to_owned(), *calls));
-    }
-    Err(ChatError::no_such_model(&names()))
-}
-
-/// The names of the models that this server answers to.
-pub fn model_names() -> impl Iterator<Item = &'static str> {
-    MODELS.iter().map(|(name, _)| *name)
-}
-
-/// The models, for people.
-pub(crate) fn names() -> String {
-    MODELS.map(|(name, _)| name).join(", ")
+    let found = models.iter().find(|known| known.name == name);
+    found.ok_or_else(|| ChatError::no_such_model(models))
 }
 
 /// A request can say itself what is to become of the calls.
@@ -125,7 +108,14 @@ fn mode(fields: &Map<String, Value>, calls: Calls) -> Result<Calls, ChatError> {
     let Some(executor) = field(fields, "executor") else {
         return Ok(calls);
     };
-    match executor.get("mode").map(|mode| mode.as_str()) {
+    if !executor.is_object() {
+        return Err(ChatError::invalid("executor: has to be an object"));
+    }
+    match executor
+        .get("mode")
+        .filter(|it| !it.is_null())
+        .map(Value::as_str)
+    {
         None => Ok(calls),
         Some(Some("loop")) => Ok(Calls::Run),
         Some(Some("return")) => Ok(Calls::Returned),
@@ -148,7 +138,18 @@ fn messages(fields: &Map<String, Value>) -> Result<Vec<Message>, ChatError> {
         let wrong = |why: String| ChatError::invalid(format!("messages[{place}].{why}"));
         Message::from_wire(wire).map_err(wrong)
     };
-    list.iter().enumerate().map(read).collect()
+    let messages: Vec<Message> = list
+        .iter()
+        .enumerate()
+        .map(read)
+        .collect::<Result<_, ChatError>>()?;
+    let calls: usize = messages.iter().map(|message| message.calls.len()).sum();
+    if calls > HISTORY_CALLS_MAX {
+        return Err(ChatError::invalid(format!(
+            "messages: at most {HISTORY_CALLS_MAX} calls in all of them"
+        )));
+    }
+    Ok(messages)
 }
 
 fn settings(
@@ -163,10 +164,11 @@ fn settings(
     if let Some(found) = number(fields, "top_p", 0.0, 1.0)? {
         settings.top_p = Some(found);
     }
-    let tokens = match whole(fields, "max_tokens")? {
-        Some(found) => Some(found),
-        None => whole(fields, "max_completion_tokens")?,
-    };
+    let tokens = [
+        whole(fields, "max_tokens")?,
+        whole(fields, "max_completion_tokens")?,
+    ];
+    let tokens = tokens.into_iter().flatten().next();
     if let Some(asked) = tokens {
         let most = u64::from(defaults.max_tokens);
         notes.max_tokens_asked = (asked > most).then_some(asked);
@@ -207,7 +209,7 @@ fn whole(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, ChatErr
     let Some(value) = field(fields, name) else {
         return Ok(None);
     };
-    match value.as_u64().filter(|found| *found > 0) {
+    match integer(value).filter(|found| *found > 0) {
         Some(found) => Ok(Some(found)),
         None => Err(ChatError::invalid(format!(
             "{name}: has to be a whole number above zero"
@@ -215,20 +217,46 @@ fn whole(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, ChatErr
     }
 }
 
-fn delivery(fields: &Map<String, Value>) -> Result<Delivery, ChatError> {
-    match field(fields, "stream") {
-        None | Some(Value::Bool(false)) => Ok(Delivery::Whole),
-        Some(Value::Bool(true)) => {
-            let options = field(fields, "stream_options");
-            let shown = options.is_some_and(|options| options["include_usage"] == json!(true));
-            Ok(Delivery::Stream(if shown {
-                Usage::Shown
-            } else {
-                Usage::Hidden
-            }))
-        }
-        Some(_) => Err(ChatError::invalid("stream: has to be true or false")),
+/// A whole number; for JSON, `1.0` is one as well.
+fn integer(value: &Value) -> Option<u64> {
+    let text = value.is_number().then(|| value.to_string());
+    let whole = |text: &str| text.strip_suffix(".0").and_then(|it| it.parse().ok());
+    value.as_u64().or_else(|| whole(&text?))
+}
+
+/// A field that is an object, if it is there.
+fn object<'a>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a Map<String, Value>>, ChatError> {
+    match field(fields, name) {
+        None => Ok(None),
+        Some(Value::Object(found)) => Ok(Some(found)),
+        Some(_) => Err(ChatError::invalid(format!("{name}: has to be an object"))),
     }
+}
+
+/// A yes or no inside a field; null is as good as absent.
+fn flag(fields: &Map<String, Value>, name: &str, inside: &str) -> Result<bool, ChatError> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(found)) => Ok(*found),
+        Some(_) => Err(ChatError::invalid(format!(
+            "{inside}{name}: has to be true or false"
+        ))),
+    }
+}
+
+fn delivery(fields: &Map<String, Value>) -> Result<Delivery, ChatError> {
+    let shown = match object(fields, "stream_options")? {
+        Some(options) => flag(options, "include_usage", "stream_options.")?,
+        None => false,
+    };
+    Ok(match (flag(fields, "stream", "")?, shown) {
+        (false, _) => Delivery::Whole,
+        (true, true) => Delivery::Stream(Usage::Shown),
+        (true, false) => Delivery::Stream(Usage::Hidden),
+    })
 }
 
 /// What goes to the model's server as it is, once its type is right.
@@ -244,17 +272,12 @@ fn passed_on(fields: &Map<String, Value>) -> Result<Map<String, Value>, ChatErro
         Ok(())
     };
     pass("stop", is_stop, "a text, or up to four of them")?;
-    pass("seed", |it| it.is_i64() || it.is_u64(), "a whole number")?;
+    pass("seed", is_integer, "a whole number")?;
     pass("frequency_penalty", Value::is_number, "a number")?;
     pass("presence_penalty", Value::is_number, "a number")?;
     pass(
         "response_format",
-        |it| {
-            matches!(
-                it["type"].as_str(),
-                Some("text" | "json_object" | "json_schema")
-            )
-        },
+        is_format,
         "of type text, json_object or json_schema",
     )?;
     if passed_on
@@ -264,6 +287,18 @@ fn passed_on(fields: &Map<String, Value>) -> Result<Map<String, Value>, ChatErro
         passed_on.remove("response_format");
     }
     Ok(passed_on)
+}
+
+fn is_integer(value: &Value) -> bool {
+    let fits = |whole: u64| i64::try_from(whole).is_ok();
+    value.is_i64() || integer(value).is_some_and(fits)
+}
+
+fn is_format(value: &Value) -> bool {
+    let kind = value["type"].as_str();
+    let schema = &value["json_schema"];
+    matches!(kind, Some("text" | "json_object" | "json_schema"))
+        && (schema.is_null() || schema.is_object())
 }
 
 fn is_stop(value: &Value) -> bool {
@@ -277,23 +312,37 @@ fn is_stop(value: &Value) -> bool {
 fn client_tools(fields: &Map<String, Value>) -> Result<ClientTools, ChatError> {
     let tools = match field(fields, "tools") {
         None => Vec::new(),
-        Some(Value::Array(list)) => list.clone(),
-        Some(_) => return Err(ChatError::invalid("tools: has to be a list of functions")),
+        Some(Value::Array(list)) if list.len() <= CLIENT_TOOLS_MAX => list.clone(),
+        Some(_) => {
+            return Err(ChatError::invalid(format!(
+                "tools: has to be a list of at most {CLIENT_TOOLS_MAX} functions"
+            )));
+        }
     };
-    let at_once = match field(fields, "parallel_tool_calls") {
-        Some(Value::Bool(false)) => CallsAtOnce::One,
-        _ => CallsAtOnce::Many,
-    };
-    let client = ClientTools {
+    if let Some(place) = tools.iter().position(|tool| !is_function(tool)) {
+        return Err(ChatError::invalid(format!(
+            "tools[{place}]: has to be a function with a name, and perhaps a description and parameters"
+        )));
+    }
+    let many =
+        field(fields, "parallel_tool_calls").is_none() || flag(fields, "parallel_tool_calls", "")?;
+    Ok(ClientTools {
         tools,
         choice: choice(fields)?,
-        at_once,
-    };
-    // Compiled here only to say what is wrong with them before anything begins.
-    client
-        .registry()
-        .map_err(|error| ChatError::invalid(error.to_string()))?;
-    Ok(client)
+        at_once: if many {
+            CallsAtOnce::Many
+        } else {
+            CallsAtOnce::One
+        },
+    })
+}
+
+fn is_function(tool: &Value) -> bool {
+    let function = &tool["function"];
+    tool["type"] == "function"
+        && function["name"].as_str().is_some_and(|it| !it.is_empty())
+        && (function["description"].is_null() || function["description"].is_string())
+        && (function["parameters"].is_null() || function["parameters"].is_object())
 }
 
 fn choice(fields: &Map<String, Value>) -> Result<ToolChoice, ChatError> {

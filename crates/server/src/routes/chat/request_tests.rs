@@ -1,7 +1,12 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
 use super::*;
 
 fn read(body: &Value) -> Result<Asked, String> {
-    Asked::read(body.to_string().as_bytes(), &RunSettings::default())
+    let models = Served::all(&RunSettings::default(), &BTreeMap::new());
+    Asked::read(body.to_string().as_bytes(), &models)
         .map_err(|error| error.body()["error"].to_string())
 }
 
@@ -135,5 +140,75 @@ fn what_is_wrong_is_named() {
     }
     for body in ["", "[]", "{", "\"gpt-oss\""] {
         assert!(Asked::read(body.as_bytes(), &RunSettings::default()).is_err());
+    }
+}
+
+#[test]
+fn a_request_is_bounded_in_its_functions_and_calls() {
+    let function = json!({"type": "function", "function": {"name": "f"}});
+    let fits = json!(vec![function.clone(); CLIENT_TOOLS_MAX]);
+    assert!(read(&with("tools", fits)).is_ok());
+    let many = json!(vec![function; CLIENT_TOOLS_MAX + 1]);
+    assert!(read(&with("tools", many)).unwrap_err().contains("tools: "));
+    let call = json!({"id": "c", "function": {"name": "f", "arguments": "{}"}});
+    let said = |calls: usize| {
+        json!([{"role": "user", "content": "x"},
+               {"role": "assistant", "tool_calls": vec![call.clone(); calls]}])
+    };
+    assert!(read(&with("messages", said(HISTORY_CALLS_MAX))).is_ok());
+    let error = read(&with("messages", said(HISTORY_CALLS_MAX + 1))).unwrap_err();
+    assert!(error.contains("at most 4096 calls"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_is_wrong_whoever_runs_the_calls() {
+    for (name, value) in [
+        ("tools", json!([5])),
+        (
+            "tools",
+            json!([{"type": "function", "function": {"name": ""}}]),
+        ),
+        ("tool_choice", json!("perhaps")),
+        ("parallel_tool_calls", json!("yes")),
+        ("stream_options", json!(true)),
+        ("executor", json!("loop")),
+        ("max_completion_tokens", json!("many")),
+    ] {
+        for model in ["gpt-oss", "gpt-oss-tools"] {
+            let mut body = with(name, value.clone());
+            body["model"] = json!(model);
+            body["max_tokens"] = json!(5);
+            let error = read(&body).unwrap_err();
+            assert!(error.contains(name), "{name} of {model}: {error}");
+        }
+    }
+    let asked = read(&with(
+        "max_tokens",
+        serde_json::from_str("7.0").expect("JSON"),
+    ));
+    assert_eq!(asked.expect("a request").settings.max_tokens, 7);
+}
+
+#[test]
+fn a_model_that_was_configured_has_its_own_settings() {
+    let own = RunSettings {
+        max_tokens: 77,
+        ..RunSettings::default()
+    };
+    let named = ["qwen", "qwen-tools"].map(|name| (name.to_owned(), own.clone()));
+    let models = Served::all(&RunSettings::default(), &BTreeMap::from(named));
+    let mut body = with("max_tokens", json!(5000));
+    for (name, tokens, returns) in [
+        ("gpt-oss", 1000, false),
+        ("qwen", 77, false),
+        ("qwen-tools", 77, true),
+    ] {
+        body["model"] = json!(name);
+        let asked = Asked::read(body.to_string().as_bytes(), &models).expect("a request");
+        assert_eq!(
+            (asked.model.as_str(), asked.settings.max_tokens),
+            (name, tokens)
+        );
+        assert_eq!(matches!(asked.mode, Mode::Return(_)), returns);
     }
 }

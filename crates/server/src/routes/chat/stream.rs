@@ -177,7 +177,8 @@ impl Told {
             }
             Ok(Said::Calls { content, calls }) => {
                 pieces(&head, content.unwrap_or_default(), &mut text);
-                for (place, mut call) in answer::calls_on_wire(calls).into_iter().enumerate() {
+                for (place, call) in answer::calls_shown(calls).into_iter().enumerate() {
+                    let mut call = json!(call);
                     call["index"] = json!(place);
                     text.push_str(&data(&head.chunk(&json!({"tool_calls": [call]}), None)));
                 }
@@ -185,12 +186,12 @@ impl Told {
             }
         };
         let mut last = head.chunk(&json!({}), Some(reason));
-        last["executor_metadata"] = answer::metadata(state, &self.notes);
+        last["executor_metadata"] = json!(answer::metadata(state, &self.notes));
         text.push_str(&data(&last));
         if self.usage == Usage::Shown {
             let mut usage = head.chunk(&json!({}), None);
             usage["choices"] = json!([]);
-            usage["usage"] = answer::usage(state);
+            usage["usage"] = json!(answer::usage(state));
             text.push_str(&data(&usage));
         }
         text.push_str("data: [DONE]\n\n");

@@ -1,0 +1,53 @@
+"""The table of a result file, with the aims: met or missed."""
+
+import json
+import statistics
+import sys
+
+result = json.load(open(sys.argv[1]))
+held = {row["kind"]: row for row in result["held"]}
+
+
+def median(kind, pick):
+    return statistics.median(pick(row) for row in result["rounds"] if row["kind"] == kind)
+
+
+def added(percentile):
+    return lambda row: row["paced"][percentile] - row["floor"][percentile]
+
+
+names = ["direct", "holdfast", "litellm", "portkey"]
+head = ["", "requests/s", "CPU µs", "at rate", "+p50 ms", "+p99 ms", "idle MB", "1,000 MB", "answered", "ready ms"]
+print("".join(f"{name:>12}" for name in head))
+for kind in names:
+    row = [
+        kind,
+        f"{median(kind, lambda row: row['flood']['requestsPerSecond']):.0f}",
+        f"{median(kind, lambda row: row['cpuMicrosPerRequest']):.0f}",
+        f"{median(kind, lambda row: row['ratePerSecond']):.0f}",
+        f"{median(kind, added('p50Ms')):.2f}",
+        f"{median(kind, added('p99Ms')):.2f}",
+        f"{median(kind, lambda row: row['rssIdleKb']) / 1024:.0f}",
+        f"{held[kind]['rssHeldKb'] / 1024:.0f}" if kind in held else "",
+        f"{held[kind]['outcome']['answered']}" if kind in held else "",
+        f"{median(kind, lambda row: row['readyMs']):.0f}",
+    ]
+    print("".join(f"{cell:>12}" for cell in row))
+
+
+def rate(kind):
+    return median(kind, lambda row: row["flood"]["requestsPerSecond"])
+
+
+aims = [
+    ("at least 20 times LiteLLM's requests per second", rate("holdfast") >= 20 * rate("litellm")),
+    ("at least 3 times Portkey's requests per second", rate("holdfast") >= 3 * rate("portkey")),
+    ("added p99 under 1 ms at 1,000 requests a second",
+     median("holdfast", lambda row: row["ratePerSecond"]) >= 1000 and median("holdfast", added("p99Ms")) < 1),
+    ("under 40 MB idle", median("holdfast", lambda row: row["rssIdleKb"]) < 40 * 1024),
+    ("under 200 MB with 1,000 in flight, all answered",
+     held["holdfast"]["rssHeldKb"] < 200 * 1024 and held["holdfast"]["outcome"]["failed"] == 0),
+    ("ready within 100 ms", median("holdfast", lambda row: row["readyMs"]) <= 100),
+]
+for aim, is_met in aims:
+    print(f"aim, {aim}: {'met' if is_met else 'MISSED'}")

@@ -1,0 +1,92 @@
+//! A thousand runs at once on a slow model server: all of them are in flight together, all of them end,
+//! and what they need stays small.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use holdfast_testkit::model::{ModelServer, Say};
+
+use crate::common::House;
+use crate::{PATH, task};
+
+const RUNS: usize = 1000;
+/// What the process may need for all of them, in an unoptimised build.
+const RSS_KB_MAX: u64 = 200 * 1024;
+/// Nobody waits for the others for ever.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Opens when as many wait as are to be there at once.
+#[derive(Default)]
+struct Gate {
+    waiting: Mutex<usize>,
+    open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        *self.waiting.lock().expect("not poisoned") += 1;
+        let shut = self.open.lock().expect("not poisoned");
+        let waited = self
+            .changed
+            .wait_timeout_while(shut, PATIENCE, |open| !*open);
+        drop(waited.expect("not poisoned"));
+    }
+
+    fn open(&self) {
+        *self.open.lock().expect("not poisoned") = true;
+        self.changed.notify_all();
+    }
+}
+
+fn rss_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let rss = rss.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    rss.expect("a number")
+}
+
+#[test]
+fn a_thousand_runs_at_once_all_end_and_stay_small() {
+    let (house, gate) = (House::new(), Arc::new(Gate::default()));
+    let shared = gate.clone();
+    let model = ModelServer::start(move |_| {
+        shared.pass();
+        Say::says("Final Answer: Here.")
+    });
+    let model = model.expect("starts");
+    let text = format!(
+        "server: {{connectionsMax: 2000}}\nexecutor: {{runsMax: {RUNS}, requestsPerMinuteMax: 5000}}\n"
+    );
+    let config = house.file("holdfast.yaml", &text);
+    let serving = house.serve(&["--config", &config, "--model-url", &model.url()]);
+    let idle_kb = rss_kb(serving.pid());
+    // Whoever waits for an answer needs no thread: only its connection.
+    let mut clients: Vec<_> = (0..RUNS)
+        .map(|number| {
+            let mut client = serving.connect();
+            let body = task(&format!("Question {number}")).to_string();
+            let head = [("content-type", "application/json")];
+            let sent = client.send_request("POST", PATH, &head, body.as_bytes());
+            sent.expect("is taken");
+            client
+        })
+        .collect();
+    crate::common::eventually("all of them ask the model", || {
+        let waiting = *gate.waiting.lock().expect("not poisoned");
+        (waiting == RUNS).then_some(())
+    });
+    let busy_kb = rss_kb(serving.pid());
+    gate.open();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let answer = client.answer().expect("an answer");
+        assert_eq!(answer.status, 200, "{number}: {}", answer.text());
+        assert_eq!(answer.json()["choices"][0]["message"]["content"], "Here.");
+    }
+    let after_kb = rss_kb(serving.pid());
+    println!(
+        "resident: {idle_kb} KB idle, {busy_kb} KB with {RUNS} runs in flight, {after_kb} KB after them"
+    );
+    assert!(busy_kb < RSS_KB_MAX, "{busy_kb} KB");
+    assert!(after_kb < RSS_KB_MAX, "{after_kb} KB");
+}
