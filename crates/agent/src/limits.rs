@@ -77,6 +77,18 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "SUBAGENTS_MAX",
+        value: crate::subagents::SUBAGENTS_MAX as u64,
+        meaning: "subagents at once in one process; one more is told to come again",
+        setting: None,
+    },
+    Limit {
+        name: "SUBAGENT_WAIT_S_MAX",
+        value: crate::subagents::SUBAGENT_WAIT_S_MAX,
+        meaning: "how long `sessions_list` waits for a subagent to end, in seconds",
+        setting: None,
+    },
+    Limit {
         name: "RUN_BYTES_MAX",
         value: crate::tokens::RUN_BYTES_MAX as u64,
         meaning: "bytes of one kind of sign in a row whose tokens are counted exactly; a longer run counts a token a byte",

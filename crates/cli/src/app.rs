@@ -29,13 +29,14 @@ use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
-use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::stack::{Parts, Sessions, Stores, ToolStack};
 use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::trust::TrustBook;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
 use crate::environment;
+use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Shared};
 use crate::running::Running;
@@ -119,6 +120,12 @@ impl App {
         self.stack_with(workspace, self.config.tools())
     }
 
+    /// The same for runs of a model, which may begin others.
+    pub(crate) fn stack_for_runs(&self, workspace: &Path) -> Outcome<Running> {
+        let tools = self.config.tools();
+        self.put_together(workspace, tools, Life::Run, Observers::new())
+    }
+
     /// A stack with these tools.
     pub(crate) fn stack_with(
         &self,
@@ -155,7 +162,7 @@ impl App {
         let metrics = Metrics::new();
         let waits = Arc::new(WaitWatch::new());
         let mut observers = observers.with(metrics.clone());
-        if life == Life::OneCall {
+        if life != Life::Long {
             observers = observers.with(waits.clone());
         }
         let log = self.json_log()?.map(Arc::new);
@@ -191,6 +198,23 @@ impl App {
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
+        let subagents = (life != Life::OneCall)
+            .then(|| executor::subagents(self, &documents, &runtime, &trust, reserved.clone()));
+        let tools = match &subagents {
+            Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
+            None => tools,
+        };
+        let mains: Sessions = Arc::new(move |envelope| {
+            let target = &envelope.target;
+            let agent = target.agent_id.as_deref().unwrap_or("cli");
+            let session = SessionContext::main(&target.session_key, agent, workspace.clone())
+                .with_channel(channel.clone())
+                .with_memory(&memory);
+            Arc::new(SessionContext {
+                reserved: reserved.clone(),
+                ..session
+            })
+        });
         let stack = ToolStack::new(Parts {
             stores: stores.clone(),
             tools,
@@ -199,17 +223,10 @@ impl App {
             permissions: self.config.permissions.clone(),
             hooks: self.hooks(),
             attribution: Some(Arc::new(self.attribution(redactor.clone())?)),
-            sessions: Arc::new(move |envelope| {
-                let target = &envelope.target;
-                let agent = target.agent_id.as_deref().unwrap_or("cli");
-                let session = SessionContext::main(&target.session_key, agent, workspace.clone())
-                    .with_channel(channel.clone())
-                    .with_memory(&memory);
-                Arc::new(SessionContext {
-                    reserved: reserved.clone(),
-                    ..session
-                })
-            }),
+            sessions: match &subagents {
+                Some(subagents) => subagents.sessions(mains),
+                None => mains,
+            },
             output: self.config.output.clone(),
             approvals: Some(approvals.clone()),
             trust: Some(trust),
@@ -229,6 +246,7 @@ impl App {
             shared,
             waits,
             traces,
+            subagents,
         })
     }
 
@@ -239,7 +257,7 @@ impl App {
             return Ok(channel);
         }
         Ok(Arc::new(match life {
-            Life::OneCall => TerminalChannel::new(),
+            Life::OneCall | Life::Run => TerminalChannel::new(),
             Life::Long => TerminalChannel::of_server(),
         }))
     }
@@ -321,7 +339,7 @@ impl App {
     /// switched back.
     fn state_for_calls(&self, life: Life) -> State {
         let reliability = &self.config.reliability;
-        let not_needed = !reliability.enabled && life == Life::OneCall;
+        let not_needed = !reliability.enabled && life != Life::Long;
         if reliability.store.kind == StoreKind::Memory || not_needed {
             return State::Memory;
         }
@@ -476,6 +494,8 @@ impl State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
     OneCall,
+    /// A run at the terminal, and those that it begins.
+    Run,
     Long,
 }
 

@@ -1,14 +1,19 @@
 //! The model server, as it is configured, and the runs on it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_agent::model::{HttpModel, HttpModelConfig, Model};
 use holdfast_agent::run::Loop;
 use holdfast_agent::runs::{Owner, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits};
+use holdfast_agent::subagents::Subagents;
 use holdfast_reliability::config::{ConfigProblem, StoreKind};
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::limits::REQUESTS_PER_MINUTE_MAX;
+use holdfast_toolbox::session::SessionTree;
 use holdfast_toolbox::token::{Token, TokenError};
+use holdfast_toolbox::trust::TrustBook;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +135,25 @@ pub(crate) fn runs(
     if let Some(watch) = executor_file::watch(app, stdout)? {
         agent = agent.with_watch(watch);
     }
-    Ok(Runs::new(agent, store, app.config.executor.limits()))
+    let runs = Runs::new(agent, store, app.config.executor.limits());
+    if let Some(subagents) = &running.subagents {
+        runs.adopt(subagents.clone());
+    }
+    Ok(runs)
+}
+
+/// What runs may begin besides themselves.
+pub(crate) fn subagents(
+    app: &App,
+    documents: &Arc<dyn DocumentStore>,
+    runtime: &Arc<Runtime>,
+    trust: &Arc<TrustBook>,
+    reserved: Vec<PathBuf>,
+) -> Arc<Subagents> {
+    let limits = app.config.sessions.clone();
+    let tree = SessionTree::new(documents.clone(), runtime.clone(), limits, reserved);
+    let tree = Arc::new(tree.with_trust(trust.clone()));
+    Subagents::new(tree, executor_file::settings(&app.config))
 }
 
 /// Where the runs of a directory are kept.

@@ -29,6 +29,8 @@ mod returned;
 mod runs;
 #[path = "executor/stream.rs"]
 mod stream;
+#[path = "executor/subagents.rs"]
+mod subagents;
 #[path = "executor/terminal.rs"]
 mod terminal;
 

@@ -279,4 +279,12 @@ impl Checkpoint for Watched<'_> {
         }
         self.inner.told(state, what);
     }
+
+    async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
+        self.inner.may_ask(state).await
+    }
+
+    async fn recalled(&self, state: &RunState) {
+        self.inner.recalled(state).await;
+    }
 }

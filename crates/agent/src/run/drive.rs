@@ -48,6 +48,16 @@ pub trait Checkpoint: Send + Sync {
 
     /// Is told what happens between two of them.
     fn told(&self, _state: &RunState, _what: Happened<'_>) {}
+
+    /// Ready when the model may be asked once more, or with how the run ends instead.
+    async fn may_ask(&self, _state: &RunState) -> Result<(), Ending> {
+        Ok(())
+    }
+
+    /// Ready when the run has to end without waiting for the model.
+    async fn recalled(&self, _state: &RunState) {
+        std::future::pending().await
+    }
 }
 
 /// Keeps nothing, for a run that nobody wants to resume.
@@ -143,6 +153,10 @@ impl Loop {
         let (Some(book), 0) = (self.stack.trust(), state.iteration) else {
             return;
         };
+        // What a parent tells its child is no user's word; the tree has handed on whose it is.
+        if state.parent.is_some() {
+            return;
+        }
         let session = self.stack.session(&state.session, None);
         let newest = state.messages.len().saturating_sub(1);
         for (place, message) in state.messages.iter().enumerate() {
@@ -174,7 +188,24 @@ impl Loop {
     ) -> Result<(), CheckpointError> {
         match state.phase.clone() {
             Phase::Ask => {
-                match self.ask(state, offer, kept).await {
+                if let Err(ending) = kept.may_ask(state).await {
+                    state.phase = Phase::Ended(ending);
+                    return Ok(());
+                }
+                let as_it_was = state.clone();
+                let asked = {
+                    let asking = pin!(self.ask(state, offer, kept));
+                    match select(asking, pin!(kept.recalled(&as_it_was))).await {
+                        Either::Left((asked, _)) => Some(asked),
+                        Either::Right(_) => None,
+                    }
+                };
+                // Asking changes nothing, so nothing is left behind.
+                let Some(asked) = asked else {
+                    state.cancel();
+                    return Ok(());
+                };
+                match asked {
                     Ok(reply) => match &state.mode {
                         Mode::Loop => step::heard(state, &reply, &offer.parser),
                         Mode::Return(_) => {

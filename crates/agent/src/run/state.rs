@@ -1,5 +1,6 @@
 //! What a run is at any moment: all that a checkpoint has to hold.
 
+use holdfast_contract::Artifact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -26,6 +27,9 @@ pub struct RunState {
     pub session: String,
     /// On whose behalf.
     pub actor: String,
+    /// The session whose subagent it works for. Such a run ends with the process it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The rules it began under.
     pub settings: RunSettings,
     /// Where its calls go.
@@ -56,6 +60,9 @@ pub struct RunState {
     pub tools_called: Vec<String>,
     /// How long they took in all.
     pub tools_ms: u64,
+    /// What they made besides their output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<Artifact>,
     /// Whether one of them may have changed anything.
     #[serde(default)]
     pub effects: Effects,
@@ -206,6 +213,7 @@ impl RunState {
             format: RUN_FORMAT,
             session: format!("run:{id}"),
             actor: "local".to_owned(),
+            parent: None,
             id,
             model: model.into(),
             settings,
@@ -221,6 +229,7 @@ impl RunState {
             tokens: Vec::new(),
             tools_called: Vec::new(),
             tools_ms: 0,
+            made: Vec::new(),
             effects: Effects::None,
             corrected: false,
             reasoning: String::new(),

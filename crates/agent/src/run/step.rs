@@ -1,6 +1,7 @@
 //! The steps of a run as pure functions: no clock, no model, no tool.
 
 use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
+use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
@@ -174,6 +175,7 @@ fn not_run(why: String) -> CallResult {
         ok: false,
         duration_ms: 0,
         unknown: false,
+        made: Vec::new(),
     }
 }
 
@@ -187,6 +189,11 @@ pub fn acted(state: &mut RunState, place: usize, result: CallResult) {
     };
     state.tools_called.push(call.name.clone());
     state.tools_ms = state.tools_ms.saturating_add(result.duration_ms);
+    for made in &result.made {
+        if state.made.len() < RESULT_ITEMS_MAX && !state.made.contains(made) {
+            state.made.push(made.clone());
+        }
+    }
     call.result = Some(result);
     settle(state);
 }

@@ -85,7 +85,7 @@ fn with_runs(
         )
     })?;
     let runtime = runtime()?;
-    let running = app.stack(workspace)?;
+    let running = app.stack_for_runs(workspace)?;
     let code = runtime.block_on(async {
         let runs = executor::runs(app, &running, workspace, model, Stdout::Taken)?;
         let mut listener = begin(&runs).await?;
