@@ -108,6 +108,7 @@ impl<'a> Watched<'a> {
                 log.event(Level::Error, "gpt_oss_call_failed", of(state, fields));
                 seen.failed = Some((attempt, why.to_owned()));
             }
+            Happened::Says { .. } => {}
             Happened::Heard => heard(watch, state, &mut seen, now_ms),
             Happened::Calls {
                 tool, arguments, ..

@@ -35,6 +35,9 @@ pub struct RunState {
     /// Where its calls go.
     #[serde(default)]
     pub mode: Mode,
+    /// When its answer is told.
+    #[serde(default)]
+    pub telling: Telling,
     /// Fields of the client's request that go to the model's server as they are.
     #[serde(default)]
     pub passed_on: Map<String, Value>,
@@ -75,6 +78,17 @@ pub struct RunState {
     /// What is known about its window.
     #[serde(default)]
     pub context: ContextAccount,
+}
+
+/// When the answer of a run is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Telling {
+    /// When it is whole.
+    #[default]
+    Whole,
+    /// As it comes, as soon as it is certain that it is the answer.
+    AsItComes,
 }
 
 /// Whether a run has changed anything outside itself.
@@ -218,6 +232,7 @@ impl RunState {
             model: model.into(),
             settings,
             mode: Mode::Loop,
+            telling: Telling::default(),
             passed_on: Map::new(),
             messages,
             begun_at_ms: now_ms,

@@ -54,6 +54,23 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
     answer(state, reply, parsed.final_text);
 }
 
+/// The model has answered, and its answer was shown as it came: it begins there in the content.
+pub(super) fn answered_live(
+    state: &mut RunState,
+    reply: &ModelReply,
+    parser: &Parser,
+    begins: usize,
+) {
+    note(state, reply);
+    let told = reply.content.get(begins..).unwrap_or_default().trim_end();
+    let parsed = parser.parse(&reply.content, reply.finish);
+    // What the parser leaves out at the end was not shown either.
+    let read = parsed
+        .final_text
+        .filter(|text| told.starts_with(text.as_str()));
+    answer(state, reply, Some(read.unwrap_or_else(|| told.to_owned())));
+}
+
 /// The run has its answer: what was meant for the user, else all that was said.
 pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Option<String>) {
     let final_text = final_text.filter(|text| !text.trim().is_empty());

@@ -180,6 +180,8 @@ fn tell(event: &Event) {
             "· attempt {attempt} failed ({why}); again in {}",
             output::duration(*wait_ms)
         ),
+        // The answer is told when it is whole.
+        Event::Says { .. } => return,
         Event::Heard { tokens, .. } => {
             format!(
                 "  heard: {} tokens read, {} written",

@@ -144,7 +144,7 @@ fn a_cancelled_parent_takes_its_children_with_it() {
             .serving
             .connect()
             .request("POST", &format!("/v1/runs/{parent}/cancel"), &[], b"");
-    assert_eq!(cancelled.expect("an answer").status, 200);
+    assert_eq!(cancelled.expect("an answer").status, 202);
     for place in [0, 1] {
         eventually("it is cancelled", || {
             (status(&executor.serving, place)? == "cancelled").then_some(())

@@ -4,13 +4,13 @@
 //! clients send what their libraries know.
 
 use holdfast_agent::chat::Message;
+use holdfast_agent::context::words;
 use holdfast_agent::run::{CallsAtOnce, ClientTools, Mode, ToolChoice};
 use holdfast_agent::settings::RunSettings;
 use serde_json::{Map, Value, json};
 
 use super::answer::Notes;
 use super::error::ChatError;
-use super::history;
 use crate::limits::{MESSAGES_MAX, RUN_TIMEOUT_S_MAX, STOPS_MAX};
 
 /// The models there are, and what their calls become.
@@ -70,7 +70,7 @@ impl Asked {
         let (model, calls) = model(&fields)?;
         let (settings, notes) = settings(&fields, defaults)?;
         let (strategy, _) = settings.strategies();
-        let messages = history::told(messages(&fields)?, strategy);
+        let messages = words::told(messages(&fields)?, strategy);
         if field(&fields, "n").is_some_and(|n| n.as_u64() != Some(1)) {
             return Err(ChatError::invalid("n: only one choice can be had"));
         }

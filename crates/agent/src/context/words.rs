@@ -1,17 +1,18 @@
-//! Turns calls in a client's history into what a model without calls understands.
+//! Turns calls in a history into what a model without calls understands.
 //!
 //! Such a model's server knows neither `tool_calls` nor the role `tool`; some refuse them. So the
 //! calls are written as the model itself would have, and the results as the loop tells them.
 
 use std::collections::HashMap;
 
-use holdfast_agent::chat::{Message, NativeCall, Role};
-use holdfast_agent::results::batch;
 use holdfast_intent::Strategy;
 use serde_json::{Value, json};
 
+use crate::chat::{Message, NativeCall, Role};
+use crate::results::batch;
+
 /// The history for a model whose replies are read by this strategy.
-pub(super) fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
+pub fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
     if strategy == Strategy::Native {
         return messages;
     }
