@@ -71,6 +71,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "RUN_OWNER_LEASE_MS",
+        value: crate::runs::RUN_OWNER_LEASE_MS,
+        meaning: "how long a process that is not heard of counts as alive on other machines, where runs are kept in Redis",
+        setting: None,
+    },
+    Limit {
         name: "CLIENT_AWAY_MS_MAX",
         value: crate::runs::CLIENT_AWAY_MS_MAX,
         meaning: "how long a client that went away may stay away before its run is cancelled",

@@ -31,7 +31,6 @@ use holdfast_toolbox::trust::TrustBook;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
-use crate::environment;
 use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Shared};
@@ -181,8 +180,12 @@ impl App {
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
-        let subagents = (life != Life::OneCall)
-            .then(|| executor::subagents(self, &documents, &runtime, &trust, reserved.clone()));
+        let subagents = (life != Life::OneCall).then(|| {
+            // Sessions are where their runs are.
+            let with_runs = shared.clone().map(|it| it as Arc<dyn DocumentStore>);
+            let with_runs = with_runs.unwrap_or_else(|| documents.clone());
+            executor::subagents(self, &with_runs, &runtime, &trust, reserved.clone())
+        });
         let tools = match &subagents {
             Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
             None => tools,

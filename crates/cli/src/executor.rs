@@ -23,6 +23,7 @@ use crate::config::expand;
 use crate::environment;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
+use crate::records;
 use crate::running::Running;
 
 /// No count is larger than this.
@@ -160,7 +161,7 @@ pub(crate) fn subagents(
 pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<RunStore> {
     let runtime = running.stack.runtime();
     let name = runtime.token();
-    let owner = if app.config.reliability.store.kind == StoreKind::Memory {
+    let mut owner = if app.config.reliability.store.kind == StoreKind::Memory {
         Owner::alone(&*name)
     } else {
         Owner::announced(&app.state_dir, &*name).map_err(|error| {
@@ -170,9 +171,18 @@ pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<R
     };
     // The stack could not have been made without it.
     let workspace = workspace.canonicalize().unwrap_or_default();
+    // Runs are where records are: a machine that goes on with one has to know its calls.
+    let (documents, clock) = match &running.shared {
+        Some(shared) => {
+            let clock = records::clock_of(shared, &runtime.clock);
+            owner = owner.leased(shared.clone(), clock.clone());
+            (shared.clone() as Arc<dyn DocumentStore>, clock)
+        }
+        None => (running.documents.clone(), runtime.clock.clone()),
+    };
     Ok(RunStore::new(
-        running.documents.clone(),
-        runtime.clock.clone(),
+        documents,
+        clock,
         owner,
         workspace.display().to_string(),
     ))

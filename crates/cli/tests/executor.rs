@@ -27,6 +27,9 @@ mod pty;
 mod returned;
 #[path = "executor/runs.rs"]
 mod runs;
+#[cfg(feature = "redis")]
+#[path = "executor/shared.rs"]
+mod shared;
 #[path = "executor/stream.rs"]
 mod stream;
 #[path = "executor/subagents.rs"]

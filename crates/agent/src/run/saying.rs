@@ -116,10 +116,12 @@ impl<'a> Saying<'a> {
 
     fn after_marker(&mut self) -> Option<usize> {
         let at = self.content.find(MARKER)?;
-        let after = at + MARKER.len();
-        let skipped =
-            self.content[after..].find(|sign: char| !sign.is_whitespace() && sign != '*')?;
-        let begins = after + skipped;
+        let rest = &self.content[at + MARKER.len()..];
+        let text = rest.trim_start_matches('*').trim_start();
+        if text.is_empty() {
+            return None;
+        }
+        let begins = self.content.len() - text.len();
         let so_far = self.parser.parse(&self.content, FinishReason::Unknown);
         let thought = self.parser.parse(&self.reasoning, FinishReason::Stop);
         let is_answer = so_far.intents.is_empty()
