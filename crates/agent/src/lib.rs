@@ -17,6 +17,7 @@
 //! | [`tokens`] | how many tokens something is |
 //! | [`run`] | a run's state, the pure steps through it, and the driver |
 //! | [`runs`] | runs as they are kept, worked on and watched |
+//! | [`subagents`] | runs that other runs begin, over the tree of sessions |
 
 pub mod chat;
 pub mod config;
@@ -29,4 +30,5 @@ pub mod results;
 pub mod run;
 pub mod runs;
 pub mod settings;
+pub mod subagents;
 pub mod tokens;

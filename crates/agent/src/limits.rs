@@ -71,9 +71,27 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "RUN_OWNER_LEASE_MS",
+        value: crate::runs::RUN_OWNER_LEASE_MS,
+        meaning: "how long a process that is not heard of counts as alive on other machines, where runs are kept in Redis",
+        setting: None,
+    },
+    Limit {
         name: "CLIENT_AWAY_MS_MAX",
         value: crate::runs::CLIENT_AWAY_MS_MAX,
         meaning: "how long a client that went away may stay away before its run is cancelled",
+        setting: None,
+    },
+    Limit {
+        name: "SUBAGENTS_MAX",
+        value: crate::subagents::SUBAGENTS_MAX as u64,
+        meaning: "subagents at once in one process; one more is told to come again",
+        setting: None,
+    },
+    Limit {
+        name: "SUBAGENT_WAIT_S_MAX",
+        value: crate::subagents::SUBAGENT_WAIT_S_MAX,
+        meaning: "how long `sessions_list` waits for a subagent to end, in seconds",
         setting: None,
     },
     Limit {

@@ -2,7 +2,7 @@
 
 mod keep;
 
-use holdfast_contract::{ResultError, ToolResultEnvelope};
+use holdfast_contract::{Artifact, ResultError, ToolResultEnvelope};
 
 pub use keep::Keep;
 
@@ -27,6 +27,9 @@ pub struct CallResult {
     pub duration_ms: u64,
     /// Whether its effect may have happened without anybody knowing.
     pub unknown: bool,
+    /// What it made besides its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<Artifact>,
 }
 
 impl CallResult {
@@ -48,6 +51,7 @@ impl CallResult {
             ok: answer.is_success(),
             duration_ms: answer.duration_ms,
             unknown: answer.error_code() == Some("outcome_unknown"),
+            made: made(answer).unwrap_or_default(),
         }
     }
 
@@ -59,6 +63,16 @@ impl CallResult {
             format!("[ERROR: {tool}] {}", self.text)
         }
     }
+}
+
+fn made(answer: &ToolResultEnvelope) -> Option<Vec<Artifact>> {
+    let listed = answer
+        .output
+        .as_ref()?
+        .metadata
+        .as_ref()?
+        .get("artifacts")?;
+    serde_json::from_value(listed.clone()).ok()
 }
 
 /// The message that carries the results of one iteration.

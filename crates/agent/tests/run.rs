@@ -22,7 +22,7 @@ use holdfast_contract::{Effect, Trust};
 use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn failure(state: &RunState) -> RunErrorCode {
     match &state.phase {
@@ -323,4 +323,67 @@ async fn a_run_is_its_user_speaking_and_lets_go_what_a_stranger_held() {
     agent.go_on(task(&stack), &NoCheckpoint).await.unwrap();
     assert_eq!(message.runs(), 1);
     assert!(book.session(&session).await.unwrap().held(now_ms).is_none());
+}
+
+/// A server with rules of its own about histories.
+fn refusal() -> ModelError {
+    ModelError::History("the model server answered 400: tool_call_id is not known".to_owned())
+}
+
+fn native() -> Result<Value, ModelError> {
+    Ok(
+        json!({"choices": [{"message": {"content": null, "tool_calls": [{"id": "c1", "type": "function",
+        "function": {"name": "note", "arguments": "{\"text\": \"a\"}"}}]}, "finish_reason": "tool_calls"}]}),
+    )
+}
+
+fn says(text: &str) -> Result<Value, ModelError> {
+    Ok(json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_history_is_sent_once_in_words_then_once_as_the_task_alone() {
+    for (refused, whole) in [(1, true), (2, true), (3, false)] {
+        let note = Counted::new("note", Effect::Workspace);
+        let stack = stack(vec![note.clone()]);
+        let mut script = vec![native()];
+        script.extend((0..refused).map(|_| Err(refusal())));
+        script.push(says("Noted."));
+        let model = Script::new(script);
+        let mut state = task(&stack);
+        "native".clone_into(&mut state.settings.strategy);
+        let agent = Loop::new(model.clone(), stack);
+        let state = agent.go_on(state, &NoCheckpoint).await.expect("ends");
+        assert_eq!(note.runs(), 1, "nothing is done twice");
+        assert_eq!(
+            state.messages.len(),
+            3,
+            "the history stays whole: {:?}",
+            state.messages
+        );
+        let asked = model.asked();
+        assert_eq!(asked.len(), 1 + refused.min(2) + 1);
+        let sent = |at: usize| asked[at]["messages"].to_string();
+        assert!(sent(1).contains("\"tool_call_id\""), "{}", sent(1));
+        assert!(
+            !sent(2).contains("\"tool_call_id\"") && sent(2).contains("[TOOL_RESULT: note]"),
+            "{}",
+            sent(2)
+        );
+        if refused > 1 {
+            assert!(
+                !sent(3).contains("[TOOL_RESULT")
+                    && sent(3).contains("called already, in this order: note"),
+                "{}",
+                sent(3)
+            );
+        }
+        match state.ending() {
+            Some(Ending::Answered { content, .. }) if whole => assert_eq!(content, "Noted."),
+            Some(Ending::Failed(error)) if !whole => {
+                assert_eq!(error.code, RunErrorCode::GptOssUnreachable)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

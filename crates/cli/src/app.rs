@@ -6,10 +6,6 @@ use std::sync::Arc;
 
 use holdfast_contract::envelope::NAME_BYTES_MAX;
 use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
-use holdfast_memory::{
-    Embedder, EmbeddingConfig, Memory, OpenAiEmbedder, SqliteMemory, SqliteMemoryOptions,
-    UnusableEmbedder,
-};
 use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
@@ -29,13 +25,13 @@ use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
-use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
+use holdfast_toolbox::stack::{Parts, Sessions, Stores, ToolStack};
 use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::trust::TrustBook;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
-use crate::environment;
+use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Shared};
 use crate::running::Running;
@@ -101,22 +97,15 @@ impl App {
         SqliteState::open(&self.state_dir, self.clock.clone(), options)
     }
 
-    /// What agents remember, in the state directory. Opened when it is first needed.
-    pub(crate) fn memory(&self) -> Arc<Memory> {
-        let options = SqliteMemoryOptions {
-            records_max: self.config.memory.records_max,
-            ..SqliteMemoryOptions::default()
-        };
-        let memory = Memory::new(Arc::new(SqliteMemory::new(&self.state_dir, options)));
-        Arc::new(match &self.config.memory.embeddings {
-            Some(config) => memory.with_embedder(embedder(config)),
-            None => memory,
-        })
-    }
-
     /// A stack with the base tools, working in `workspace`.
     pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
         self.stack_with(workspace, self.config.tools())
+    }
+
+    /// The same for runs of a model, which may begin others.
+    pub(crate) fn stack_for_runs(&self, workspace: &Path) -> Outcome<Running> {
+        let tools = self.config.tools();
+        self.put_together(workspace, tools, Life::Run, Observers::new())
     }
 
     /// A stack with these tools.
@@ -155,7 +144,7 @@ impl App {
         let metrics = Metrics::new();
         let waits = Arc::new(WaitWatch::new());
         let mut observers = observers.with(metrics.clone());
-        if life == Life::OneCall {
+        if life != Life::Long {
             observers = observers.with(waits.clone());
         }
         let log = self.json_log()?.map(Arc::new);
@@ -191,6 +180,27 @@ impl App {
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
+        let subagents = (life != Life::OneCall).then(|| {
+            // Sessions are where their runs are.
+            let with_runs = shared.clone().map(|it| it as Arc<dyn DocumentStore>);
+            let with_runs = with_runs.unwrap_or_else(|| documents.clone());
+            executor::subagents(self, &with_runs, &runtime, &trust, reserved.clone())
+        });
+        let tools = match &subagents {
+            Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
+            None => tools,
+        };
+        let mains: Sessions = Arc::new(move |envelope| {
+            let target = &envelope.target;
+            let agent = target.agent_id.as_deref().unwrap_or("cli");
+            let session = SessionContext::main(&target.session_key, agent, workspace.clone())
+                .with_channel(channel.clone())
+                .with_memory(&memory);
+            Arc::new(SessionContext {
+                reserved: reserved.clone(),
+                ..session
+            })
+        });
         let stack = ToolStack::new(Parts {
             stores: stores.clone(),
             tools,
@@ -199,17 +209,10 @@ impl App {
             permissions: self.config.permissions.clone(),
             hooks: self.hooks(),
             attribution: Some(Arc::new(self.attribution(redactor.clone())?)),
-            sessions: Arc::new(move |envelope| {
-                let target = &envelope.target;
-                let agent = target.agent_id.as_deref().unwrap_or("cli");
-                let session = SessionContext::main(&target.session_key, agent, workspace.clone())
-                    .with_channel(channel.clone())
-                    .with_memory(&memory);
-                Arc::new(SessionContext {
-                    reserved: reserved.clone(),
-                    ..session
-                })
-            }),
+            sessions: match &subagents {
+                Some(subagents) => subagents.sessions(mains),
+                None => mains,
+            },
             output: self.config.output.clone(),
             approvals: Some(approvals.clone()),
             trust: Some(trust),
@@ -229,6 +232,7 @@ impl App {
             shared,
             waits,
             traces,
+            subagents,
         })
     }
 
@@ -239,7 +243,7 @@ impl App {
             return Ok(channel);
         }
         Ok(Arc::new(match life {
-            Life::OneCall => TerminalChannel::new(),
+            Life::OneCall | Life::Run => TerminalChannel::new(),
             Life::Long => TerminalChannel::of_server(),
         }))
     }
@@ -321,7 +325,7 @@ impl App {
     /// switched back.
     fn state_for_calls(&self, life: Life) -> State {
         let reliability = &self.config.reliability;
-        let not_needed = !reliability.enabled && life == Life::OneCall;
+        let not_needed = !reliability.enabled && life != Life::Long;
         if reliability.store.kind == StoreKind::Memory || not_needed {
             return State::Memory;
         }
@@ -435,23 +439,6 @@ impl App {
     }
 }
 
-/// The embedding model that is configured. One that can not be used is no reason to do without the
-/// memory: what is stored and searched without it says why.
-fn embedder(config: &EmbeddingConfig) -> Arc<dyn Embedder> {
-    let unusable = |reason: String| Arc::new(UnusableEmbedder::new(config.model.clone(), reason));
-    let key = match &config.api_key_env {
-        None => None,
-        Some(name) => match environment::named(name) {
-            Some(key) => Some(key),
-            None => return unusable(format!("the variable {name} is not set")),
-        },
-    };
-    match OpenAiEmbedder::new(config.clone(), key.as_deref()) {
-        Ok(client) => Arc::new(client),
-        Err(reason) => unusable(reason),
-    }
-}
-
 /// Where calls keep what has to be remembered.
 enum State {
     Memory,
@@ -476,6 +463,8 @@ impl State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
     OneCall,
+    /// A run at the terminal, and those that it begins.
+    Run,
     Long,
 }
 

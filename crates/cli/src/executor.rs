@@ -1,14 +1,19 @@
 //! The model server, as it is configured, and the runs on it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_agent::model::{HttpModel, HttpModelConfig, Model};
 use holdfast_agent::run::Loop;
 use holdfast_agent::runs::{Owner, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits};
+use holdfast_agent::subagents::Subagents;
 use holdfast_reliability::config::{ConfigProblem, StoreKind};
+use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::limits::REQUESTS_PER_MINUTE_MAX;
+use holdfast_toolbox::session::SessionTree;
 use holdfast_toolbox::token::{Token, TokenError};
+use holdfast_toolbox::trust::TrustBook;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +23,7 @@ use crate::config::expand;
 use crate::environment;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
+use crate::records;
 use crate::running::Running;
 
 /// No count is larger than this.
@@ -131,14 +137,32 @@ pub(crate) fn runs(
     if let Some(watch) = executor_file::watch(app, stdout)? {
         agent = agent.with_watch(watch);
     }
-    Ok(Runs::new(agent, store, app.config.executor.limits()))
+    let runs = Runs::new(agent, store, app.config.executor.limits());
+    if let Some(subagents) = &running.subagents {
+        runs.adopt(subagents.clone());
+    }
+    Ok(runs)
+}
+
+/// What runs may begin besides themselves.
+pub(crate) fn subagents(
+    app: &App,
+    documents: &Arc<dyn DocumentStore>,
+    runtime: &Arc<Runtime>,
+    trust: &Arc<TrustBook>,
+    reserved: Vec<PathBuf>,
+) -> Arc<Subagents> {
+    let limits = app.config.sessions.clone();
+    let tree = SessionTree::new(documents.clone(), runtime.clone(), limits, reserved);
+    let tree = Arc::new(tree.with_trust(trust.clone()));
+    Subagents::new(tree, executor_file::settings(&app.config))
 }
 
 /// Where the runs of a directory are kept.
 pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<RunStore> {
     let runtime = running.stack.runtime();
     let name = runtime.token();
-    let owner = if app.config.reliability.store.kind == StoreKind::Memory {
+    let mut owner = if app.config.reliability.store.kind == StoreKind::Memory {
         Owner::alone(&*name)
     } else {
         Owner::announced(&app.state_dir, &*name).map_err(|error| {
@@ -148,9 +172,18 @@ pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<R
     };
     // The stack could not have been made without it.
     let workspace = workspace.canonicalize().unwrap_or_default();
+    // Runs are where records are: a machine that goes on with one has to know its calls.
+    let (documents, clock) = match &running.shared {
+        Some(shared) => {
+            let clock = records::clock_of(shared, &runtime.clock);
+            owner = owner.leased(shared.clone(), clock.clone());
+            (shared.clone() as Arc<dyn DocumentStore>, clock)
+        }
+        None => (running.documents.clone(), runtime.clock.clone()),
+    };
     Ok(RunStore::new(
-        running.documents.clone(),
-        runtime.clock.clone(),
+        documents,
+        clock,
         owner,
         workspace.display().to_string(),
     ))

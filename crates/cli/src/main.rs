@@ -13,6 +13,7 @@ mod executor_file;
 mod fail;
 mod output;
 mod records;
+mod remembering;
 mod running;
 mod telemetry;
 mod terminal;

@@ -119,8 +119,7 @@ mod shared {
     pub(crate) fn attach(_: &Shared, _: &Arc<Runtime>, _: &ReliabilityConfig) {}
 }
 
-use shared::clock_of;
-pub(crate) use shared::{Shared, attach, written_back};
+pub(crate) use shared::{Shared, attach, clock_of, written_back};
 
 /// The records and breakers that the commands look at.
 pub(crate) struct Records {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_agent::subagents::Subagents;
 use holdfast_reliability::janitor;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::store::documents::DocumentStore;
@@ -24,6 +25,8 @@ pub(crate) struct Running {
     pub(crate) shared: Option<Arc<Shared>>,
     pub(crate) waits: Arc<WaitWatch>,
     pub(crate) traces: Option<Traces>,
+    /// Where runs of a model may begin others.
+    pub(crate) subagents: Option<Arc<Subagents>>,
 }
 
 impl Running {

@@ -32,8 +32,13 @@ mod reload;
 mod returned;
 #[path = "executor/runs.rs"]
 mod runs;
+#[cfg(feature = "redis")]
+#[path = "executor/shared.rs"]
+mod shared;
 #[path = "executor/stream.rs"]
 mod stream;
+#[path = "executor/subagents.rs"]
+mod subagents;
 #[path = "executor/terminal.rs"]
 mod terminal;
 

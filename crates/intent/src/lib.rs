@@ -51,6 +51,7 @@ pub use parse::Parser;
 pub use problem::Problem;
 pub use stream::StreamParser;
 pub use tools::{ToolSet, ToolSpec};
+pub use wire::Pieces as ReplyPieces;
 
 /// From this confidence on a read-only tool may run.
 pub const RUN_READ_ONLY_MIN: f64 = 0.5;

@@ -95,9 +95,9 @@ struct Slot {
     object: Option<Value>,
 }
 
-/// What was put together so far.
+/// A reply that comes in pieces, as far as it was put together.
 #[derive(Debug, Default)]
-struct Pieces {
+pub struct Pieces {
     lines: usize,
     content: String,
     reasoning: String,
@@ -113,7 +113,33 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn add(&mut self, value: &Value) {
+    /// What was said so far.
+    pub fn content(&self) -> &str {
+        &self.content
+    }
+
+    /// What was thought so far.
+    pub fn reasoning(&self) -> &str {
+        &self.reasoning
+    }
+
+    /// Whether a call is among it.
+    pub fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Whether the server has said that this was all.
+    pub fn is_over(&self) -> bool {
+        self.ended
+    }
+
+    /// The server says that this was all.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Takes one more piece.
+    pub fn add(&mut self, value: &Value) {
         if is_error(value) {
             self.known = true;
             self.error = Some(value.clone());
@@ -233,7 +259,7 @@ impl Pieces {
     }
 
     /// The reply as a completion. A stream that nobody ended was cut off.
-    fn whole(self) -> Value {
+    pub fn whole(self) -> Value {
         if let Some(error) = self.error {
             return error;
         }

@@ -27,6 +27,10 @@ pub enum Say {
     Status(u16, String),
     /// A success with this body, whatever it is.
     Body(String),
+    /// A streamed answer that stops after its first part until [`ModelServer::release`].
+    Held(String, String),
+    /// A streamed answer that ends after this part, without its end.
+    BrokenOff(String),
     /// Half of an answer, then the end of the connection.
     Half,
     /// Nothing until the server ends.
@@ -68,6 +72,7 @@ struct Shared {
     keys: Mutex<Vec<String>>,
     answered: AtomicU64,
     ends: AtomicBool,
+    released: AtomicBool,
 }
 
 /// The server; it ends when it is dropped.
@@ -87,6 +92,7 @@ impl ModelServer {
             keys: Mutex::default(),
             answered: AtomicU64::new(0),
             ends: AtomicBool::new(false),
+            released: AtomicBool::new(false),
         });
         let for_all = shared.clone();
         std::thread::spawn(move || {
@@ -116,6 +122,11 @@ impl ModelServer {
     /// Where it is.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Lets what is held go on.
+    pub fn release(&self) {
+        self.shared.released.store(true, Ordering::SeqCst);
     }
 
     /// The bodies it was sent.
@@ -195,6 +206,7 @@ fn request(
 fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let say = (shared.script)(&request);
+    let streams = request["stream"] == true;
     shared.asked.lock().push(request);
     let number = shared.answered.fetch_add(1, Ordering::SeqCst);
     let or_null = |text: &str| {
@@ -205,6 +217,44 @@ fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()
         }
     };
     match say {
+        Say::Held(before, after) => {
+            stream_head(stream)?;
+            stream_text(stream, number, "content", &before)?;
+            while !shared.released.load(Ordering::SeqCst) && !shared.ends.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            stream_text(stream, number, "content", &after)?;
+            stream_end(stream, number, "stop")
+        }
+        Say::BrokenOff(text) => {
+            stream_head(stream)?;
+            stream_text(stream, number, "content", &text)?;
+            Err(io::ErrorKind::ConnectionAborted.into())
+        }
+        Say::Reply {
+            reasoning,
+            content,
+            finish,
+        } if streams => {
+            stream_head(stream)?;
+            stream_text(stream, number, "reasoning_content", &reasoning)?;
+            stream_text(stream, number, "content", &content)?;
+            stream_end(stream, number, finish)
+        }
+        Say::Message(message) if streams => {
+            stream_head(stream)?;
+            let text = message["content"].as_str().unwrap_or_default();
+            stream_text(stream, number, "content", text)?;
+            let calls = message["tool_calls"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            for (place, mut call) in calls.into_iter().enumerate() {
+                call["index"] = json!(place);
+                stream_event(stream, number, &json!({"tool_calls": [call]}), None)?;
+            }
+            stream_end(stream, number, "tool_calls")
+        }
         Say::Reply {
             reasoning,
             content,
@@ -243,6 +293,51 @@ fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()
             Err(io::ErrorKind::ConnectionAborted.into())
         }
     }
+}
+
+fn stream_head(stream: &mut TcpStream) -> io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
+                transfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes())
+}
+
+fn stream_part(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+    write!(stream, "{:x}\r\n{text}\r\n", text.len())
+}
+
+fn stream_event(
+    stream: &mut TcpStream,
+    number: u64,
+    delta: &Value,
+    finish: Option<&str>,
+) -> io::Result<()> {
+    let event = json!({
+        "id": format!("chatcmpl-{number:032x}"),
+        "object": "chat.completion.chunk",
+        "created": 1_794_700_000,
+        "model": "gpt-oss",
+        "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish,
+                     "stop_reason": null, "token_ids": null}],
+    });
+    stream_part(stream, &format!("data: {event}\n\n"))
+}
+
+/// A text word by word, as a model says it.
+fn stream_text(stream: &mut TcpStream, number: u64, field: &str, text: &str) -> io::Result<()> {
+    for word in text.split_inclusive(' ') {
+        stream_event(stream, number, &json!({field: word}), None)?;
+    }
+    Ok(())
+}
+
+fn stream_end(stream: &mut TcpStream, number: u64, finish: &str) -> io::Result<()> {
+    stream_event(stream, number, &json!({}), Some(finish))?;
+    let usage = json!({"id": format!("chatcmpl-{number:032x}"), "object": "chat.completion.chunk",
+        "created": 1_794_700_000, "model": "gpt-oss", "choices": [],
+        "usage": {"prompt_tokens": 100, "total_tokens": 120, "completion_tokens": 20}});
+    stream_part(stream, &format!("data: {usage}\n\n"))?;
+    stream_part(stream, "data: [DONE]\n\n")?;
+    stream.write_all(b"0\r\n\r\n")
 }
 
 /// As vLLM writes it, with the fields it leaves empty.

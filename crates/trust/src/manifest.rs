@@ -64,6 +64,11 @@ const BUILT_IN: &[(&str, Needs, Trust)] = &[
     ("message", &[(Family::Agent, "message")], Trust::Tool),
     ("memory_search", &[(Family::Data, "read")], Trust::Tool),
     ("memory_store", &[(Family::Data, "write")], Trust::Tool),
+    // What a subagent gives back carries its own trust, which the tree hands on.
+    ("sessions_spawn", &[(Family::Agent, "spawn")], Trust::Tool),
+    ("sessions_list", &[(Family::Agent, "read")], Trust::Tool),
+    ("sessions_resume", &[(Family::Agent, "spawn")], Trust::Tool),
+    ("sessions_kill", &[(Family::Agent, "spawn")], Trust::Tool),
     ("web_search", &[(Family::Net, "search")], Trust::Untrusted),
     ("web_fetch", &[(Family::Net, "request")], Trust::Untrusted),
 ];

@@ -8,14 +8,18 @@
 //! | [`pair`] | calls and results that a server would refuse |
 //! | [`fit`](mod@fit) | old results shortened, old rounds left out |
 //! | `note` | what the model is told about what was left out |
+//! | [`recast`](mod@recast) | another form for a server that refuses the history |
+//! | [`words`] | calls and results in words |
 //! | [`spend`] | tokens and money |
 
 pub mod fit;
 mod note;
 pub mod pair;
+pub mod recast;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod spend;
+pub mod words;
 
 use holdfast_intent::FinishReason;
 use serde::{Deserialize, Serialize};
@@ -26,6 +30,7 @@ use crate::model::{ModelError, ModelReply};
 use crate::run::RunState;
 use crate::tokens;
 use fit::{Budget, fit};
+pub use recast::{HistoryForm, recast};
 
 /// A server that counts more than this many times what we count is not believed.
 const SCALE_PERMILLE_MAX: u64 = 3000;
@@ -83,6 +88,8 @@ pub struct ContextAccount {
     pub left_out: usize,
     /// Why the model stopped, the last time.
     pub finish: String,
+    /// The form in which the history is sent.
+    pub form: HistoryForm,
 }
 
 /// The messages of the next question: paired, and so many that they fit. `prompt` is what is put in
@@ -95,6 +102,7 @@ pub fn prepare(
     let task = task(state);
     let budget = budget(state, prompt, tools);
     let (messages, task) = pair::mend(state.messages.clone(), task);
+    let (messages, task) = recast::in_form(state, messages, task);
     if let Some(problem) = pair::problem(&messages) {
         return Err(ModelError::Refused(format!(
             "the history can not be sent: {problem}"

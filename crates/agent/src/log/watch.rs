@@ -108,6 +108,7 @@ impl<'a> Watched<'a> {
                 log.event(Level::Error, "gpt_oss_call_failed", of(state, fields));
                 seen.failed = Some((attempt, why.to_owned()));
             }
+            Happened::Says { .. } => {}
             Happened::Heard => heard(watch, state, &mut seen, now_ms),
             Happened::Calls {
                 tool, arguments, ..
@@ -278,5 +279,13 @@ impl Checkpoint for Watched<'_> {
             self.happened(watch, state, what);
         }
         self.inner.told(state, what);
+    }
+
+    async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
+        self.inner.may_ask(state).await
+    }
+
+    async fn recalled(&self, state: &RunState) {
+        self.inner.recalled(state).await;
     }
 }

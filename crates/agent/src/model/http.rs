@@ -5,9 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
+use serde_json::{Value, json};
 
+use super::events::Events;
 use super::{
-    MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest, wire,
+    Hear, MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest,
+    wire,
 };
 
 /// Where a model is.
@@ -49,8 +52,7 @@ impl HttpModel {
         })
     }
 
-    async fn ask(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        let mut body = request.body.clone();
+    async fn send(&self, request: &ModelRequest, mut body: Value) -> Result<Response, ModelError> {
         body["model"] = self.model.as_str().into();
         let mut asked = self
             .client
@@ -62,13 +64,56 @@ impl HttpModel {
             asked = asked.header(AUTHORIZATION, key.clone());
         }
         let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
-        let answer = asked.send().await.map_err(failed)?;
+        asked.send().await.map_err(failed)
+    }
+
+    async fn ask(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+        let answer = self.send(request, request.body.clone()).await?;
+        self.read(request, answer).await
+    }
+
+    async fn read(
+        &self,
+        request: &ModelRequest,
+        answer: Response,
+    ) -> Result<ModelReply, ModelError> {
+        let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
         let status = answer.status();
         let body = whole(answer).await?.map_err(failed)?;
         if status.is_success() {
             wire::read_reply(&body)
         } else {
             Err(wire::read_error(status.as_u16(), &body))
+        }
+    }
+
+    /// The same, told as it comes. A server that does not stream answers in one piece.
+    async fn ask_live(
+        &self,
+        request: &ModelRequest,
+        hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        let mut body = request.body.clone();
+        body["stream"] = true.into();
+        body["stream_options"] = json!({"include_usage": true});
+        let mut answer = self.send(request, body).await?;
+        let kind = answer.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if !answer.status().is_success() || !kind.starts_with("text/event-stream") {
+            return self.read(request, answer).await;
+        }
+        let mut events = Events::default();
+        let mut bytes = 0;
+        loop {
+            let part = answer.chunk().await;
+            match part.map_err(|error| self.failed(&error, request.timeout_ms))? {
+                None => return events.finish(hear),
+                Some(part) if bytes + part.len() > MODEL_REPLY_BYTES_MAX => return Err(too_large()),
+                Some(part) => {
+                    bytes += part.len();
+                    events.feed(&part, hear)?;
+                }
+            }
         }
     }
 
@@ -95,13 +140,18 @@ async fn whole(mut answer: Response) -> Result<Result<Vec<u8>, reqwest::Error>, 
         match answer.chunk().await {
             Ok(None) => return Ok(Ok(body)),
             Ok(Some(part)) if body.len() + part.len() > MODEL_REPLY_BYTES_MAX => {
-                let why = format!("the answer is larger than {MODEL_REPLY_BYTES_MAX} bytes");
-                return Err(ModelError::Refused(why));
+                return Err(too_large());
             }
             Ok(Some(part)) => body.extend_from_slice(&part),
             Err(error) => return Ok(Err(error)),
         }
     }
+}
+
+fn too_large() -> ModelError {
+    ModelError::Refused(format!(
+        "the answer is larger than {MODEL_REPLY_BYTES_MAX} bytes"
+    ))
 }
 
 fn bearer(key: &str) -> Result<HeaderValue, String> {
@@ -128,6 +178,14 @@ fn endpoint(base: &str, name: &str) -> Result<Url, String> {
 impl Model for HttpModel {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         self.ask(request).await
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.ask_live(request, hear).await
     }
 
     async fn reach(&self) -> Result<(), ModelError> {

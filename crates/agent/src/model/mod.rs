@@ -1,6 +1,8 @@
 //! Asks a model server, and reads whatever comes back.
 
 #[cfg(feature = "http")]
+mod events;
+#[cfg(feature = "http")]
 mod http;
 mod named;
 pub mod upstreams;
@@ -60,13 +62,39 @@ pub enum ModelError {
     /// The history does not fit.
     #[error("{0}")]
     TooLong(String),
+    /// The server will not take the calls and results of the history.
+    #[error("{0}")]
+    History(String),
 }
+
+/// A piece of an answer that is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Of what the model says.
+    Content(&'a str),
+    /// Of what it thinks.
+    Reasoning(&'a str),
+    /// Of a native call.
+    Call,
+}
+
+/// Hears the pieces of an answer.
+pub type Hear<'a> = &'a mut (dyn FnMut(Piece<'_>) + Send);
 
 /// A model.
 #[async_trait]
 pub trait Model: Send + Sync {
     /// Asks it once.
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError>;
+
+    /// Asks it once, and tells the answer as it comes. One that can not says it at the end.
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        _hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.complete(request).await
+    }
 
     /// Whether its server is there. One that can not be asked is taken to be.
     async fn reach(&self) -> Result<(), ModelError> {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use holdfast_contract::Clock;
 use parking_lot::Mutex;
 
-use super::{Model, ModelError, ModelReply, ModelRequest};
+use super::{Hear, Model, ModelError, ModelReply, ModelRequest, Piece};
 
 /// How long a server that failed once is left alone.
 pub const UPSTREAM_REST_MS: u64 = 5_000;
@@ -129,6 +129,40 @@ impl Model for Upstreams {
                     why = error;
                 }
                 // One that refuses is well, and another of the same model would refuse too.
+                answered => {
+                    self.learn(at, false);
+                    return answered;
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Another server is asked only while nothing of an answer was told: two halves are no whole.
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        let turns = order(&self.known(), self.clock.now_ms());
+        let mut why = ModelError::Unavailable("no model server is configured".to_owned());
+        for at in turns {
+            let Some(server) = self.servers.get(at) else {
+                continue;
+            };
+            let mut told = false;
+            let mut note = |piece: Piece<'_>| {
+                told |= matches!(piece, Piece::Content(_));
+                hear(piece);
+            };
+            match server.stream(request, &mut note).await {
+                Err(error @ ModelError::Unavailable(_)) => {
+                    self.learn(at, true);
+                    why = error;
+                    if told {
+                        break;
+                    }
+                }
                 answered => {
                     self.learn(at, false);
                     return answered;

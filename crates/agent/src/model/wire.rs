@@ -20,6 +20,19 @@ const TOO_LONG: [&str; 5] = [
     "longer than the maximum model length",
 ];
 
+/// Words in a refusal that mean the calls, the results or the turns of the history.
+const PAIRING: [&str; 9] = [
+    "tool_call",
+    "tool call",
+    "tool_use",
+    "tool_result",
+    "tool message",
+    "role 'tool'",
+    "role \"tool\"",
+    "roles must alternate",
+    "unexpected role",
+];
+
 /// Reads the body of a successful answer.
 pub fn read_reply(body: &[u8]) -> Result<ModelReply, ModelError> {
     let value: Value = serde_json::from_slice(body)
@@ -27,6 +40,11 @@ pub fn read_reply(body: &[u8]) -> Result<ModelReply, ModelError> {
     if value.get("error").is_some_and(|error| !error.is_null()) {
         return Err(read_error(200, body));
     }
+    read_completion(&value)
+}
+
+/// Reads a whole completion.
+pub(super) fn read_completion(value: &Value) -> Result<ModelReply, ModelError> {
     let choice = &value["choices"][0];
     let message = &choice["message"];
     if !message.is_object() {
@@ -84,6 +102,8 @@ pub fn read_error(status: u16, body: &[u8]) -> ModelError {
     let is_named = |word: &&str| said.contains(*word) || code.contains(*word);
     if TOO_LONG.iter().any(is_named) {
         ModelError::TooLong(text)
+    } else if matches!(status, 400 | 422) && PAIRING.iter().any(is_named) {
+        ModelError::History(text)
     } else if matches!(status, 200 | 408 | 409 | 425 | 429 | 500..) {
         ModelError::Unavailable(text)
     } else {
@@ -182,6 +202,18 @@ mod tests {
             ModelError::TooLong(_)
         ));
         assert!(matches!(read_error(400, b"{}"), ModelError::Refused(_)));
+        for said in [
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+            "messages.4: `tool_use` ids were found without `tool_result` blocks immediately after",
+            "Conversation roles must alternate user/assistant/user/assistant/...",
+        ] {
+            let body = bytes(&json!({"error": {"message": said}}));
+            assert!(
+                matches!(read_error(400, &body), ModelError::History(_)),
+                "{said}"
+            );
+            assert!(matches!(read_error(500, &body), ModelError::Unavailable(_)));
+        }
         assert!(matches!(
             read_error(503, b"<html>"),
             ModelError::Unavailable(_)

@@ -1,6 +1,5 @@
 //! Drives a run: asks, acts, and keeps what was reached.
 
-use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,28 +7,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
-use holdfast_intent::Strategy;
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::retry::{
-    Classified, Evidence, Next, RepeatSafety, RetryOverrides, RetryPolicy, decide,
-};
-use holdfast_toolbox::declare;
+use holdfast_reliability::retry::{Next, RepeatSafety, decide};
 use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
-use serde_json::{Value, json};
 
+use super::asking::{classified, patience, request};
 use super::doubt::not_repeated;
 use super::offer::Offer;
 use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
-use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState};
+use super::saying::Saying;
+use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState, Telling};
 use super::step;
-use crate::chat::{Message, Role};
+use crate::chat::Role;
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;
-use crate::model::{Model, ModelError, ModelReply, ModelRequest};
-use crate::prompt;
+use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece};
 use crate::results::CallResult;
 
 /// Longest wait before the first repetition of a question; doubled each time.
@@ -48,6 +43,16 @@ pub trait Checkpoint: Send + Sync {
 
     /// Is told what happens between two of them.
     fn told(&self, _state: &RunState, _what: Happened<'_>) {}
+
+    /// Ready when the model may be asked once more, or with how the run ends instead.
+    async fn may_ask(&self, _state: &RunState) -> Result<(), Ending> {
+        Ok(())
+    }
+
+    /// Ready when the run has to end without waiting for the model.
+    async fn recalled(&self, _state: &RunState) {
+        std::future::pending().await
+    }
 }
 
 /// Keeps nothing, for a run that nobody wants to resume.
@@ -143,6 +148,10 @@ impl Loop {
         let (Some(book), 0) = (self.stack.trust(), state.iteration) else {
             return;
         };
+        // What a parent tells its child is no user's word; the tree has handed on whose it is.
+        if state.parent.is_some() {
+            return;
+        }
         let session = self.stack.session(&state.session, None);
         let said = |it: &Message| it.role != Role::User || it.is_users();
         let newest = state.messages.iter().rposition(said);
@@ -175,8 +184,28 @@ impl Loop {
     ) -> Result<(), CheckpointError> {
         match state.phase.clone() {
             Phase::Ask => {
-                match self.ask(state, offer, kept).await {
-                    Ok(reply) => match &state.mode {
+                if let Err(ending) = kept.may_ask(state).await {
+                    state.phase = Phase::Ended(ending);
+                    return Ok(());
+                }
+                let as_it_was = state.clone();
+                let asked = {
+                    let asking = pin!(self.ask(state, offer, kept));
+                    match select(asking, pin!(kept.recalled(&as_it_was))).await {
+                        Either::Left((asked, _)) => Some(asked),
+                        Either::Right(_) => None,
+                    }
+                };
+                // Asking changes nothing, so nothing is left behind.
+                let Some(asked) = asked else {
+                    state.cancel();
+                    return Ok(());
+                };
+                match asked {
+                    Ok((reply, Some(begins))) => {
+                        step::answered_live(state, &reply, &offer.parser, begins);
+                    }
+                    Ok((reply, None)) => match &state.mode {
                         Mode::Loop => step::heard(state, &reply, &offer.parser),
                         Mode::Return(_) => {
                             heard_for_client(state, &reply, &offer.parser, offer.registry);
@@ -200,7 +229,7 @@ impl Loop {
         state: &mut RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
-    ) -> Result<ModelReply, ModelError> {
+    ) -> Result<(ModelReply, Option<usize>), ModelError> {
         kept.told(state, Happened::Asks);
         let mut asked = request(state, offer)?;
         let policy = patience(state);
@@ -210,10 +239,26 @@ impl Loop {
             if let Some(watch) = &self.watch {
                 watch.sends(state, &asked);
             }
-            let error = match self.model.complete(&asked).await {
+            let (answered, shown) = self.answer_to(&asked, state, offer, kept).await;
+            let error = match answered {
                 Ok(mut reply) => {
                     context::account(state, &mut reply);
-                    return Ok(reply);
+                    return Ok((reply, shown));
+                }
+                // A client that has heard a part of one answer can not be given another.
+                Err(error) if shown.is_some() => return Err(error),
+                Err(ModelError::History(why)) if context::recast(state) => {
+                    let (why, wait_ms) = (why.as_str(), 0);
+                    kept.told(
+                        state,
+                        Happened::Waits {
+                            attempt,
+                            why,
+                            wait_ms,
+                        },
+                    );
+                    asked = request(state, offer)?;
+                    continue;
                 }
                 Err(ModelError::TooLong(why)) if context::squeeze(state, &why) => {
                     asked = request(state, offer)?;
@@ -248,6 +293,28 @@ impl Loop {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             attempt += 1;
         }
+    }
+
+    /// One answer, told as it comes where somebody listens; and where in its content the answer
+    /// begins that was shown.
+    async fn answer_to(
+        &self,
+        asked: &ModelRequest,
+        state: &RunState,
+        offer: &Offer<'_>,
+        kept: &dyn Checkpoint,
+    ) -> (Result<ModelReply, ModelError>, Option<usize>) {
+        if state.telling == Telling::Whole {
+            return (self.model.complete(asked).await, None);
+        }
+        let mut saying = Saying::new(state, offer);
+        let mut hear = |piece: Piece<'_>| {
+            if let Some(text) = saying.hear(piece) {
+                kept.told(state, Happened::Says { text });
+            }
+        };
+        let answered = self.model.stream(asked, &mut hear).await;
+        (answered, saying.shown())
     }
 
     /// Runs what has no result yet: side by side where nothing changes anything, else in order.
@@ -315,87 +382,6 @@ impl Loop {
     }
 }
 
-/// How long and how often an answer is asked for.
-fn patience(state: &RunState) -> RetryPolicy {
-    let standard = RetryPolicy::standard();
-    let slower = RetryOverrides {
-        max_attempts: Some(state.settings.model_attempts_max),
-        base_ms: Some(MODEL_RETRY_BASE_MS),
-        // The run's own time is the bound.
-        max_elapsed_ms: Some(state.settings.run_timeout_ms),
-        ..RetryOverrides::default()
-    };
-    standard.with(&slower).unwrap_or(standard)
-}
-
-/// A server that is away may come back; one that refused will refuse again.
-fn classified(error: &ModelError) -> Classified {
-    Classified {
-        code: Cow::Borrowed("model_unavailable"),
-        retriable: matches!(error, ModelError::Unavailable(_)),
-        evidence: Evidence::NoEffect,
-        counts_for_breaker: false,
-        retry_after_ms: None,
-    }
-}
-
-/// What the model is asked next.
-fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, ModelError> {
-    let (strategy, _) = state.settings.strategies();
-    let mut passed_on = state.passed_on.clone();
-    let mut prompt = None;
-    if !offer.is_empty() {
-        prompt = prompt::of(offer.registry, &state.settings);
-        if let Some(text) = &mut prompt {
-            // A server that forces a format on every reply would leave no room for calls.
-            let format = passed_on.remove("response_format");
-            let format = format.as_ref().and_then(prompt::answer_format);
-            for more in Offer::demand(&state.mode)
-                .map(str::to_owned)
-                .into_iter()
-                .chain(format)
-            {
-                text.push_str("\n\n");
-                text.push_str(&more);
-            }
-        }
-    }
-    let tools = if strategy == Strategy::Native && !offer.is_empty() {
-        declare::openai(offer.registry)
-    } else {
-        Value::Null
-    };
-    let fitting = context::prepare(state, prompt.as_deref(), &tools)?;
-    let settings = &state.settings;
-    let messages: Vec<Value> = prompt::placed(prompt, settings.prompt_place, &fitting)
-        .iter()
-        .map(Message::to_wire)
-        .collect();
-    let mut body = json!({
-        // As the client named it, for whoever has several; its server is told its own name.
-        "model": state.model,
-        "messages": messages,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-    });
-    if let Some(top_p) = settings.top_p {
-        body["top_p"] = json!(top_p);
-    }
-    if !tools.is_null() {
-        body["tools"] = tools;
-    }
-    if !offer.is_empty() {
-        passed_on.extend(prompt::structured(offer.registry, settings));
-    }
-    for (field, value) in passed_on {
-        body[field] = value;
-    }
-    Ok(ModelRequest {
-        body,
-        timeout_ms: settings.call_timeout_ms,
-    })
-}
-
 /// The same for every process that goes on with the run: the place in the run is the identity.
 fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvelope {
     let step = ToolStep {
@@ -421,7 +407,7 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
 fn failed(state: &mut RunState, error: ModelError) {
     match error {
         ModelError::TooLong(why) => state.fail(RunErrorCode::ContextWindowExceeded, why),
-        ModelError::Unavailable(why) | ModelError::Refused(why) => {
+        ModelError::Unavailable(why) | ModelError::Refused(why) | ModelError::History(why) => {
             state.fail(RunErrorCode::GptOssUnreachable, why);
         }
     }

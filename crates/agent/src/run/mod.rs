@@ -1,10 +1,12 @@
 //! A run: its state, the pure steps through it, and the driver.
 
+mod asking;
 mod doubt;
 mod drive;
 mod offer;
 mod progress;
 mod returning;
+mod saying;
 mod state;
 mod step;
 
@@ -15,6 +17,7 @@ pub use offer::ClientToolError;
 pub use progress::Happened;
 pub use returning::{CallsAtOnce, ClientTools, Mode, ToolChoice, heard_for_client};
 pub use state::{
-    Effects, Ending, Phase, PlannedCall, RUN_FORMAT, RunError, RunErrorCode, RunState, TokensUsed,
+    Effects, Ending, Phase, PlannedCall, RUN_FORMAT, RunError, RunErrorCode, RunState, Telling,
+    TokensUsed,
 };
 pub use step::{CALLS_PER_REPLY_MAX, acted, heard, timed_out};

@@ -16,6 +16,11 @@ pub enum Happened<'a> {
         /// How long until the next one.
         wait_ms: u64,
     },
+    /// The model says a piece of its answer.
+    Says {
+        /// The piece.
+        text: &'a str,
+    },
     /// The model has answered.
     Heard,
     /// A call begins.

@@ -1,5 +1,6 @@
 //! What a run is at any moment: all that a checkpoint has to hold.
 
+use holdfast_contract::Artifact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -26,11 +27,17 @@ pub struct RunState {
     pub session: String,
     /// On whose behalf.
     pub actor: String,
+    /// The session whose subagent it works for. Such a run ends with the process it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The rules it began under.
     pub settings: RunSettings,
     /// Where its calls go.
     #[serde(default)]
     pub mode: Mode,
+    /// When its answer is told.
+    #[serde(default)]
+    pub telling: Telling,
     /// Fields of the client's request that go to the model's server as they are.
     #[serde(default)]
     pub passed_on: Map<String, Value>,
@@ -56,6 +63,9 @@ pub struct RunState {
     pub tools_called: Vec<String>,
     /// How long they took in all.
     pub tools_ms: u64,
+    /// What they made besides their output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<Artifact>,
     /// Whether one of them may have changed anything.
     #[serde(default)]
     pub effects: Effects,
@@ -68,6 +78,17 @@ pub struct RunState {
     /// What is known about its window.
     #[serde(default)]
     pub context: ContextAccount,
+}
+
+/// When the answer of a run is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Telling {
+    /// When it is whole.
+    #[default]
+    Whole,
+    /// As it comes, as soon as it is certain that it is the answer.
+    AsItComes,
 }
 
 /// Whether a run has changed anything outside itself.
@@ -206,10 +227,12 @@ impl RunState {
             format: RUN_FORMAT,
             session: format!("run:{id}"),
             actor: "local".to_owned(),
+            parent: None,
             id,
             model: model.into(),
             settings,
             mode: Mode::Loop,
+            telling: Telling::default(),
             passed_on: Map::new(),
             messages,
             begun_at_ms: now_ms,
@@ -221,6 +244,7 @@ impl RunState {
             tokens: Vec::new(),
             tools_called: Vec::new(),
             tools_ms: 0,
+            made: Vec::new(),
             effects: Effects::None,
             corrected: false,
             reasoning: String::new(),

@@ -1,6 +1,7 @@
 //! The steps of a run as pure functions: no clock, no model, no tool.
 
 use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
+use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
@@ -51,6 +52,23 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         return;
     }
     answer(state, reply, parsed.final_text);
+}
+
+/// The model has answered, and its answer was shown as it came: it begins there in the content.
+pub(super) fn answered_live(
+    state: &mut RunState,
+    reply: &ModelReply,
+    parser: &Parser,
+    begins: usize,
+) {
+    note(state, reply);
+    let told = reply.content.get(begins..).unwrap_or_default().trim_end();
+    let parsed = parser.parse(&reply.content, reply.finish);
+    // What the parser leaves out at the end was not shown either.
+    let read = parsed
+        .final_text
+        .filter(|text| told.starts_with(text.as_str()));
+    answer(state, reply, Some(read.unwrap_or_else(|| told.to_owned())));
 }
 
 /// The run has its answer: what was meant for the user, else all that was said.
@@ -180,6 +198,7 @@ fn not_run(why: String) -> CallResult {
         ok: false,
         duration_ms: 0,
         unknown: false,
+        made: Vec::new(),
     }
 }
 
@@ -193,6 +212,11 @@ pub fn acted(state: &mut RunState, place: usize, result: CallResult) {
     };
     state.tools_called.push(call.name.clone());
     state.tools_ms = state.tools_ms.saturating_add(result.duration_ms);
+    for made in &result.made {
+        if state.made.len() < RESULT_ITEMS_MAX && !state.made.contains(made) {
+            state.made.push(made.clone());
+        }
+    }
     call.result = Some(result);
     settle(state);
 }

@@ -35,6 +35,7 @@ fn found(text: &str) -> CallResult {
         ok: true,
         duration_ms: 7,
         unknown: false,
+        made: Vec::new(),
     }
 }
 

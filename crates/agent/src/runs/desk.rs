@@ -1,7 +1,7 @@
 //! Starts, resumes and cancels runs, within bounds.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use holdfast_reliability::store::StoreError;
@@ -12,7 +12,8 @@ use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
 use super::{RUNS_MAX, RUNS_WAITING_MAX};
-use crate::run::{Checkpoint, CheckpointError, Happened, Loop, RunState};
+use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Loop, RunState};
+use crate::subagents::Subagents;
 
 /// The line of runs that are gone on with.
 const RESUMED: &str = "resumed";
@@ -88,6 +89,7 @@ pub struct Runs {
     /// How many are being worked on, for whoever waits for none.
     count: watch::Sender<usize>,
     leaving: watch::Sender<bool>,
+    subagents: OnceLock<Arc<Subagents>>,
 }
 
 impl Runs {
@@ -101,7 +103,51 @@ impl Runs {
             taking_up: AsyncMutex::default(),
             count: watch::Sender::new(0),
             leaving: watch::Sender::new(false),
+            subagents: OnceLock::new(),
         })
+    }
+
+    /// Lets the tools of these subagents begin runs here.
+    pub fn adopt(self: &Arc<Self>, subagents: Arc<Subagents>) {
+        subagents.attach(self);
+        // Who was first stays.
+        let _ = self.subagents.set(subagents);
+    }
+
+    /// Begins the run of a subagent, in a place that was had before: one that waited for a place
+    /// of those who wait for it would wait for ever.
+    pub(crate) async fn start_child(
+        self: &Arc<Self>,
+        state: RunState,
+        client: &str,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Listener, StartError> {
+        if *self.leaving.borrow() {
+            return Err(StartError::Leaving);
+        }
+        let (runs, client) = (self.clone(), client.to_owned());
+        wholly(async move {
+            let kept = runs.store.begin(&state, &client).await?;
+            let live = Live::new(&state, Unheard::GoOn);
+            Ok(runs.work(live, state, Some(kept), place))
+        })
+        .await
+    }
+
+    /// Subagents end with their process: those whose process is gone are given up, so that their
+    /// parents hear of it.
+    async fn give_up_children(&self) -> Result<(), StoreError> {
+        let Some(subagents) = self.subagents.get() else {
+            return Ok(());
+        };
+        for run in self.store.abandoned().await? {
+            if run.state.parent.is_some() {
+                subagents.lost(&run.state.session).await?;
+                // Who was faster has ended it too.
+                let _ = self.store.cancel(&run.state.id).await;
+            }
+        }
+        Ok(())
     }
 
     /// The model and its tools.
@@ -160,6 +206,7 @@ impl Runs {
         wholly(async move {
             // One after the other: two who take up the same run here would not see each other.
             let _alone = runs.taking_up.lock().await;
+            runs.give_up_children().await.map_err(StartError::Store)?;
             if let Some(listener) = runs.attach(&id) {
                 return Ok(listener);
             }
@@ -173,6 +220,7 @@ impl Runs {
     /// Goes on with everything that was left unfinished, unless a person stopped it; says with how much. Those that can not be
     /// had stay where they are.
     pub async fn resume_all(self: &Arc<Self>) -> Result<usize, StoreError> {
+        self.give_up_children().await?;
         let mut abandoned = self.store.abandoned().await?;
         abandoned.retain(|run| !run.set_aside);
         let count = abandoned.len();
@@ -229,7 +277,7 @@ impl Runs {
         live: Arc<Live>,
         state: RunState,
         kept: Option<Kept>,
-        slot: Place,
+        slot: impl Send + 'static,
     ) -> Listener {
         let listener = live.listen();
         self.live.lock().insert(live.id.clone(), live.clone());
@@ -242,6 +290,10 @@ impl Runs {
         let here = Here { runs, live };
         tokio::spawn(async move {
             let outcome = here.go_on(state, kept.as_ref()).await;
+            if let (Some(subagents), Outcome::Ended(state)) = (here.runs.subagents.get(), &outcome)
+            {
+                subagents.parent_ended(state).await;
+            }
             here.live.end(outcome);
             drop(here);
             drop(slot);
@@ -333,5 +385,19 @@ impl Checkpoint for Companion<'_> {
 
     fn told(&self, state: &RunState, what: Happened<'_>) {
         self.here.live.tell(Event::of(state, what));
+    }
+
+    async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
+        match (&state.parent, self.here.runs.subagents.get()) {
+            (Some(_), Some(subagents)) => subagents.may_ask(state).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn recalled(&self, state: &RunState) {
+        match (&state.parent, self.here.runs.subagents.get()) {
+            (Some(_), Some(subagents)) => subagents.recalled(state).await,
+            _ => std::future::pending().await,
+        }
     }
 }

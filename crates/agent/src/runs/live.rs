@@ -31,6 +31,11 @@ pub enum Event {
         /// How long until the next one.
         wait_ms: u64,
     },
+    /// The model says a part of its answer.
+    Says {
+        /// The part.
+        text: String,
+    },
     /// The model has answered.
     Heard {
         /// For the how-manieth time.
@@ -84,6 +89,9 @@ impl Event {
                 attempt,
                 why: why.to_owned(),
                 wait_ms,
+            },
+            Happened::Says { text } => Self::Says {
+                text: text.to_owned(),
             },
             Happened::Heard => Self::Heard {
                 iteration: state.iteration,
@@ -165,6 +173,11 @@ struct Log {
     /// The number of the first event that is still known.
     first: u64,
     events: VecDeque<Event>,
+    /// What was said of the answer so far. Apart from the events, of which there may be many
+    /// otherwise: a listener gets all at once that was said since it last looked.
+    answer: String,
+    /// The number of the event before which the answer began.
+    answer_at: u64,
     outcome: Option<Arc<Outcome>>,
 }
 
@@ -186,6 +199,15 @@ impl Live {
     pub(super) fn tell(&self, event: Event) {
         {
             let mut log = self.log.lock();
+            if let Event::Says { text } = &event {
+                if log.answer.is_empty() {
+                    log.answer_at = log.first + log.events.len() as u64;
+                }
+                log.answer.push_str(text);
+                drop(log);
+                self.changed.send_modify(|count| *count += 1);
+                return;
+            }
             if log.events.len() >= RUN_EVENTS_MAX {
                 log.events.pop_front();
                 log.first += 1;
@@ -213,6 +235,7 @@ impl Live {
             changed: self.changed.subscribe(),
             live: self.clone(),
             next: 0,
+            said: 0,
         }
     }
 
@@ -228,6 +251,8 @@ pub struct Listener {
     changed: watch::Receiver<u64>,
     /// The number of the event that is heard next.
     next: u64,
+    /// How much of the answer was heard.
+    said: usize,
 }
 
 impl Listener {
@@ -253,6 +278,13 @@ impl Listener {
             {
                 let log = self.live.log.lock();
                 self.next = self.next.max(log.first);
+                if self.next >= log.answer_at
+                    && let Some(text) = log.answer.get(self.said..).filter(|it| !it.is_empty())
+                {
+                    self.said = log.answer.len();
+                    let text = text.to_owned();
+                    return Some(Event::Says { text });
+                }
                 let place = usize::try_from(self.next - log.first).unwrap_or(usize::MAX);
                 if let Some(event) = log.events.get(place) {
                     self.next += 1;

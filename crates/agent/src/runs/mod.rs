@@ -24,6 +24,8 @@ pub const RUN_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// How long an unfinished run can be gone on with. Shorter than the life of a call's record: a call
 /// that was under way must still be known then.
 pub const RUN_OPEN_KEPT_MS: u64 = 23 * 60 * 60 * 1000;
+/// How long a process that is not heard of counts as alive on other machines.
+pub const RUN_OWNER_LEASE_MS: u64 = 30_000;
 /// Runs at once in one process.
 pub const RUNS_MAX: usize = 1024;
 /// Requests that wait for one of them to end.

@@ -1,21 +1,45 @@
 //! Who works on a run, and whether that process still lives.
 //!
 //! Each process holds a lock on a file of its own for as long as it lives. The kernel takes the lock
-//! away when the process ends, however it ends.
+//! away when the process ends, however it ends. Processes on other machines do not see it: where runs
+//! are kept for several machines, each process has a lease in that store as well, and renews it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_contract::Clock;
+use holdfast_reliability::store::StoreResult;
+use holdfast_reliability::store::documents::{
+    Created, DocumentStore, NewDocument, Replaced, Replacement,
+};
+use serde_json::json;
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+
+use super::RUN_OWNER_LEASE_MS;
 
 /// The directory in the state directory.
 const DIR: &str = "run-owners";
+/// The kind of a lease's document.
+const LEASE: &str = "run-owner";
 
 /// This process, as an owner of runs.
-#[derive(Debug)]
 pub struct Owner {
     name: String,
     held: Option<Held>,
+    lease: Option<Lease>,
+}
+
+/// What processes on other machines see of one.
+struct Lease {
+    documents: Arc<dyn DocumentStore>,
+    clock: Arc<dyn Clock>,
+    /// Renews it, once it is there.
+    renewing: OnceCell<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -44,7 +68,39 @@ impl Owner {
         // Nobody sees it before it is locked.
         fs::rename(&new, dir.join(&name))?;
         let held = Some(Held { dir, _locked: file });
-        Ok(Self { name, held })
+        let lease = None;
+        Ok(Self { name, held, lease })
+    }
+
+    /// The same, seen by processes on other machines too.
+    #[must_use]
+    pub fn leased(mut self, documents: Arc<dyn DocumentStore>, clock: Arc<dyn Clock>) -> Self {
+        self.lease = Some(Lease {
+            documents,
+            clock,
+            renewing: OnceCell::new(),
+        });
+        self
+    }
+
+    /// To be had before the first run is this process's: others see it from then on.
+    pub(super) async fn announce(&self) -> StoreResult<()> {
+        let Some(lease) = &self.lease else {
+            return Ok(());
+        };
+        let begun = lease.renewing.get_or_try_init(|| async {
+            renew(&*lease.documents, &*lease.clock, &self.name).await?;
+            let (documents, clock) = (lease.documents.clone(), lease.clock.clone());
+            let name = self.name.clone();
+            Ok(tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS / 3)).await;
+                    // What could not be renewed now is tried again well before its end.
+                    let _ = renew(&*documents, &*clock, &name).await;
+                }
+            }))
+        });
+        begun.await.map(|_| ())
     }
 
     /// A process that shares its runs with nobody.
@@ -52,6 +108,7 @@ impl Owner {
         Self {
             name: name.into(),
             held: None,
+            lease: None,
         }
     }
 
@@ -60,37 +117,74 @@ impl Owner {
         &self.name
     }
 
-    /// Whether another process still works on what it owns.
-    pub fn is_other_alive(&self, other: &str) -> bool {
+    /// Whether another process still works on what it owns: the kernel knows of this machine's, and
+    /// a lease speaks for those of others.
+    pub async fn is_other_alive(&self, other: &str) -> bool {
+        if other == self.name {
+            return false;
+        }
+        if let Some(known) = self.is_alive_here(other) {
+            return known;
+        }
+        match &self.lease {
+            None => false,
+            // What can not be found out is left alone.
+            Some(lease) => !matches!(lease.documents.document(LEASE, other).await, Ok(None)),
+        }
+    }
+
+    /// What this machine knows of a process; nothing when it knows of none.
+    fn is_alive_here(&self, other: &str) -> Option<bool> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric();
-        let Some(held) = &self.held else {
-            return false;
-        };
-        if other == self.name || other.is_empty() || !other.bytes().all(fits) {
-            return false;
+        let held = self.held.as_ref()?;
+        if other.is_empty() || !other.bytes().all(fits) {
+            return None;
         }
         let path = held.dir.join(other);
         let file = match File::open(&path) {
             Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             // What can not be found out is left alone.
-            Err(error) => return error.kind() != io::ErrorKind::NotFound,
+            Err(_) => return Some(true),
         };
         // Shared, so that two who look at once do not take each other for it.
         match file.try_lock_shared() {
             Ok(()) => {
                 // A leftover of one that was killed.
                 let _ = fs::remove_file(&path);
-                false
+                Some(false)
             }
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => Some(true),
         }
     }
+}
+
+/// Makes the lease, or makes it longer.
+async fn renew(documents: &dyn DocumentStore, clock: &dyn Clock, name: &str) -> StoreResult<()> {
+    let expires_at_ms = Some(clock.now_ms().saturating_add(RUN_OWNER_LEASE_MS));
+    let new = NewDocument {
+        kind: LEASE.to_owned(),
+        id: name.to_owned(),
+        group: String::new(),
+        body: json!({}),
+        expires_at_ms,
+    };
+    if let Created::Exists(found) = documents.create(new).await? {
+        let mut change = Replacement::of(&found, json!({}));
+        change.expires_at_ms = expires_at_ms;
+        // Nobody else renews it.
+        let _: Replaced = documents.replace(change).await?;
+    }
+    Ok(())
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
             let _ = fs::remove_file(held.dir.join(&self.name));
+        }
+        if let Some(renewing) = self.lease.as_ref().and_then(|lease| lease.renewing.get()) {
+            renewing.abort();
         }
     }
 }
@@ -99,20 +193,41 @@ impl Drop for Owner {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_owner_lives_as_long_as_its_process_holds_on() {
+    #[tokio::test]
+    async fn an_owner_lives_as_long_as_its_process_holds_on() {
         let dir = tempfile::tempdir().unwrap();
         let one = Owner::announced(dir.path(), "one").unwrap();
         let two = Owner::announced(dir.path(), "two").unwrap();
-        assert!(one.is_other_alive("two") && two.is_other_alive("one"));
-        assert!(!one.is_other_alive("one"), "oneself is no other");
+        assert!(one.is_other_alive("two").await && two.is_other_alive("one").await);
+        assert!(!one.is_other_alive("one").await, "oneself is no other");
         drop(two);
-        assert!(!one.is_other_alive("two"));
+        assert!(!one.is_other_alive("two").await);
         // What a killed process leaves: a file that nobody has locked.
         fs::write(dir.path().join(DIR).join("three"), b"").unwrap();
-        assert!(!one.is_other_alive("three"));
+        assert!(!one.is_other_alive("three").await);
         assert!(!dir.path().join(DIR).join("three").exists());
-        assert!(!one.is_other_alive("../one") && !one.is_other_alive(""));
-        assert!(!Owner::alone("x").is_other_alive("one"));
+        assert!(!one.is_other_alive("../one").await && !one.is_other_alive("").await);
+        assert!(!Owner::alone("x").is_other_alive("one").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn on_another_machine_a_lease_speaks_for_an_owner() {
+        use holdfast_reliability::store::memory::MemoryDocumentStore;
+        use holdfast_testkit::TokioClock;
+
+        let clock = Arc::new(TokioClock::new());
+        let shared = Arc::new(MemoryDocumentStore::new(clock.clone()));
+        let at = |name: &str| Owner::alone(name).leased(shared.clone(), clock.clone());
+        let (one, two) = (at("one"), at("two"));
+        assert!(!two.is_other_alive("one").await, "nobody has heard of it");
+        one.announce().await.unwrap();
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
+            assert!(two.is_other_alive("one").await, "it renews its lease");
+        }
+        drop(one);
+        assert!(two.is_other_alive("one").await, "nobody can know yet");
+        tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
+        assert!(!two.is_other_alive("one").await);
     }
 }

@@ -129,11 +129,11 @@ impl RunStore {
     }
 
     /// Whether a run that is not kept may be about to be.
-    fn may_begin(&self, run: &str, owner: &str) -> bool {
+    async fn may_begin(&self, run: &str, owner: &str) -> bool {
         if owner == self.owner.name() {
             self.beginning.lock().contains(run)
         } else {
-            self.owner.is_other_alive(owner)
+            self.owner.is_other_alive(owner).await
         }
     }
 
@@ -143,6 +143,7 @@ impl RunStore {
 
     /// Keeps a run that begins.
     pub(super) async fn begin(&self, state: &RunState, client: &str) -> Result<Kept, StoreError> {
+        self.owner.announce().await?;
         let new = NewDocument {
             kind: RUN.to_owned(),
             id: state.id.clone(),
@@ -161,6 +162,7 @@ impl RunStore {
 
     /// Takes up a run whose process is gone, or that was left unfinished.
     pub(super) async fn take_up(&self, id: &str) -> Result<(RunState, Kept), RunStoreError> {
+        self.owner.announce().await?;
         let (document, mut run) = self.find(id).await?;
         if run.state.ending().is_some() {
             return Err(RunStoreError::Ended(id.to_owned()));
@@ -168,7 +170,7 @@ impl RunStore {
         if run.workspace != self.workspace {
             return Err(RunStoreError::Elsewhere(id.to_owned(), run.workspace));
         }
-        if self.owner.is_other_alive(&run.owner) {
+        if self.owner.is_other_alive(&run.owner).await {
             return Err(RunStoreError::Busy(id.to_owned()));
         }
         run.state.take_up(run.kept_at_ms, self.now_ms());
@@ -234,12 +236,14 @@ impl RunStore {
             let page = self.documents.documents(&filter).await?;
             let Some(last) = page.last() else { break };
             filter.after = Some(last.id.clone());
-            let runs = page.iter().filter_map(|it| read(it).ok());
-            found.extend(runs.filter(|run| {
-                run.workspace == self.workspace
+            for run in page.iter().filter_map(|it| read(it).ok()) {
+                if run.workspace == self.workspace
                     && run.owner != self.owner.name()
-                    && !self.owner.is_other_alive(&run.owner)
-            }));
+                    && !self.owner.is_other_alive(&run.owner).await
+                {
+                    found.push(run);
+                }
+            }
         }
         Ok(found)
     }
@@ -255,6 +259,7 @@ impl RunStore {
     ) -> Result<KeyClaim, StoreError> {
         let id = Digest::of(format!("{client}\n{key}").as_bytes()).to_string();
         let asked = Digest::of(request.to_string().as_bytes()).to_string();
+        self.owner.announce().await?;
         let body = json!({"run": run, "request": asked, "owner": self.owner.name()});
         let new = NewDocument {
             kind: KEY.to_owned(),
@@ -274,13 +279,14 @@ impl RunStore {
         let is_over = match self.get(&earlier).await {
             Ok(run) => gives_key_back(&run.state),
             Err(RunStoreError::Store(error)) => return Err(error),
-            Err(_)
-                if self.may_begin(&earlier, found.body["owner"].as_str().unwrap_or_default()) =>
-            {
-                return Ok(KeyClaim::Begins);
-            }
             // It never began, or was forgotten.
-            Err(_) => true,
+            Err(_) => {
+                let owner = found.body["owner"].as_str().unwrap_or_default();
+                if self.may_begin(&earlier, owner).await {
+                    return Ok(KeyClaim::Begins);
+                }
+                true
+            }
         };
         if !is_over {
             return Ok(KeyClaim::Same(earlier));

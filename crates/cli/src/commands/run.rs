@@ -85,7 +85,7 @@ fn with_runs(
         )
     })?;
     let runtime = runtime()?;
-    let running = app.stack(workspace)?;
+    let running = app.stack_for_runs(workspace)?;
     let code = runtime.block_on(async {
         let runs = executor::runs(app, &running, workspace, model, Stdout::Taken)?;
         let mut listener = begin(&runs).await?;
@@ -180,6 +180,8 @@ fn tell(event: &Event) {
             "· attempt {attempt} failed ({why}); again in {}",
             output::duration(*wait_ms)
         ),
+        // The answer is told when it is whole.
+        Event::Says { .. } => return,
         Event::Heard { tokens, .. } => {
             format!(
                 "  heard: {} tokens read, {} written",

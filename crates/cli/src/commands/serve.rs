@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_agent::runs::RUN_OWNER_LEASE_MS;
 use holdfast_reliability::janitor::Janitor;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
@@ -83,9 +84,16 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         started(&app, address, &shown, running.store_name, global.json);
         let sweeping = tokio::spawn(sweep(running.documents.clone()));
         let reloading = super::reload::on_hangup(&app, global, args, &server, &running.stack)?;
+        let looking = running
+            .shared
+            .is_some()
+            .then(|| tokio::spawn(take_up(server.clone())));
         let ended = serve(server, listener, end, hurry).await;
         sweeping.abort();
         reloading.abort();
+        if let Some(looking) = looking {
+            looking.abort();
+        }
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
     })?;
@@ -102,6 +110,15 @@ async fn sweep(documents: Arc<dyn DocumentStore>) {
         tokio::time::sleep(SWEEP_EVERY).await;
         // What could not be swept now is swept the next time.
         let _ = documents.sweep_documents().await;
+    }
+}
+
+/// Goes on with the runs of machines that are gone, where runs are kept for several.
+async fn take_up(server: Arc<Server>) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
+        // A store that is away has nothing to tell now.
+        let _ = server.resume_runs().await;
     }
 }
 

@@ -335,6 +335,42 @@ fn check_12_it_retries_skips_and_aborts() {
 }
 
 #[test]
+fn check_14_it_can_be_spawned_as_subagent_via_sessions_spawn() {
+    let child = "Research Claude AI and summarize latest developments";
+    let executor = Executor::on(ModelServer::start(move |request| {
+        let is_child = crate::subagents::task_of(request) == child;
+        match (is_child, turns(request)) {
+            // As the specification calls it.
+            (false, 0) => Say::calls(
+                "sessions_spawn",
+                &json!({"task": child, "agentId": "gpt-oss-executor", "model": "gpt-oss-executor/executor",
+                        "runTimeoutSeconds": 300, "label": "gpt-oss-research-task"}),
+            ),
+            (true, 0) => Say::calls(
+                "write",
+                &json!({"path": "summary.md", "content": "News.\n"}),
+            ),
+            (true, _) => Say::says("Final Answer: The summary is in summary.md."),
+            (false, _) => Say::says("Final Answer: My subagent wrote it."),
+        }
+    }));
+    let answer = executor.ask(&task("Have it researched"));
+    let text = &answer.json()["choices"][0]["message"]["content"];
+    assert_eq!(text, "My subagent wrote it.", "{}", answer.text());
+    assert_eq!(executor.house.lines("summary.md"), 1);
+    // The result went up as it is: how it ended, what it says, what it made.
+    let told = executor.model.asked().last().expect("a question")["messages"].to_string();
+    for part in [
+        "completed",
+        "The summary is in summary.md.",
+        "artifacts",
+        "gpt-oss-research-task",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
 fn check_15_it_can_be_watched() {
     let executor = Executor::on(ModelServer::says(vec![Say::says("Hello.")]));
     let health = executor.serving.get("/health", None);

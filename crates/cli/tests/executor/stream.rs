@@ -1,10 +1,12 @@
 //! Answers as they come: server-sent events.
 
-use holdfast_testkit::http::Answer;
-use holdfast_testkit::model::{ModelServer, Say};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use holdfast_testkit::http::{Answer, Connection};
+use holdfast_testkit::model::{ModelServer, Say, turns};
 use serde_json::{Value, json};
 
-use crate::{Executor, task};
+use crate::{Executor, PATH, task};
 
 /// The chunks of a stream, which has to end as it should.
 pub(crate) fn chunks(answer: &Answer) -> Vec<Value> {
@@ -140,4 +142,126 @@ fn a_client_that_was_cut_off_can_listen_again() {
     assert_eq!(executor.model.asked().len(), 1, "nothing is asked again");
     let none = executor.serving.get("/v1/runs/run-none/stream", None);
     assert_eq!(crate::code(&none), (404, "run_not_found".to_owned()));
+}
+
+/// Reads a stream until what was read holds a text, and says all that was read.
+fn until(connection: &mut Connection, text: &str) -> String {
+    let mut read = String::new();
+    while !read.contains(text) {
+        let part = connection.chunk().expect("goes on");
+        let part = part.unwrap_or_else(|| panic!("{text} never came: {read}"));
+        read.push_str(&String::from_utf8_lossy(&part));
+    }
+    read
+}
+
+fn asking(executor: &Executor, body: &Value) -> Connection {
+    let mut connection = executor.serving.connect();
+    let headers = [("content-type", "application/json")];
+    let sent = connection.send_request("POST", PATH, &headers, body.to_string().as_bytes());
+    sent.expect("sends");
+    assert_eq!(connection.head().expect("a head").status, 200);
+    connection
+}
+
+#[test]
+fn an_answer_is_told_while_the_model_still_speaks() {
+    let tools = json!([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]);
+    let (mut plain, mut none) = (task("Hello"), task("Hello"));
+    plain["model"] = json!("gpt-oss-tools");
+    none["model"] = json!("gpt-oss-tools");
+    none["tools"] = tools;
+    none["tool_choice"] = json!("none");
+    for (body, before) in [
+        // The model says itself that its answer follows.
+        (
+            task("Hello"),
+            "Thought: I know it.\nFinal Answer: The first half, ",
+        ),
+        // There is nothing to call.
+        (plain, "The first half, "),
+        (none, "The first half, "),
+    ] {
+        let executor = Executor::on(ModelServer::says(vec![Say::Held(
+            before.to_owned(),
+            "and the second.".to_owned(),
+        )]));
+        let mut connection = asking(&executor, &streamed(body));
+        let early = until(&mut connection, "half,");
+        assert!(
+            !early.contains("Final Answer") && !early.contains("second"),
+            "{early}"
+        );
+        executor.model.release();
+        let late = until(&mut connection, "[DONE]");
+        let parts: Vec<Value> = format!("{early}{late}")
+            .lines()
+            .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+            .collect();
+        assert_eq!(content(&parts), "The first half, and the second.");
+        assert_eq!(executor.model.asked()[0]["stream"], true);
+        let total = parts
+            .iter()
+            .find_map(|part| part["usage"]["total_tokens"].as_u64());
+        assert_eq!(total, Some(120), "a stream has its usage too");
+    }
+}
+
+#[test]
+fn what_may_still_be_a_call_is_not_told() {
+    let executor = Executor::on(ModelServer::start(|request| match turns(request) {
+        0 => Say::Held(
+            "I will look.\nAction: write\n".to_owned(),
+            "Action Input: {\"path\": \"a\", \"content\": \"b\\n\"}".to_owned(),
+        ),
+        _ => Say::says("Final Answer: Written."),
+    }));
+    let mut connection = asking(&executor, &streamed(task("Write")));
+    let early = until(&mut connection, "\"asks\"");
+    executor.model.release();
+    let all = early + &until(&mut connection, "[DONE]");
+    assert_eq!(executor.house.lines("a"), 1);
+    assert!(
+        all.contains("Written.") && !all.contains("I will look."),
+        "{all}"
+    );
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_not_begun_again() {
+    let executor = Executor::on(ModelServer::says(vec![Say::BrokenOff(
+        "Final Answer: The first half, and".to_owned(),
+    )]));
+    let chunks = chunks(&executor.ask(&streamed(task("Hello"))));
+    assert_eq!(content(&chunks), "The first half, and");
+    let error = &chunks.last().expect("a chunk")["error"];
+    assert_eq!(error["code"], "gpt_oss_unreachable", "{chunks:?}");
+    assert_eq!(executor.model.asked().len(), 1);
+    // While nothing was told, it is asked again as ever.
+    let executor = Executor::on(ModelServer::start({
+        let asked = AtomicUsize::new(0);
+        move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => Say::BrokenOff("Thought: let me".to_owned()),
+            _ => Say::says("Final Answer: Whole."),
+        }
+    }));
+    assert_eq!(
+        content(&self::chunks(&executor.ask(&streamed(task("Hello"))))),
+        "Whole."
+    );
+}
+
+#[test]
+fn native_calls_come_in_a_stream_too() {
+    let call = json!({"role": "assistant", "content": "Let me write it.", "tool_calls": [{"id": "c1", "type": "function",
+        "function": {"name": "write", "arguments": "{\"path\": \"a\", \"content\": \"b\\n\"}"}}]});
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::Message(call),
+        Say::says("Final Answer: Written."),
+    ]));
+    let chunks = chunks(&executor.ask(&streamed(task("Write"))));
+    assert_eq!(
+        (content(&chunks).as_str(), executor.house.lines("a")),
+        ("Written.", 1)
+    );
 }

@@ -5,16 +5,19 @@
 //! | [`model`] | a session, its limits and its result |
 //! | [`step`] | the life of a session as pure functions |
 //! | [`tree`] | keeps the tree, and hands each session its context |
+//! | `children` | makes children, waits for them, and gives up those whose process is gone |
 //!
 //! A parent gives a child a summary of what it needs to know and nothing else; a child gives back
 //! one result. Siblings do not know of each other. What a session may do is what its context holds:
 //! a Worker's has nothing to write, run or send with, and no approval that a parent got is a
 //! child's.
 
+mod children;
 pub mod model;
 pub mod step;
 pub mod tree;
 
+pub use children::Named;
 pub use model::{
     BlobError, Session, SessionArtifact, SessionLimits, SessionResult, SessionState, SessionStatus,
     Suspension,

@@ -259,6 +259,9 @@ pub struct Session {
     /// What its parent told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_summary: Option<String>,
+    /// What its parent calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Where it stands.
     #[serde(flatten)]
     pub state: SessionState,

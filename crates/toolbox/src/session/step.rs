@@ -78,6 +78,7 @@ pub fn main(
         agent_id: agent_id.to_owned(),
         workspace_root,
         context_summary: None,
+        label: None,
         state: SessionState::Active,
         created_at_ms: now_ms,
         expires_at_ms: None,

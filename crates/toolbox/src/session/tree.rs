@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdfast_contract::clock::new_request_id;
 use holdfast_contract::{Channel, SessionContext, SessionKind, ToolCallEnvelope};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::{
@@ -17,7 +16,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::model::{Session, SessionLimits, SessionResult, SessionState, Suspension};
-use super::step::{self, NewChild, Spent, StepRefused};
+use super::step::{self, Spent, StepRefused};
 use crate::stack::Sessions;
 use crate::trust::TrustBook;
 
@@ -67,20 +66,20 @@ pub enum TreeError {
 }
 
 /// What this process keeps of a session that lives.
-struct Live {
+pub(super) struct Live {
     context: Arc<SessionContext>,
-    cancelled: watch::Sender<bool>,
-    pause: Option<Suspension>,
+    pub(super) cancelled: watch::Sender<bool>,
+    pub(super) pause: watch::Sender<Option<Suspension>>,
     /// When its time is over, also if nobody has written that down.
     over_at_ms: Option<u64>,
 }
 
 impl Live {
     fn note(&mut self, session: &Session) {
-        self.pause = match session.state {
+        self.pause.send_replace(match session.state {
             SessionState::Suspended { why } => Some(why),
             _ => None,
-        };
+        });
         let ends = [session.expires_at_ms, session.end_by_ms];
         self.over_at_ms = ends.into_iter().flatten().min();
         if session.end_by_ms.is_some() {
@@ -91,12 +90,12 @@ impl Live {
 
 /// The tree of sessions of one state.
 pub struct SessionTree {
-    store: Arc<dyn DocumentStore>,
-    runtime: Arc<Runtime>,
-    limits: SessionLimits,
+    pub(super) store: Arc<dyn DocumentStore>,
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) limits: SessionLimits,
     reserved: Vec<PathBuf>,
-    trust: Option<Arc<TrustBook>>,
-    live: RwLock<HashMap<String, Live>>,
+    pub(super) trust: Option<Arc<TrustBook>>,
+    pub(super) live: RwLock<HashMap<String, Live>>,
 }
 
 impl SessionTree {
@@ -125,7 +124,7 @@ impl SessionTree {
         self
     }
 
-    fn now_ms(&self) -> u64 {
+    pub(super) fn now_ms(&self) -> u64 {
         self.runtime.clock.now_ms()
     }
 
@@ -175,36 +174,6 @@ impl SessionTree {
         (context.read, context.write, context.exec) = (held.read, held.write, held.exec);
         self.enliven(context, &session);
         Ok(session)
-    }
-
-    /// Makes a child of a session that lives here.
-    pub async fn spawn(&self, parent: &str, wish: Spawn) -> Result<Session, TreeError> {
-        let above = self
-            .context(parent)
-            .ok_or_else(|| TreeError::NotFound(parent.to_owned()))?;
-        let id = new_request_id(&*self.runtime.clock, &*self.runtime.entropy);
-        let now_ms = self.now_ms();
-        let mut made = None;
-        self.change(parent, |session| {
-            let new = NewChild {
-                id: id.clone(),
-                kind: wish.kind,
-                context_summary: wish.context_summary.clone(),
-                token_budget: wish.token_budget,
-            };
-            let (parent, child) = step::spawn(session, new, &self.limits, now_ms)?;
-            made = Some(child);
-            Ok(parent)
-        })
-        .await?;
-        let child = made.ok_or(StepRefused::NotActive)?;
-        self.create(&child).await?;
-        let context = context_of(&child, &above);
-        if let Some(book) = &self.trust {
-            book.inherit(&above, &context).await?;
-        }
-        self.enliven(context, &child);
-        Ok(child)
     }
 
     /// Notes down spent tokens. A session that is over its budget ends, and its children with it.
@@ -321,7 +290,7 @@ impl SessionTree {
                 {
                     "the time of the session is over"
                 }
-                Some(live) => match live.pause {
+                Some(live) => match *live.pause.borrow() {
                     None => return live.context.clone(),
                     Some(Suspension::Spending) => {
                         "the session is suspended: it spent over half of its tokens within five minutes"
@@ -342,7 +311,11 @@ impl SessionTree {
     }
 
     /// Gives a session its context. Whoever waits for the end of one that lives goes on waiting.
-    fn enliven(&self, mut context: SessionContext, session: &Session) -> Arc<SessionContext> {
+    pub(super) fn enliven(
+        &self,
+        mut context: SessionContext,
+        session: &Session,
+    ) -> Arc<SessionContext> {
         context.reserved.clone_from(&self.reserved);
         let context = Arc::new(context);
         let mut lives = self.live.write();
@@ -351,7 +324,7 @@ impl SessionTree {
             .or_insert_with(|| Live {
                 context: context.clone(),
                 cancelled: watch::Sender::new(false),
-                pause: None,
+                pause: watch::Sender::new(None),
                 over_at_ms: None,
             });
         live.context = context.clone();
@@ -360,7 +333,7 @@ impl SessionTree {
     }
 
     /// What the end of a session means for those around it.
-    async fn ended(&self, session: &Session) -> Result<Delivery, TreeError> {
+    pub(super) async fn ended(&self, session: &Session) -> Result<Delivery, TreeError> {
         self.live.write().remove(&session.id);
         for child in &session.children {
             match self.cancel(child).await {
@@ -409,7 +382,7 @@ impl SessionTree {
         Ok(ended)
     }
 
-    async fn create(&self, session: &Session) -> StoreResult<Created> {
+    pub(super) async fn create(&self, session: &Session) -> StoreResult<Created> {
         let new = NewDocument {
             kind: KIND.to_owned(),
             id: session.id.clone(),
@@ -420,14 +393,14 @@ impl SessionTree {
         self.store.create(new).await
     }
 
-    async fn load(&self, id: &str) -> Result<(Session, Document), TreeError> {
+    pub(super) async fn load(&self, id: &str) -> Result<(Session, Document), TreeError> {
         let found = self.store.document(KIND, id).await?;
         let document = found.ok_or_else(|| TreeError::NotFound(id.to_owned()))?;
         Ok((read(&document)?, document))
     }
 
     /// Changes one session by a rule; of several changes at once each is made on the one before.
-    async fn change(
+    pub(super) async fn change(
         &self,
         id: &str,
         mut rule: impl FnMut(&Session) -> Result<Session, StepRefused>,
@@ -452,7 +425,7 @@ impl SessionTree {
 
 /// What a child holds: by its kind, and of its parent's channel what its kind may have. A branch
 /// sends on behalf of its parent; for a worker the way only leads to prompts.
-fn context_of(session: &Session, parent: &SessionContext) -> SessionContext {
+pub(super) fn context_of(session: &Session, parent: &SessionContext) -> SessionContext {
     let mut context = SessionContext::of_kind(
         session.kind,
         &session.id,

@@ -9,6 +9,7 @@
 //! | `granted` | the claims of this process, put back when a server has lost them |
 //! | `waiters`, `listen` | duplicates that wait, woken by one subscription per process |
 //! | `write_back` | last words for a server that is away |
+//! | `documents` | runs, and who works on them |
 //! | `breakers`, `budget`, `rate` | what else is shared |
 //!
 //! Time is the server's, so clocks of machines that disagree do not end each other's leases. A
@@ -38,6 +39,7 @@ mod breakers;
 mod budget;
 mod claim;
 mod dedupe;
+mod documents;
 mod granted;
 mod layout;
 mod link;
@@ -80,6 +82,7 @@ struct Scripts {
     restore: Script,
     bring_back: Script,
     compare: Script,
+    document: Script,
     budget: Script,
     rate: Script,
 }
@@ -105,6 +108,7 @@ impl Scripts {
             restore: Script::new(include_str!("lua/restore.lua")),
             bring_back: Script::new(include_str!("lua/bring_back.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
+            document: Script::new(include_str!("lua/document.lua")),
             budget: Script::new(include_str!("lua/budget.lua")),
             rate: Script::new(include_str!("lua/rate.lua")),
         }

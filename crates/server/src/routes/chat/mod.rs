@@ -3,14 +3,12 @@
 //! | file | what it does |
 //! |---|---|
 //! | `request` | reads what clients send, and names what is wrong with it |
-//! | `history` | turns calls in a client's history into what a model without calls understands |
 //! | `answer` | a run's end as a completion or an error |
 //! | `stream` | the same, as it comes |
 //! | `error` | errors in the shape that clients know |
 
 mod answer;
 mod error;
-mod history;
 mod request;
 mod stream;
 
@@ -18,7 +16,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use holdfast_agent::run::{Mode, RunState};
+use holdfast_agent::run::{Mode, RunState, Telling};
 use holdfast_agent::runs::{Keeping, KeyClaim, Listener, Outcome, ResumeError, RunStoreError};
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -134,6 +132,9 @@ async fn begin(
     state.actor.clone_from(&name);
     state.mode = asked.mode;
     state.passed_on = asked.passed_on;
+    if let Delivery::Stream(_) = asked.delivery {
+        state.telling = Telling::AsItComes;
+    }
     Ok(Source::Live(
         executor.runs.start(state, &name, keeping).await?,
     ))

@@ -4,13 +4,13 @@
 //! clients send what their libraries know.
 
 use holdfast_agent::chat::Message;
+use holdfast_agent::context::words;
 use holdfast_agent::run::{CallsAtOnce, ClientTools, Mode, ToolChoice};
 use holdfast_agent::settings::RunSettings;
 use serde_json::{Map, Value};
 
 use super::answer::Notes;
 use super::error::ChatError;
-use super::history;
 use crate::executor::{Calls, Served};
 use crate::limits::{
     CLIENT_TOOLS_MAX, HISTORY_CALLS_MAX, MESSAGES_MAX, RUN_TIMEOUT_S_MAX, STOPS_MAX,
@@ -57,7 +57,7 @@ impl Asked {
         let model = model(&fields, models)?;
         let (settings, notes) = settings(&fields, &model.settings)?;
         let (strategy, _) = settings.strategies();
-        let messages = history::told(history::matched(messages(&fields)?), strategy);
+        let messages = words::told(words::matched(messages(&fields)?), strategy);
         if whole(&fields, "n")?.is_some_and(|count| count != 1) {
             return Err(ChatError::invalid("n: only one choice can be had"));
         }

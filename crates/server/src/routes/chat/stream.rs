@@ -1,7 +1,7 @@
 //! A run as it comes: server-sent events, in chunks of a completion.
 //!
-//! Whether a reply is the answer is only known when it is whole, so the answer's text comes at the
-//! end, in pieces. Before that every chunk carries what the run is doing in `executor_progress`,
+//! The answer's text comes as the model says it where it is certain that it is the answer
+//! (`agent::run::saying`), else at the end, in pieces. Before that every chunk carries what the run is doing in `executor_progress`,
 //! beside an empty delta: clients that do not know the field pass over it.
 
 use std::convert::Infallible;
@@ -37,6 +37,7 @@ pub(super) fn respond(
         _open: Open::new(server),
         usage,
         notes,
+        sent: 0,
         at: match source {
             Source::Live(listener) => At::Listening(Box::new(listener), None),
             Source::Ended(state) => At::Ended(state, None),
@@ -118,6 +119,8 @@ struct Told {
     _open: Open,
     usage: Usage,
     notes: Notes,
+    /// Bytes of the answer that were sent as it came.
+    sent: usize,
     at: At,
 }
 
@@ -149,6 +152,13 @@ impl Told {
             // A comment, so that nobody between us takes the connection for dead.
             return ": still running\n\n".to_owned();
         };
+        if let Some(Event::Says { text }) = &happened {
+            self.sent += text.len();
+            let mut part = String::new();
+            pieces(&head, text, &mut part);
+            self.at = At::Listening(listener, Some(head));
+            return part;
+        }
         if let Some(event) = happened {
             let part = data(&progress(&head, &event));
             self.at = At::Listening(listener, Some(head));
@@ -172,7 +182,11 @@ impl Told {
         let reason = match answer::ended(state, &self.notes) {
             Err(error) => return text + &failed(&error),
             Ok(Said::Answer { content, reason }) => {
-                pieces(&head, content, &mut text);
+                pieces(
+                    &head,
+                    content.get(self.sent..).unwrap_or_default(),
+                    &mut text,
+                );
                 reason
             }
             Ok(Said::Calls { content, calls }) => {

@@ -1,17 +1,18 @@
-//! Turns calls in a client's history into what a model without calls understands.
+//! Turns calls in a history into what a model without calls understands.
 //!
 //! Such a model's server knows neither `tool_calls` nor the role `tool`; some refuse them. So the
 //! calls are written as the model itself would have, and the results as the loop tells them.
 
 use std::collections::{HashMap, HashSet};
 
-use holdfast_agent::chat::{Message, NativeCall, Role};
-use holdfast_agent::results::batch;
 use holdfast_intent::Strategy;
 use serde_json::{Value, json};
 
+use crate::chat::{Message, NativeCall, Role};
+use crate::results::batch;
+
 /// The history for a model whose replies are read by this strategy.
-pub(super) fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
+pub fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
     if strategy == Strategy::Native {
         return messages;
     }
@@ -38,7 +39,7 @@ pub(super) fn told(messages: Vec<Message>, strategy: Strategy) -> Vec<Message> {
 /// Gives results the ids of their calls back where a client has changed them: `OpenClaw` sends ids without
 /// whatever is neither letter nor digit. A result whose id is some call's is left alone, and so is one that
 /// could be of several.
-pub(super) fn matched(mut messages: Vec<Message>) -> Vec<Message> {
+pub fn matched(mut messages: Vec<Message>) -> Vec<Message> {
     let calls = messages.iter().flat_map(|it| &it.calls);
     let ids: HashSet<String> = calls.map(|call| call.id.clone()).collect();
     let mut by_bare: HashMap<String, Option<&str>> = HashMap::new();

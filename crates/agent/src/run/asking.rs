@@ -1,0 +1,97 @@
+//! What a model is asked, and how patiently.
+
+use std::borrow::Cow;
+
+use holdfast_intent::Strategy;
+use holdfast_reliability::retry::{Classified, Evidence, RetryOverrides, RetryPolicy};
+use holdfast_toolbox::declare;
+use serde_json::{Value, json};
+
+use super::MODEL_RETRY_BASE_MS;
+use super::offer::Offer;
+use super::state::RunState;
+use crate::chat::Message;
+use crate::context;
+use crate::model::{ModelError, ModelRequest};
+use crate::prompt;
+
+/// How long and how often an answer is asked for.
+pub(super) fn patience(state: &RunState) -> RetryPolicy {
+    let standard = RetryPolicy::standard();
+    let slower = RetryOverrides {
+        max_attempts: Some(state.settings.model_attempts_max),
+        base_ms: Some(MODEL_RETRY_BASE_MS),
+        // The run's own time is the bound.
+        max_elapsed_ms: Some(state.settings.run_timeout_ms),
+        ..RetryOverrides::default()
+    };
+    standard.with(&slower).unwrap_or(standard)
+}
+
+/// A server that is away may come back; one that refused will refuse again.
+pub(super) fn classified(error: &ModelError) -> Classified {
+    Classified {
+        code: Cow::Borrowed("model_unavailable"),
+        retriable: matches!(error, ModelError::Unavailable(_)),
+        evidence: Evidence::NoEffect,
+        counts_for_breaker: false,
+        retry_after_ms: None,
+    }
+}
+
+/// What the model is asked next.
+pub(super) fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRequest, ModelError> {
+    let (strategy, _) = state.settings.strategies();
+    let mut passed_on = state.passed_on.clone();
+    let mut prompt = None;
+    if !offer.is_empty() {
+        prompt = prompt::of(offer.registry, &state.settings);
+        if let Some(text) = &mut prompt {
+            // A server that forces a format on every reply would leave no room for calls.
+            let format = passed_on.remove("response_format");
+            let format = format.as_ref().and_then(prompt::answer_format);
+            for more in Offer::demand(&state.mode)
+                .map(str::to_owned)
+                .into_iter()
+                .chain(format)
+            {
+                text.push_str("\n\n");
+                text.push_str(&more);
+            }
+        }
+    }
+    let tools = if strategy == Strategy::Native && !offer.is_empty() {
+        declare::openai(offer.registry)
+    } else {
+        Value::Null
+    };
+    let fitting = context::prepare(state, prompt.as_deref(), &tools)?;
+    let settings = &state.settings;
+    let messages: Vec<Value> = prompt::placed(prompt, settings.prompt_place, &fitting)
+        .iter()
+        .map(Message::to_wire)
+        .collect();
+    let mut body = json!({
+        // As the client named it, for whoever has several; its server is told its own name.
+        "model": state.model,
+        "messages": messages,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+    });
+    if let Some(top_p) = settings.top_p {
+        body["top_p"] = json!(top_p);
+    }
+    if !tools.is_null() {
+        body["tools"] = tools;
+    }
+    if !offer.is_empty() {
+        passed_on.extend(prompt::structured(offer.registry, settings));
+    }
+    for (field, value) in passed_on {
+        body[field] = value;
+    }
+    Ok(ModelRequest {
+        body,
+        timeout_ms: settings.call_timeout_ms,
+    })
+}

@@ -1,0 +1,410 @@
+//! Begins, watches and ends subagents.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use holdfast_contract::{
+    Artifact, Cause, SessionContext, SessionKind, ToolCallEnvelope, ToolContext, ToolError,
+};
+use holdfast_reliability::canonical::Digest;
+use holdfast_reliability::store::StoreError;
+use holdfast_toolbox::session::model::{CANCEL_GRACE_MS, SUMMARY_BYTES_MAX};
+use holdfast_toolbox::session::{
+    Named, Session, SessionArtifact, SessionResult, SessionStatus, SessionTree, Spawn, Spent,
+    TreeError,
+};
+use holdfast_toolbox::stack::Sessions;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+
+use super::tools::SPAWN;
+use super::{SUBAGENT_PREFIX, SUBAGENTS_MAX};
+use crate::chat::{Message, Role};
+use crate::run::{Ending, RunError, RunErrorCode, RunState};
+use crate::runs::{Listener, Outcome, Runs};
+use crate::settings::RunSettings;
+
+/// How memories are referred to.
+const MEMORY: &str = "memory:";
+
+/// A subagent to be made.
+pub(super) struct Wish {
+    pub(super) task: String,
+    pub(super) kind: SessionKind,
+    pub(super) label: Option<String>,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) token_budget: Option<u64>,
+}
+
+/// A subagent that has begun.
+pub(super) struct Begun {
+    pub(super) session: Session,
+    pub(super) run: String,
+}
+
+/// One that runs here: its run, and on whose behalf.
+struct Child {
+    run: String,
+    client: String,
+}
+
+/// The subagents of one process.
+pub struct Subagents {
+    tree: Arc<SessionTree>,
+    settings: RunSettings,
+    places: Arc<Semaphore>,
+    here: Mutex<HashMap<String, Child>>,
+    /// How many have ended, for whoever waits for one.
+    ended: watch::Sender<u64>,
+    runs: OnceLock<Weak<Runs>>,
+}
+
+impl Subagents {
+    /// Subagents in this tree, whose runs have these settings.
+    pub fn new(tree: Arc<SessionTree>, settings: RunSettings) -> Arc<Self> {
+        Arc::new(Self {
+            tree,
+            settings,
+            places: Arc::new(Semaphore::new(SUBAGENTS_MAX)),
+            here: Mutex::default(),
+            ended: watch::Sender::new(0),
+            runs: OnceLock::new(),
+        })
+    }
+
+    /// The tree that they live in.
+    pub fn tree(&self) -> &Arc<SessionTree> {
+        &self.tree
+    }
+
+    /// The contexts for a stack: the tree's for the sessions that live in it, none for subagents
+    /// that do not, and for all others what `otherwise` says.
+    pub fn sessions(&self, otherwise: Sessions) -> Sessions {
+        let (tree, in_tree) = (self.tree.clone(), self.tree.sessions());
+        Arc::new(move |envelope: &ToolCallEnvelope| -> Arc<SessionContext> {
+            let key = &envelope.target.session_key;
+            if key.starts_with(SUBAGENT_PREFIX) || tree.context(key).is_some() {
+                in_tree(envelope)
+            } else {
+                otherwise(envelope)
+            }
+        })
+    }
+
+    pub(crate) fn attach(&self, runs: &Arc<Runs>) {
+        // Who was first stays.
+        let _ = self.runs.set(Arc::downgrade(runs));
+    }
+
+    fn runs(&self) -> Result<Arc<Runs>, ToolError> {
+        let runs = self.runs.get().and_then(Weak::upgrade);
+        runs.ok_or_else(|| ToolError::failed("there is no model here that a subagent could ask"))
+    }
+
+    /// The key of the session that a call makes: the same for the same call.
+    pub(super) fn key_of(ctx: &ToolContext) -> String {
+        let call = ctx.call.idempotency_key.as_ref();
+        let identity = call.unwrap_or(&ctx.call.request_id);
+        let digest = Digest::of(identity.as_bytes()).to_string();
+        let short: String = digest
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .take(32)
+            .collect();
+        format!("{SUBAGENT_PREFIX}{short}")
+    }
+
+    /// Begins one.
+    pub(super) async fn spawn(
+        self: &Arc<Self>,
+        wish: Wish,
+        ctx: &ToolContext,
+    ) -> Result<Begun, ToolError> {
+        let runs = self.runs()?;
+        let place = self.places.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("{SUBAGENTS_MAX} subagents are at work already");
+            let cause = Cause::Throttled {
+                retry_after_ms: None,
+            };
+            ToolError::ExecutionError { message, cause }
+        })?;
+        let parent = ctx.session.session_id.clone();
+        if self.tree.context(&parent).is_none() {
+            let opened = self.tree.open_main_with((*ctx.session).clone()).await;
+            opened.map_err(|error| refused(&error))?;
+        }
+        let client = self.client_of(&runs, &parent).await;
+        let spawn = Spawn {
+            kind: wish.kind,
+            context_summary: wish.task.clone(),
+            token_budget: wish.token_budget,
+        };
+        let named = Named {
+            id: Self::key_of(ctx),
+            label: wish.label,
+            ttl_ms_max: wish.timeout_ms,
+        };
+        let made = self.tree.spawn_named(&parent, spawn, named).await;
+        let session = made.map_err(|error| refused(&error))?;
+        let state = self.run_of(&runs, &session, &parent, wish.task);
+        let run = state.id.clone();
+        match runs.start_child(state, &client, place).await {
+            Ok(listener) => {
+                let child = Child {
+                    run: run.clone(),
+                    client,
+                };
+                self.here.lock().insert(session.id.clone(), child);
+                let (desk, id) = (self.clone(), session.id.clone());
+                tokio::spawn(async move { desk.watch_over(&id, listener).await });
+                Ok(Begun { session, run })
+            }
+            Err(error) => {
+                let why = SessionResult::new(SessionStatus::Failed, error.to_string());
+                // What can not be written down is given up by the next process.
+                let _ = self.tree.finish(&session.id, why).await;
+                Err(ToolError::failed(error.to_string()))
+            }
+        }
+    }
+
+    fn run_of(&self, runs: &Runs, session: &Session, parent: &str, task: String) -> RunState {
+        let runtime = runs.agent().stack().runtime();
+        let id = holdfast_contract::clock::new_request_id(&*runtime.clock, &*runtime.entropy);
+        let now_ms = runtime.clock.now_ms();
+        let mut settings = self.settings.clone();
+        if let Some(end_ms) = session.expires_at_ms {
+            let left_ms = end_ms.saturating_sub(now_ms);
+            settings.run_timeout_ms = settings.run_timeout_ms.min(left_ms);
+        }
+        let messages = vec![Message::text(Role::User, task)];
+        let mut state = RunState::new(format!("run-{id}"), "gpt-oss", messages, settings, now_ms);
+        state.session.clone_from(&session.id);
+        "subagent".clone_into(&mut state.actor);
+        state.parent = Some(parent.to_owned());
+        state
+    }
+
+    /// Who asked for the run at the root.
+    async fn client_of(&self, runs: &Runs, session: &str) -> String {
+        if let Some(child) = self.here.lock().get(session) {
+            return child.client.clone();
+        }
+        let of_run = match session.strip_prefix("run:") {
+            Some(run) => runs.store().get(run).await.ok(),
+            None => None,
+        };
+        of_run.map_or_else(|| "local".to_owned(), |run| run.client)
+    }
+
+    /// Waits for the end of a subagent's run, ends it when it is told to end and does not, and
+    /// hands its result up.
+    async fn watch_over(&self, id: &str, mut listener: Listener) {
+        let outcome = tokio::select! {
+            outcome = listener.outcome() => outcome,
+            () = self.tree.cancelled(id) => {
+                let grace = Duration::from_millis(CANCEL_GRACE_MS);
+                match tokio::time::timeout(grace, listener.outcome()).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        if let Ok(runs) = self.runs() {
+                            let _ = runs.cancel(listener.run()).await;
+                        }
+                        listener.outcome().await
+                    }
+                }
+            }
+        };
+        if let Some(result) = result_of(&outcome) {
+            // A session that is over its budget, or its time, has its result already. What can not
+            // be written down is given up by the next process.
+            let _ = self.tree.finish(id, result).await;
+        }
+        self.here.lock().remove(id);
+        self.ended.send_modify(|count| *count += 1);
+    }
+
+    /// One as it stands. Waits until it has ended or is suspended.
+    pub(super) async fn settled(&self, id: &str) -> Result<Session, ToolError> {
+        let mut ended = self.ended.subscribe();
+        loop {
+            ended.mark_unchanged();
+            let is_here = self.here.lock().contains_key(id);
+            if !is_here {
+                break;
+            }
+            tokio::select! {
+                _ = ended.changed() => {}
+                () = self.tree.paused(id) => break,
+            }
+        }
+        self.get(id).await
+    }
+
+    /// One as it stands.
+    pub(super) async fn get(&self, id: &str) -> Result<Session, ToolError> {
+        self.tree.get(id).await.map_err(|error| refused(&error))
+    }
+
+    /// Those of a session, and the runs of those that run here. Waits for the end of one, at most
+    /// so long, when any is at work.
+    pub(super) async fn list(
+        &self,
+        parent: &str,
+        wait: Duration,
+    ) -> Result<Vec<(Session, Option<String>)>, ToolError> {
+        let mut ended = self.ended.subscribe();
+        let children = self.children(parent).await?;
+        let at_work = children.iter().any(|(_, run)| run.is_some());
+        if wait.is_zero() || !at_work {
+            return Ok(children);
+        }
+        // Whoever ended meanwhile is found below.
+        let _ = tokio::time::timeout(wait, ended.changed()).await;
+        self.children(parent).await
+    }
+
+    async fn children(&self, parent: &str) -> Result<Vec<(Session, Option<String>)>, ToolError> {
+        let found = self.tree.children(parent).await;
+        let found = found.map_err(|error| refused(&error))?;
+        let here = self.here.lock();
+        let with_run = |session: Session| {
+            let run = here.get(&session.id).map(|child| child.run.clone());
+            (session, run)
+        };
+        Ok(found.into_iter().map(with_run).collect())
+    }
+
+    /// Only a parent has a say.
+    async fn own(&self, parent: &str, id: &str) -> Result<Session, ToolError> {
+        let session = self.get(id).await?;
+        if session.parent.as_deref() == Some(parent) {
+            return Ok(session);
+        }
+        Err(refused(&TreeError::NotFound(id.to_owned())))
+    }
+
+    /// Tells one to end.
+    pub(super) async fn kill(&self, parent: &str, id: &str) -> Result<Session, ToolError> {
+        let session = self.own(parent, id).await?;
+        if session.state.has_ended() {
+            return Ok(session);
+        }
+        match self.tree.cancel(id).await {
+            Ok(session) => Ok(session),
+            // It ended by itself meanwhile.
+            Err(TreeError::Refused(_)) => self.get(id).await,
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    /// Lets one go on that spent too much at once.
+    pub(super) async fn resume(&self, parent: &str, id: &str) -> Result<Session, ToolError> {
+        self.own(parent, id).await?;
+        self.tree.resume(id).await.map_err(|error| refused(&error))
+    }
+
+    /// Books what the last answer took, waits while the session is suspended, and says whether the
+    /// run may go on.
+    pub(crate) async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
+        let id = &state.session;
+        if let Some(used) = state.tokens.last() {
+            match self.tree.spend(id, used.total()).await {
+                Ok(Spent::Fine | Spent::Paused) | Err(TreeError::Refused(_)) => {}
+                Ok(Spent::OverBudget) => {
+                    return Err(Ending::Failed(RunError {
+                        code: RunErrorCode::BudgetExceeded,
+                        message: "the token budget of the session is spent".to_owned(),
+                    }));
+                }
+                Err(error) => {
+                    return Err(Ending::Failed(RunError {
+                        code: RunErrorCode::ToolExecutionFailed,
+                        message: error.to_string(),
+                    }));
+                }
+            }
+        }
+        tokio::select! {
+            () = self.tree.goes_on(id) => {}
+            () = self.tree.cancelled(id) => {}
+        }
+        if self.tree.is_ending(id) {
+            return Err(Ending::Cancelled);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn recalled(&self, state: &RunState) {
+        self.tree.cancelled(&state.session).await;
+    }
+
+    /// A run has ended, and what it began ends with it. The subagents' own runs are watched over.
+    pub(crate) async fn parent_ended(&self, state: &RunState) {
+        let spawned = state.tools_called.iter().any(|tool| tool == SPAWN);
+        if state.parent.is_some() || !spawned && self.tree.context(&state.session).is_none() {
+            return;
+        }
+        let outcome = Outcome::Ended(Box::new(state.clone()));
+        if let Some(result) = result_of(&outcome) {
+            // Without a store there is nothing to tell them by; their time bounds them.
+            let _ = self.tree.finish(&state.session, result).await;
+        }
+    }
+
+    /// The process of a subagent is gone.
+    pub(crate) async fn lost(&self, id: &str) -> Result<(), StoreError> {
+        match self.tree.lost(id).await {
+            Ok(_) => Ok(()),
+            Err(TreeError::Store(error)) => Err(error),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// What a run gives its parent; nothing while it may still go on.
+fn result_of(outcome: &Outcome) -> Option<SessionResult> {
+    let state = match outcome {
+        Outcome::Ended(state) => state,
+        Outcome::Lost(why) => return Some(SessionResult::new(SessionStatus::Failed, why.clone())),
+        Outcome::Left => return None,
+    };
+    let (status, summary) = match state.ending()? {
+        Ending::Answered { content, .. } => (SessionStatus::Completed, content.clone()),
+        Ending::Calls { .. } => (
+            SessionStatus::Failed,
+            "it has no tools of its own".to_owned(),
+        ),
+        Ending::Failed(error) if error.code == RunErrorCode::TimeoutExceeded => {
+            (SessionStatus::Expired, error.to_string())
+        }
+        Ending::Failed(error) => (SessionStatus::Failed, error.to_string()),
+        Ending::Cancelled => (SessionStatus::Cancelled, "it was told to end".to_owned()),
+    };
+    let mut end = summary.len().min(SUMMARY_BYTES_MAX);
+    while !summary.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut result = SessionResult::new(status, &summary[..end]);
+    for made in &state.made {
+        match made {
+            Artifact::File { path } => {
+                result
+                    .artifacts
+                    .push(SessionArtifact::File { path: path.clone() });
+            }
+            Artifact::Reference { uri } => match uri.strip_prefix(MEMORY) {
+                Some(id) => result.memory_ids.push(id.to_owned()),
+                None => result
+                    .artifacts
+                    .push(SessionArtifact::Reference { uri: uri.clone() }),
+            },
+        }
+    }
+    Some(result)
+}
+
+fn refused(error: &TreeError) -> ToolError {
+    ToolError::failed(error.to_string())
+}

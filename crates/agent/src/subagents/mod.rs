@@ -1,0 +1,25 @@
+//! Runs that other runs begin: subagents, over the tree of sessions.
+//!
+//! A subagent is a session of the tree and a run that works for it. Its parent gives it a task and
+//! nothing else, and gets one `SessionResult` back. Depth, children, time and tokens are the tree's
+//! to bound; what it may do is what its session holds. It ends with its parent, and with the
+//! process it runs in.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `desk` | begins, watches and ends them |
+//! | `tools` | `sessions_spawn`, `sessions_list`, `sessions_resume` and `sessions_kill` |
+
+mod desk;
+mod tools;
+
+pub use desk::Subagents;
+pub use tools::{KILL, LIST, RESUME, SPAWN};
+
+/// Subagents at once in one process.
+pub const SUBAGENTS_MAX: usize = 256;
+/// How long `sessions_list` waits for a subagent to end, in seconds.
+pub const SUBAGENT_WAIT_S_MAX: u64 = 300;
+/// How the keys of their sessions begin. A session with such a key that does not live here has no
+/// rights at all.
+pub const SUBAGENT_PREFIX: &str = "subagent:";
