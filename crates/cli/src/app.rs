@@ -6,10 +6,6 @@ use std::sync::Arc;
 
 use holdfast_contract::envelope::NAME_BYTES_MAX;
 use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
-use holdfast_memory::{
-    Embedder, EmbeddingConfig, Memory, OpenAiEmbedder, SqliteMemory, SqliteMemoryOptions,
-    UnusableEmbedder,
-};
 use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
@@ -35,7 +31,6 @@ use holdfast_toolbox::trust::TrustBook;
 
 use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
-use crate::environment;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Shared};
 use crate::running::Running;
@@ -99,19 +94,6 @@ impl App {
             ..SqliteOptions::default()
         };
         SqliteState::open(&self.state_dir, self.clock.clone(), options)
-    }
-
-    /// What agents remember, in the state directory. Opened when it is first needed.
-    pub(crate) fn memory(&self) -> Arc<Memory> {
-        let options = SqliteMemoryOptions {
-            records_max: self.config.memory.records_max,
-            ..SqliteMemoryOptions::default()
-        };
-        let memory = Memory::new(Arc::new(SqliteMemory::new(&self.state_dir, options)));
-        Arc::new(match &self.config.memory.embeddings {
-            Some(config) => memory.with_embedder(embedder(config)),
-            None => memory,
-        })
     }
 
     /// A stack with the base tools, working in `workspace`.
@@ -432,23 +414,6 @@ impl App {
                 )))
             }
         }
-    }
-}
-
-/// The embedding model that is configured. One that can not be used is no reason to do without the
-/// memory: what is stored and searched without it says why.
-fn embedder(config: &EmbeddingConfig) -> Arc<dyn Embedder> {
-    let unusable = |reason: String| Arc::new(UnusableEmbedder::new(config.model.clone(), reason));
-    let key = match &config.api_key_env {
-        None => None,
-        Some(name) => match environment::named(name) {
-            Some(key) => Some(key),
-            None => return unusable(format!("the variable {name} is not set")),
-        },
-    };
-    match OpenAiEmbedder::new(config.clone(), key.as_deref()) {
-        Ok(client) => Arc::new(client),
-        Err(reason) => unusable(reason),
     }
 }
 
