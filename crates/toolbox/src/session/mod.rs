@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`model`] | a session, its limits and its result |
 //! | [`step`] | the life of a session as pure functions |
+//! | [`overview`] | all sessions of a state, for people who look at it |
 //! | [`tree`] | keeps the tree, and hands each session its context |
 //!
 //! A parent gives a child a summary of what it needs to know and nothing else; a child gives back
@@ -12,6 +13,7 @@
 //! child's.
 
 pub mod model;
+pub mod overview;
 pub mod step;
 pub mod tree;
 
