@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, Loop, RunState};
@@ -21,10 +22,10 @@ use holdfast_agent::settings::RunSettings;
 use holdfast_contract::SessionContext;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::StoreFuture;
-use holdfast_reliability::store::documents::{
-    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+use holdfast_reliability::store::conformance::interposed_documents::{
+    DocumentStep, InterposedDocuments,
 };
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
@@ -234,42 +235,18 @@ struct SlowStore(MemoryDocumentStore);
 
 const SLOW_MS: u64 = 50;
 
-async fn later<T>(done: T) -> T {
-    tokio::time::sleep(Duration::from_millis(SLOW_MS)).await;
-    done
-}
-
-impl DocumentStore for SlowStore {
-    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
-        async move { later(self.0.create(new).await).await }
-            .boxed()
-            .into()
+impl InterposedDocuments for SlowStore {
+    fn behind(&self) -> &dyn DocumentStore {
+        &self.0
     }
 
-    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
-        self.0.document(kind, id)
-    }
-
-    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
-        async move { later(self.0.replace(change).await).await }
-            .boxed()
-            .into()
-    }
-
-    fn replace_detached(&self, change: Replacement) {
-        self.0.replace_detached(change);
-    }
-
-    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
-        self.0.documents(filter)
-    }
-
-    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        self.0.remove(kind, id)
-    }
-
-    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
-        self.0.sweep_documents()
+    fn after(&self, step: DocumentStep<'_>) -> BoxFuture<'_, ()> {
+        match step {
+            DocumentStep::Create(_) | DocumentStep::Replace => {
+                tokio::time::sleep(Duration::from_millis(SLOW_MS)).boxed()
+            }
+            _ => ready(()).boxed(),
+        }
     }
 }
 

@@ -33,7 +33,7 @@ use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
 use crate::executor;
 use crate::fail::{Failure, Outcome};
-use crate::records::{self, Shared};
+use crate::records::{self, Held, Shared};
 use crate::running::Running;
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
@@ -174,9 +174,17 @@ impl App {
         runtime.redactor = redactor.clone();
         let runtime = Arc::new(runtime);
         let documents = self.documents(&state);
+        let common = match &shared {
+            Some(shared) => shared.clone(),
+            None => documents.clone(),
+        };
         let stores = self.stores(&runtime, state);
-        let approvals = Arc::new(self.approvals(documents.clone(), runtime.clone()));
-        let trust = Arc::new(self.trust_book(documents.clone(), runtime.clone()));
+        let held = Held {
+            common,
+            local: documents.clone(),
+        };
+        let approvals = Arc::new(self.approvals(&held, runtime.clone()));
+        let trust = Arc::new(self.trust_book(held.common, runtime.clone()));
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
@@ -266,14 +274,10 @@ impl App {
     }
 
     /// The approvals in a store, audited in the state directory.
-    pub(crate) fn approvals(
-        &self,
-        documents: Arc<dyn DocumentStore>,
-        runtime: Arc<Runtime>,
-    ) -> Approvals {
-        let audit = Arc::new(self.audit_log(documents.clone()));
+    pub(crate) fn approvals(&self, held: &Held, runtime: Arc<Runtime>) -> Approvals {
+        let audit = Arc::new(self.audit_log(held.local.clone()));
         let permissions = Arc::new(self.config.permissions.clone());
-        let approvals = Approvals::new(documents, Some(audit), runtime, permissions);
+        let approvals = Approvals::new(held.common.clone(), Some(audit), runtime, permissions);
         // Without the token there are no codes, and a reply on a channel counts for nothing.
         let path = self.state_dir.join(APPROVER_TOKEN_FILE);
         #[cfg(feature = "web")]

@@ -6,6 +6,7 @@ pub(crate) mod memory;
 pub(crate) mod openclaw;
 mod records;
 pub(crate) mod server;
+pub(crate) mod sessions;
 mod transcripts;
 pub(crate) mod trust;
 
@@ -122,6 +123,9 @@ pub(crate) enum Command {
     Scan(ScanArgs),
     /// Keep looking at sessions, and say or mend what breaks.
     Watch(WatchArgs),
+    /// See the tree of sessions, what each may still use and gave back, and tell one to end.
+    #[command(subcommand)]
+    Sessions(sessions::SessionsCommand),
     /// Checkpoints of a session, the way back to one, and archive and reset.
     #[command(subcommand)]
     Session(SessionCommand),

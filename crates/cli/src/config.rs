@@ -210,6 +210,7 @@ impl Config {
         for (field, reason) in self.memory.problems() {
             problems.push(ConfigProblem::new(format!("memory.{field}"), reason));
         }
+        problems.extend(crate::remembering::problem(self));
         if let Some(otlp) = &self.observability.otlp {
             problems.extend(otlp.problems());
         }

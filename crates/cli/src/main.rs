@@ -1,38 +1,7 @@
-//! `holdfast`: the binary. Arguments in, readable output or JSON out.
-//!
-//! What was typed is in [`args`]; what is built from it in [`app`]; each command has a file of its
-//! own under [`commands`]. Exit codes: 0 success, 1 the call or check failed, 2 bad usage.
-
-mod app;
-mod args;
-mod commands;
-mod config;
-mod environment;
-mod executor;
-mod executor_file;
-mod fail;
-mod output;
-mod records;
-mod remembering;
-mod running;
-mod telemetry;
-mod terminal;
-mod waiting;
-#[cfg(feature = "web")]
-mod web;
+//! The binary; see the library.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
-    let json = cli.global.json;
-    match commands::run(cli) {
-        Ok(code) => code,
-        Err(failure) => {
-            output::failure(&failure, json);
-            ExitCode::from(failure.exit_code)
-        }
-    }
+    holdfast::run(holdfast::Extras::default())
 }

@@ -8,6 +8,7 @@ use holdfast_reliability::breaker::BreakerStore;
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::RecordState;
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::sqlite::SqliteState;
 use holdfast_reliability::store::{DedupeStore, StoreResult};
 
@@ -159,7 +160,25 @@ impl Deref for Records {
     }
 }
 
+/// Where documents are kept.
+pub(crate) struct Held {
+    /// Approvals, rules, runs, sessions and what they have read: for all machines that share a store.
+    pub(crate) common: Arc<dyn DocumentStore>,
+    /// What belongs to this machine: its audit log.
+    pub(crate) local: Arc<dyn DocumentStore>,
+}
+
 impl App {
+    /// Opens the documents, for commands that look at them and answer.
+    pub(crate) fn open_documents(&self) -> StoreResult<Held> {
+        let local = self.open_state()?;
+        let common: Arc<dyn DocumentStore> = match self.config.reliability.store.kind {
+            StoreKind::Redis => self.open_shared()?,
+            StoreKind::Sqlite | StoreKind::Memory => local.clone(),
+        };
+        Ok(Held { common, local })
+    }
+
     /// Opens the store of records that the configuration names.
     pub(crate) fn open_records(&self) -> StoreResult<Records> {
         if self.config.reliability.store.kind == StoreKind::Redis {

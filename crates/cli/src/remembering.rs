@@ -1,28 +1,55 @@
-//! What agents remember, as it is configured.
+//! From configuration to what agents remember.
 
 use std::sync::Arc;
 
 use holdfast_memory::{
-    Embedder, EmbeddingConfig, Memory, OpenAiEmbedder, SqliteMemory, SqliteMemoryOptions,
-    UnusableEmbedder,
+    Backend, Embedder, EmbeddingConfig, Memory, MemoryStoreKind, OpenAiEmbedder, SqliteMemory,
+    SqliteMemoryOptions, UnusableEmbedder,
 };
+use holdfast_reliability::config::ConfigProblem;
 
 use crate::app::App;
+use crate::config::Config;
 use crate::environment;
+use crate::extras::{Extras, MemoryPlace};
 
 impl App {
     /// What agents remember, in the state directory. Opened when it is first needed.
     pub(crate) fn memory(&self) -> Arc<Memory> {
-        let options = SqliteMemoryOptions {
-            records_max: self.config.memory.records_max,
-            ..SqliteMemoryOptions::default()
-        };
-        let memory = Memory::new(Arc::new(SqliteMemory::new(&self.state_dir, options)));
+        let memory = Memory::new(self.backend());
         Arc::new(match &self.config.memory.embeddings {
             Some(config) => memory.with_embedder(embedder(config)),
             None => memory,
         })
     }
+
+    fn backend(&self) -> Arc<dyn Backend> {
+        let records_max = self.config.memory.records_max;
+        if self.config.memory.store == MemoryStoreKind::Lancedb
+            && let Some(open) = Extras::installed().lancedb
+        {
+            return open(MemoryPlace {
+                state_dir: &self.state_dir,
+                records_max,
+            });
+        }
+        let options = SqliteMemoryOptions {
+            records_max,
+            ..SqliteMemoryOptions::default()
+        };
+        Arc::new(SqliteMemory::new(&self.state_dir, options))
+    }
+}
+
+/// A store that this binary does not have is refused before anything is kept elsewhere.
+pub(crate) fn problem(config: &Config) -> Option<ConfigProblem> {
+    let wanted = config.memory.store == MemoryStoreKind::Lancedb;
+    (wanted && Extras::installed().lancedb.is_none()).then(|| {
+        ConfigProblem::new(
+            "memory.store",
+            "this binary has no LanceDB; docs/lancedb.md says how to build one that has",
+        )
+    })
 }
 
 /// The embedding model that is configured. One that can not be used is no reason to do without the

@@ -53,8 +53,19 @@ impl Running {
             Some(&self.metrics),
         )
         .await;
-        // What could not be swept now is swept by the next one.
-        let _ = self.documents.sweep_documents().await;
+        for documents in self.all_documents() {
+            // What could not be swept now is swept by the next one.
+            let _ = documents.sweep_documents().await;
+        }
+    }
+
+    /// The documents of this machine, and those that it shares with others.
+    pub(crate) fn all_documents(&self) -> Vec<Arc<dyn DocumentStore>> {
+        let mut all = vec![self.documents.clone()];
+        if let Some(shared) = &self.shared {
+            all.push(shared.clone());
+        }
+        all
     }
 
     /// Sends the spans that wait, within a bound. No call may follow.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -231,37 +232,50 @@ impl SessionContext {
     }
 }
 
+/// Opens a locked file for a child.
+type Lender = dyn Fn() -> io::Result<File> + Send + Sync;
+
 /// Keeps a claim alive for as long as any process that inherited it lives.
 ///
 /// The claim of a running call is bound to an operating-system lock. A tool that starts a child
-/// process hands this to the child, so that a child which outlives us is not taken for dead while
-/// it may still be causing the effect.
-#[derive(Debug, Clone)]
+/// process hands the child a lock of the child's own, so that a child which outlives us is not
+/// taken for dead while it may still be causing the effect. A child can let go of what it was
+/// handed, and of nothing else: the lock of the call itself is never inherited.
+#[derive(Clone)]
 pub struct Lifeline {
-    file: Arc<File>,
+    lender: Arc<Lender>,
     lent: Arc<AtomicBool>,
 }
 
 impl Lifeline {
-    /// Wraps the open, locked file.
-    pub fn new(file: impl Into<Arc<File>>) -> Self {
+    /// Children are handed what `lender` opens.
+    pub fn new(lender: impl Fn() -> io::Result<File> + Send + Sync + 'static) -> Self {
         Self {
-            file: file.into(),
+            lender: Arc::new(lender),
             lent: Arc::default(),
         }
     }
 
-    /// The locked file, to be inherited by a child. To be asked for in this process and not in the
-    /// child between fork and exec, where nobody else would learn of it.
-    pub fn lend(&self) -> Arc<File> {
+    /// A locked file, to be inherited by a child. To be asked for in this process and not in the
+    /// child between fork and exec, where nobody else would learn of it. An error means that the
+    /// call has ended or that no lock is to be had, and then no child may be started.
+    pub fn lend(&self) -> io::Result<File> {
         self.lent.store(true, Ordering::Release);
-        self.file.clone()
+        (self.lender)()
     }
 
-    /// Whether this is the only one left, and no child can have its file: the lock then ends with
-    /// it, and can as well be used for another claim.
+    /// Whether this is the only one left, and no child can have a file of it: the lock behind it
+    /// can as well be used for another claim.
     pub fn is_unused(&self) -> bool {
         Arc::strong_count(&self.lent) == 1 && !self.lent.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for Lifeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lifeline")
+            .field("lent", &self.lent)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,10 +6,24 @@ use serde::{Deserialize, Serialize};
 use crate::embed::EmbeddingConfig;
 use crate::sqlite::MEMORY_RECORDS_MAX;
 
+/// Which store keeps the records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum MemoryStoreKind {
+    /// A file in the state directory.
+    #[default]
+    Sqlite,
+    /// A `LanceDB` dataset in the state directory. Only in a binary that has it: see
+    /// docs/lancedb.md.
+    Lancedb,
+}
+
 /// What an agent remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MemoryConfig {
+    /// Which store keeps the records: `sqlite`, or `lancedb` in a binary that has it.
+    pub store: MemoryStoreKind,
     /// Records in one memory; one more is refused.
     pub records_max: u64,
     /// The embedding model. Without it, records are found by their words alone.
@@ -20,6 +34,7 @@ pub struct MemoryConfig {
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
+            store: MemoryStoreKind::default(),
             records_max: MEMORY_RECORDS_MAX,
             embeddings: None,
         }

@@ -32,7 +32,7 @@ pub mod vector;
 
 pub use backend::Backend;
 #[cfg(feature = "http")]
-pub use config::MemoryConfig;
+pub use config::{MemoryConfig, MemoryStoreKind};
 pub use embed::{EmbedError, Embedder, UnusableEmbedder};
 #[cfg(feature = "http")]
 pub use embed::{EmbeddingConfig, OpenAiEmbedder};

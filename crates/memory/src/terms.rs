@@ -40,8 +40,16 @@ pub struct Terms {
 /// assert_eq!(terms("?! \"").words, None);
 /// ```
 pub fn terms(query: &str) -> Terms {
-    // All words are looked at, so that the ones kept are the telling ones; the size of a query is
-    // bounded before it gets here.
+    let words = telling(query);
+    Terms {
+        words: joined(words.iter().map(Word::whole)),
+        beginnings: joined(words.iter().filter_map(Word::beginning)),
+    }
+}
+
+/// All words are looked at, so that the ones kept are the telling ones; the size of a query is
+/// bounded before it gets here.
+fn telling(query: &str) -> Vec<Word> {
     let mut words = cut(query);
     let mut seen = HashSet::new();
     words.retain(|word| seen.insert(word.clone()));
@@ -49,15 +57,62 @@ pub fn terms(query: &str) -> Terms {
         words.retain(Word::is_telling);
     }
     words.truncate(QUERY_WORDS_MAX);
-    Terms {
-        words: joined(words.iter().map(Word::whole)),
-        beginnings: joined(words.iter().filter_map(Word::beginning)),
-    }
+    words
 }
 
 fn joined(expressions: impl Iterator<Item = String>) -> Option<String> {
     let all: Vec<String> = expressions.collect();
     (!all.is_empty()).then(|| all.join(" OR "))
+}
+
+/// A word of a query, for an index with a query language of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryWord {
+    /// The word; of a script without blanks, one sign or two that stand next to each other.
+    pub text: String,
+    /// Whether a longer word that begins like it will do, because it was written with a star.
+    pub has_star: bool,
+    /// Whether it is long enough to be tried as a beginning.
+    pub may_begin: bool,
+}
+
+/// The words that [`terms`] looks for.
+///
+/// ```
+/// use holdfast_memory::terms::query_words;
+/// let words: Vec<_> = query_words("who is in 東京都?").into_iter().map(|word| word.text).collect();
+/// assert_eq!(words, ["東京", "京都"]);
+/// ```
+pub fn query_words(query: &str) -> Vec<QueryWord> {
+    let telling = telling(query).into_iter();
+    telling
+        .map(|word| QueryWord {
+            may_begin: word.beginning().is_some(),
+            has_star: matches!(word, Word::Plain { star: true, .. }),
+            text: match word {
+                Word::Plain { text, .. } => text,
+                Word::Signs(signs) => signs.replace(' ', ""),
+            },
+        })
+        .collect()
+}
+
+/// All words of a text, so that [`query_words`] finds it: of scripts without blanks every sign and
+/// every pair of neighbours is one.
+///
+/// ```
+/// use holdfast_memory::terms::index_words;
+/// assert_eq!(index_words("in 東京, ok"), ["in", "東京", "ok", "東", "京"]);
+/// ```
+pub fn index_words(content: &str) -> Vec<String> {
+    let words = cut(content).into_iter().map(|word| match word {
+        Word::Plain { text, .. } => text,
+        Word::Signs(signs) => signs.replace(' ', ""),
+    });
+    let mut found: Vec<String> = words.collect();
+    let alone = content.chars().filter(|sign| stands_alone(*sign));
+    found.extend(alone.map(String::from));
+    found
 }
 
 /// The text as it is put into the index: signs of scripts that put no blanks between words stand

@@ -359,6 +359,18 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "DOCUMENT_SWEEP_BATCH",
+        value: crate::config::redis::DOCUMENT_SWEEP_BATCH as u64,
+        meaning: "expired documents that one step on Redis forgets",
+        setting: None,
+    },
+    Limit {
+        name: "DETACHED_CHANGES_MAX",
+        value: crate::config::redis::DETACHED_CHANGES_MAX as u64,
+        meaning: "changes of documents that wait to be sent to Redis; for one more the oldest is given up",
+        setting: None,
+    },
+    Limit {
         name: "COMPRESS_ABOVE_BYTES",
         value: crate::config::redis::COMPRESS_ABOVE_BYTES as u64,
         meaning: "size from which a result is compressed in Redis",

@@ -60,29 +60,3 @@ mod sqlite {
     use super::*;
     for_each_document_check!(tests, Sqlite);
 }
-
-#[cfg(feature = "redis")]
-mod on_redis {
-    use holdfast_reliability::store::redis::{RedisOptions, RedisState, TimeSource};
-    use holdfast_testkit::redis::{Persistence, RedisServer};
-
-    use super::*;
-
-    struct Redis;
-
-    impl DocumentStoreFactory for Redis {
-        fn make_documents(&self, clock: Arc<ManualClock>) -> MadeDocuments {
-            let server = RedisServer::start(Persistence::None, &[]).unwrap();
-            let options = RedisOptions {
-                time: TimeSource::Caller,
-                ..RedisOptions::single(server.url())
-            };
-            MadeDocuments {
-                store: RedisState::open(&options, clock).unwrap(),
-                keep: Box::new(server),
-            }
-        }
-    }
-
-    for_each_document_check!(tests, Redis);
-}

@@ -9,3 +9,8 @@ mod tool;
 
 pub use clock::{SeededEntropy, TokioClock};
 pub use tool::{Reaction, ScriptedTool};
+
+/// The attacks of a corpus: one a line, exactly as it stands, remarks after a `#` left out.
+pub fn corpus(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with('#')).collect()
+}

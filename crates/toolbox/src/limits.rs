@@ -71,6 +71,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "SESSIONS_UNRECORDED_MAX",
+        value: crate::trust::SESSIONS_UNRECORDED_MAX as u64,
+        meaning: "sessions for which a process keeps what they have read while the store is away; what more of them read counts for all sessions",
+        setting: None,
+    },
+    Limit {
         name: "KNOWN_MS",
         value: crate::trust::KNOWN_MS,
         meaning: "how long it remembers that without looking again",

@@ -90,11 +90,7 @@ fn is_untouched(outside: &Path) -> bool {
 
 #[tokio::test]
 async fn no_path_of_the_corpus_leads_outside() {
-    let corpus = include_str!("attacks/paths.txt");
-    let lines: Vec<&str> = corpus
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .collect();
+    let lines = holdfast_testkit::corpus(include_str!("attacks/paths.txt"));
     assert!(lines.len() >= 120, "{}", lines.len());
     for line in lines {
         let (workspace, context) = scene();

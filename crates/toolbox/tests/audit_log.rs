@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::SystemClock;
 use holdfast_contract::redact::Redactor;
-use holdfast_reliability::store::documents::{
-    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+use holdfast_reliability::store::conformance::interposed_documents::{
+    DocumentStep, InterposedDocuments,
 };
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
-use holdfast_reliability::store::{StoreError, StoreFuture};
+use holdfast_reliability::store::{StoreError, StoreResult};
 use holdfast_toolbox::audit::{AUDIT_LINE_BYTES_MAX, AuditLog, Head, Report, files, verify};
 use serde_json::{Map, Value, json};
 
@@ -249,37 +250,16 @@ struct Stubborn {
     refuses: AtomicBool,
 }
 
-impl DocumentStore for Stubborn {
-    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
-        self.inner.create(new)
+impl InterposedDocuments for Stubborn {
+    fn behind(&self) -> &dyn DocumentStore {
+        &self.inner
     }
 
-    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
-        self.inner.document(kind, id)
-    }
-
-    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
-        if self.refuses.load(Ordering::SeqCst) {
-            let away = StoreError::Unavailable("away".to_owned());
-            return StoreFuture::ready(Err(away));
+    fn before(&self, step: DocumentStep<'_>) -> StoreResult<()> {
+        if step == DocumentStep::Replace && self.refuses.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("away".to_owned()));
         }
-        self.inner.replace(change)
-    }
-
-    fn replace_detached(&self, change: Replacement) {
-        self.inner.replace_detached(change);
-    }
-
-    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
-        self.inner.documents(filter)
-    }
-
-    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        self.inner.remove(kind, id)
-    }
-
-    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
-        self.inner.sweep_documents()
+        Ok(())
     }
 }
 

@@ -315,7 +315,7 @@ async fn a_command_holds_the_lifeline_and_no_other_descriptor() {
     let lock = fs::File::create(&lock_path).expect("creates");
     lock.lock().expect("locks");
     let mut ctx = workspace.context();
-    ctx.call.lifeline = Some(Lifeline::new(lock));
+    ctx.call.lifeline = Some(Lifeline::new(move || lock.try_clone()));
     // Opened the careless way: any child would inherit it.
     let leaked = fs::File::create(workspace.path("leaked")).expect("creates");
     let _leaked = rustix::io::dup(&leaked).expect("duplicates");
@@ -374,7 +374,7 @@ async fn helper_that_runs_a_command() {
     let mut ctx = helper_context(root.as_ref());
     let lock = fs::File::create(Path::new(&root).join("lock")).expect("creates");
     lock.lock().expect("locks");
-    ctx.call.lifeline = Some(Lifeline::new(lock));
+    ctx.call.lifeline = Some(Lifeline::new(move || lock.try_clone()));
     let command = "trap '' TERM HUP
         sh -c 'sh -c \"echo \\$\\$ > grandchild.pid; exec sleep 1000\"; true' &
         echo $$ > main.pid

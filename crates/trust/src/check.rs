@@ -7,7 +7,8 @@ use url::{Host, Url};
 use crate::capability::{Capability, Grant};
 use crate::manifest::Manifest;
 
-/// How deep addresses and paths are looked for in arguments.
+/// How deep the arguments of a tool may be nested whose manifest names hosts or paths. What is
+/// deeper can not be looked at whole, and is refused.
 pub const ARGUMENT_DEPTH_MAX: usize = 16;
 /// Names of arguments that hold paths.
 const PATH_NAMES: &[&str] = &[
@@ -54,6 +55,11 @@ pub enum Violation {
     /// A path elsewhere.
     #[error("its manifest does not allow the path {0:?}")]
     Path(String),
+    /// Something is nested so deep that nobody looks at it.
+    #[error(
+        "its manifest names hosts or paths, and its arguments are nested deeper than {ARGUMENT_DEPTH_MAX} levels"
+    )]
+    TooDeep,
     /// Too much.
     #[error("its manifest allows {max} bytes of arguments, and these are {found}")]
     ArgumentBytes {
@@ -88,9 +94,12 @@ pub fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let missing = needs.filter(|need| !grants.iter().any(|grant| grant.covers(need)));
     found.extend(missing.cloned().map(Violation::NotGranted));
     if !manifest.domains.is_empty() || !manifest.paths.is_empty() {
-        walk(facts.arguments, None, 0, &mut |name, text| {
+        let seen = walk(facts.arguments, None, 0, &mut |name, text| {
             found.extend(misplaced(manifest, name, text));
         });
+        if seen == Seen::InPart {
+            found.push(Violation::TooDeep);
+        }
     }
     found.extend(beyond_limits(facts));
     let lowest = manifest.lowest_trust();
@@ -150,29 +159,43 @@ fn is_allowed(manifest: &Manifest, host: &str) -> bool {
     manifest.domains.iter().any(|domain| is_at(host, domain))
 }
 
+/// How much of the arguments was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Whole,
+    InPart,
+}
+
+impl Seen {
+    fn and(self, other: Self) -> Self {
+        if other == Self::InPart { other } else { self }
+    }
+}
+
 fn walk(
     value: &Value,
     name: Option<&str>,
     depth: usize,
     look: &mut impl FnMut(Option<&str>, &str),
-) {
+) -> Seen {
     if depth > ARGUMENT_DEPTH_MAX {
-        return;
+        return Seen::InPart;
     }
     match value {
         Value::String(text) => look(name, text),
         Value::Array(items) => {
-            for item in items {
-                walk(item, name, depth + 1, look);
-            }
+            let parts = items.iter().map(|item| walk(item, name, depth + 1, look));
+            return parts.fold(Seen::Whole, Seen::and);
         }
         Value::Object(fields) => {
-            for (name, field) in fields {
-                walk(field, Some(name), depth + 1, look);
-            }
+            let parts = fields
+                .iter()
+                .map(|(name, field)| walk(field, Some(name), depth + 1, look));
+            return parts.fold(Seen::Whole, Seen::and);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+    Seen::Whole
 }
 
 /// What a text is as an address.
@@ -407,6 +430,31 @@ mod tests {
         }
         let capital = json!({"Path": "src/main.rs"});
         assert!(!check(&facts(&write, &grants, &capital)).is_empty());
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_to_be_looked_at_is_refused() {
+        let fetch = Manifest {
+            domains: vec!["docs.rs".to_owned()],
+            ..Manifest::built_in("web_fetch").unwrap()
+        };
+        let nested = |levels: usize, leaf: Value| {
+            (1..levels).fold(json!({"url": leaf}), |inner, _| json!({"options": inner}))
+        };
+        let (grants, good) = (all(), json!("https://docs.rs/"));
+        let within = nested(ARGUMENT_DEPTH_MAX, good.clone());
+        assert_eq!(check(&facts(&fetch, &grants, &within)), []);
+        let beyond = nested(ARGUMENT_DEPTH_MAX + 1, json!("https://evil.com/"));
+        let found = check(&facts(&fetch, &grants, &beyond));
+        assert_eq!(found, [Violation::TooDeep]);
+        let in_a_list = json!([good, beyond, good]);
+        assert_eq!(
+            check(&facts(&fetch, &grants, &in_a_list)),
+            [Violation::TooDeep]
+        );
+        // A tool whose manifest names neither hosts nor paths is not looked into at all.
+        let free = Manifest::built_in("web_fetch").unwrap();
+        assert_eq!(check(&facts(&free, &grants, &beyond)), []);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "ARGUMENT_DEPTH_MAX",
         value: crate::check::ARGUMENT_DEPTH_MAX as u64,
-        meaning: "how deep addresses and paths are looked for in arguments",
+        meaning: "how deep arguments may be nested where a manifest names hosts or paths; deeper ones are refused",
         setting: None,
     },
     Limit {

@@ -47,11 +47,7 @@ fn moved(to: &str) -> String {
 #[tokio::test]
 async fn no_address_of_the_corpus_is_reached() {
     let tool = fetcher(&[]);
-    let corpus = include_str!("attacks/urls.txt");
-    let attacks: Vec<&str> = corpus
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .collect();
+    let attacks = holdfast_testkit::corpus(include_str!("attacks/urls.txt"));
     assert!(attacks.len() >= 100, "{}", attacks.len());
     for url in attacks {
         match fetch(&tool, url).await {

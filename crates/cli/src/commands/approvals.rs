@@ -66,7 +66,7 @@ pub(super) fn run(app: &App, command: ApprovalsCommand, json: bool) -> Outcome<E
 }
 
 fn approvals(app: &App) -> Outcome<Approvals> {
-    Ok(app.approvals(app.open_state()?, bare_runtime(app)))
+    Ok(app.approvals(&app.open_documents()?, bare_runtime(app)))
 }
 
 /// Time and randomness for what makes no calls.

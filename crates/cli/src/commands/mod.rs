@@ -21,6 +21,7 @@ mod scan;
 mod schema;
 mod serve;
 mod session;
+mod sessions;
 mod skills;
 mod tools;
 mod transfer;
@@ -70,6 +71,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Scan(args) => scan::run(&cli.global, &args, json),
         Command::Watch(args) => watch::run(&cli.global, &args, json),
         Command::Session(command) => session::run(&command, json),
+        Command::Sessions(command) => sessions::run(&App::new(&cli.global)?, &command, json),
         Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
         Command::OpenClaw(command) => Ok(openclaw::run(&App::new(&cli.global)?, &command, json)),
         Command::Parse(args) => parse::run(&args),

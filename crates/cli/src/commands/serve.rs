@@ -82,7 +82,7 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let _ = server.resume_all().await;
         let _ = server.resume_runs().await;
         started(&app, address, &shown, running.store_name, global.json);
-        let sweeping = tokio::spawn(sweep(running.documents.clone()));
+        let sweeping = tokio::spawn(sweep(running.all_documents()));
         let reloading = super::reload::on_hangup(&app, global, args, &server, &running.stack)?;
         let looking = running
             .shared
@@ -105,11 +105,13 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
 }
 
 /// Forgets documents that have expired, now and then: ended runs and answered approvals.
-async fn sweep(documents: Arc<dyn DocumentStore>) {
+async fn sweep(stores: Vec<Arc<dyn DocumentStore>>) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
-        // What could not be swept now is swept the next time.
-        let _ = documents.sweep_documents().await;
+        for documents in &stores {
+            // What could not be swept now is swept the next time.
+            let _ = documents.sweep_documents().await;
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn run(app: &App, command: TrustCommand, json: bool) -> Outcome<ExitC
 }
 
 fn book(app: &App) -> Outcome<TrustBook> {
-    Ok(app.trust_book(app.open_state()?, bare_runtime(app)))
+    Ok(app.trust_book(app.open_documents()?.common, bare_runtime(app)))
 }
 
 async fn list(app: &App, book: &TrustBook, session: Option<&str>, json: bool) -> Outcome<ExitCode> {

@@ -17,6 +17,7 @@ mod once;
 mod privacy;
 mod repairs;
 mod screens;
+mod session_tree;
 mod sessions;
 mod state;
 mod trust;

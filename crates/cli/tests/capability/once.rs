@@ -58,6 +58,24 @@ fn a_duplicate_waits_for_the_answer_of_another_process() {
     assert_eq!(house.lines("effect"), 1);
 }
 
+/// A command inherits a lock, and whoever has a lock can release it. It has to be one of its own.
+#[test]
+fn a_command_can_not_make_its_own_call_look_dead() {
+    let house = House::new();
+    let command = "for fd in $(seq 3 63); do flock -u $fd; done; echo x >> effect; \
+                   until [ -e go ]; do sleep 0.01; done";
+    let holder = house.start_exec("k", command, &[]);
+    eventually_lines(&house, "effect", 1);
+    let mut duplicate = house.start_exec("k", command, &[]);
+    duplicate.waits_for_another();
+    assert!(duplicate.is_running());
+    std::fs::write(house.path("go"), "").expect("writes");
+    holder.ended().success();
+    let second = duplicate.ended_in_time("the duplicate is answered");
+    assert_eq!(second.success()["fromCache"], true);
+    assert_eq!(house.lines("effect"), 1);
+}
+
 #[test]
 fn best_effort_does_not_wait() {
     let house = House::new();

@@ -24,6 +24,7 @@ use crate::backend::Backend;
 use crate::embed::{EmbedError, Embedder, Purpose};
 use crate::memory::Memory;
 
+pub mod drill;
 mod many;
 mod recall;
 mod records;

@@ -167,6 +167,11 @@ pub const REDIS_KEYS_MAX: u64 = 2_000_000;
 pub const REDIS_RESPONSE_MS: u64 = 2_000;
 /// Default of `connectMs`.
 pub const REDIS_CONNECT_MS: u64 = 2_000;
+/// Expired documents that one step forgets.
+pub const DOCUMENT_SWEEP_BATCH: usize = 500;
+/// Changes of documents from places that can not wait, and that are not sent yet; for one more the
+/// oldest is given up.
+pub const DETACHED_CHANGES_MAX: usize = 1_024;
 /// Default of `compressAboveBytes`.
 pub const COMPRESS_ABOVE_BYTES: usize = 2 * 1024;
 /// Default of `valueBytesMax`.

@@ -3,6 +3,11 @@
 //! Whatever listens on a channel hands its messages on here. A reply to an approval prompt that
 //! holds the prompt's code is a person's answer; everything else is noted as what its session has
 //! read, and when the user speaks, what was held goes on.
+//!
+//! Whoever has the token for tool calls hands messages on, and may be the agent's own host, which
+//! has read what an attacker wrote. So it is not the message that says who the user is: only what
+//! comes from a sender that the configuration names (`permissions.approvals.senders`) counts as the
+//! user's, and everything else as a stranger's. An answer needs the prompt's code besides.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -123,8 +128,8 @@ async fn listen(server: &Server, message: &Message) -> Response {
     };
     let session = server.stack.session(key, message.agent_id.as_deref());
     let speaker = match message.from {
-        From::User => Speaker::User,
-        From::Stranger => Speaker::Stranger,
+        From::User if server.approvals.knows(&message.sender) => Speaker::User,
+        From::User | From::Stranger => Speaker::Stranger,
     };
     let heard = book.heard(&session, speaker, &message.text).await;
     let known = match heard {

@@ -48,6 +48,12 @@ impl Approvals {
         Some(code)
     }
 
+    /// Whether the configuration names this sender as a person who may answer.
+    pub fn knows(&self, sender: &str) -> bool {
+        let senders = &self.config.approvals.senders;
+        senders.iter().any(|known| known == sender)
+    }
+
     /// Takes a person's message: `approve ID-CODE`, `approve ID-CODE session`, `deny ID-CODE why`.
     /// A rule that outlives its session is not made by message.
     pub async fn heard(&self, message: &str, sender: &str) -> Result<Heard, AnswerError> {
@@ -62,7 +68,7 @@ impl Approvals {
         if senders.is_empty() {
             return Err(AnswerError::NoSenders);
         }
-        if !senders.iter().any(|known| known == sender) {
+        if !self.knows(sender) {
             return Err(AnswerError::Sender(sender.to_owned()));
         }
         let found = self.get(&reply.id).await?;

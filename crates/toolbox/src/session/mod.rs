@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`model`] | a session, its limits and its result |
 //! | [`step`] | the life of a session as pure functions |
+//! | [`overview`] | all sessions of a state, for people who look at it |
 //! | [`tree`] | keeps the tree, and hands each session its context |
 //! | `children` | makes children, waits for them, and gives up those whose process is gone |
 //!
@@ -14,6 +15,7 @@
 
 mod children;
 pub mod model;
+pub mod overview;
 pub mod step;
 pub mod tree;
 

@@ -20,7 +20,7 @@ use super::step::{self, Spent, StepRefused};
 use crate::stack::Sessions;
 use crate::trust::TrustBook;
 
-const KIND: &str = "session";
+pub(super) const KIND: &str = "session";
 /// How long an ended session can still be looked at.
 pub const SESSION_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Rounds of compare-and-set on one session before giving up.
@@ -361,7 +361,10 @@ impl SessionTree {
     ) -> Result<Vec<Session>, TreeError> {
         let mut ended = Vec::new();
         for document in all_documents(&*self.store, DocumentFilter::of(KIND)).await? {
-            if end(&read(&document)?).is_none() {
+            let session = read(&document)?;
+            if end(&session).is_none() {
+                // Another process may have told it to end, or to wait.
+                self.note(&session);
                 continue;
             }
             let changed = self
@@ -443,7 +446,7 @@ pub(super) fn context_of(session: &Session, parent: &SessionContext) -> SessionC
     context
 }
 
-fn read(document: &Document) -> StoreResult<Session> {
+pub(super) fn read(document: &Document) -> StoreResult<Session> {
     serde_json::from_value(document.body.clone()).map_err(|error| {
         let id = &document.id;
         StoreError::Unavailable(format!("the session {id:?} can not be read: {error}"))

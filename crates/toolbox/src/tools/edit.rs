@@ -10,6 +10,7 @@ use holdfast_contract::{
     Artifact, Effect, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
     ToolResult,
 };
+use memchr::memmem::{self, Finder};
 use serde_json::{Value, json};
 
 use super::beneath::Beneath;
@@ -206,7 +207,9 @@ fn edit(target: &Beneath, change: &Change, abandoned: &Abandoned) -> Result<Tool
 fn load(target: &Beneath) -> Result<(String, Metadata), ToolError> {
     let (file, opened) = target.open_file()?;
     let size_bytes = opened.size();
-    let mut bytes = Vec::new();
+    // With room for all of it at once: a buffer that grows is copied again and again.
+    let room = usize::try_from(size_bytes).unwrap_or(EDIT_BYTES_MAX);
+    let mut bytes = Vec::with_capacity(room.min(EDIT_BYTES_MAX) + 1);
     file.take(EDIT_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| target.fault("edit", &error))?;
@@ -243,22 +246,34 @@ struct Edited {
 /// The edit itself, without any file.
 fn apply(asked: &str, content: &str, change: &Change) -> Result<Edited, ToolError> {
     let (old, new) = with_line_ends_of(content, change);
-    let Some(first) = content.find(&*old) else {
+    let finder = Finder::new(old.as_bytes());
+    let Some(first) = finder.find(content.as_bytes()) else {
         return Err(no_match(asked, content, &change.old));
     };
-    if !change.everywhere {
-        refuse_ambiguous(asked, content, &old)?;
-    }
-    let replacements = content.matches(&*old).count();
+    let starts = if change.everywhere {
+        finder.find_iter(content.as_bytes()).collect()
+    } else {
+        refuse_ambiguous(asked, content, &old, first)?;
+        vec![first]
+    };
     // Known before it is built: a short text in many places times a long one can be any size.
-    let removed = old.len() * replacements;
-    let added = new.len().saturating_mul(replacements);
-    if (content.len() - removed).saturating_add(added) > EDIT_BYTES_MAX {
+    let removed = old.len() * starts.len();
+    let added = new.len().saturating_mul(starts.len());
+    let size = (content.len() - removed).saturating_add(added);
+    if size > EDIT_BYTES_MAX {
         return Err(too_large(asked));
     }
+    let mut edited = String::with_capacity(size);
+    let mut from = 0;
+    for at in &starts {
+        edited.push_str(&content[from..*at]);
+        edited.push_str(&new);
+        from = at + old.len();
+    }
+    edited.push_str(&content[from..]);
     Ok(Edited {
-        content: content.replace(&*old, &new),
-        replacements,
+        content: edited,
+        replacements: starts.len(),
         first_line: line_of(content, first),
     })
 }
@@ -268,10 +283,15 @@ fn apply(asked: &str, content: &str, change: &Change) -> Result<Edited, ToolErro
 /// Models write `\n` whatever the file has. A text that can be found as it stands in a file with
 /// mixed line ends is taken as it stands.
 fn with_line_ends_of<'a>(content: &str, change: &'a Change) -> (Cow<'a, str>, Cow<'a, str>) {
-    let newlines = content.matches('\n').count();
-    let carriage_returns = content.matches("\r\n").count();
-    let as_given =
-        carriage_returns == 0 || (carriage_returns < newlines && content.contains(&change.old));
+    let bytes = content.as_bytes();
+    // Most files have none, and this look at them is the cheapest.
+    let carriage_returns = match memchr::memchr(b'\r', bytes) {
+        None => 0,
+        Some(_) => memmem::find_iter(bytes, "\r\n").count(),
+    };
+    let as_given = carriage_returns == 0
+        || (carriage_returns < memchr::memchr_iter(b'\n', bytes).count()
+            && memmem::find(bytes, change.old.as_bytes()).is_some());
     if as_given {
         (Cow::Borrowed(&change.old), Cow::Borrowed(&change.new))
     } else {
@@ -284,11 +304,11 @@ fn crlf(text: &str) -> String {
 }
 
 fn line_of(content: &str, at: usize) -> usize {
-    content[..at].matches('\n').count() + 1
+    memchr::memchr_iter(b'\n', &content.as_bytes()[..at]).count() + 1
 }
 
-fn refuse_ambiguous(asked: &str, content: &str, old: &str) -> Result<(), ToolError> {
-    let starts = starts_of(content, old);
+fn refuse_ambiguous(asked: &str, content: &str, old: &str, first: usize) -> Result<(), ToolError> {
+    let starts = starts_of(content, old, first);
     if starts.len() <= 1 {
         return Ok(());
     }
@@ -314,17 +334,19 @@ fn refuse_ambiguous(asked: &str, content: &str, old: &str) -> Result<(), ToolErr
     ))
 }
 
-/// Where `old` begins, overlaps included: `aa` is not unique in `aaa`. One more than the limit is
-/// looked for, so that the limit can be told from its excess.
-fn starts_of(content: &str, old: &str) -> Vec<usize> {
-    let step = old.chars().next().map_or(1, char::len_utf8);
-    let mut starts = Vec::new();
-    let mut from = 0;
+/// Where `old` begins from its first place on, overlaps included: `aa` is not unique in `aaa`. One
+/// more than the limit is looked for, so that the limit can be told from its excess.
+fn starts_of(content: &str, old: &str, first: usize) -> Vec<usize> {
+    let finder = Finder::new(old.as_bytes());
+    let mut starts = vec![first];
+    let mut from = first + 1;
+    // A text begins at a character, and the rest of one is never the beginning of another: so the
+    // next place can be looked for among the bytes.
     while starts.len() <= EDIT_MATCHES_COUNTED_MAX
-        && let Some(at) = content[from..].find(old)
+        && let Some(at) = finder.find(&content.as_bytes()[from..])
     {
         starts.push(from + at);
-        from += at + step;
+        from += at + 1;
     }
     starts
 }

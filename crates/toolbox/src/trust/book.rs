@@ -24,6 +24,9 @@ const SEPARATOR: char = '\u{1f}';
 pub const SESSION_TRUST_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// Sessions of which a process knows without looking that they have read something already.
 pub const SESSIONS_KNOWN_MAX: usize = 1_024;
+/// Sessions for which a process keeps what a store that is away does not take. What more of them
+/// read counts for all sessions, for as long as a record would be kept.
+pub const SESSIONS_UNRECORDED_MAX: usize = 4_096;
 /// How long it knows that: somebody may clear it meanwhile.
 pub const KNOWN_MS: u64 = 30_000;
 /// Rounds of compare-and-set on one session before giving up.
@@ -70,6 +73,8 @@ pub struct TrustBook {
     store: Arc<dyn DocumentStore>,
     runtime: Arc<Runtime>,
     known: Mutex<HashMap<String, Known>>,
+    /// What sessions have read that are too many to be kept apart, and until when it counts.
+    of_all: Mutex<Option<(SessionTrust, u64)>>,
 }
 
 impl TrustBook {
@@ -80,6 +85,7 @@ impl TrustBook {
             store,
             runtime,
             known: Mutex::default(),
+            of_all: Mutex::default(),
         }
     }
 
@@ -98,17 +104,17 @@ impl TrustBook {
         let document = self.store.document(KIND, &id).await?;
         let stored = document.map(|it| read(&it)).transpose()?;
         let stored = stored.unwrap_or_default();
-        let known = self.known.lock();
-        let unrecorded = known.get(&id).and_then(|known| known.unrecorded.as_ref());
-        Ok(match unrecorded {
-            Some(more) => stored.joined(more),
-            None => stored,
-        })
+        Ok(stored.joined(&self.unrecorded(session)))
     }
 
     /// What this process knows of a session without its store.
     pub fn unrecorded(&self, session: &SessionContext) -> SessionTrust {
-        self.waiting(&id_of(session)).unwrap_or_default()
+        let own = self.waiting(&id_of(session)).unwrap_or_default();
+        let now_ms = self.now_ms();
+        match &*self.of_all.lock() {
+            Some((all, until_ms)) if now_ms < *until_ms => own.joined(all),
+            _ => own,
+        }
     }
 
     fn waiting(&self, id: &str) -> Option<SessionTrust> {
@@ -141,18 +147,13 @@ impl TrustBook {
         };
         let changed = self.change(&id, &session.session_id, |known| known.with(&arrived));
         match changed.await {
-            Ok(recorded) => self.note(&id, |known| {
-                known.recorded = Some((recorded.provenance, now_ms));
-            }),
+            Ok(recorded) => self.note_recorded(&id, recorded.provenance, now_ms),
             Err(error) => {
                 self.runtime.tell(&Event::StoreTrouble {
                     what: "trust",
                     error: &error,
                 });
-                self.note(&id, |known| {
-                    let before = known.unrecorded.take().unwrap_or_default();
-                    known.unrecorded = Some(before.with(&arrived));
-                });
+                self.note_unrecorded(&id, &arrived);
             }
         }
     }
@@ -246,13 +247,35 @@ impl TrustBook {
         })
     }
 
-    fn note(&self, id: &str, change: impl FnOnce(&mut Known)) {
+    fn note_recorded(&self, id: &str, provenance: Provenance, now_ms: u64) {
         let mut known = self.known.lock();
         if known.len() >= SESSIONS_KNOWN_MAX && !known.contains_key(id) {
             // Only what has to be kept stays; the rest is looked up again.
             known.retain(|_, it| it.unrecorded.is_some());
         }
-        change(known.entry(id.to_owned()).or_default());
+        if known.len() < SESSIONS_UNRECORDED_MAX || known.contains_key(id) {
+            let known = known.entry(id.to_owned()).or_default();
+            known.recorded = Some((provenance, now_ms));
+        }
+    }
+
+    /// What a store that is away does not take stays here; what is too much for that is not
+    /// forgotten either, but counts for every session.
+    fn note_unrecorded(&self, id: &str, arrived: &Arrived<'_>) {
+        let mut known = self.known.lock();
+        if known.len() >= SESSIONS_UNRECORDED_MAX && !known.contains_key(id) {
+            known.retain(|_, it| it.unrecorded.is_some());
+        }
+        if known.len() >= SESSIONS_UNRECORDED_MAX && !known.contains_key(id) {
+            let mut of_all = self.of_all.lock();
+            let before = of_all.take().map(|(all, _)| all).unwrap_or_default();
+            let until_ms = arrived.now_ms.saturating_add(SESSION_TRUST_KEPT_MS);
+            *of_all = Some((before.with(arrived), until_ms));
+            return;
+        }
+        let known = known.entry(id.to_owned()).or_default();
+        let before = known.unrecorded.take().unwrap_or_default();
+        known.unrecorded = Some(before.with(arrived));
     }
 
     /// What waits for the store is on record now, unless more has come meanwhile.

@@ -10,7 +10,10 @@
 pub mod book;
 pub mod layer;
 
-pub use book::{KNOWN_MS, SESSION_TRUST_KEPT_MS, SESSIONS_KNOWN_MAX, Speaker, TrustBook};
+pub use book::{
+    KNOWN_MS, SESSION_TRUST_KEPT_MS, SESSIONS_KNOWN_MAX, SESSIONS_UNRECORDED_MAX, Speaker,
+    TrustBook,
+};
 pub use layer::Vouch;
 
 /// The code of the reason why a held call waits.

@@ -9,16 +9,16 @@ use holdfast_contract::{
 };
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::documents::{
-    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
-    all_documents,
+use holdfast_reliability::store::conformance::interposed_documents::{
+    DocumentStep, InterposedDocuments,
 };
+use holdfast_reliability::store::documents::{DocumentFilter, DocumentStore, all_documents};
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_reliability::store::unavailable::UnavailableStore;
-use holdfast_reliability::store::{StoreError, StoreFuture};
+use holdfast_reliability::store::{StoreError, StoreResult};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::{ResumeWhich, resume_open};
-use holdfast_toolbox::trust::{Speaker, TrustBook};
+use holdfast_toolbox::trust::{SESSION_TRUST_KEPT_MS, SESSIONS_UNRECORDED_MAX, Speaker, TrustBook};
 use holdfast_trust::signal::scan;
 use holdfast_trust::{Provenance, SessionTrust, TrustConfig};
 use serde_json::json;
@@ -43,42 +43,18 @@ impl Flaky {
     fn away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::SeqCst);
     }
-
-    fn or_away<'a, T: Send + 'a>(&self, answer: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return StoreFuture::ready(Err(StoreError::Unavailable("gone".to_owned())));
-        }
-        answer
-    }
 }
 
-impl DocumentStore for Flaky {
-    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
-        self.or_away(self.inner.create(new))
+impl InterposedDocuments for Flaky {
+    fn behind(&self) -> &dyn DocumentStore {
+        &self.inner
     }
 
-    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
-        self.or_away(self.inner.document(kind, id))
-    }
-
-    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
-        self.or_away(self.inner.replace(change))
-    }
-
-    fn replace_detached(&self, change: Replacement) {
-        self.inner.replace_detached(change);
-    }
-
-    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
-        self.or_away(self.inner.documents(filter))
-    }
-
-    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        self.or_away(self.inner.remove(kind, id))
-    }
-
-    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
-        self.or_away(self.inner.sweep_documents())
+    fn before(&self, _: DocumentStep<'_>) -> StoreResult<()> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("gone".to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -312,4 +288,35 @@ async fn a_tool_that_brings_no_manifest_and_acts_is_held() {
     call(&bench, "web_fetch").await;
     assert_eq!(word(&call(&bench, "mine").await), "permission_denied");
     assert_eq!(acts.runs(), 1);
+}
+
+/// A process does not grow without end while its store is away, and what it has no room for makes
+/// nobody more trusted.
+#[tokio::test(start_paused = true)]
+async fn what_too_many_sessions_read_while_the_store_is_away_counts_for_all() {
+    let store = Flaky::new();
+    let book = process(&store);
+    store.away(true);
+    let session = |number: usize| {
+        let name = format!("session-{number}");
+        SessionContext::main(&name, "agent", "/".into())
+    };
+    for number in 0..SESSIONS_UNRECORDED_MAX {
+        reads(&book, &session(number), "web_search", "An ordinary page.").await;
+    }
+    let (innocent, surplus) = (session(900_000), session(900_001));
+    assert_eq!(book.unrecorded(&innocent), SessionTrust::default());
+    reads(&book, &surplus, "web_search", ATTACK).await;
+    for touched in [&surplus, &innocent, &session(7)] {
+        assert_eq!(standing(&book.unrecorded(touched)), 1);
+        assert_eq!(book.unrecorded(touched).trust(), Trust::Untrusted);
+    }
+    store.away(false);
+    assert_eq!(standing(&book.session(&innocent).await.unwrap()), 1);
+    // As long as a record would have been kept.
+    tokio::time::advance(Duration::from_millis(SESSION_TRUST_KEPT_MS)).await;
+    assert_eq!(
+        book.session(&innocent).await.unwrap(),
+        SessionTrust::default()
+    );
 }

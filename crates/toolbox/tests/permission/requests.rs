@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, pending, ready};
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     Answer, DedupeMode, Effect, PermissionTier, Scope, SystemClock, SystemEntropy, Tool,
 };
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::StoreFuture;
-use holdfast_reliability::store::documents::{
-    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+use holdfast_reliability::store::conformance::interposed_documents::{
+    DocumentStep, InterposedDocuments,
 };
+use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_testkit::TokioClock;
 use holdfast_toolbox::approval::{AnswerError, Approvals};
@@ -118,41 +119,17 @@ async fn what_can_not_be_recorded_is_not_approved() {
 /// Documents whose making is seen by all but the one who made them.
 struct DeafMaker(MemoryDocumentStore);
 
-impl DocumentStore for DeafMaker {
-    fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
-        let deaf = async move {
-            let created = self.0.create(new).await?;
-            // A session opens as usual.
-            if matches!(&created, Created::New(made) if made.kind == "approval") {
-                std::future::pending::<()>().await;
-            }
-            Ok(created)
-        };
-        deaf.boxed().into()
+impl InterposedDocuments for DeafMaker {
+    fn behind(&self) -> &dyn DocumentStore {
+        &self.0
     }
 
-    fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
-        self.0.document(kind, id)
-    }
-
-    fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
-        self.0.replace(change)
-    }
-
-    fn replace_detached(&self, change: Replacement) {
-        self.0.replace_detached(change);
-    }
-
-    fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
-        self.0.documents(filter)
-    }
-
-    fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        self.0.remove(kind, id)
-    }
-
-    fn sweep_documents(&self) -> StoreFuture<'_, u64> {
-        self.0.sweep_documents()
+    fn after(&self, step: DocumentStep<'_>) -> BoxFuture<'_, ()> {
+        // A session opens as usual.
+        match step {
+            DocumentStep::Create("approval") => pending().boxed(),
+            _ => ready(()).boxed(),
+        }
     }
 }
 

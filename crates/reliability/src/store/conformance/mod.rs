@@ -44,6 +44,7 @@ pub mod documents;
 mod endings;
 mod held;
 pub mod interposed;
+pub mod interposed_documents;
 mod upkeep;
 mod waiting;
 

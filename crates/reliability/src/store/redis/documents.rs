@@ -1,215 +1,303 @@
-//! Documents that all processes share: runs, and who works on them.
+//! Documents that all processes share: approvals, rules and what sessions have read.
 //!
-//! All of them live in one slot of a cluster, so that a document and its indexes change in one step.
+//! All of them live in one place of a cluster, because a listing has to see them in order and a
+//! step has to be atomic: there are far fewer of them than records of calls.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use redis::Value;
 
 use super::link::surprise;
 use super::{RedisState, Shared};
+use crate::canonical::Digest;
+use crate::config::redis::{DETACHED_CHANGES_MAX, DOCUMENT_SWEEP_BATCH};
 use crate::store::documents::{
     Created, DOCUMENTS_MAX, Document, DocumentFilter, DocumentStore, NewDocument, Replaced,
     Replacement, check_size,
 };
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
-/// Expired documents that one step forgets.
-const SWEEP_BATCH: u64 = 500;
+/// Changes from places that can not wait. Whoever comes after them in this process waits until they
+/// are sent, so that it sees them.
+#[derive(Default)]
+pub(super) struct Detached {
+    queue: Mutex<VecDeque<Replacement>>,
+    /// Those in the queue and the one under way.
+    open: AtomicUsize,
+    turn: tokio::sync::Mutex<()>,
+}
 
-/// What a step answers.
+impl Detached {
+    fn push(&self, change: Replacement) {
+        let mut queue = self.queue.lock();
+        if queue.len() >= DETACHED_CHANGES_MAX {
+            queue.pop_front();
+        } else {
+            self.open.fetch_add(1, Ordering::AcqRel);
+        }
+        queue.push_back(change);
+    }
+}
+
+/// What a step answered: how it ended, and the document as it stands then.
 struct Answer {
-    word: String,
-    rest: Vec<Value>,
+    ended: i64,
+    document: Option<Document>,
+}
+
+/// Its name among all. A kind is a word of ours and has no zero in it.
+fn name(kind: &str, id: &str) -> String {
+    format!("{kind}\0{id}")
+}
+
+/// What members of a group begin with. A group is foreign text, so a hash stands for it.
+fn group_begins(kind: &str, group: &str) -> String {
+    format!("{kind}\0{}\0", Digest::of(group.as_bytes()))
+}
+
+fn over(expires_at_ms: Option<u64>) -> String {
+    expires_at_ms.map_or_else(String::new, |at_ms| at_ms.to_string())
 }
 
 impl Shared {
-    async fn document_step(&self, step: &str, args: &[&str]) -> StoreResult<Answer> {
-        let base = self.names.single("documents");
-        let time = self.link.script_time_ms().to_string();
-        let mut all: Vec<&[u8]> = vec![step.as_bytes(), time.as_bytes()];
-        all.extend(args.iter().map(|text| text.as_bytes()));
+    /// Sends what waits, in the order in which it came.
+    async fn send_detached(&self) {
+        if self.detached.open.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let _turn = self.detached.turn.lock().await;
+        loop {
+            let next = self.detached.queue.lock().pop_front();
+            let Some(change) = next else {
+                return;
+            };
+            // There is nobody left to tell: a change that came too late is not needed.
+            let _ = self.replace_document(change).await;
+            self.detached.open.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    async fn document_step(&self, step: &str, args: &[&str]) -> StoreResult<Value> {
+        let keys =
+            ["documents", "document-groups", "document-ends"].map(|it| self.names.single(it));
+        let keys = keys.each_ref().map(String::as_bytes);
+        let now_ms = self.link.script_time_ms().to_string();
+        let base = self.names.single("document:");
+        let mut all: Vec<&[u8]> = vec![now_ms.as_bytes(), step.as_bytes(), base.as_bytes()];
+        all.extend(args.iter().map(|arg| arg.as_bytes()));
         let mut lane = self.link.lane().await?;
         let script = &self.scripts.document;
-        let answer = self
-            .link
-            .eval_on(&mut lane, script, &[base.as_bytes()], &all)
-            .await?;
+        let answer = self.link.eval_on(&mut lane, script, &keys, &all).await?;
         if matches!(step, "create" | "replace" | "remove") {
             self.link.replicated(&mut lane).await?;
         }
-        let Value::Array(mut parts) = answer else {
-            return Err(surprise("a document"));
-        };
-        if parts.is_empty() {
-            return Err(surprise("a document"));
-        }
-        let word = text(&parts.remove(0))?;
-        Ok(Answer { word, rest: parts })
+        Ok(answer)
     }
 
     async fn create_document(&self, new: NewDocument) -> StoreResult<Created> {
         let body = check_size(&new.body)?;
-        let (ends, most) = (end_of(new.expires_at_ms), DOCUMENTS_MAX.to_string());
-        let args = [&new.kind, &new.id, &new.group, &body, &ends, &most].map(String::as_str);
+        let place = group_begins(&new.kind, &new.group) + &new.id;
+        let args: [&str; 6] = [
+            &name(&new.kind, &new.id),
+            &place,
+            &new.group,
+            &body,
+            &over(new.expires_at_ms),
+            &DOCUMENTS_MAX.to_string(),
+        ];
         let answer = self.document_step("create", &args).await?;
-        match answer.word.as_str() {
-            "done" => Ok(Created::New(answer.document(&new.kind)?)),
-            "there" => Ok(Created::Exists(answer.document(&new.kind)?)),
-            _ => Err(StoreError::Full(format!(
-                "{DOCUMENTS_MAX} documents are kept, and none has expired"
-            ))),
+        let answer = read_answer(&new.kind, &new.id, answer)?;
+        match (answer.ended, answer.document) {
+            (1, Some(document)) => Ok(Created::New(document)),
+            (0, Some(document)) => Ok(Created::Exists(document)),
+            (-1, _) => Err(StoreError::Full(format!("{DOCUMENTS_MAX} documents"))),
+            _ => Err(surprise("a document")),
         }
     }
 
     async fn replace_document(&self, change: Replacement) -> StoreResult<Replaced> {
         let body = check_size(&change.body)?;
-        let (version, ends) = (change.version.to_string(), end_of(change.expires_at_ms));
-        let args = [
-            &change.kind,
-            &change.id,
-            &version,
+        let place = group_begins(&change.kind, &change.group) + &change.id;
+        let args: [&str; 6] = [
+            &name(&change.kind, &change.id),
+            &place,
             &change.group,
             &body,
-            &ends,
+            &over(change.expires_at_ms),
+            &change.version.to_string(),
         ];
-        let answer = self
-            .document_step("replace", &args.map(String::as_str))
-            .await?;
-        match answer.word.as_str() {
-            "done" => Ok(Replaced::Done(answer.document(&change.kind)?)),
-            "there" => Ok(Replaced::Changed(answer.document(&change.kind)?)),
-            _ => Ok(Replaced::Gone),
+        let answer = self.document_step("replace", &args).await?;
+        let answer = read_answer(&change.kind, &change.id, answer)?;
+        match (answer.ended, answer.document) {
+            (1, Some(document)) => Ok(Replaced::Done(document)),
+            (0, Some(document)) => Ok(Replaced::Changed(document)),
+            (-1, _) => Ok(Replaced::Gone),
+            _ => Err(surprise("a document")),
         }
     }
 
     async fn list_documents(&self, filter: &DocumentFilter) -> StoreResult<Vec<Document>> {
-        let (by_group, group) = option(filter.group.as_deref());
-        let (is_after, after) = option(filter.after.as_deref());
-        let most = filter.page().to_string();
-        let args = [&filter.kind, by_group, group, is_after, after, &most];
-        let answer = self.document_step("list", &args).await?;
-        answer
-            .rest
-            .iter()
-            .map(|fields| document(&filter.kind, fields))
+        let (set, begins) = match &filter.group {
+            Some(group) => ("group", group_begins(&filter.kind, group)),
+            None => ("name", name(&filter.kind, "")),
+        };
+        // One byte up: behind everything that begins so.
+        let behind = format!("{}\u{1}", &begins[..begins.len() - 1]);
+        let from = match &filter.after {
+            Some(id) => format!("({begins}{id}"),
+            None => format!("[{begins}"),
+        };
+        let args: [&str; 6] = [
+            set,
+            &from,
+            &format!("({behind}"),
+            &filter.page().to_string(),
+            &name(&filter.kind, ""),
+            &begins.len().to_string(),
+        ];
+        if filter.page() == 0 {
+            return Ok(Vec::new());
+        }
+        let Value::Array(rows) = self.document_step("list", &args).await? else {
+            return Err(surprise("a list of documents"));
+        };
+        rows.into_iter()
+            .map(|row| match row {
+                Value::Array(mut parts) if parts.len() == 2 => {
+                    let told = parts.pop().unwrap_or(Value::Nil);
+                    let id = text(parts.pop().unwrap_or(Value::Nil))?;
+                    read_document(&filter.kind, &id, told)
+                }
+                _ => Err(surprise("a list of documents")),
+            })
             .collect()
     }
-
-    async fn sweep_all_documents(&self) -> StoreResult<u64> {
-        let mut swept = 0;
-        loop {
-            let answer = self
-                .document_step("sweep", &[&SWEEP_BATCH.to_string()])
-                .await?;
-            let Some(Value::Int(count)) = answer.rest.first() else {
-                return Err(surprise("a sweep"));
-            };
-            let count = u64::try_from(*count).unwrap_or(0);
-            swept += count;
-            if count < SWEEP_BATCH {
-                return Ok(swept);
-            }
-        }
-    }
 }
 
-impl Answer {
-    fn document(&self, kind: &str) -> StoreResult<Document> {
-        let fields = self.rest.first().ok_or_else(|| surprise("a document"))?;
-        document(kind, fields)
-    }
+fn read_answer(kind: &str, id: &str, answer: Value) -> StoreResult<Answer> {
+    let Value::Array(parts) = answer else {
+        return Err(surprise("a document"));
+    };
+    let mut parts = parts.into_iter();
+    let Some(Value::Int(ended)) = parts.next() else {
+        return Err(surprise("a document"));
+    };
+    let told = parts.next().map(|told| read_document(kind, id, told));
+    Ok(Answer {
+        ended,
+        document: told.transpose()?,
+    })
 }
 
-fn option(given: Option<&str>) -> (&str, &str) {
-    given.map_or(("0", ""), |text| ("1", text))
-}
-
-fn end_of(expires_at_ms: Option<u64>) -> String {
-    expires_at_ms.map_or_else(String::new, |end_ms| end_ms.to_string())
-}
-
-fn text(value: &Value) -> StoreResult<String> {
+fn text(value: Value) -> StoreResult<String> {
     match value {
-        Value::BulkString(bytes) => {
-            String::from_utf8(bytes.clone()).map_err(|_| surprise("a document's text"))
-        }
-        Value::SimpleString(text) => Ok(text.clone()),
-        Value::Int(number) => Ok(number.to_string()),
-        _ => Err(surprise("a document's field")),
+        Value::BulkString(bytes) => String::from_utf8(bytes).map_err(|_| surprise("a text")),
+        _ => Err(surprise("a text")),
     }
 }
 
-/// A document from its fields: id, group, version, body, made, changed, end.
-fn document(kind: &str, fields: &Value) -> StoreResult<Document> {
-    let Value::Array(fields) = fields else {
+fn number(value: Value) -> StoreResult<u64> {
+    text(value)?.parse().map_err(|_| surprise("a number"))
+}
+
+fn read_document(kind: &str, id: &str, told: Value) -> StoreResult<Document> {
+    let Value::Array(parts) = told else {
         return Err(surprise("a document"));
     };
-    let texts = fields.iter().map(text).collect::<StoreResult<Vec<_>>>()?;
-    let [id, group, version, body, created, updated, ends] = texts.as_slice() else {
-        return Err(surprise("a document"));
-    };
-    let number = |text: &String| text.parse().map_err(|_| surprise("a document's number"));
+    let [group, version, body, created, updated, over] =
+        <[Value; 6]>::try_from(parts).map_err(|_| surprise("a document"))?;
+    let over = text(over)?;
+    let body = text(body)?;
     Ok(Document {
         kind: kind.to_owned(),
-        id: id.clone(),
-        group: group.clone(),
+        id: id.to_owned(),
+        group: text(group)?,
         version: number(version)?,
-        body: serde_json::from_str(body).map_err(|_| surprise("a document's body"))?,
+        body: serde_json::from_str(&body).map_err(|_| surprise("a document's content"))?,
         created_at_ms: number(created)?,
         updated_at_ms: number(updated)?,
-        expires_at_ms: if ends.is_empty() {
-            None
-        } else {
-            Some(number(ends)?)
+        expires_at_ms: match over.as_str() {
+            "" => None,
+            at_ms => Some(at_ms.parse().map_err(|_| surprise("a time"))?),
         },
     })
 }
 
 impl DocumentStore for RedisState {
     fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
-        self.shared.create_document(new).boxed().into()
+        async move {
+            self.shared.send_detached().await;
+            self.shared.create_document(new).await
+        }
+        .boxed()
+        .into()
     }
 
     fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
         async move {
-            let answer = self.shared.document_step("get", &[kind, id]).await?;
-            match answer.word.as_str() {
-                "there" => answer.document(kind).map(Some),
-                _ => Ok(None),
-            }
+            self.shared.send_detached().await;
+            let answer = self.shared.document_step("get", &[&name(kind, id)]).await?;
+            Ok(read_answer(kind, id, answer)?.document)
         }
         .boxed()
         .into()
     }
 
     fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
-        self.shared.replace_document(change).boxed().into()
+        async move {
+            self.shared.send_detached().await;
+            self.shared.replace_document(change).await
+        }
+        .boxed()
+        .into()
     }
 
     fn replace_detached(&self, change: Replacement) {
+        self.shared.detached.push(change);
         let shared = self.shared.clone();
         if let Some(runtime) = &self.runtime {
-            runtime.spawn(async move {
-                // Nobody waits for it; who looks again finds out.
-                let _ = shared.replace_document(change).await;
-            });
+            runtime.spawn(async move { shared.send_detached().await });
         }
     }
 
     fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
-        self.shared.list_documents(filter).boxed().into()
+        async move {
+            self.shared.send_detached().await;
+            self.shared.list_documents(filter).await
+        }
+        .boxed()
+        .into()
     }
 
     fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
         async move {
-            let answer = self.shared.document_step("remove", &[kind, id]).await?;
-            Ok(answer.word == "done")
+            self.shared.send_detached().await;
+            let answer = self
+                .shared
+                .document_step("remove", &[&name(kind, id)])
+                .await?;
+            Ok(read_answer(kind, id, answer)?.ended == 1)
         }
         .boxed()
         .into()
     }
 
     fn sweep_documents(&self) -> StoreFuture<'_, u64> {
-        self.shared.sweep_all_documents().boxed().into()
+        async move {
+            let mut forgotten = 0;
+            loop {
+                let answer = self.shared.document_step("sweep", &[]).await?;
+                let batch = read_answer("", "", answer)?.ended.unsigned_abs();
+                forgotten += batch;
+                if batch < DOCUMENT_SWEEP_BATCH as u64 {
+                    return Ok(forgotten);
+                }
+            }
+        }
+        .boxed()
+        .into()
     }
 }

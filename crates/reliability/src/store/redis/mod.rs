@@ -9,8 +9,7 @@
 //! | `granted` | the claims of this process, put back when a server has lost them |
 //! | `waiters`, `listen` | duplicates that wait, woken by one subscription per process |
 //! | `write_back` | last words for a server that is away |
-//! | `documents` | runs, and who works on them |
-//! | `breakers`, `budget`, `rate` | what else is shared |
+//! | `breakers`, `budget`, `rate`, `documents` | what else is shared |
 //!
 //! Time is the server's, so clocks of machines that disagree do not end each other's leases. A
 //! claim is one round trip, and so is a last word. Whatever goes wrong is an error and never a
@@ -32,7 +31,7 @@ use self::upkeep::Counts;
 use self::waiters::Waiters;
 use self::write_back::WriteBack;
 use super::{Degraded, StoreError, StoreResult};
-use crate::config::redis::RedisUrl;
+use crate::config::redis::{DOCUMENT_SWEEP_BATCH, RedisUrl};
 use crate::idempotency::key::StoredKey;
 
 mod breakers;
@@ -82,8 +81,8 @@ struct Scripts {
     restore: Script,
     bring_back: Script,
     compare: Script,
-    document: Script,
     budget: Script,
+    document: Script,
     rate: Script,
 }
 
@@ -92,6 +91,7 @@ fn with_limits(text: &str) -> String {
     text.replace("EVICTION_ROUNDS_MAX", &EVICTION_ROUNDS_MAX.to_string())
         .replace("EVICTION_TRIES_MAX", &EVICTION_TRIES_MAX.to_string())
         .replace("EVICTION_SAMPLE", &EVICTION_SAMPLE.to_string())
+        .replace("SWEEP_BATCH", &DOCUMENT_SWEEP_BATCH.to_string())
 }
 
 impl Scripts {
@@ -108,8 +108,8 @@ impl Scripts {
             restore: Script::new(include_str!("lua/restore.lua")),
             bring_back: Script::new(include_str!("lua/bring_back.lua")),
             compare: Script::new(include_str!("lua/compare.lua")),
-            document: Script::new(include_str!("lua/document.lua")),
             budget: Script::new(include_str!("lua/budget.lua")),
+            document: Script::new(with_limits(include_str!("lua/document.lua"))),
             rate: Script::new(include_str!("lua/rate.lua")),
         }
     }
@@ -131,6 +131,7 @@ struct Shared {
     granted: GrantedClaims,
     write_back: WriteBack,
     breakers: Breakers,
+    detached: documents::Detached,
 }
 
 impl Shared {
@@ -223,6 +224,7 @@ impl RedisState {
             waiters: Waiters::default(),
             granted: GrantedClaims::default(),
             write_back: WriteBack::default(),
+            detached: documents::Detached::default(),
         });
         runtime.spawn(link.keep_up());
         runtime.spawn(listen::listen(shared.clone()));

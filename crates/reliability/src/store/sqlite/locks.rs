@@ -2,11 +2,14 @@
 //!
 //! Every granted claim holds an exclusive `flock` on a file of its own, named in its row. The lock
 //! belongs to the open file, not to the process: it ends when the last process that has it open is
-//! gone, so a child that inherited it keeps the claim alive. Nothing has to be written or renewed
-//! for that, and the kernel tells the truth even about a process that was killed.
+//! gone. Nothing has to be written or renewed for that, and the kernel tells the truth even about a
+//! process that was killed.
 //!
 //! The file exists and is locked before the record is visible, and is given up only after the
 //! record has ended; so "no file" and "a file nobody has locked" both mean that the holder is gone.
+//!
+//! Children inherit the lock of a second file, their call's heir (`heir.rs`): whoever has a lock can
+//! release it, and a command must not be able to make its own call look dead while it runs.
 //!
 //! Files are used again by the process that made them: creating one for every claim makes the sync
 //! of the claims several times dearer, since the file system has to write its journal as well, and
@@ -27,6 +30,7 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
 use super::errors::Place;
+use super::heir::{self, Heir};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::transition::Holder;
 use crate::store::{StoreError, StoreResult};
@@ -40,24 +44,36 @@ pub(crate) const SPARE_LOCKS_MAX: usize = 128;
 /// Tries for a file that a sweep may be looking at.
 const LOCK_TRIES_MAX: u32 = 20;
 
-/// A locked file.
+/// A locked file. No child ever inherits it.
 #[derive(Debug)]
 pub(super) struct Lock {
     /// Its name, for the row.
     pub(super) name: String,
-    /// The open file, as it is handed to children.
+    /// What children are handed.
     pub(super) lifeline: Lifeline,
-    file: Arc<File>,
+    heir: Arc<Heir>,
+    file: File,
 }
 
 impl Lock {
-    fn new(name: String, file: File) -> Self {
-        let file = Arc::new(file);
+    fn new(dir: &Path, name: String, file: File) -> Self {
+        let heir = Arc::new(Heir::of(dir, &name));
+        let lender = heir.clone();
         Self {
             name,
-            lifeline: Lifeline::new(file.clone()),
+            lifeline: Lifeline::new(move || lender.lend()),
+            heir,
             file,
         }
+    }
+
+    /// The same file for another claim, which the children of this one have no part in.
+    fn renewed(self, dir: &Path) -> Self {
+        if self.lifeline.is_unused() {
+            return self;
+        }
+        self.heir.end();
+        Self::new(dir, self.name, self.file)
     }
 
     /// Whether the file still has a name that others can find it under.
@@ -106,14 +122,13 @@ impl Locks {
         }
         while let Some(name) = { self.idle.lock().pop() } {
             let path = self.dir.join(&name);
-            // Opened anew: a child of the ended call may live on with the old open file, and must
-            // not keep the next claim alive. A file that is gone, or that somebody is looking at,
-            // is passed over; the next sweep takes what is left of it.
+            // A file that is gone, or that somebody is looking at, is passed over; the next sweep
+            // takes what is left of it.
             let Ok(file) = OpenOptions::new().write(true).open(&path) else {
                 continue;
             };
             if lock(&file) && is_at(&file, &path) {
-                return Ok(Lock::new(name, file));
+                return Ok(Lock::new(&self.dir, name, file));
             }
         }
         let mut tries = 0;
@@ -132,7 +147,7 @@ impl Locks {
                 Ok(file) => {
                     // A sweep may have found the file between its creation and the lock.
                     if lock(&file) && is_at(&file, &path) {
-                        return Ok(Lock::new(name, file));
+                        return Ok(Lock::new(&self.dir, name, file));
                     }
                     tries += 1;
                 }
@@ -177,7 +192,7 @@ impl Locks {
     pub(super) fn recycle(&self) {
         let ended = std::mem::take(&mut *self.let_go.lock());
         for ended in ended {
-            let Some(ended) = self.spare(ended) else {
+            let Some(ended) = self.spare(ended.renewed(&self.dir)) else {
                 continue;
             };
             if self.idle.lock().len() >= IDLE_LOCKS_MAX {
@@ -186,10 +201,8 @@ impl Locks {
                 let _ = std::fs::remove_file(self.dir.join(&ended.name));
                 continue;
             }
-            // By hand, since a child of the ended call may have the file open as well.
-            if flock(&*ended.file, FlockOperation::Unlock).is_ok() {
-                self.idle.lock().push(ended.name);
-            }
+            drop(ended.file);
+            self.idle.lock().push(ended.name);
         }
     }
 
@@ -197,7 +210,7 @@ impl Locks {
     /// locking one takes longer than everything else about a claim but its sync.
     fn spare(&self, ended: Lock) -> Option<Lock> {
         let mut spare = self.spare.lock();
-        if !ended.lifeline.is_unused() || spare.len() >= SPARE_LOCKS_MAX {
+        if spare.len() >= SPARE_LOCKS_MAX {
             return Some(ended);
         }
         spare.push(ended);
@@ -213,15 +226,10 @@ impl Locks {
         if self.holds(key, owner) {
             return Holder::MayLive;
         }
-        match File::open(self.dir.join(name)) {
-            // Shared, so that two who ask at once do not take each other for the holder.
-            Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
-                Ok(()) => Holder::Dead,
-                Err(_) => Holder::MayLive,
-            },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Holder::Dead,
-            // Out of file handles, for one: that says nothing about the holder.
-            Err(_) => Holder::MayLive,
+        match is_locked(&self.dir.join(name)) {
+            // A call that is gone may have left a child behind.
+            Holder::Dead => is_locked(&heir::path(&self.dir, name)),
+            Holder::MayLive => Holder::MayLive,
         }
     }
 
@@ -273,12 +281,26 @@ impl Drop for Locks {
     }
 }
 
-fn lock(file: &File) -> bool {
+/// Whether somebody lives who has this file locked.
+fn is_locked(path: &Path) -> Holder {
+    match File::open(path) {
+        // Shared, so that two who ask at once do not take each other for the holder.
+        Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Holder::Dead,
+            Err(_) => Holder::MayLive,
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Holder::Dead,
+        // Out of file handles, for one: that says nothing about the holder.
+        Err(_) => Holder::MayLive,
+    }
+}
+
+pub(super) fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// Whether the open file is the one under that name.
-fn is_at(file: &File, path: &Path) -> bool {
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(open), Ok(named)) => open.dev() == named.dev() && open.ino() == named.ino(),
         _ => false,

@@ -39,6 +39,7 @@ mod breakers;
 mod dedupe;
 mod documents;
 mod errors;
+mod heir;
 mod journal;
 pub(crate) mod locks;
 pub(crate) mod queue;

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::Arc;
 
 use holdfast_confine::Confinement;
 use holdfast_contract::Lifeline;
@@ -21,23 +20,24 @@ use super::guardian::Introduction;
 /// What the child needs, allocated before the fork.
 pub(super) struct Setup {
     directory: File,
-    lifeline: Option<Arc<File>>,
+    lifeline: Option<File>,
     confinement: Confinement,
     parent: Pid,
 }
 
 impl Setup {
+    /// Fails when the call has ended meanwhile, and its command comes too late.
     pub(super) fn new(
         directory: File,
         lifeline: Option<Lifeline>,
         confinement: Confinement,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             directory,
-            lifeline: lifeline.map(|lifeline| lifeline.lend()),
+            lifeline: lifeline.map(|lifeline| lifeline.lend()).transpose()?,
             confinement,
             parent: getpid(),
-        }
+        })
     }
 
     fn apply(&self, guardian: &Introduction) -> io::Result<()> {

@@ -413,7 +413,8 @@ impl Order {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let setup = child::Setup::new(directory.into_std_file(), lifeline, confinement);
+        let setup = child::Setup::new(directory.into_std_file(), lifeline, confinement)
+            .map_err(|error| not_startable(&error))?;
         Ok(spawner::Order { command, setup })
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     fn order(command: Command) -> Order {
         let here = std::fs::File::open(".").expect("opens");
         let unconfined = Confinement::mark_only(Mark::new(0));
-        let setup = Setup::new(here, None, unconfined);
+        let setup = Setup::new(here, None, unconfined).expect("nothing to lend");
         Order { command, setup }
     }
 

@@ -1,109 +1,119 @@
--- Makes, changes, lists, removes and forgets documents; each a hash, with indexes by kind, by group and by end.
--- KEYS: the base of all names. ARGV: step, time or 0, then what the step needs.
-local base, step, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
+-- Documents: each is a hash, found by name and by group through two ordered sets; a third has the
+-- times at which they are over. One script, so that every step is atomic.
+-- KEYS: names, groups, ends. ARGV: the time or 0 for the server's, the step, what the documents'
+-- own keys begin with, and what the step needs.
+local names, groups, ends = KEYS[1], KEYS[2], KEYS[3]
+local now, step, base = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 if now == 0 then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
-local function document(kind, id) return base .. ':d:' .. kind .. '\0' .. id end
-local function of_kind(kind) return base .. ':k:' .. kind end
-local function of_group(kind, group) return base .. ':g:' .. kind .. '\0' .. group end
-local ends, count = base .. ':ends', base .. ':count'
-
-local function drop(kind, id)
-  local group = redis.call('HGET', document(kind, id), 'g')
-  redis.call('ZREM', of_kind(kind), id)
-  redis.call('ZREM', ends, kind .. '\0' .. id)
-  if group then
-    redis.call('ZREM', of_group(kind, group), id)
-    redis.call('DEL', document(kind, id))
-    redis.call('DECR', count)
-  end
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The fields of one that is there; one whose time is over is not.
-local function find(kind, id)
-  local found = redis.call('HMGET', document(kind, id), 'g', 'v', 'b', 'c', 'u', 'e')
-  if not found[1] then
-    return nil
-  end
-  if found[6] ~= '' and tonumber(found[6]) <= now then
-    drop(kind, id)
-    return nil
-  end
-  return { id, found[1], found[2], found[3], found[4], found[5], found[6] }
+local function text(number)
+  return string.format('%.0f', number)
 end
 
-local function sweep(most)
-  local over = redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, most)
+local function is_there(name)
+  local over_at = redis.call('ZSCORE', ends, name)
+  if over_at and tonumber(over_at) <= now then
+    return false
+  end
+  return redis.call('EXISTS', base .. name) == 1
+end
+
+local function forget(name)
+  local place = redis.call('HGET', base .. name, 'place')
+  if place then
+    redis.call('ZREM', groups, place)
+  end
+  redis.call('ZREM', names, name)
+  redis.call('ZREM', ends, name)
+  redis.call('DEL', base .. name)
+end
+
+local function sweep()
+  local over = redis.call('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, SWEEP_BATCH)
   for _, name in ipairs(over) do
-    local at = string.find(name, '\0', 1, true)
-    drop(string.sub(name, 1, at - 1), string.sub(name, at + 1))
+    forget(name)
   end
   return #over
 end
 
-local function write(kind, id, group, version, body, created, expires)
-  redis.call('HSET', document(kind, id), 'g', group, 'v', version, 'b', body, 'c', created, 'u', string.format('%d', now), 'e', expires)
-  redis.call('ZADD', of_kind(kind), 0, id)
-  redis.call('ZADD', of_group(kind, group), 0, id)
-  if expires == '' then
-    redis.call('ZREM', ends, kind .. '\0' .. id)
+local function told(name)
+  return redis.call('HMGET', base .. name, 'group', 'version', 'body', 'created', 'updated', 'over')
+end
+
+local function put(name, place, group, version, body, created, over)
+  local before = redis.call('HGET', base .. name, 'place')
+  if before and before ~= place then
+    redis.call('ZREM', groups, before)
+  end
+  redis.call('HSET', base .. name, 'place', place, 'group', group, 'version', version,
+    'body', body, 'created', created, 'updated', text(now), 'over', over)
+  redis.call('ZADD', names, 0, name)
+  redis.call('ZADD', groups, 0, place)
+  if over == '' then
+    redis.call('ZREM', ends, name)
   else
-    redis.call('ZADD', ends, expires, kind .. '\0' .. id)
+    redis.call('ZADD', ends, over, name)
   end
 end
 
-local kind, id = ARGV[3], ARGV[4]
+local name, place, group, body, over = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 if step == 'create' then
-  local there = find(kind, id)
-  if there then
-    return { 'there', there }
+  if is_there(name) then
+    return { 0, told(name) }
   end
-  local most = tonumber(ARGV[8])
-  if tonumber(redis.call('GET', count) or '0') >= most and sweep(100) == 0 then
-    return { 'full' }
+  forget(name)
+  local most = tonumber(ARGV[9])
+  if redis.call('ZCARD', names) >= most then
+    sweep()
+    if redis.call('ZCARD', names) >= most then
+      return { -1 }
+    end
   end
-  write(kind, id, ARGV[5], '1', ARGV[6], string.format('%d', now), ARGV[7])
-  redis.call('INCR', count)
-  return { 'done', find(kind, id) or {} }
-elseif step == 'get' then
-  local there = find(kind, id)
-  return there and { 'there', there } or { 'gone' }
+  put(name, place, group, '1', body, text(now), over)
+  return { 1, told(name) }
 elseif step == 'replace' then
-  local there = find(kind, id)
-  if not there then
-    return { 'gone' }
+  if not is_there(name) then
+    return { -1 }
   end
-  if there[3] ~= ARGV[5] then
-    return { 'there', there }
+  local version = redis.call('HGET', base .. name, 'version')
+  if version ~= ARGV[9] then
+    return { 0, told(name) }
   end
-  redis.call('ZREM', of_group(kind, there[2]), id)
-  write(kind, id, ARGV[6], string.format('%d', tonumber(there[3]) + 1), ARGV[7], there[5], ARGV[8])
-  return { 'done', find(kind, id) or {} }
+  local created = redis.call('HGET', base .. name, 'created')
+  put(name, place, group, text(version + 1), body, created, over)
+  return { 1, told(name) }
+elseif step == 'get' then
+  if is_there(name) then
+    return { 1, told(name) }
+  end
+  return { -1 }
 elseif step == 'remove' then
-  if not find(kind, id) then
-    return { 'gone' }
-  end
-  drop(kind, id)
-  return { 'done' }
+  local was_there = is_there(name)
+  forget(name)
+  return { was_there and 1 or 0 }
+elseif step == 'sweep' then
+  return { sweep() }
 elseif step == 'list' then
-  -- ARGV: kind, whether by group, group, whether after, after, most.
-  local index = ARGV[4] == '1' and of_group(kind, ARGV[5]) or of_kind(kind)
-  local from, most, found = ARGV[6] == '1' and '(' .. ARGV[7] or '-', tonumber(ARGV[8]), {}
+  -- ARGV: names or groups, from, to, most, how a name begins, bytes of a member before its id.
+  local set = ARGV[4] == 'group' and groups or names
+  local from, to, most, begins, skip = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
+  local found = {}
   while #found < most do
-    local ids = redis.call('ZRANGEBYLEX', index, from, '+', 'LIMIT', 0, most)
-    if #ids == 0 then
+    local page = redis.call('ZRANGEBYLEX', set, from, to, 'LIMIT', 0, most)
+    for _, member in ipairs(page) do
+      local id = string.sub(member, skip + 1)
+      if #found < most and is_there(begins .. id) then
+        found[#found + 1] = { id, told(begins .. id) }
+      end
+      from = '(' .. member
+    end
+    if #page < most then
       break
     end
-    for _, one in ipairs(ids) do
-      local there = #found < most and find(kind, one)
-      if there then
-        found[#found + 1] = there
-      end
-      from = '(' .. one
-    end
   end
-  return { 'done', unpack(found) }
+  return found
 end
-return { 'done', sweep(tonumber(ARGV[3])) }
+return redis.error_reply('no such step')

@@ -259,7 +259,7 @@ async fn a_child_of_an_ended_call_does_not_keep_the_next_one_alive() {
         panic!("not granted with a lifeline");
     };
     // As a child would have it that outlives its call.
-    let inherited = lifeline.lend().try_clone().unwrap();
+    let inherited = lifeline.lend().unwrap();
     assert_eq!(
         store.finalise(last_word(&wish(1, "first"), done())).await,
         Ok(Ok(()))
@@ -273,6 +273,34 @@ async fn a_child_of_an_ended_call_does_not_keep_the_next_one_alive() {
         Claim::Ended(_)
     ));
     drop(inherited);
+}
+
+/// Whoever has a lock can release it, so a child must not have the lock of its call.
+#[tokio::test]
+async fn a_child_that_lets_go_does_not_make_its_call_look_dead() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, elsewhere) = (open(dir.path()), open(dir.path()));
+    let Claim::Granted {
+        lifeline: Some(lifeline),
+    } = claim(&store, wish(1, "holder")).await
+    else {
+        panic!("not granted with a lifeline");
+    };
+    for _ in 0..2 {
+        let inherited = lifeline.lend().unwrap();
+        inherited.unlock().unwrap();
+        assert!(matches!(
+            claim(&elsewhere, wish(1, "other")).await,
+            Claim::InFlight { .. }
+        ));
+        // What it let go of is swept, and the next child of the same call has a lock again.
+        assert_eq!(elsewhere.sweep().await, Ok(0));
+        assert_eq!(lock_files(dir.path()).len(), 1);
+    }
+    let ended = last_word(&wish(1, "holder"), done());
+    assert_eq!(store.finalise(ended).await, Ok(Ok(())));
+    store.sweep().await.unwrap();
+    assert!(lifeline.lend().is_err(), "a command would come too late");
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ async fn hold_with_child(dir: &Path) {
         panic!("not granted with a lifeline");
     };
     // Any descriptor will do; standard input is one that a child is given without unsafe code.
-    let inherited = lifeline.lend().try_clone().unwrap();
+    let inherited = lifeline.lend().unwrap();
     let child = Command::new("sleep")
         .arg("100")
         .stdin(inherited)
