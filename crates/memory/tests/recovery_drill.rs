@@ -1,10 +1,5 @@
 //! The recovery drill at full size, for the embedded store.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that can not be set up has failed"
-)]
-
 use std::sync::Arc;
 
 use holdfast_memory::conformance::drill::{DRILL_RECORDS, export_delete_import_is_identical};

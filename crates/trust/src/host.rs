@@ -1,4 +1,4 @@
-//! L1, L2 and L4 for a host with sessions and tools of its own, such as OpenClaw.
+//! L1, L2 and L4 for a host with sessions and tools of its own, such as `OpenClaw`.
 //!
 //! The same rules as for our own calls (`holdfast_toolbox::trust`), without a store: the host says who
 //! speaks, what is called and what came back, and is told what to do about it.

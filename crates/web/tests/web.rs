@@ -26,7 +26,7 @@ use serde_json::json;
 fn fetcher(hosts: &[&str]) -> WebFetchTool {
     let config = WebConfig {
         allowed_hosts: hosts.iter().map(ToString::to_string).collect(),
-        search: None,
+        ..WebConfig::default()
     };
     WebFetchTool::new(&config).expect("is made")
 }
@@ -255,7 +255,7 @@ async fn an_allowed_host_is_allowed_on_its_ports_only() {
     for wrong in ["", "http://a", "a:b", "a:70000", "a@b", "*.a", "::1:", "a:"] {
         let config = WebConfig {
             allowed_hosts: vec![wrong.to_owned()],
-            search: None,
+            ..WebConfig::default()
         };
         assert_eq!(config.problems().len(), 1, "{wrong:?}");
     }

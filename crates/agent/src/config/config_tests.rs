@@ -2,6 +2,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::kind::Kind;
 use super::table::{ROWS, Row};
 use super::*;
 use crate::settings::{PromptPlace, SourceField, StructuredOutput};
@@ -295,9 +296,9 @@ proptest! {
 #[test]
 fn every_key_that_is_used_has_an_effect() {
     let none = BTreeMap::<String, String>::new();
-    let made = |text: &str| ExecutorConfig::read(text, std::path::Path::new("."), &none);
+    let made = |text: &str| ExecutorConfig::read(text, Path::new("."), &none);
     let without = made("executor: {}\n").expect("a configuration");
-    for row in table::ROWS {
+    for row in ROWS {
         let value = match row.kind {
             Kind::Address => "http://127.0.0.1:7".to_owned(),
             Kind::Secret | Kind::Text if row.path.ends_with("filename") => {

@@ -20,7 +20,7 @@ use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState, Telling};
 use super::step;
-use crate::chat::Role;
+use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
 
 use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn it_names_the_server_the_models_and_no_key_that_is_not_asked_for() {
         let mut config = Config::default();
-        let block = provider(&config, &RunSettings::default());
+        let block = provider(&config);
         let holdfast = &block["models"]["providers"]["holdfast"];
         assert_eq!(holdfast["baseUrl"], "http://127.0.0.1:8001/v1");
         assert_eq!(holdfast["apiKey"], "local");
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(ids, ["gpt-oss", "executor", "gpt-oss-tools"]);
         config.executor.keys_file = Some("keys".to_owned());
         config.server.listen = "127.0.0.1:9".to_owned();
-        let block = provider(&config, &RunSettings::default());
+        let block = provider(&config);
         let holdfast = &block["models"]["providers"]["holdfast"];
         assert_eq!(holdfast["apiKey"], "<one of the keys in keys>");
         assert_eq!(holdfast["baseUrl"], "http://127.0.0.1:9/v1");

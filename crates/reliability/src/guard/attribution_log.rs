@@ -98,7 +98,7 @@ impl AttributionLog {
         let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let fits = waiting.saturating_add(bytes) <= ATTRIBUTION_QUEUE_BYTES_MAX;
         let queue = self.queue.as_ref().filter(|_| fits);
-        if !queue.is_some_and(|queue| queue.try_send(Waiting { entry, bytes }).is_ok()) {
+        if queue.is_none_or(|queue| queue.try_send(Waiting { entry, bytes }).is_err()) {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
