@@ -1,0 +1,129 @@
+//! What operators are told is true: messages are those of the source, and the unit is one.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository")
+}
+
+fn sources(dir: &Path, all: &mut String) {
+    for entry in fs::read_dir(dir).expect("reads").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            all.push_str(&fs::read_to_string(&path).expect("reads"));
+        }
+    }
+}
+
+/// The source, as a reader of messages sees it: lines that go on are one.
+fn source() -> String {
+    let mut all = String::new();
+    for entry in fs::read_dir(root().join("crates"))
+        .expect("reads")
+        .flatten()
+    {
+        sources(&entry.path().join("src"), &mut all);
+    }
+    let mut joined = String::with_capacity(all.len());
+    for line in all.lines() {
+        match line.strip_suffix('\\') {
+            Some(goes_on) => joined.push_str(goes_on.trim_start()),
+            None => {
+                joined.push_str(line.trim_start());
+                joined.push('\n');
+            }
+        }
+    }
+    joined
+}
+
+/// The messages that the page quotes: what is in code in the first column of its tables.
+fn quoted(page: &str) -> Vec<String> {
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let first = rows.filter_map(|line| line.split('|').nth(1));
+    let codes = first.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    codes.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_messages_of_the_troubleshooting_page_are_those_of_the_source() {
+    let page = fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page");
+    let (quoted, source) = (quoted(&page), source());
+    assert!(quoted.len() >= 20, "{quoted:?}");
+    for message in quoted {
+        for part in message.split('…').map(str::trim).filter(|it| it.len() > 2) {
+            assert!(source.contains(part), "nobody says {part:?} ({message:?})");
+        }
+    }
+}
+
+#[test]
+fn the_unit_is_taken_by_systemd() {
+    if Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        eprintln!("systemd-analyze is not here; the unit was not checked");
+        return;
+    }
+    let unit = fs::read_to_string(root().join("ops/holdfast.service")).expect("the unit");
+    // The binary and the user of this machine, so that only the unit itself can be wrong.
+    let here = unit
+        .replace("/usr/local/bin/holdfast", env!("CARGO_BIN_EXE_holdfast"))
+        .replace("User=holdfast", "User=root")
+        .replace("Group=holdfast", "Group=root");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("holdfast.service");
+    fs::write(&path, here).expect("writes");
+    let output = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(&path)
+        .output()
+        .expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Units of the machine itself are not ours to judge.
+    let ours: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("holdfast.service"))
+        .collect();
+    assert!(ours.is_empty(), "{said}");
+    let security = Command::new("systemd-analyze")
+        .args(["security", "--offline=true", "--threshold=40"])
+        .arg(&path)
+        .output()
+        .expect("runs");
+    let told = String::from_utf8_lossy(&security.stdout);
+    assert!(security.status.success(), "{told}");
+}
+
+#[test]
+fn the_unit_starts_what_there_is() {
+    let unit = fs::read_to_string(root().join("ops/holdfast.service")).expect("the unit");
+    let line = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="))
+        .expect("a command");
+    let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+    // Every option of it is known: asked for help, the same command line is read and not run.
+    let output = Command::new(env!("CARGO_BIN_EXE_holdfast"))
+        .args(&words)
+        .arg("--help")
+        .output()
+        .expect("runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
