@@ -60,7 +60,7 @@ test("the third call is not made, and the model is told so at once", async () =>
   assert.match(resultsOf(requests[3].messages)[1], /\[LOOP DETECTED\]/);
   assert.match(resultsOf(requests[3].messages)[2], /\[LOOP DETECTED\]/);
   assert.match(results.at(-1), /\[TOOL ERROR LIMIT\]/);
-  const executed = session.gateway().log().match(/read tool called without path/g);
+  const executed = session.gateway().log().match(/\[tools\] read failed: Missing required parameter/g);
   assert.equal(executed?.length, 2);
 });
 
