@@ -174,7 +174,7 @@ impl App {
         runtime.redactor = redactor.clone();
         let runtime = Arc::new(runtime);
         let documents = self.documents(&state);
-        let common = match &shared {
+        let common: Arc<dyn DocumentStore> = match &shared {
             Some(shared) => shared.clone(),
             None => documents.clone(),
         };
@@ -184,15 +184,13 @@ impl App {
             local: documents.clone(),
         };
         let approvals = Arc::new(self.approvals(&held, runtime.clone()));
-        let trust = Arc::new(self.trust_book(held.common, runtime.clone()));
+        let trust = Arc::new(self.trust_book(held.common.clone(), runtime.clone()));
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
         let subagents = (life != Life::OneCall).then(|| {
             // Sessions are where their runs are.
-            let with_runs = shared.clone().map(|it| it as Arc<dyn DocumentStore>);
-            let with_runs = with_runs.unwrap_or_else(|| documents.clone());
-            executor::subagents(self, &with_runs, &runtime, &trust, reserved.clone())
+            executor::subagents(self, &held.common, &runtime, &trust, reserved.clone())
         });
         let tools = match &subagents {
             Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),

@@ -22,7 +22,7 @@ use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
 
 pub(super) fn run(app: &App, command: &SessionsCommand, json: bool) -> Outcome<ExitCode> {
-    let store: Arc<dyn DocumentStore> = app.open_state()?;
+    let store = app.open_documents()?.common;
     runtime()?.block_on(async {
         let sessions = overview(&*store).await?;
         match command {
