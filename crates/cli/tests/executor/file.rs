@@ -15,7 +15,10 @@ fn the_file_of_the_specification_is_checked_as_it_is() {
     let checked = house.run(&["config", "check", &file]);
     assert_eq!(checked.code, Some(0), "{checked:#?}");
     // What is done otherwise here is said.
-    for said in ["config/system-prompt.txt", "\"browser\""] {
+    for said in [
+        "config/system-prompt.txt",
+        "http_server.write_timeout_seconds: ",
+    ] {
         assert!(
             checked.stderr.contains(said),
             "not {said}: {}",
@@ -30,6 +33,22 @@ fn the_file_of_the_specification_is_checked_as_it_is() {
             .as_array()
             .is_some_and(|list| list.len() >= 2)
     );
+}
+
+/// What is enabled and not ours is the gateway's; what is not enabled is nobody's.
+#[cfg(feature = "web")]
+#[test]
+fn tools_of_its_gateway_are_offered() {
+    let house = House::new();
+    let file = house.file("executor.yaml", SEED);
+    let tools = house.run(&["--config", &file, "tools", "--json"]).stdout;
+    assert!(tools.contains("gateway_browser"), "{tools}");
+    let without = SEED.replace("openclaw_gateway_url", "# openclaw_gateway_url");
+    let file = house.file("executor.yaml", &without);
+    let tools = house.run(&["--config", &file, "tools", "--json"]).stdout;
+    assert!(!tools.contains("gateway_browser"), "{tools}");
+    let checked = house.run(&["config", "check", &file]);
+    assert!(checked.stderr.contains("\"browser\""), "{}", checked.stderr);
 }
 
 #[test]
@@ -115,7 +134,7 @@ fn a_run_takes_its_rules_servers_and_log_from_it() {
 #[test]
 fn a_file_that_enables_no_tool_denies_every_tool() {
     let house = House::new();
-    house.file("notes.txt", "hello");
+    std::fs::write(house.path("notes.txt"), "hello").expect("written");
     let call = |file: &str, tool: &str, args: &Value| {
         let args = args.to_string();
         house.run(&["--config", file, "call", tool, "--json", "--args", &args])

@@ -12,7 +12,7 @@ use crate::task;
 fn a_new_file_counts_from_the_next_request_and_a_wrong_one_never() {
     let model = ModelServer::says(vec![Say::says("Hello.")]).expect("starts");
     let house = House::new();
-    house.file("notes.txt", "hello");
+    std::fs::write(house.path("notes.txt"), "hello").expect("written");
     let before = "executor: {requestsPerMinuteMax: 1}\npermissions: {deniedTools: [read]}\n";
     let file = house.file("holdfast.yaml", before);
     let mut serving = house.serve(&["--config", &file, "--model-url", &model.url()]);
