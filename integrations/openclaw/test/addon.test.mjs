@@ -17,6 +17,9 @@ const addon = createRequire(import.meta.url)(join(packages, "tool-guard", NATIVE
 /** Ticks of a millisecond that come at least while a hundred megabytes are scanned. */
 const TICKS_MIN = 5;
 const HOUR_MS = 3_600_000;
+/** A gigabyte of arguments in all. */
+const CALLS = 20_000;
+const CALL_BYTES = 50_000;
 /** Longest that lines of the log are waited for. */
 const LINES_MS_MAX = 60_000;
 
@@ -106,6 +109,19 @@ describe(`on Node ${process.version}`, () => {
     assert.throws(() => new addon.GuardedCall({}));
     await assert.rejects(addon.checkMessages("{"), /holdfast: /);
     await assert.rejects(addon.scanSessions([scratch], "report", "unheard of"), /no repair strategy/);
+  });
+
+  test("calls that are over are given back", async () => {
+    const guard = new addon.ToolGuard("{}");
+    const content = "x".repeat(CALL_BYTES);
+    for (let n = 0; n < CALLS; n++) {
+      const made = call("write", { path: `${n}`, content }, `turn ${n >> 5}`);
+      assert.equal(guard.check(made), null);
+      guard.observe(made, { ending: "succeeded", text: "ok", mutating: true });
+      // What is over is given back between two rounds of the event loop.
+      if (n % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.ok(process.memoryUsage.rss() < (CALLS * CALL_BYTES) / 2, `${process.memoryUsage.rss()} bytes`);
   });
 
   test("a scan does not hold the event loop up", async () => {
