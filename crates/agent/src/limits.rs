@@ -95,6 +95,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "SUBAGENT_LOOK_MS",
+        value: crate::subagents::SUBAGENT_LOOK_MS,
+        meaning: "how often it is looked whether `holdfast sessions cancel` has told a subagent to end, in milliseconds",
+        setting: None,
+    },
+    Limit {
         name: "RUN_BYTES_MAX",
         value: crate::tokens::RUN_BYTES_MAX as u64,
         meaning: "bytes of one kind of sign in a row whose tokens are counted exactly; a longer run counts a token a byte",

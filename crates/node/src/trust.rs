@@ -1,6 +1,11 @@
 //! The class `TrustDesk`: L1, L2 and L4 for the host's sessions. Looking through a text takes milliseconds, so
 //! all of it happens on a thread of Node's pool.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what comes from JavaScript is a copy of its own"
+)]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::Trust;

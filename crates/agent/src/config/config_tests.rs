@@ -330,7 +330,11 @@ fn every_key_that_is_used_has_an_effect() {
             } else {
                 String::new()
             };
-            text.push_str(&format!("{}{key}:{end}\n", "  ".repeat(depth)));
+            text += &"  ".repeat(depth);
+            text += key;
+            text += ":";
+            text += &end;
+            text += "\n";
         }
         if row.path == "executor.context_window_limit" {
             text = text.replace("701", "70100");

@@ -51,7 +51,7 @@ pub trait Checkpoint: Send + Sync {
 
     /// Ready when the run has to end without waiting for the model.
     async fn recalled(&self, _state: &RunState) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -81,13 +81,11 @@ impl Turns {
         loop {
             let next = {
                 let mut inner = self.inner.lock();
-                match inner.next() {
-                    Some(next) => next,
-                    None => {
-                        inner.free += 1;
-                        return;
-                    }
-                }
+                let Some(next) = inner.next() else {
+                    inner.free += 1;
+                    return;
+                };
+                next
             };
             match next.send(self.place()) {
                 Ok(()) => return,

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use super::tools::SPAWN;
-use super::{SUBAGENT_PREFIX, SUBAGENTS_MAX};
+use super::{SUBAGENT_LOOK_MS, SUBAGENT_PREFIX, SUBAGENTS_MAX};
 use crate::chat::{Message, Role};
 use crate::run::{Ending, RunError, RunErrorCode, RunState};
 use crate::runs::{Listener, Outcome, Runs};
@@ -203,16 +203,15 @@ impl Subagents {
     async fn watch_over(&self, id: &str, mut listener: Listener) {
         let outcome = tokio::select! {
             outcome = listener.outcome() => outcome,
-            () = self.tree.cancelled(id) => {
+            () = self.told_to_end(id) => {
                 let grace = Duration::from_millis(CANCEL_GRACE_MS);
-                match tokio::time::timeout(grace, listener.outcome()).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => {
-                        if let Ok(runs) = self.runs() {
-                            let _ = runs.cancel(listener.run()).await;
-                        }
-                        listener.outcome().await
+                if let Ok(outcome) = tokio::time::timeout(grace, listener.outcome()).await {
+                    outcome
+                } else {
+                    if let Ok(runs) = self.runs() {
+                        let _ = runs.cancel(listener.run()).await;
                     }
+                    listener.outcome().await
                 }
             }
         };
@@ -223,6 +222,40 @@ impl Subagents {
         }
         self.here.lock().remove(id);
         self.ended.send_modify(|count| *count += 1);
+    }
+
+    /// Ready when a subagent is told to end, here or by another process.
+    async fn told_to_end(&self, id: &str) {
+        let elsewhere = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(SUBAGENT_LOOK_MS)).await;
+                match self.look(id).await {
+                    Ok(false) | Err(TreeError::Store(_)) => {}
+                    Ok(true) | Err(_) => return,
+                }
+            }
+        };
+        tokio::select! {
+            () = self.tree.cancelled(id) => {}
+            () = elsewhere => {}
+        }
+    }
+
+    /// Whether a subagent or its parent was told to end; what holds for the parent holds for it.
+    async fn look(&self, id: &str) -> Result<bool, TreeError> {
+        let is_ending = |it: &Session| it.end_by_ms.is_some() || it.state.has_ended();
+        let session = self.tree.look(id).await?;
+        if is_ending(&session) {
+            return Ok(true);
+        }
+        let Some(parent) = &session.parent else {
+            return Ok(false);
+        };
+        let is_over = is_ending(&self.tree.get(parent).await?);
+        if is_over {
+            self.tree.cancel(id).await?;
+        }
+        Ok(is_over)
     }
 
     /// One as it stands. Waits until it has ended or is suspended.
@@ -356,9 +389,9 @@ impl Subagents {
     /// The process of a subagent is gone.
     pub(crate) async fn lost(&self, id: &str) -> Result<(), StoreError> {
         match self.tree.lost(id).await {
-            Ok(_) => Ok(()),
             Err(TreeError::Store(error)) => Err(error),
-            Err(_) => Ok(()),
+            // One that has ended, or is forgotten, is not lost.
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 }

@@ -20,6 +20,8 @@ pub use tools::{KILL, LIST, RESUME, SPAWN};
 pub const SUBAGENTS_MAX: usize = 256;
 /// How long `sessions_list` waits for a subagent to end, in seconds.
 pub const SUBAGENT_WAIT_S_MAX: u64 = 300;
+/// How often it is looked whether another process has told a subagent or its parent to end.
+pub const SUBAGENT_LOOK_MS: u64 = 1_000;
 /// How the keys of their sessions begin. A session with such a key that does not live here has no
 /// rights at all.
 pub const SUBAGENT_PREFIX: &str = "subagent:";

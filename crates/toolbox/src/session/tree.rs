@@ -133,6 +133,18 @@ impl SessionTree {
         Ok(self.load(id).await?.0)
     }
 
+    /// One as the store has it, where another process may have told it to end: whoever waits for
+    /// that here hears of it.
+    pub async fn look(&self, id: &str) -> Result<Session, TreeError> {
+        let session = self.get(id).await?;
+        if session.state.has_ended() {
+            self.live.write().remove(id);
+        } else {
+            self.note(&session);
+        }
+        Ok(session)
+    }
+
     /// The children a session has had, ended ones included.
     pub async fn children(&self, id: &str) -> Result<Vec<Session>, TreeError> {
         let filter = DocumentFilter::of(KIND).group(id);
