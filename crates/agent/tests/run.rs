@@ -330,15 +330,13 @@ fn refusal() -> ModelError {
     ModelError::History("the model server answered 400: tool_call_id is not known".to_owned())
 }
 
-fn native() -> Result<Value, ModelError> {
-    Ok(
-        json!({"choices": [{"message": {"content": null, "tool_calls": [{"id": "c1", "type": "function",
-        "function": {"name": "note", "arguments": "{\"text\": \"a\"}"}}]}, "finish_reason": "tool_calls"}]}),
-    )
+fn native() -> Value {
+    json!({"choices": [{"message": {"content": null, "tool_calls": [{"id": "c1", "type": "function",
+        "function": {"name": "note", "arguments": "{\"text\": \"a\"}"}}]}, "finish_reason": "tool_calls"}]})
 }
 
-fn says(text: &str) -> Result<Value, ModelError> {
-    Ok(json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}))
+fn says(text: &str) -> Value {
+    json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 }
 
 #[tokio::test(start_paused = true)]
@@ -346,9 +344,9 @@ async fn a_refused_history_is_sent_once_in_words_then_once_as_the_task_alone() {
     for (refused, whole) in [(1, true), (2, true), (3, false)] {
         let note = Counted::new("note", Effect::Workspace);
         let stack = stack(vec![note.clone()]);
-        let mut script = vec![native()];
+        let mut script = vec![Ok(native())];
         script.extend((0..refused).map(|_| Err(refusal())));
-        script.push(says("Noted."));
+        script.push(Ok(says("Noted.")));
         let model = Script::new(script);
         let mut state = task(&stack);
         "native".clone_into(&mut state.settings.strategy);
@@ -381,7 +379,7 @@ async fn a_refused_history_is_sent_once_in_words_then_once_as_the_task_alone() {
         match state.ending() {
             Some(Ending::Answered { content, .. }) if whole => assert_eq!(content, "Noted."),
             Some(Ending::Failed(error)) if !whole => {
-                assert_eq!(error.code, RunErrorCode::GptOssUnreachable)
+                assert_eq!(error.code, RunErrorCode::GptOssUnreachable);
             }
             other => panic!("{other:?}"),
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::envelope::NAME_BYTES_MAX;
-use holdfast_contract::{Channel, Clock, SessionContext, SystemClock, SystemEntropy, Tool};
+use holdfast_contract::{Channel, Clock, SystemClock, SystemEntropy, Tool};
 use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
@@ -25,7 +25,7 @@ use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
-use holdfast_toolbox::stack::{Parts, Sessions, Stores, ToolStack};
+use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::trust::TrustBook;
 
@@ -34,7 +34,7 @@ use crate::config::{Config, expand, state_dir, user_file};
 use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Held, Shared};
-use crate::running::Running;
+use crate::running::{Running, mains};
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
 use crate::waiting::WaitWatch;
@@ -196,17 +196,7 @@ impl App {
             Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
             None => tools,
         };
-        let mains: Sessions = Arc::new(move |envelope| {
-            let target = &envelope.target;
-            let agent = target.agent_id.as_deref().unwrap_or("cli");
-            let session = SessionContext::main(&target.session_key, agent, workspace.clone())
-                .with_channel(channel.clone())
-                .with_memory(&memory);
-            Arc::new(SessionContext {
-                reserved: reserved.clone(),
-                ..session
-            })
-        });
+        let mains = mains(workspace, channel, memory, reserved);
         let stack = ToolStack::new(Parts {
             stores: stores.clone(),
             tools,

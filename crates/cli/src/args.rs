@@ -339,7 +339,7 @@ pub(crate) enum Which {
     Config,
     /// A stored record.
     Record,
-    /// The routes of `holdfast serve`, as an OpenAPI document.
+    /// The routes of `holdfast serve`, as an `OpenAPI` document.
     Openapi,
 }
 

@@ -66,7 +66,8 @@ pub(crate) fn read(path: &Path, text: &str) -> Outcome<Config> {
 /// The gateway, and what tools may bring from the web.
 #[cfg(feature = "web")]
 fn web(config: &mut Config, file: &ExecutorConfig) {
-    use holdfast_web::{GatewayConfig, config::SearchConfig};
+    use holdfast_web::GatewayConfig;
+    use holdfast_web::config::{GatewayToolConfig, SearchConfig};
     config.web.search_results_max = usize::try_from(file.tools.search_results_max).ok();
     config.web.fetch_chars_max = usize::try_from(file.tools.fetch_chars_max).ok();
     let Some(url) = &file.gateway_url else {
@@ -84,7 +85,7 @@ fn web(config: &mut Config, file: &ExecutorConfig) {
         token_env: holdfast_web::config::token_variable(),
         // What is enabled and not ours is the gateway's.
         tools: theirs
-            .map(|name| (name.clone(), Default::default()))
+            .map(|name| (name.clone(), GatewayToolConfig::default()))
             .collect(),
     });
     config.web.search = Some(SearchConfig::Gateway {});
@@ -171,16 +172,15 @@ pub(crate) fn model(app: &App) -> Outcome<Option<Arc<dyn Model>>> {
                 && other.api_key == model.api_key
         };
         let known = made.iter().find(|(other, _)| is_same(other));
-        let servers = match known {
-            Some((_, servers)) => servers.clone(),
-            None => {
-                let servers = Upstreams::connect(model, app.clock.clone()).map_err(|why| {
-                    Failure::usage(format!("the model server can not be used: {why}"))
-                })?;
-                let servers: Arc<dyn Model> = Arc::new(servers);
-                made.push((model, servers.clone()));
-                servers
-            }
+        let servers = if let Some((_, servers)) = known {
+            servers.clone()
+        } else {
+            let servers = Upstreams::connect(model, app.clock.clone()).map_err(|why| {
+                Failure::usage(format!("the model server can not be used: {why}"))
+            })?;
+            let servers: Arc<dyn Model> = Arc::new(servers);
+            made.push((model, servers.clone()));
+            servers
         };
         named.insert(name.clone(), servers);
     }

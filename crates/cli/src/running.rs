@@ -1,13 +1,16 @@
 //! A stack in use, and what goes with it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_agent::subagents::Subagents;
+use holdfast_contract::{Channel, SessionContext};
+use holdfast_memory::Memory;
 use holdfast_reliability::janitor;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_toolbox::approval::Approvals;
-use holdfast_toolbox::stack::{Stores, ToolStack};
+use holdfast_toolbox::stack::{Sessions, Stores, ToolStack};
 
 use crate::records::{self, Shared};
 use crate::telemetry::Traces;
@@ -74,4 +77,24 @@ impl Running {
             traces.finish();
         }
     }
+}
+
+/// The contexts of sessions that no tree knows: each may do what its workspace allows.
+pub(crate) fn mains(
+    workspace: PathBuf,
+    channel: Arc<dyn Channel>,
+    memory: Arc<Memory>,
+    reserved: Vec<PathBuf>,
+) -> Sessions {
+    Arc::new(move |envelope| {
+        let target = &envelope.target;
+        let agent = target.agent_id.as_deref().unwrap_or("cli");
+        let session = SessionContext::main(&target.session_key, agent, workspace.clone())
+            .with_channel(channel.clone())
+            .with_memory(&memory);
+        Arc::new(SessionContext {
+            reserved: reserved.clone(),
+            ..session
+        })
+    })
 }

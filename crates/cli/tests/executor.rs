@@ -3,7 +3,6 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     reason = "a helper that fails is a test that fails"
 )]
 #![expect(

@@ -36,12 +36,11 @@ fn source() -> String {
     }
     let mut joined = String::with_capacity(all.len());
     for line in all.lines() {
-        match line.strip_suffix('\\') {
-            Some(goes_on) => joined.push_str(goes_on.trim_start()),
-            None => {
-                joined.push_str(line.trim_start());
-                joined.push('\n');
-            }
+        if let Some(goes_on) = line.strip_suffix('\\') {
+            joined.push_str(goes_on.trim_start());
+        } else {
+            joined.push_str(line.trim_start());
+            joined.push('\n');
         }
     }
     joined

@@ -270,7 +270,7 @@ fn looking_at_the_stream_of_a_run_does_not_go_on_with_it() {
     let id = listed["data"][0]["id"].as_str().expect("a run").to_owned();
     let stream = format!("/v1/runs/{id}/stream");
     let answer = serving.get(&stream, Some(&token));
-    assert_eq!(crate::code(&answer), (409, "run_conflict".to_owned()));
+    assert_eq!(code(&answer), (409, "run_conflict".to_owned()));
     assert!(
         answer
             .text()

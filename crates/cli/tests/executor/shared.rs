@@ -15,7 +15,7 @@ use crate::runs::runs;
 use crate::{PATH, task};
 
 /// Longer than a lease and the time until somebody looks, twice.
-const TAKEN_UP_WITHIN: Duration = Duration::from_secs(120);
+const TAKEN_UP_WITHIN: Duration = Duration::from_mins(2);
 
 fn until_answered(serving: &Serving, run: &str) -> Value {
     let begun = Instant::now();

@@ -65,7 +65,7 @@ struct Schemas {
 impl Schemas {
     fn new() -> Self {
         let mut settings = SchemaSettings::draft2020_12();
-        SCHEMAS.clone_into(&mut settings.definitions_path.to_mut());
+        SCHEMAS.clone_into(settings.definitions_path.to_mut());
         settings.meta_schema = None;
         Self {
             read: settings.clone().for_deserialize().into_generator(),

@@ -66,9 +66,8 @@ enum Way {
 /// What waits for an answer.
 pub(super) async fn list(server: Arc<Server>, request: Request) -> Response {
     let all = match request.uri().query() {
-        None | Some("") => false,
+        None | Some("" | "all=false") => false,
         Some("all=true") => true,
-        Some("all=false") => false,
         Some(_) => {
             return server.refuse(Refusal::invalid(
                 "Only all=true and all=false can be asked for",
