@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Model, ModelError, ModelReply, ModelRequest};
+use super::{Hear, Model, ModelError, ModelReply, ModelRequest};
 
 /// Asks the model that the request names.
 pub struct ByName {
@@ -30,6 +30,14 @@ impl ByName {
 impl Model for ByName {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         self.of(request).complete(request).await
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        self.of(request).stream(request, hear).await
     }
 
     /// The standard one speaks for all: it is what the server was set up for.
