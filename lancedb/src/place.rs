@@ -110,7 +110,11 @@ impl Place {
             .map_err(failed)?;
         let names = connection.table_names().execute().await.map_err(failed)?;
         if names.iter().any(|name| name == TABLE) {
-            let table = connection.open_table(TABLE).execute().await.map_err(failed)?;
+            let table = connection
+                .open_table(TABLE)
+                .execute()
+                .await
+                .map_err(failed)?;
             rows::check(&*table.schema().await.map_err(failed)?)?;
             return Ok(table);
         }

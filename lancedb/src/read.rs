@@ -115,7 +115,12 @@ async fn beginning(
 ) -> MemoryResult<Vec<String>> {
     let tried = words.iter().filter(|word| word.may_begin || word.has_star);
     let patterns: Vec<String> = tried
-        .map(|word| format!("words LIKE {}", quoted(&format!("% {}%", plain(&word.text)))))
+        .map(|word| {
+            format!(
+                "words LIKE {}",
+                quoted(&format!("% {}%", plain(&word.text)))
+            )
+        })
         .collect();
     if patterns.is_empty() {
         return Ok(Vec::new());

@@ -157,7 +157,9 @@ fn vectors(column: &str, size: i32, records: &[MemoryRecord]) -> ArrayRef {
 /// The records of a batch, with whatever vectors it has.
 pub(crate) fn records(batch: &RecordBatch) -> MemoryResult<Vec<MemoryRecord>> {
     let columns = Columns::of(batch)?;
-    (0..batch.num_rows()).map(|row| columns.record(row)).collect()
+    (0..batch.num_rows())
+        .map(|row| columns.record(row))
+        .collect()
 }
 
 /// One column of texts.

@@ -152,7 +152,10 @@ async fn merge(
 async fn with_columns_for(turn: &Turn<'_>, records: &[MemoryRecord]) -> MemoryResult<SchemaRef> {
     let schema = turn.table.schema().await.map_err(failed)?;
     let mut missing: Vec<arrow_schema::Field> = Vec::new();
-    for embedding in records.iter().filter_map(|record| record.embedding.as_ref()) {
+    for embedding in records
+        .iter()
+        .filter_map(|record| record.embedding.as_ref())
+    {
         let name = rows::vector_column(embedding);
         let is_there = schema.field_with_name(&name).is_ok();
         if !is_there && missing.iter().all(|field| *field.name() != name) {
