@@ -204,7 +204,7 @@ pub const CODES: &[CodeDoc] = &[
         code: ErrorCode::StoreUnavailable,
         summary: "The record store can not be read or written, so the call can not be protected.",
         record: "Nothing ran.",
-        next: "Read the cause in the message: a corrupt, read-only or locked database is named with its path, a Redis that is away with what it answers; `holdfast config check` tries it. Then call again: nothing ran.",
+        next: "Read the cause in the message: a corrupt, read-only or locked database is named with its path, a Redis that is away with what it answers; `holdfast doctor` tries it. Then call again: nothing ran.",
     },
     CodeDoc {
         code: ErrorCode::Cancelled,

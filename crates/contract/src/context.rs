@@ -31,6 +31,17 @@ pub enum SessionKind {
     Worker,
 }
 
+impl SessionKind {
+    /// Its name in what people and models are shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Branch => "branch",
+            Self::Worker => "worker",
+        }
+    }
+}
+
 /// The right to read files under a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadHandle {

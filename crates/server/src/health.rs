@@ -30,6 +30,9 @@ pub struct Trouble {
     pub error: String,
     /// How often something failed since the server started.
     pub count: u64,
+    /// Whether the store was away and has come back since.
+    #[serde(skip)]
+    is_over: bool,
 }
 
 /// Notes what goes wrong with the stores; an observer of the stack.
@@ -57,21 +60,31 @@ impl TroubleWatch {
     fn recent(&self) -> Option<Trouble> {
         let now_ms = self.clock.now_ms();
         self.last()
+            .filter(|trouble| !trouble.is_over)
             .filter(|trouble| now_ms.saturating_sub(trouble.at_ms) < RECENT_MS)
     }
 }
 
 impl Observer for TroubleWatch {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::StoreTrouble { what, error } = *event {
-            let mut last = self.last.lock();
-            let count = last.as_ref().map_or(0, |trouble| trouble.count) + 1;
-            *last = Some(Trouble {
-                at_ms: self.clock.now_ms(),
-                what,
-                error: self.redactor.redact_text(&error.to_string()).into_owned(),
-                count,
-            });
+        match *event {
+            Event::StoreTrouble { what, error } => {
+                let mut last = self.last.lock();
+                let count = last.as_ref().map_or(0, |trouble| trouble.count) + 1;
+                *last = Some(Trouble {
+                    at_ms: self.clock.now_ms(),
+                    what,
+                    error: self.redactor.redact_text(&error.to_string()).into_owned(),
+                    count,
+                    is_over: false,
+                });
+            }
+            Event::Degraded { degraded: None } => {
+                if let Some(trouble) = &mut *self.last.lock() {
+                    trouble.is_over = true;
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -181,5 +194,42 @@ impl Health {
             memory,
             recent: self.watch.recent(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_reliability::store::{Degraded, StoreError};
+    use holdfast_testkit::TokioClock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn trouble_counts_for_a_while_and_no_longer_once_the_store_is_back() {
+        let clock = Arc::new(TokioClock::new());
+        let watch = TroubleWatch::new(clock.clone(), Redactor::default());
+        let away = StoreError::Unavailable("Redis is away".to_owned());
+        let fails = || {
+            watch.observe(&Event::StoreTrouble {
+                what: "claim",
+                error: &away,
+            });
+        };
+        fails();
+        assert!(watch.recent().is_some());
+        let since = Degraded {
+            since_ms: 900,
+            why: "away".to_owned(),
+        };
+        watch.observe(&Event::Degraded {
+            degraded: Some(&since),
+        });
+        assert!(watch.recent().is_some(), "it is away");
+        watch.observe(&Event::Degraded { degraded: None });
+        assert!(watch.recent().is_none(), "it is back");
+        fails();
+        assert_eq!(watch.recent().map(|trouble| trouble.count), Some(2));
+        clock.jump_ms(RECENT_MS.cast_signed());
+        assert!(watch.recent().is_none());
     }
 }

@@ -78,6 +78,7 @@ pub fn candidates(path: &Path, failed: &mut impl FnMut(&Path, &io::Error)) -> Ve
         Ok(meta) if meta.is_dir() => {
             let mut visited = HashSet::new();
             walk(path, 0, &mut visited, &mut found, failed);
+            forget_links(&mut found);
             found.sort_by(|a, b| a.path.cmp(&b.path));
         }
         Ok(_) => found.push(Candidate {
@@ -87,6 +88,22 @@ pub fn candidates(path: &Path, failed: &mut impl FnMut(&Path, &io::Error)) -> Ve
         Err(error) => failed(path, &error),
     }
     found
+}
+
+/// A link to a file that is there as well is the same session: it would be mended twice.
+fn forget_links(found: &mut Vec<Candidate>) {
+    let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+    if !found.iter().any(|candidate| is_link(&candidate.path)) {
+        return;
+    }
+    let mut seen = HashSet::new();
+    let (links, files): (Vec<_>, Vec<_>) = found.drain(..).partition(|it| is_link(&it.path));
+    for candidate in files.into_iter().chain(links) {
+        // What can not be followed any more is reported by whoever reads it.
+        if fs::canonicalize(&candidate.path).map_or(true, |place| seen.insert(place)) {
+            found.push(candidate);
+        }
+    }
 }
 
 fn walk(

@@ -358,6 +358,8 @@ fn loops_of_links_and_what_vanishes() {
         std::os::unix::fs::symlink(to, dir.path().join(from)).expect("links");
     };
     link("self", ".");
+    // The same session by another name: it is not mended twice.
+    link("again.jsonl", "s.jsonl");
     link("a.jsonl", "b.jsonl");
     link("b.jsonl", "a.jsonl");
     link("gone.jsonl", "nowhere.jsonl");

@@ -64,11 +64,13 @@ impl<'a> Maker<'a> {
     fn say_what_has_no_effect(&mut self) {
         for (path, (held, _)) in &self.values.held {
             let value = match held {
-                Held::Text(text) => text.as_str(),
-                _ => "",
+                Held::Text(text) => text.clone(),
+                Held::Number(number) => number.to_string(),
+                Held::Decimal(_) | Held::Texts(_) => String::new(),
             };
-            let used = row_of(path).map(|row| row.used);
-            if let Some(why) = used.and_then(|used| used.warning(value)) {
+            // What holds anyway needs no warning: nobody expects another effect of it.
+            let row = row_of(path).filter(|row| row.default != value);
+            if let Some(why) = row.and_then(|row| row.used.warning(&value)) {
                 self.warnings.push(format!("{path}: {why}"));
             }
         }

@@ -285,7 +285,7 @@ impl Checkpoint for Watched<'_> {
         self.inner.may_ask(state).await
     }
 
-    async fn recalled(&self, state: &RunState) {
-        self.inner.recalled(state).await;
+    async fn recalled(&self, session: &str, parent: Option<&str>) {
+        self.inner.recalled(session, parent).await;
     }
 }

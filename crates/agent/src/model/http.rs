@@ -63,6 +63,8 @@ impl HttpModel {
         if let Some(key) = &self.key {
             asked = asked.header(AUTHORIZATION, key.clone());
         }
+        // An answer may take minutes, and what was asked is written out.
+        drop(body);
         let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
         asked.send().await.map_err(failed)
     }

@@ -50,7 +50,7 @@ pub trait Checkpoint: Send + Sync {
     }
 
     /// Ready when the run has to end without waiting for the model.
-    async fn recalled(&self, _state: &RunState) {
+    async fn recalled(&self, _session: &str, _parent: Option<&str>) {
         std::future::pending::<()>().await;
     }
 }
@@ -188,10 +188,10 @@ impl Loop {
                     state.phase = Phase::Ended(ending);
                     return Ok(());
                 }
-                let as_it_was = state.clone();
+                let (session, parent) = (state.session.clone(), state.parent.clone());
                 let asked = {
                     let asking = pin!(self.ask(state, offer, kept));
-                    match select(asking, pin!(kept.recalled(&as_it_was))).await {
+                    match select(asking, pin!(kept.recalled(&session, parent.as_deref()))).await {
                         Either::Left((asked, _)) => Some(asked),
                         Either::Right(_) => None,
                     }

@@ -394,9 +394,9 @@ impl Checkpoint for Companion<'_> {
         }
     }
 
-    async fn recalled(&self, state: &RunState) {
-        match (&state.parent, self.here.runs.subagents.get()) {
-            (Some(_), Some(subagents)) => subagents.recalled(state).await,
+    async fn recalled(&self, session: &str, parent: Option<&str>) {
+        match (parent, self.here.runs.subagents.get()) {
+            (Some(_), Some(subagents)) => subagents.recalled(session).await,
             _ => std::future::pending().await,
         }
     }

@@ -369,8 +369,8 @@ impl Subagents {
         Ok(())
     }
 
-    pub(crate) async fn recalled(&self, state: &RunState) {
-        self.tree.cancelled(&state.session).await;
+    pub(crate) async fn recalled(&self, session: &str) {
+        self.tree.cancelled(session).await;
     }
 
     /// A run has ended, and what it began ends with it. The subagents' own runs are watched over.

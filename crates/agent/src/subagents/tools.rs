@@ -277,7 +277,7 @@ fn shown(session: &Session, run: Option<&str>) -> Value {
     let task = session.context_summary.as_deref().unwrap_or_default();
     let mut value = json!({
         "session": session.id,
-        "kind": session.kind,
+        "kind": session.kind.name(),
         "task": task.chars().take(TASK_CHARS_SHOWN).collect::<String>(),
         "tokensSpent": session.tokens.spent,
     });

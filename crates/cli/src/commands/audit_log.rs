@@ -37,6 +37,11 @@ fn unreadable(log: &AuditLog, error: &std::io::Error) -> Failure {
     Failure::failed(format!("the audit log {path} can not be read: {error}"))
 }
 
+/// The fields that a table shows, where an entry has them.
+const SHOWN: [&str; 9] = [
+    "approval", "rule", "tool", "answer", "by", "session", "action", "operator", "peer",
+];
+
 fn show(log: &AuditLog, limit: usize, json: bool) -> Outcome<ExitCode> {
     let mut last = std::collections::VecDeque::new();
     for line in open(log)?.lines() {
@@ -65,7 +70,7 @@ fn show(log: &AuditLog, limit: usize, json: bool) -> Outcome<ExitCode> {
                 String::new(),
             ];
         };
-        let fields: Vec<String> = ["approval", "rule", "tool", "answer", "by", "session"]
+        let fields: Vec<String> = SHOWN
             .iter()
             .filter_map(|name| {
                 let value = line.fields.get(*name)?;

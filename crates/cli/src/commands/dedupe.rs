@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use holdfast_contract::time::rfc3339;
 use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
 use holdfast_reliability::store::{ClearIf, Cleared, RecordFilter};
@@ -188,6 +189,12 @@ async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> 
     Ok(())
 }
 
+/// What tells a record from others.
+fn in_short(record: &SharedRecord) -> String {
+    let key = record.key.fingerprint();
+    format!("{key} ({}, {})", record.tool, rfc3339(record.updated_at_ms))
+}
+
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.
 async fn find(store: &Records, key: &str) -> Outcome<SharedRecord> {
     match admin::find_record(&**store, key).await? {
@@ -196,9 +203,12 @@ async fn find(store: &Records, key: &str) -> Outcome<SharedRecord> {
             .hint("`holdfast dedupe list` shows them.")),
         FoundRecord::Several(first, second) => Err(Failure::failed(format!(
             "{key:?} fits several records, such as {} and {}",
-            first.key.fingerprint(),
-            second.key.fingerprint()
+            in_short(&first),
+            in_short(&second)
         ))
-        .hint("Give more of the stored key.")),
+        .hint(
+            "Look at each with `holdfast dedupe show`, then give the stored key. One key is several records where it was \
+             used in several workspaces, sessions or tools.",
+        )),
     }
 }

@@ -109,7 +109,7 @@ fn list(app: &App, mut sessions: Vec<Session>, all: bool, json: bool) {
         let indent = "  ".repeat(usize::try_from(session.depth).unwrap_or_default());
         vec![
             format!("{indent}{}", harmless(&session.id)),
-            kind(session.kind).to_owned(),
+            session.kind.name().to_owned(),
             state(session).to_owned(),
             harmless(&session.agent_id),
             output::ago(session.created_at_ms, now_ms),
@@ -141,7 +141,7 @@ fn show(app: &App, session: &Session, json: bool) {
     let text = |text: &str| harmless(&redactor.redact_text(text));
     let mut rows = vec![
         ("session", harmless(&session.id)),
-        ("kind", kind(session.kind).to_owned()),
+        ("kind", session.kind.name().to_owned()),
         ("state", state(session).to_owned()),
         ("agent", harmless(&session.agent_id)),
         (
@@ -187,7 +187,7 @@ fn view(app: &App, session: &Session) -> Value {
     app.config.redactor().redact_value_in_place(&mut text);
     json!({
         "id": session.id,
-        "kind": session.kind,
+        "kind": session.kind.name(),
         "parent": session.parent,
         "depth": session.depth,
         "agent": session.agent_id,
@@ -207,14 +207,6 @@ fn view(app: &App, session: &Session) -> Value {
         "contextSummary": text["contextSummary"],
         "result": text["result"],
     })
-}
-
-fn kind(kind: SessionKind) -> &'static str {
-    match kind {
-        SessionKind::Main => "main",
-        SessionKind::Branch => "branch",
-        SessionKind::Worker => "worker",
-    }
 }
 
 fn depth_max(kind: SessionKind) -> u32 {

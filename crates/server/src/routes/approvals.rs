@@ -121,8 +121,7 @@ async fn answer(server: Arc<Server>, request: Request, way: Way) -> Response {
     let fingerprint = server.gate.tokens().approver.fingerprint();
     let from = peer.map_or_else(String::new, |Peer(peer)| peer.to_string());
     let by = by.unwrap_or_else(|| "approver".to_owned());
-    let presented =
-        json!({"approval": id, "answer": answer, "by": by, "token": fingerprint, "peer": from});
+    let presented = json!({"approval": id, "answer": answer, "by": by, "fingerprint": fingerprint, "peer": from});
     // Whoever answered may be gone by now; an answer that was begun is taken all the same.
     let settled = tokio::spawn(async move {
         if let Err(error) = server

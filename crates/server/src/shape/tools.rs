@@ -216,8 +216,8 @@ pub struct Overview<'a> {
     pub last_trouble: Value,
     /// The stores.
     pub store: StoreShown<'a>,
-    /// How many breakers are in which state.
-    pub breakers: BTreeMap<&'a str, usize>,
+    /// How many breakers are in which state; null while their store is away.
+    pub breakers: Option<BTreeMap<&'a str, usize>>,
     /// Tool calls over HTTP.
     pub calls: InFlight,
     /// Connections.

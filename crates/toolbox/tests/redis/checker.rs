@@ -193,10 +193,13 @@ impl<'a> Search<'a> {
         }
         // Nothing may come before what was answered before it was even asked.
         let first_answer = left().map(|(_, operation)| operation.answered_at_ns).min();
-        let next: Vec<usize> = left()
+        let mut next: Vec<usize> = left()
             .filter(|(_, operation)| first_answer.is_none_or(|at| operation.asked_at_ns <= at))
             .map(|(index, _)| index)
             .collect();
+        // What nobody got an answer to is tried last: most of it was never even sent, and while a
+        // server is away there are hundreds of it.
+        next.sort_by_key(|index| operations[*index].answer == Answer::Unclear);
         // Of nameless claims it does not matter which one is next, as long as one that is granted is
         // the one taken back soonest, and one that only finds a lost call is the one taken back
         // last: in any order that takes another, the two can change places.

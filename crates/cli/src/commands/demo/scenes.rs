@@ -329,8 +329,10 @@ async fn outage(stage: &Stage) -> Outcome<Counts> {
 }
 
 async fn crash(stage: &Stage) -> Outcome<Counts> {
-    // Slow the first time only: there the process dies while it waits.
-    const COMMAND: &str = "echo paid >> ledger; test -e slow || { touch slow; exec sleep 30; }";
+    // Slow the first time only: there the process dies while it waits. That it was slow is noted
+    // before the effect, at which it is killed.
+    const COMMAND: &str =
+        "test -e slow; again=$?; touch slow; echo paid >> ledger; test $again = 0 || exec sleep 30";
     let mut counts = Counts::default();
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("the demo can not find its own program: {error}"))

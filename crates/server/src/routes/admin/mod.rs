@@ -4,7 +4,7 @@
 
 pub mod action;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Query, Request};
@@ -55,7 +55,7 @@ pub(super) async fn act(server: Arc<Server>, request: Request) -> Response {
     runtime.redactor.redact_value_in_place(&mut described);
     let entry = json!({
         "id": runtime.token().to_string(),
-        "token": server.gate.tokens().admin.fingerprint(),
+        "fingerprint": server.gate.tokens().admin.fingerprint(),
         "peer": peer.map_or_else(String::new, |Peer(peer)| peer.to_string()),
         "operator": operator,
         "action": described,
@@ -101,20 +101,19 @@ async fn carry_out(server: &Server, action: Action, mut entry: Value) -> Respons
 pub(super) async fn overview(server: Arc<Server>, _: Request) -> Response {
     let runtime = server.stack.runtime();
     let condition = server.health.condition().await;
-    let breakers = match server.stores.breakers.breakers().await {
-        Ok(breakers) => breakers,
-        Err(error) => return store_away(&server, &error),
-    };
-    let count = |wanted: CircuitBreakerState| {
-        breakers
-            .iter()
-            .filter(|(_, state)| state.circuit() == wanted)
-            .count()
-    };
-    let states: BTreeMap<&str, usize> = CircuitBreakerState::ALL
-        .iter()
-        .map(|state| (state.as_str(), count(*state)))
-        .collect();
+    // While the store is away this is what people look at: what is not known is left out.
+    let breakers = server.stores.breakers.breakers().await.ok();
+    let states = breakers.map(|breakers| {
+        let count = |wanted: CircuitBreakerState| {
+            let same = |state: &CircuitBreakerState| *state == wanted;
+            breakers
+                .iter()
+                .filter(|(_, it)| same(&it.circuit()))
+                .count()
+        };
+        let all = CircuitBreakerState::ALL.iter();
+        all.map(|state| (state.as_str(), count(*state))).collect()
+    });
     let body = Overview {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),

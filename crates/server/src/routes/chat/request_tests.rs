@@ -123,7 +123,7 @@ fn what_is_wrong_is_named() {
         ("tools", json!([{"type": "function"}]), "tools[0]"),
         (
             "tools",
-            json!([{"function": {"name": "a", "parameters": {"type": 5}}}]),
+            json!([{"type": "function", "function": {"name": "a", "parameters": {"type": 5}}}]),
             "schema",
         ),
         ("tool_choice", json!("maybe"), "tool_choice"),
