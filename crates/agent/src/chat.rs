@@ -29,7 +29,8 @@ pub struct NativeCall {
 }
 
 /// How `OpenClaw` begins what it adds to a conversation under its user's name.
-const HOSTS_OWN: &str = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
+// In two parts: whoever reads this file as a tool's result is not to take it for a boundary.
+pub(crate) const HOSTS_OWN: &str = concat!("<<<BEGIN_", "OPENCLAW_INTERNAL_CONTEXT>>>");
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -178,11 +179,7 @@ mod tests {
         for (role, content, users) in [
             (Role::User, "What is the time?", true),
             (Role::User, internal.as_str(), false),
-            (
-                Role::User,
-                "What does <<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>> mean?",
-                true,
-            ),
+            (Role::User, &format!("What does {HOSTS_OWN} mean?"), true),
             (Role::Assistant, "Noon.", false),
         ] {
             assert_eq!(Message::text(role, content).is_users(), users, "{content}");

@@ -126,7 +126,7 @@ fn money_is_counted() {
 
 #[test]
 fn what_a_host_adds_behind_its_user_is_not_the_task() {
-    let internal = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nIt is noon.";
+    let internal = &format!("{}\nIt is noon.", crate::chat::HOSTS_OWN);
     let mut messages = asks("old");
     messages.push(Message::text(Role::Assistant, "done"));
     messages.extend(asks("buy milk"));
