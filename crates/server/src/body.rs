@@ -14,7 +14,7 @@ use hyper::body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::front::one;
-use crate::limits::BODIES_BYTES_MAX;
+use crate::limits::{BODIES_BYTES_MAX, SMALL_BODY_BYTES_MAX};
 use crate::respond::Refusal;
 
 /// Bounds of one body.
@@ -41,13 +41,22 @@ impl Default for Room {
 }
 
 impl Room {
-    async fn take(&self, bytes: usize, time: Duration) -> Result<OwnedSemaphorePermit, Refusal> {
+    async fn take(
+        &self,
+        bytes: usize,
+        time: Duration,
+    ) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
+        // Of small ones there are no more than connections, and an answer to somebody who waits must
+        // never wait behind what waits for it.
+        if bytes <= SMALL_BODY_BYTES_MAX {
+            return Ok(None);
+        }
         let pieces = bytes
             .div_ceil(PIECE_BYTES)
             .min(BODIES_BYTES_MAX / PIECE_BYTES);
         let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
         match tokio::time::timeout(time, self.0.clone().acquire_many_owned(pieces)).await {
-            Ok(Ok(room)) => Ok(room),
+            Ok(Ok(room)) => Ok(Some(room)),
             // What was not read is still on its way, so the connection can not be used again.
             _ => Err(Refusal::busy("Too many bodies at once").closing()),
         }
@@ -58,7 +67,7 @@ impl Room {
 #[derive(Debug)]
 pub struct Held {
     bytes: Bytes,
-    _room: OwnedSemaphorePermit,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Deref for Held {
@@ -125,4 +134,20 @@ fn is_json(headers: &HeaderMap) -> Result<bool, Refusal> {
         let kind = value.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case("application/json")
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_gets_through_while_large_bodies_hold_all_the_room() {
+        let (room, time) = (Room::default(), Duration::from_secs(30));
+        let all = room.take(BODIES_BYTES_MAX, time).await.unwrap();
+        assert!(all.is_some());
+        assert!(room.take(SMALL_BODY_BYTES_MAX, time).await.is_ok());
+        assert!(room.take(SMALL_BODY_BYTES_MAX + 1, time).await.is_err());
+        drop(all);
+        assert!(room.take(SMALL_BODY_BYTES_MAX + 1, time).await.is_ok());
+    }
 }

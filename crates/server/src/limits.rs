@@ -72,6 +72,8 @@ pub const CLIENT_TOOLS_MAX: usize = 256;
 pub const HISTORY_CALLS_MAX: usize = 4096;
 /// Bytes of bodies that are read or being worked on, over all requests.
 pub const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A body up to here needs no room among them.
+pub const SMALL_BODY_BYTES_MAX: usize = ADMIN_BODY_BYTES_MAX;
 /// Texts at which a model is to stop.
 pub const STOPS_MAX: usize = 4;
 /// The longest time that a client can give its run.
@@ -298,7 +300,13 @@ pub const LIMITS: &[Limit] = &[
     limit(
         "BODIES_BYTES_MAX",
         BODIES_BYTES_MAX as u64,
-        "bodies of all requests that are being read, checked or wait for a place; further ones wait, as long as a body may take, then get 503 with `Retry-After`",
+        "bodies of all requests, but for small ones, that are being read, checked or wait for a place of a run; further ones wait, as long as a body may take, then get 503 with `Retry-After`",
+        None,
+    ),
+    limit(
+        "SMALL_BODY_BYTES_MAX",
+        SMALL_BODY_BYTES_MAX as u64,
+        "a body up to here waits for no room among all bodies: there are no more of them than connections",
         None,
     ),
     limit(

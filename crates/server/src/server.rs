@@ -185,15 +185,6 @@ impl Server {
         read_json(request, bounds, &self.bodies).await
     }
 
-    /// Answers a call that was read from outside.
-    pub(crate) async fn call_bytes(&self, envelope: &[u8]) -> ToolResultEnvelope {
-        match ToolCallEnvelope::parse(envelope) {
-            Ok(envelope) => self.call(envelope).await,
-            // Answered by the stack, which says what is wrong.
-            Err(_) => Box::pin(self.stack.call_bytes(envelope)).await,
-        }
-    }
-
     /// Answers a call. A client that goes away drops this future, and with it the call; a server
     /// that has to end cancels it. Both leave its record in a defined state.
     pub(crate) async fn call(&self, mut envelope: ToolCallEnvelope) -> ToolResultEnvelope {

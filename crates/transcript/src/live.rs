@@ -42,7 +42,8 @@ pub fn results_to_exclude(entries: &[Value]) -> Vec<String> {
     ids
 }
 
-/// The entries that lead to the last one. A host that replaces an entry begins a new branch with it, and
+/// The entries that lead to the last one; none where one on the way names a parent that can not be followed,
+/// since calls before it would then be missing. A host that replaces an entry begins a new branch with it, and
 /// keeps the old one.
 fn branch_in_use(entries: &[Value]) -> Vec<Value> {
     let by_id: HashMap<&str, usize> = entries
@@ -56,8 +57,11 @@ fn branch_in_use(entries: &[Value]) -> Vec<Value> {
     while let Some(place) = next {
         places.push(place);
         let parent = entries[place]["parentId"].as_str();
-        let parent = parent.and_then(|id| by_id.get(id).copied());
-        next = parent.filter(|parent| *parent < place);
+        next = parent.and_then(|id| by_id.get(id).copied());
+        let leads_back = next.is_some_and(|parent| parent < place);
+        if parent.is_some() && !leads_back {
+            return Vec::new();
+        }
     }
     places.reverse();
     places
@@ -122,5 +126,20 @@ mod tests {
         let left = validate_as(Format::OpenClaw, &entries);
         let faults: Vec<Fault> = left.iter().map(|issue| issue.fault).collect();
         assert_eq!(faults, [Fault::MissingToolResult]);
+    }
+
+    #[test]
+    fn a_result_behind_a_break_in_the_chain_is_not_taken_for_an_orphan() {
+        let user = json!({"role": "user", "content": "go on"});
+        let whole = vec![
+            entry("a", None, &user),
+            entry("b", Some("a"), &called("one")),
+            entry("c", Some("b"), &result("one")),
+            entry("d", Some("c"), &result("gone")),
+        ];
+        assert_eq!(results_to_exclude(&whole), ["d"]);
+        let mut broken = whole.clone();
+        broken[2]["parentId"] = json!("lost");
+        assert_eq!(results_to_exclude(&broken), Vec::<String>::new());
     }
 }

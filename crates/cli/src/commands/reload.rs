@@ -30,14 +30,12 @@ pub(super) fn on_hangup(
         .map_err(|error| Failure::failed(format!("signals can not be listened to: {error}")))?;
     let (global, listen) = (global.clone(), args.listen.clone());
     let (server, stack) = (server.clone(), stack.clone());
-    let mut now = app.config.clone();
+    // What can not be exchanged stays as it was at the start, however often it is read again.
+    let started = app.config.clone();
     Ok(tokio::spawn(async move {
         while hangups.recv().await.is_some() {
-            match reload(&global, listen.as_deref(), &server, &stack) {
-                Ok(new) => {
-                    said(global.json, &fixed(&now, &new));
-                    now = new;
-                }
+            match reload(&global, listen.as_deref(), &started, &server, &stack) {
+                Ok(new) => said(global.json, &fixed(&started, &new)),
                 Err(failure) => refused(global.json, &failure),
             }
         }
@@ -47,6 +45,7 @@ pub(super) fn on_hangup(
 fn reload(
     global: &GlobalArgs,
     listen: Option<&str>,
+    started: &Config,
     server: &Server,
     stack: &ToolStack,
 ) -> Outcome<Config> {
@@ -57,8 +56,12 @@ fn reload(
         let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(list.join("\n"))
     })?;
+    // A name that is new has no server here yet: it would be answered by another model.
+    let known = executor_file::served(started);
+    let mut models = executor_file::served(&config);
+    models.retain(|model| known.iter().any(|it| it.name == model.name));
     let model = ModelLimits {
-        models: executor_file::served(&config),
+        models,
         requests_per_minute_max: config.executor.requests_per_minute_max,
     };
     server.exchange(&settings, Some(model));
@@ -78,7 +81,7 @@ fn settings(config: &Config, listen: Option<&str>) -> Outcome<Settings> {
 
 /// Sections that have changed and stay as they were until the server is started again. Of `server`
 /// only the bounds of bodies are exchanged, of `executor` only how often a client may ask, of
-/// `permissions` not the commands.
+/// `permissions` neither the commands nor who approves, of `executor.yaml` not the servers.
 fn fixed(old: &Config, new: &Config) -> Vec<&'static str> {
     let mut server = new.server.clone();
     server.body_bytes_max = old.server.body_bytes_max;
@@ -92,7 +95,17 @@ fn fixed(old: &Config, new: &Config) -> Vec<&'static str> {
             "permissions.commands",
             new.permissions.commands != old.permissions.commands,
         ),
+        (
+            "permissions.approvals",
+            new.permissions.approvals != old.permissions.approvals,
+        ),
         ("guard", new.guard != old.guard),
+        #[cfg(feature = "web")]
+        ("web", new.web != old.web),
+        #[cfg(feature = "web")]
+        ("gateway", new.gateway != old.gateway),
+        #[cfg(feature = "web")]
+        ("channel", new.channel != old.channel),
         ("trust", new.trust != old.trust),
         ("confinement", new.confinement != old.confinement),
         ("output", new.output != old.output),

@@ -10,8 +10,9 @@ use crate::common::House;
 use crate::{PATH, task};
 
 const RUNS: usize = 1000;
-/// What the process may need for all of them, in an unoptimised build.
-const RSS_KB_MAX: u64 = 200 * 1024;
+/// What the process may need for all of them, in an unoptimised build: there a call is a future of several times its
+/// size. The bench holds a release to 200 MB.
+const RSS_KB_MAX: u64 = 320 * 1024;
 /// Nobody waits for the others for ever.
 const PATIENCE: Duration = Duration::from_secs(90);
 

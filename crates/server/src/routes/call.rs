@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use holdfast_contract::code::CODES;
-use holdfast_contract::{ErrorCode, ToolResultEnvelope};
+use holdfast_contract::{ErrorCode, ToolCallEnvelope, ToolResultEnvelope};
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 
@@ -22,10 +22,17 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
         Ok(slot) => slot,
         Err(refusal) => return server.refuse(refusal),
     };
-    match server.read_json(request, BODY_BYTES_MAX).await {
-        Ok(envelope) => answer(&server.call_bytes(&envelope).await),
-        Err(refusal) => server.refuse(refusal),
-    }
+    let body = match server.read_json(request, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(refusal) => return server.refuse(refusal),
+    };
+    let Ok(envelope) = ToolCallEnvelope::parse(&body) else {
+        // Answered by the stack, which says what is wrong.
+        return answer(&Box::pin(server.stack.call_bytes(&body)).await);
+    };
+    // A call may wait for a person, and what it was read from need not.
+    drop(body);
+    answer(&server.call(envelope).await)
 }
 
 fn answer(result: &ToolResultEnvelope) -> Response {

@@ -51,6 +51,8 @@ pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
     let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
         return server.refuse(Refusal::invalid("The body is not valid JSON"));
     };
+    // A call may wait for a person, and what it was read from need not.
+    drop(bytes);
     if let Some(wrong) = wrong_field(&body, key.as_deref()) {
         return error_response(StatusCode::BAD_REQUEST, "invalid_request", &wrong, None);
     }

@@ -43,7 +43,7 @@ async fn every_action_is_written_down_before_and_after() {
         assert_eq!(fields["operator"], "ann");
         assert_eq!(fields["peer"], "127.0.0.1:4711");
         assert_eq!(fields["action"]["action"], "force-open");
-        assert!(entry["atMs"].is_u64() && fields["token"].is_string());
+        assert!(entry["atMs"].is_u64() && fields["fingerprint"].is_string());
         assert!(!entry.to_string().contains("hunter2"), "{entry}");
         assert!(!entry.to_string().contains(ADMIN));
     }

@@ -250,30 +250,31 @@ fn apply(asked: &str, content: &str, change: &Change) -> Result<Edited, ToolErro
     let Some(first) = finder.find(content.as_bytes()) else {
         return Err(no_match(asked, content, &change.old));
     };
-    let starts = if change.everywhere {
-        finder.find_iter(content.as_bytes()).collect()
+    // Counted first and found again below: a list of all places can be larger than the file.
+    let replacements = if change.everywhere {
+        finder.find_iter(content.as_bytes()).count()
     } else {
         refuse_ambiguous(asked, content, &old, first)?;
-        vec![first]
+        1
     };
     // Known before it is built: a short text in many places times a long one can be any size.
-    let removed = old.len() * starts.len();
-    let added = new.len().saturating_mul(starts.len());
+    let removed = old.len() * replacements;
+    let added = new.len().saturating_mul(replacements);
     let size = (content.len() - removed).saturating_add(added);
     if size > EDIT_BYTES_MAX {
         return Err(too_large(asked));
     }
     let mut edited = String::with_capacity(size);
     let mut from = 0;
-    for at in &starts {
-        edited.push_str(&content[from..*at]);
+    for at in finder.find_iter(content.as_bytes()).take(replacements) {
+        edited.push_str(&content[from..at]);
         edited.push_str(&new);
         from = at + old.len();
     }
     edited.push_str(&content[from..]);
     Ok(Edited {
         content: edited,
-        replacements: starts.len(),
+        replacements,
         first_line: line_of(content, first),
     })
 }

@@ -64,12 +64,20 @@ impl Heir {
 
     fn make(&self) -> io::Result<File> {
         for _ in 0..HEIR_TRIES_MAX {
-            let file = OpenOptions::new()
+            OpenOptions::new()
                 .write(true)
                 .create(true)
                 .truncate(false)
                 .mode(0o600)
                 .open(&self.path)?;
+            // Nothing confines what a child writes into a file that it was handed open, so it can
+            // not write into this one. A lock needs no more than to read. A sweep may have removed
+            // the file in between.
+            let file = match File::open(&self.path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
             if lock(&file) && is_at(&file, &self.path) {
                 return Ok(file);
             }
