@@ -35,16 +35,17 @@ pub struct ToolCallEnvelope {
     #[schemars(extend("const" = CONTRACT_VERSION))]
     pub contract_version: String,
     /// A `UUIDv7` or ULID, new for every call.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
     pub request_id: String,
     /// The id the model gave the call. Kept for people; not an identity, since servers reuse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub tool_call_id: Option<String>,
     /// The tool.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
     pub tool_name: String,
     /// Where the tool comes from, for example `agents.tools.messaging`.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
     pub tool_namespace: String,
     /// On whose behalf.
     pub target: Target,
@@ -66,30 +67,37 @@ pub struct ToolCallEnvelope {
 pub struct Target {
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub agent_id: Option<String>,
     /// The session; keys of different sessions never collide.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
     pub session_key: String,
     /// The user or account.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
     pub actor_id: String,
     /// The workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub workspace_id: Option<String>,
     /// Ties calls of one piece of work together in logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub correlation_id: Option<String>,
     /// The tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub tenant_id: Option<String>,
     /// The agent run this call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub run_id: Option<String>,
     /// The assistant turn this call belongs to; the loop guard counts per turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub turn_id: Option<String>,
     /// The model that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub model_id: Option<String>,
 }
 
@@ -105,7 +113,7 @@ pub struct Payload {
     pub params: Value,
     /// The caller's own key: one key, one effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
     pub idempotency_key: Option<String>,
     /// What the caller knows about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,6 +220,7 @@ pub struct Control {
     pub request_tags: Vec<String>,
     /// The hook that caused this call, when one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub from_hook: Option<String>,
 }
 
@@ -221,6 +230,7 @@ pub struct Control {
 pub struct Trace {
     /// W3C trace context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\x00]*$"))]
     pub traceparent: Option<String>,
     /// W3C baggage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
