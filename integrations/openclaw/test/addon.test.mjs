@@ -107,6 +107,10 @@ describe(`on Node ${process.version}`, () => {
     assert.throws(() => guard.observe(call("read", {}), { ending: "unheard of", text: "" }));
     assert.equal(guard.check(new addon.GuardedCall({ ...named("read", {}), args: "{ no JSON" })), null);
     assert.throws(() => new addon.GuardedCall({}));
+    const desk = new addon.TrustDesk("{}");
+    for (const args of [JSON.stringify({ path: "\ud800" }), `${"[".repeat(200)}${"]".repeat(200)}`, "{ no JSON"]) {
+      assert.equal(JSON.parse(await desk.judge({ ...named("read", {}), args }, "main")).kind, "deny", args);
+    }
     await assert.rejects(addon.checkMessages("{"), /holdfast: /);
     await assert.rejects(addon.scanSessions([scratch], "report", "unheard of"), /no repair strategy/);
   });
