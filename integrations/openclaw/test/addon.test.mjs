@@ -287,6 +287,36 @@ describe(`on Node ${process.version}`, () => {
     assert.match(again[0].blockReason, /^\[ALREADY UNDER WAY\]/);
   });
 
+  // Before the next one, which opens the desk that all share.
+  test("without an addon or with bad settings only tools that look may run, and a bad change leaves the good ones", async () => {
+    const folder = join(scratch, "closed");
+    await cp(join(packages, "clawos-trust"), folder, { recursive: true });
+    const plugin = (await import(pathToFileURL(join(folder, "dist/clawos-trust/index.js")))).default;
+    const native = await readFile(join(folder, NATIVE));
+    const ask = ({ hook }, toolName, params = {}) => hook("policy", { toolName, params }, { sessionKey: "closed", requester: { senderIsOwner: true } });
+    const isClosed = async (host, why) => {
+      assert.match(host.said.join("\n"), why);
+      for (const tool of ["exec", "write", "process", "message", "tool_search_code", "nobody_knows"]) {
+        assert.match((await ask(host, tool))?.blockReason ?? tool, why);
+        assert.match((await ask(host, "tool_call", { id: tool }))?.blockReason ?? tool, why);
+      }
+      assert.equal(await ask(host, "read", { path: "x" }), undefined);
+    };
+    await rm(join(folder, NATIVE));
+    await isClosed(hooksOf(plugin), /no addon for linux-x64-gnu/);
+    await writeFile(join(folder, NATIVE), native);
+    const bad = { logPath: undefined, signals: { mode: "unheard of" } };
+    await isClosed(hooksOf(plugin, { config: bad }), /unheard of/);
+
+    const good = { logPath: undefined, capabilities: { grants: ["fs:*"] } };
+    const denied = /exec: it needs proc:exec/;
+    assert.match((await ask(hooksOf(plugin, { config: good }), "exec")).blockReason, denied);
+    const reloaded = hooksOf(plugin, { config: bad });
+    assert.match(reloaded.said.join("\n"), /the last good settings stay: .*unheard of/);
+    assert.match((await ask(reloaded, "exec")).blockReason, denied);
+    assert.equal(await ask(reloaded, "write", { path: "x" }), undefined);
+  });
+
   test("only whom the host calls the owner ends a hold, and who steers a run later is known too", async () => {
     const plugin = (await import(pathToFileURL(join(packages, "clawos-trust/dist/clawos-trust/index.js")))).default;
     const { hook, said } = hooksOf(plugin, { hears: true, config: { logPath: undefined, capabilities: { inputTrust: "enforce" } } });

@@ -1,9 +1,10 @@
 // The plugin `clawos-trust`: whose words a session has read, what its tools may do, and what looks like an attack.
 
-import { loadAddon, NoAddonError } from "../shared/addon.js";
+import { loadAddon } from "../shared/addon.js";
 import type { TrustDesk } from "../shared/addon-types.js";
 import {
   mayHear,
+  READ_ONLY,
   settingsOf,
   warnIfUnknown,
   type AgentContext,
@@ -48,7 +49,7 @@ export default {
   register(api: PluginApi): void {
     const { approvalMs, ...settings } = settingsOf(api);
     const shared = open(api, JSON.stringify(settings));
-    if (!shared) return;
+    if (typeof shared === "string") return close(api, shared);
     warnIfUnknown(api, shared.warned);
     const timeoutMs = typeof approvalMs === "number" ? approvalMs : APPROVAL_MS;
     const trust = new Trust(api, shared, timeoutMs);
@@ -173,15 +174,36 @@ function sessionOf(context: CallContext): string {
   return context.sessionKey ?? context.sessionId ?? "";
 }
 
-function open(api: PluginApi, settings: string): Shared | undefined {
+/** What all copies of this plugin share, or why there is nothing to judge by. Settings that are no good change nothing. */
+function open(api: PluginApi, settings: string): Shared | string {
   try {
     const make = (): Shared => ({ desk: new (loadAddon().TrustDesk)(settings), warned: new Set(), heard: new Set(), strangers: new Set() });
     const shared = processWide("clawos-trust", SHARED_VERSION, make);
-    shared.desk.configure(settings);
+    try {
+      shared.desk.configure(settings);
+    } catch (error) {
+      api.logger.error(`clawos-trust: the last good settings stay: ${reasonOf(error)}`);
+    }
     return shared;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    api.logger.error(error instanceof NoAddonError ? `clawos-trust: ${why}` : `clawos-trust is off: ${why}`);
-    return undefined;
+    return reasonOf(error);
   }
+}
+
+/** Whoever wants rules would rather have no calls than calls without rules: only what looks may run. */
+function close(api: PluginApi, why: string): void {
+  api.logger.error(`clawos-trust can not judge, so that only tools that look may run: ${why}`);
+  api.registerTrustedToolPolicy?.({
+    id: "clawos-trust",
+    description: "Only tools that look, because the rules can not be read",
+    evaluate: async (event) => {
+      const { tool } = meant(event.toolName, event.params);
+      if (READ_ONLY.has(tool)) return undefined;
+      return { block: true, blockReason: `[PERMISSION DENIED] ${tool} can not be judged, so it may not run: ${why}` };
+    },
+  });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
