@@ -287,6 +287,24 @@ describe(`on Node ${process.version}`, () => {
     assert.match(again[0].blockReason, /^\[ALREADY UNDER WAY\]/);
   });
 
+  test("long messages that differ anywhere are two", async () => {
+    const plugin = (await import(pathToFileURL(join(packages, "tool-guard/dist/tool-guard/index.js")))).default;
+    const { comparable } = await import(pathToFileURL(join(packages, "tool-guard/dist/shared/meant.js")));
+    const { hook } = hooksOf(plugin, { config: { onceTools: ["message"], statePath: join(scratch, "long") } });
+    const LONG = 1024 * 1024;
+    const texts = [0, 70_001, 99_999, LONG / 2, LONG - 70_001, LONG - 1].map((at) => `${"x".repeat(at)}y${"x".repeat(LONG - 1 - at)}`);
+    const send = (text, toolCallId) => {
+      const event = { toolName: "message", params: { action: "send", text }, toolCallId, runId: "long" };
+      return hook("before_tool_call", event, { sessionKey: "long", sessionId: "long", runId: "long" });
+    };
+    for (const [n, text] of texts.entries()) assert.equal(await send(text, `l${n}`), undefined, `message ${n}`);
+    assert.match((await send(texts[2], "again")).blockReason, /^\[ALREADY UNDER WAY\]/);
+    const compared = texts.map((text) => comparable({ text }));
+    assert.equal(new Set(compared).size, texts.length);
+    assert.ok(compared.every((text) => text.length < LONG / 4));
+    assert.notEqual(comparable({ text: `${texts[0]}\ud800` }), comparable({ text: `${texts[0]}\ud801` }));
+  });
+
   // Before the next one, which opens the desk that all share.
   test("without an addon or with bad settings only tools that look may run, and a bad change leaves the good ones", async () => {
     const folder = join(scratch, "closed");
