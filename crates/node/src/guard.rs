@@ -35,7 +35,8 @@ pub struct ToolCall {
     pub turn: Option<String>,
     /// The tool.
     pub tool: String,
-    /// The arguments as JSON; what is no JSON counts as a string.
+    /// The arguments as JSON; what is no JSON counts as a string where calls are compared, and is denied
+    /// where they are judged.
     pub args: String,
     /// The model's id of the call.
     pub call_id: Option<String>,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_contract::Trust;
 use holdfast_contract::clock::{Clock, SystemClock};
-use holdfast_trust::host::{HostCall, HostTrust, Verdict, advice};
+use holdfast_trust::host::{HostCall, HostTrust, Verdict, advice, read_arguments};
 use holdfast_trust::signal::Findings;
 use holdfast_trust::{Provenance, TrustConfig};
 use napi::Result;
@@ -18,7 +18,7 @@ use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
 use serde_json::{Value, json};
 
-use crate::guard::{ToolCall, arguments};
+use crate::guard::ToolCall;
 use crate::safely::{failed, run};
 use crate::work::Work;
 
@@ -100,14 +100,19 @@ impl TrustDesk {
     pub fn judge(&self, call: ToolCall, agent: String) -> AsyncTask<Work> {
         let host = self.host.clone();
         Work::task(move || {
-            let arguments = arguments(&call.args);
-            let call = HostCall {
-                session: &call.session,
-                agent: &agent,
-                tool: &call.tool,
-                arguments: &arguments,
+            let verdict = match read_arguments(&call.tool, &call.args) {
+                Ok(arguments) => {
+                    let call = HostCall {
+                        session: &call.session,
+                        agent: &agent,
+                        tool: &call.tool,
+                        arguments: &arguments,
+                    };
+                    lock(&host).judge(&call, SystemClock.now_ms())
+                }
+                Err(denied) => denied,
             };
-            Ok(match lock(&host).judge(&call, SystemClock.now_ms()) {
+            Ok(match verdict {
                 Verdict::Run(notes) => json!({"kind": "run", "notes": notes}),
                 Verdict::Ask(why) => json!({"kind": "ask", "why": why}),
                 Verdict::Deny(why) => json!({"kind": "deny", "why": why}),

@@ -44,6 +44,16 @@ pub fn advice(tool: &str, trust: Trust, found: &Findings) -> Option<String> {
     })
 }
 
+/// Reads a call's arguments. What is no JSON to us (a lone surrogate, a hundred nested lists) might be
+/// something else to the host, so that no rule could be kept: such a call does not run.
+pub fn read_arguments(tool: &str, json: &str) -> Result<Value, Verdict> {
+    serde_json::from_str(json).map_err(|error| {
+        Verdict::Deny(format!(
+            "the arguments of {tool} can not be read, so nobody knows what it would do: {error}"
+        ))
+    })
+}
+
 /// What is to be done with a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
@@ -334,6 +344,18 @@ mod tests {
         assert_eq!(host.sessions.len(), HOST_SESSIONS_MAX);
         assert_eq!(host.trust("0"), Trust::User);
         assert_eq!(host.trust("1"), Trust::Untrusted);
+    }
+
+    #[test]
+    fn arguments_that_can_not_be_read_are_denied() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let deep = format!(r#"{{"path": "/etc/shadow", "x": {deep}}}"#);
+        for json in [r#"{"path": "/etc/shadow", "x": "\ud800"}"#, &deep, "{", ""] {
+            let read = read_arguments("read", json);
+            assert!(matches!(read, Err(Verdict::Deny(_))), "{json}: {read:?}");
+        }
+        let read = read_arguments("read", r#"{"path": "\ud83d\ude00"}"#);
+        assert_eq!(read, Ok(json!({"path": "\u{1f600}"})));
     }
 
     #[test]

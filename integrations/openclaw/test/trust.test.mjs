@@ -67,5 +67,5 @@ test("what is not granted is denied, and the model is told why", async () => {
 test("a message of somebody other than the owner is known as such", async () => {
   const answer = await turn(session.gateway(), "[[script:stranger]] go", { session: "agent:main:stranger", scopes: "operator.write" });
   assert.equal(answer.status, 200, answer.text);
-  assert.match(log(), /clawos-trust: a message to agent:main:stranger is from somebody other than its owner/);
+  assert.match(log(), /clawos-trust: a message to agent:main:stranger is from somebody not known as its owner/);
 });

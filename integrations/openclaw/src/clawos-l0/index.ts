@@ -161,7 +161,7 @@ function open(api: PluginApi): Shared | undefined {
     }));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    api.logger.error(error instanceof NoAddonError ? `clawos-l0: ${why}` : `clawos-l0 is off: ${why}`);
+    api.logger.error(error instanceof NoAddonError ? `clawos-l0: ${why} Until then this plugin does nothing.` : `clawos-l0 is off: ${why}`);
     return undefined;
   }
 }

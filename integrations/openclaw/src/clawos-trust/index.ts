@@ -1,9 +1,10 @@
 // The plugin `clawos-trust`: whose words a session has read, what its tools may do, and what looks like an attack.
 
-import { loadAddon, NoAddonError } from "../shared/addon.js";
+import { loadAddon } from "../shared/addon.js";
 import type { TrustDesk } from "../shared/addon-types.js";
 import {
   mayHear,
+  READ_ONLY,
   settingsOf,
   warnIfUnknown,
   type AgentContext,
@@ -20,7 +21,7 @@ import { meant } from "../shared/meant.js";
 import { processWide } from "../shared/process-wide.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 1;
+const SHARED_VERSION = 2;
 /** Longest that a held call waits for a person. */
 const APPROVAL_MS = 300_000;
 /** Results of these runtimes pass through here; the manifest names the same. */
@@ -35,8 +36,10 @@ interface SubagentLink {
 interface Shared {
   desk: TrustDesk;
   warned: Set<string>;
-  /** What the runs under way began with: several registrations of this plugin hear of each run. */
-  said: Set<string>;
+  /** Runs whose first words were heard: several registrations of this plugin hear of each run. */
+  heard: Set<string>;
+  /** Runs with a call that was asked for by somebody other than the owner, as far as the host can prove. */
+  strangers: Set<string>;
 }
 
 export default {
@@ -46,7 +49,7 @@ export default {
   register(api: PluginApi): void {
     const { approvalMs, ...settings } = settingsOf(api);
     const shared = open(api, JSON.stringify(settings));
-    if (!shared) return;
+    if (typeof shared === "string") return close(api, shared);
     warnIfUnknown(api, shared.warned);
     const timeoutMs = typeof approvalMs === "number" ? approvalMs : APPROVAL_MS;
     const trust = new Trust(api, shared, timeoutMs);
@@ -88,11 +91,12 @@ class Trust {
     const session = sessionOf(context);
     const { kind, sourceSessionKey } = context.inputProvenance ?? {};
     if (sourceSessionKey !== undefined) await this.#shared.desk.inherit(sourceSessionKey, session);
-    if (kind === "inter_session" || kind === "internal_system" || this.#isKnown(context.runId)) return undefined;
-    const speaker = event.senderIsOwner === false ? "stranger" : "owner";
+    if (!isFirst(this.#shared.heard, context.runId) || kind === "inter_session" || kind === "internal_system") return undefined;
+    // The host's own reviewer takes nobody else for its operator: a sender whom nobody vouches for is a stranger.
+    const speaker = event.senderIsOwner === true ? "owner" : "stranger";
     const source = speaker === "owner" ? "user" : (context.channel ?? event.channelId ?? "inbound");
     const heard = JSON.parse(await this.#shared.desk.heard(session, speaker, source, event.prompt ?? "")) as Heard;
-    if (heard.trust === "untrusted") this.#say(`a message to ${session} is from somebody other than its owner (${source})`);
+    if (heard.trust === "untrusted") this.#say(`a message to ${session} is from somebody not known as its owner (${source})`);
     if (heard.signals) this.#say(`a message to ${session} looks like an attack: ${heard.signals}`);
     return undefined;
   }
@@ -100,7 +104,7 @@ class Trust {
   async evaluate(event: BeforeToolCall, context: ToolContext): Promise<PolicyDecision | undefined> {
     const { tool, args } = meant(event.toolName, event.params);
     const session = sessionOf(context);
-    if (context.requester?.senderIsOwner === false && !this.#isKnown(context.runId)) {
+    if (this.#isStrangers(context) && isFirst(this.#shared.strangers, context.runId)) {
       await this.#shared.desk.heard(session, "stranger", "inbound", "");
     }
     const asked = await this.#shared.desk.judge({ session, tool, args: JSON.stringify(args) }, context.agentId ?? "");
@@ -135,13 +139,10 @@ class Trust {
     return { result: { ...event.result, content: [...(event.result.content ?? []), { type: "text", text: advice }] } };
   }
 
-  #isKnown(runId: string | undefined): boolean {
-    if (runId === undefined) return false;
-    const { said } = this.#shared;
-    if (said.has(runId)) return true;
-    said.add(runId);
-    if (said.size > RUNS_MAX) said.delete(said.values().next().value as string);
-    return false;
+  /** Whether a call is a stranger's. Of a run that was heard it is known who began it; others may steer it later. */
+  #isStrangers({ requester, runId }: ToolContext): boolean {
+    if (requester?.senderIsOwner !== undefined) return !requester.senderIsOwner;
+    return runId === undefined || !this.#shared.heard.has(runId);
   }
 
   #say(text: string): void {
@@ -151,6 +152,15 @@ class Trust {
 
 /** Runs remembered at most. */
 const RUNS_MAX = 1024;
+
+/** Whether a run is not in a set yet, where it is from now on; one without a name is never known. */
+function isFirst(runs: Set<string>, runId: string | undefined): boolean {
+  if (runId === undefined) return true;
+  if (runs.has(runId)) return false;
+  runs.add(runId);
+  if (runs.size > RUNS_MAX) runs.delete(runs.values().next().value as string);
+  return true;
+}
 
 interface Heard {
   trust: string;
@@ -164,15 +174,36 @@ function sessionOf(context: CallContext): string {
   return context.sessionKey ?? context.sessionId ?? "";
 }
 
-function open(api: PluginApi, settings: string): Shared | undefined {
+/** What all copies of this plugin share, or why there is nothing to judge by. Settings that are no good change nothing. */
+function open(api: PluginApi, settings: string): Shared | string {
   try {
-    const make = (): Shared => ({ desk: new (loadAddon().TrustDesk)(settings), warned: new Set(), said: new Set() });
+    const make = (): Shared => ({ desk: new (loadAddon().TrustDesk)(settings), warned: new Set(), heard: new Set(), strangers: new Set() });
     const shared = processWide("clawos-trust", SHARED_VERSION, make);
-    shared.desk.configure(settings);
+    try {
+      shared.desk.configure(settings);
+    } catch (error) {
+      api.logger.error(`clawos-trust: the last good settings stay: ${reasonOf(error)}`);
+    }
     return shared;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    api.logger.error(error instanceof NoAddonError ? `clawos-trust: ${why}` : `clawos-trust is off: ${why}`);
-    return undefined;
+    return reasonOf(error);
   }
+}
+
+/** Whoever wants rules would rather have no calls than calls without rules: only what looks may run. */
+function close(api: PluginApi, why: string): void {
+  api.logger.error(`clawos-trust can not judge, so that only tools that look may run: ${why}`);
+  api.registerTrustedToolPolicy?.({
+    id: "clawos-trust",
+    description: "Only tools that look, because the rules can not be read",
+    evaluate: async (event) => {
+      const { tool } = meant(event.toolName, event.params);
+      if (READ_ONLY.has(tool)) return undefined;
+      return { block: true, blockReason: `[PERMISSION DENIED] ${tool} can not be judged, so it may not run: ${why}` };
+    },
+  });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

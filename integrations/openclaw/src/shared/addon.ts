@@ -33,8 +33,7 @@ export function loadAddon(root = packageRoot()): HoldfastAddon {
   if (!existsSync(file)) {
     throw new NoAddonError(
       `Holdfast has no addon for ${platform()} in this package (it has: ${others(root)}). ` +
-        "Build one on this machine with `integrations/openclaw/build/pack` and install that; " +
-        "until then this plugin does nothing.",
+        "Build one on this machine with `integrations/openclaw/build/pack` and install that.",
     );
   }
   let addon: HoldfastAddon;
@@ -42,12 +41,12 @@ export function loadAddon(root = packageRoot()): HoldfastAddon {
     addon = createRequire(import.meta.url)(file) as HoldfastAddon;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new NoAddonError(`Holdfast's addon ${file} can not be loaded (${why}); this plugin does nothing.`);
+    throw new NoAddonError(`Holdfast's addon ${file} can not be loaded (${why}).`);
   }
   if (addon.interfaceVersion() !== INTERFACE_VERSION) {
     throw new NoAddonError(
       `Holdfast's addon has the interface ${addon.interfaceVersion()}, this plugin needs ${INTERFACE_VERSION}: ` +
-        "install both from one package; until then this plugin does nothing.",
+        "install both from one package.",
     );
   }
   return addon;

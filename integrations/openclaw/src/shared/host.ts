@@ -123,6 +123,27 @@ export interface ModelCallStarted {
   model?: string;
 }
 
+/** OpenClaw's tools that only look. */
+export const READ_ONLY: ReadonlySet<string> = new Set([
+  "agents_list",
+  "find",
+  "grep",
+  "image",
+  "ls",
+  "memory_get",
+  "memory_search",
+  "pdf",
+  "read",
+  "session_status",
+  "sessions_history",
+  "sessions_list",
+  "sessions_search",
+  "tool_describe",
+  "tool_search",
+  "web_fetch",
+  "web_search",
+]);
+
 /** A value of the plugin's own section of the configuration, wherever the host keeps it. */
 export function settingsOf(api: PluginApi): Record<string, unknown> {
   if (isRecord(api.pluginConfig)) return api.pluginConfig;

@@ -1,12 +1,10 @@
 // What a model meant by a call, as it is compared.
 
+import { createHash } from "node:crypto";
 import { isRecord } from "./host.js";
 
-/** Longest text that is compared whole; of a longer one both ends are, so that no call holds Node up. */
+/** Longest text that is handed on whole; of a longer one both ends and a digest are, so that no call holds Node up. */
 export const TEXT_CHARS_MAX = 128 * 1024;
-/** Pieces of a longer text that are compared besides its ends, and how long each is. */
-const PIECES = 64;
-const PIECE_CHARS = 256;
 
 /** The tool and the arguments that the model meant. */
 export interface Meant {
@@ -25,9 +23,14 @@ export function meant(toolName: string, params: unknown): Meant {
   return { tool: toolName, args: params ?? {} };
 }
 
+/** Arguments as JSON, to the last character. */
+export function exact(value: unknown): string {
+  return JSON.stringify(value) ?? "null";
+}
+
 /** Arguments as JSON, for comparing. Only texts in them are ever long: what a model writes at once is short otherwise. */
 export function comparable(value: unknown): string {
-  if (!isLong(value)) return JSON.stringify(value) ?? "null";
+  if (!isLong(value)) return exact(value);
   return JSON.stringify(value, (_, part: unknown) => (typeof part === "string" ? bounded(part) : part)) ?? "null";
 }
 
@@ -38,14 +41,11 @@ function isLong(value: unknown): boolean {
   return false;
 }
 
-/** A text whose length holds nothing up. */
+/** A text whose length holds nothing up, and which is another one wherever the text is. */
 export function bounded(text: string): string {
   if (text.length <= TEXT_CHARS_MAX) return text;
-  const end = (TEXT_CHARS_MAX - PIECES * PIECE_CHARS) / 2;
-  const step = (text.length - 2 * end) / PIECES;
-  const pieces = Array.from({ length: PIECES }, (_, n) => {
-    const at = end + Math.floor(n * step);
-    return text.slice(at, at + PIECE_CHARS);
-  });
-  return `${text.slice(0, end)}\n(${text.length})\n${pieces.join("\n")}\n${text.slice(-end)}`;
+  const end = TEXT_CHARS_MAX / 2;
+  // As it is in memory: in UTF-8 all lone surrogates are one.
+  const digest = createHash("sha256").update(text, "utf16le").digest("hex");
+  return `${text.slice(0, end)}\n(${text.length} characters, SHA-256 ${digest})\n${text.slice(-end)}`;
 }

@@ -11,7 +11,7 @@ import type {
   ModelCallStarted,
   ToolResultPersist,
 } from "../shared/host.js";
-import { comparable, meant } from "../shared/meant.js";
+import { comparable, exact, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
 import { isGuarded, Once } from "./once.js";
@@ -120,7 +120,7 @@ export class HostGuard {
 
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
-    const { call, request } = this.#place(id, event, context);
+    const { call, request } = this.#place(id, event, context, exact);
     let answer: string | undefined;
     try {
       answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
@@ -221,12 +221,12 @@ export class HostGuard {
     return { call, guarded, request, sessionId: context.sessionId, refused: undefined, answered: false };
   }
 
-  #place(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): Pick<CallNote, "call" | "request"> {
+  #place(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext, written = comparable): Pick<CallNote, "call" | "request"> {
     const { tool, args } = meant(event.toolName, event.params);
     const runId = event.runId ?? context.runId;
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const model = run?.model;
-    const call: ToolCall = { session: sessionOf(context), tool, args: comparable(args), callId: id };
+    const call: ToolCall = { session: sessionOf(context), tool, args: written(args), callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
     return { call, request: run?.requests ?? 0 };

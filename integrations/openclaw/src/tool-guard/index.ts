@@ -101,7 +101,7 @@ function open(api: PluginApi): HostGuard | undefined {
     return guard;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    api.logger.error(error instanceof NoAddonError ? `tool-guard: ${why}` : `tool-guard is off: ${why}`);
+    api.logger.error(error instanceof NoAddonError ? `tool-guard: ${why} Until then this plugin does nothing.` : `tool-guard is off: ${why}`);
     return undefined;
   }
 }

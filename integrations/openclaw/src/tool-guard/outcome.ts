@@ -1,30 +1,11 @@
 // What became of a call, read from the result that OpenClaw is about to store.
 
 import type { Outcome } from "../shared/addon-types.js";
-import type { AfterToolCall, ToolResultMessage } from "../shared/host.js";
+import { READ_ONLY, type AfterToolCall, type ToolResultMessage } from "../shared/host.js";
 import { bounded } from "../shared/meant.js";
 
-/** OpenClaw's tools that only look. */
-const READ_ONLY: ReadonlySet<string> = new Set([
-  "agents_list",
-  "find",
-  "grep",
-  "image",
-  "ls",
-  "memory_get",
-  "memory_search",
-  "pdf",
-  "process",
-  "read",
-  "session_status",
-  "sessions_history",
-  "sessions_list",
-  "sessions_search",
-  "tool_describe",
-  "tool_search",
-  "web_fetch",
-  "web_search",
-]);
+/** Those that only look, and the one that is mostly used for looking. */
+const LOOKING: ReadonlySet<string> = new Set([...READ_ONLY, "process"]);
 /** OpenClaw's tools that are asked again and again until something is ready. */
 const POLLING: ReadonlySet<string> = new Set(["process", "session_status", "sessions_yield", "subagents"]);
 
@@ -48,7 +29,7 @@ export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: Re
   if (typeof details?.exitCode === "number" && details.exitCode !== 0) {
     return { ending: "exitedNonZero", text, polls };
   }
-  return { ending: "succeeded", text, polls, mutating: !READ_ONLY.has(tool) && !readOnly.has(tool) };
+  return { ending: "succeeded", text, polls, mutating: !LOOKING.has(tool) && !readOnly.has(tool) };
 }
 
 /** A stored result as other hooks tell of it. */
