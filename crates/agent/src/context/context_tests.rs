@@ -139,3 +139,39 @@ fn what_a_host_adds_behind_its_user_is_not_the_task() {
     prepare(&mut state, None, &Value::Null).unwrap();
     assert_eq!(state.context.task, Some(0));
 }
+
+/// A model that does not see what became of its calls makes them again.
+#[test]
+fn what_happens_after_a_reset_is_told() {
+    let called = |name: &str, id: &str| Message {
+        calls: vec![crate::chat::NativeCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: serde_json::Map::new(),
+        }],
+        ..Message::text(Role::Assistant, "")
+    };
+    let result = |id: &str, text: &str| Message {
+        answers: Some(id.to_owned()),
+        ..Message::text(Role::Tool, text)
+    };
+    let mut state = run(asks("buy milk"), 3000);
+    prepare(&mut state, None, &Value::Null).unwrap();
+    let before = [called("look", "a"), result("a", "an old shop")];
+    state.messages.extend(before);
+    state.tools_called.push("look".to_owned());
+    assert!(recast(&mut state) && recast(&mut state) && !recast(&mut state));
+    let sent = prepare(&mut state, None, &Value::Null).unwrap();
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].content.contains("in this order: look."));
+    state
+        .messages
+        .extend([called("buy", "b"), result("b", "one bottle was bought")]);
+    state.tools_called.push("buy".to_owned());
+    let next = prepare(&mut state, None, &Value::Null).unwrap();
+    assert_eq!(next[0], sent[0]);
+    let said = |text: &str| next.iter().any(|it| it.content.contains(text));
+    assert!(said("one bottle was bought") && said("buy"), "{next:?}");
+    assert!(!said("an old shop"));
+    assert!(next.iter().all(|it| it.calls.is_empty()));
+}

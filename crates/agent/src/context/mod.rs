@@ -30,7 +30,7 @@ use crate::model::{ModelError, ModelReply};
 use crate::run::RunState;
 use crate::tokens;
 use fit::{Budget, fit};
-pub use recast::{HistoryForm, recast};
+pub use recast::{HistoryForm, Reset, recast};
 
 /// A server that counts more than this many times what we count is not believed.
 const SCALE_PERMILLE_MAX: u64 = 3000;
@@ -90,6 +90,9 @@ pub struct ContextAccount {
     pub finish: String,
     /// The form in which the history is sent.
     pub form: HistoryForm,
+    /// Where it began anew with its task, when the server took no form of what was before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset: Option<Reset>,
 }
 
 /// The messages of the next question: paired, and so many that they fit. `prompt` is what is put in
@@ -101,8 +104,7 @@ pub fn prepare(
 ) -> Result<Vec<Message>, ModelError> {
     let task = task(state);
     let budget = budget(state, prompt, tools);
-    let (messages, task) = pair::mend(state.messages.clone(), task);
-    let (messages, task) = recast::in_form(state, messages, task);
+    let (messages, task) = recast::in_form(state, task);
     if let Some(problem) = pair::problem(&messages) {
         return Err(ModelError::Refused(format!(
             "the history can not be sent: {problem}"

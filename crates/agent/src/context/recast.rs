@@ -2,13 +2,13 @@
 //!
 //! Every question is paired before it is sent, but servers have rules of their own: which ids they
 //! take, which roles may follow each other, whether they know calls at all. Such a server is asked
-//! once more in plain words, and then once with the task alone. The history itself stays whole, in
-//! the run.
+//! once more in plain words, and then with the task alone and what has happened from then on. The
+//! history itself stays whole, in the run.
 
 use holdfast_intent::Strategy;
 use serde::{Deserialize, Serialize};
 
-use super::words;
+use super::{pair, words};
 use crate::chat::{Message, Role};
 use crate::run::RunState;
 
@@ -21,8 +21,17 @@ pub enum HistoryForm {
     Paired,
     /// Calls and results in words, users and model taking turns.
     InWords,
-    /// The rules and the task, and what was called.
+    /// The rules, the task and what was called; then what has happened since, in words.
     TaskOnly,
+}
+
+/// Where a run began anew with its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reset {
+    /// How many messages there were: these are not sent any more.
+    pub messages: usize,
+    /// How many tools had been called: these are named.
+    pub tools: usize,
 }
 
 /// The server will not take the history. True when another form may be tried.
@@ -33,19 +42,32 @@ pub fn recast(state: &mut RunState) -> bool {
         HistoryForm::TaskOnly => (HistoryForm::TaskOnly, false),
     };
     state.context.form = form;
+    if form == HistoryForm::TaskOnly && again {
+        state.context.reset = Some(Reset {
+            messages: state.messages.len(),
+            tools: state.tools_called.len(),
+        });
+    }
     again
 }
 
-/// A paired history in the form that is due, and where its task is.
-pub(super) fn in_form(
-    state: &RunState,
-    messages: Vec<Message>,
-    task: usize,
-) -> (Vec<Message>, usize) {
+/// The history, paired and in the form that is due, and where its task is.
+pub(super) fn in_form(state: &RunState, task: usize) -> (Vec<Message>, usize) {
+    let messages = state.messages.clone();
     match state.context.form {
-        HistoryForm::Paired => (messages, task),
-        HistoryForm::InWords => in_words(messages, task),
-        HistoryForm::TaskOnly => task_only(&messages, task, &state.tools_called),
+        HistoryForm::Paired => pair::mend(messages, task),
+        HistoryForm::InWords => {
+            let (messages, task) = pair::mend(messages, task);
+            in_words(messages, task)
+        }
+        HistoryForm::TaskOnly => {
+            let all = Reset {
+                messages: messages.len(),
+                tools: state.tools_called.len(),
+            };
+            let reset = state.context.reset.unwrap_or(all);
+            task_only(messages, task, &state.tools_called, reset)
+        }
     }
 }
 
@@ -90,7 +112,16 @@ fn join(made: &mut Vec<Message>, message: Message) {
     }
 }
 
-fn task_only(messages: &[Message], task: usize, called: &[String]) -> (Vec<Message>, usize) {
+/// What was said before the reset was refused, and what comes after it is in words: a model that
+/// does not see what became of its calls makes them again.
+fn task_only(
+    mut messages: Vec<Message>,
+    task: usize,
+    called: &[String],
+    reset: Reset,
+) -> (Vec<Message>, usize) {
+    let since = messages.split_off(reset.messages.min(messages.len()));
+    let called = &called[..reset.tools.min(called.len())];
     let rules = messages.iter().filter(|it| it.role == Role::System);
     let mut made: Vec<Message> = rules.cloned().collect();
     let mut asked = messages
@@ -103,6 +134,10 @@ fn task_only(messages: &[Message], task: usize, called: &[String]) -> (Vec<Messa
     }
     made.push(Message::text(Role::User, asked));
     let at = made.len() - 1;
+    let (since, _) = pair::mend(since, 0);
+    for message in words::told(since, Strategy::Auto) {
+        join(&mut made, message);
+    }
     (made, at)
 }
 
@@ -111,7 +146,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::context::pair;
     use crate::context::samples::histories;
 
     proptest! {
@@ -125,9 +159,13 @@ mod tests {
             prop_assert!(made.windows(2).all(|two| two[0].role != two[1].role));
             prop_assert!(wanted.trim().is_empty() || made[at].content.contains(&wanted));
             prop_assert_eq!(pair::problem(&made), None);
-            let (alone, at) = task_only(&paired, task, &["exec".to_owned()]);
-            prop_assert!(alone[at].content.starts_with(&wanted));
-            prop_assert_eq!(pair::problem(&alone), None);
+            for messages in task + 1..=paired.len() {
+                let reset = Reset { messages, tools: 1 };
+                let (alone, at) = task_only(paired.clone(), task, &["exec".to_owned()], reset);
+                prop_assert!(alone[at].content.starts_with(&wanted));
+                prop_assert!(alone.iter().all(|it| it.calls.is_empty() && it.answers.is_none()));
+                prop_assert_eq!(pair::problem(&alone), None);
+            }
         }
     }
 }

@@ -20,17 +20,21 @@ const TOO_LONG: [&str; 5] = [
     "longer than the maximum model length",
 ];
 
-/// Words in a refusal that mean the calls, the results or the turns of the history.
-const PAIRING: [&str; 9] = [
-    "tool_call",
-    "tool call",
-    "tool_use",
+/// Words in a refusal, in small letters, that mean the calls, the results or the turns of the
+/// history. A server that takes no tools at all names tools too, and no other history helps there.
+const PAIRING: [&str; 12] = [
+    "tool_call_id",
+    "tool call id",
+    "'tool_calls' must be followed",
+    "tool_use_id",
+    "`tool_use` ids",
     "tool_result",
     "tool message",
     "role 'tool'",
     "role \"tool\"",
     "roles must alternate",
     "unexpected role",
+    "number of function call",
 ];
 
 /// Reads the body of a successful answer.
@@ -102,13 +106,18 @@ pub fn read_error(status: u16, body: &[u8]) -> ModelError {
     let is_named = |word: &&str| said.contains(*word) || code.contains(*word);
     if TOO_LONG.iter().any(is_named) {
         ModelError::TooLong(text)
-    } else if matches!(status, 400 | 422) && PAIRING.iter().any(is_named) {
+    } else if matches!(status, 400 | 422) && is_about_pairing(said) {
         ModelError::History(text)
     } else if matches!(status, 200 | 408 | 409 | 425 | 429 | 500..) {
         ModelError::Unavailable(text)
     } else {
         ModelError::Refused(text)
     }
+}
+
+fn is_about_pairing(said: &str) -> bool {
+    let said = said.to_lowercase();
+    PAIRING.iter().any(|words| said.contains(words))
 }
 
 #[cfg(test)]
@@ -206,6 +215,8 @@ mod tests {
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
             "messages.4: `tool_use` ids were found without `tool_result` blocks immediately after",
             "Conversation roles must alternate user/assistant/user/assistant/...",
+            "Unexpected role 'user' after role 'tool'",
+            "Not the same number of function calls and responses",
         ] {
             let body = bytes(&json!({"error": {"message": said}}));
             assert!(
@@ -213,6 +224,17 @@ mod tests {
                 "{said}"
             );
             assert!(matches!(read_error(500, &body), ModelError::Unavailable(_)));
+        }
+        // No other history would be taken either.
+        for said in [
+            "This model does not support tool calls",
+            "--enable-auto-tool-choice and --tool-call-parser are needed for tool calls",
+            "tool_use is not available for this model",
+            "unknown field tool_calls",
+        ] {
+            let body = bytes(&json!({"error": {"message": said}}));
+            let error = read_error(400, &body);
+            assert!(matches!(error, ModelError::Refused(_)), "{said}");
         }
         assert!(matches!(
             read_error(503, b"<html>"),

@@ -15,7 +15,9 @@ use parking_lot::RwLock;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::model::{Session, SessionLimits, SessionResult, SessionState, Suspension};
+use super::model::{
+    Session, SessionLimits, SessionResult, SessionState, SessionStatus, Suspension,
+};
 use super::step::{self, Spent, StepRefused};
 use crate::stack::Sessions;
 use crate::trust::TrustBook;
@@ -23,6 +25,9 @@ use crate::trust::TrustBook;
 pub(super) const KIND: &str = "session";
 /// How long an ended session can still be looked at.
 pub const SESSION_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// What a parent hears instead of a result that could not be handed up.
+const WITHHELD: &str =
+    "its result is withheld: what it has read could not be put on its parent's account";
 /// Rounds of compare-and-set on one session before giving up.
 const ROUNDS_MAX: usize = 64;
 
@@ -223,16 +228,30 @@ impl SessionTree {
         Ok(session)
     }
 
-    /// Ends a session with its result, and tells its children to end.
+    /// Ends a session with its result, and tells its children to end. Its parent has read what it
+    /// has read before the result can be seen; where that can not be noted down, the session has
+    /// failed and nobody sees what it said.
     pub async fn finish(&self, id: &str, result: SessionResult) -> Result<Delivery, TreeError> {
+        let handed = self.hand_up(&self.get(id).await?).await;
+        let result = match &handed {
+            Ok(()) => result,
+            Err(_) => SessionResult::new(SessionStatus::Failed, WITHHELD),
+        };
         let session = self
             .change(id, |session| step::finish(session, result.clone()))
             .await?;
+        let delivery = self.ended(&session).await?;
+        handed?;
+        Ok(delivery)
+    }
+
+    /// Puts what a session has read on its parent's account.
+    async fn hand_up(&self, session: &Session) -> StoreResult<()> {
         let above = session.parent.as_deref().and_then(|it| self.context(it));
-        if let (Some(book), Some(from), Some(to)) = (&self.trust, self.context(id), above) {
-            book.inherit(&from, &to).await?;
+        match (&self.trust, self.context(&session.id), above) {
+            (Some(book), Some(from), Some(to)) => book.inherit(&from, &to).await,
+            _ => Ok(()),
         }
-        self.ended(&session).await
     }
 
     /// Tells a session to end.
