@@ -13,7 +13,7 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "HOST_MERGED_KEPT_MS",
         value: crate::host::HOST_MERGED_KEPT_MS,
-        meaning: "how long what they have read counts for those",
+        meaning: "how long what more sessions than HOST_SESSIONS_MAX have read counts for all that are not known",
         setting: None,
     },
     Limit {
