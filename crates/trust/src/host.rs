@@ -3,6 +3,7 @@
 //! The same rules as for our own calls (`holdfast_toolbox::trust`), without a store: the host says who
 //! speaks, what is called and what came back, and is told what to do about it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,8 +17,11 @@ use crate::provenance::Provenance;
 use crate::session::{Arrived, SessionTrust};
 use crate::signal::Findings;
 
-/// Sessions of a host that are remembered; of more, the one that was quiet for longest is forgotten.
+/// Sessions of a host that are kept apart; of more, those that were quiet for longest are one, and nothing
+/// holds them if that can be. What they have read counts for every session that is not known.
 pub const HOST_SESSIONS_MAX: usize = 1_024;
+/// How long it counts for those, after the last was put to it.
+pub const HOST_MERGED_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// A call that a host is about to make.
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +99,8 @@ struct Known {
 pub struct HostTrust {
     config: Arc<TrustConfig>,
     sessions: HashMap<String, Known>,
+    /// What sessions have read that are no longer kept apart, and until when it counts.
+    merged: Option<(SessionTrust, u64)>,
 }
 
 impl HostTrust {
@@ -103,6 +109,7 @@ impl HostTrust {
         Self {
             config: Arc::new(config),
             sessions: HashMap::new(),
+            merged: None,
         }
     }
 
@@ -122,9 +129,17 @@ impl HostTrust {
     }
 
     /// How far the content of a session is trusted.
-    pub fn trust(&self, session: &str) -> Trust {
-        let known = self.sessions.get(session);
-        known.map_or(Trust::User, |known| known.trust.trust())
+    pub fn trust(&self, session: &str, now_ms: u64) -> Trust {
+        self.session(session, now_ms).trust()
+    }
+
+    /// What a session has read. One that is not known may be one of those that are no longer kept apart.
+    fn session(&self, session: &str, now_ms: u64) -> Cow<'_, SessionTrust> {
+        match (self.sessions.get(session), &self.merged) {
+            (Some(known), _) => Cow::Borrowed(&known.trust),
+            (None, Some((merged, until_ms))) if now_ms < *until_ms => Cow::Borrowed(merged),
+            (None, _) => Cow::Owned(SessionTrust::default()),
+        }
     }
 
     /// Notes that a text has come into a session.
@@ -147,14 +162,15 @@ impl HostTrust {
 
     /// Lets one session have read what another has.
     pub fn inherit(&mut self, from: &str, to: &str, now_ms: u64) {
-        let Some(read) = self.sessions.get(from).map(|known| known.trust.clone()) else {
-            return;
-        };
+        let read = self.session(from, now_ms).into_owned();
         self.change(to, now_ms, |known| known.with_session(&read, now_ms));
     }
 
     /// Whether a call may be made; it is counted where its tool's manifest bounds its calls.
     pub fn judge(&mut self, call: &HostCall<'_>, now_ms: u64) -> Verdict {
+        if let Some(known) = self.sessions.get_mut(call.session) {
+            known.used_at_ms = now_ms;
+        }
         let manifest = self.manifest(call.tool);
         let calls_last_minute = match manifest.limits.calls_per_minute_max {
             Some(_) => self.count(call, now_ms),
@@ -164,7 +180,7 @@ impl HostTrust {
             manifest: &manifest,
             grants: self.config.grants(call.agent),
             arguments: call.arguments,
-            input_trust: self.trust(call.session),
+            input_trust: self.trust(call.session, now_ms),
             calls_last_minute,
         });
         let mut notes = Vec::new();
@@ -210,8 +226,8 @@ impl HostTrust {
     }
 
     fn held(&self, call: &HostCall<'_>, now_ms: u64) -> Vec<String> {
-        let known = self.sessions.get(call.session);
-        let holds = known.into_iter().flat_map(|it| it.trust.standing(now_ms));
+        let session = self.session(call.session, now_ms);
+        let holds = session.standing(now_ms);
         holds.map(|hold| hold.why(call.tool, now_ms)).collect()
     }
 
@@ -231,21 +247,34 @@ impl HostTrust {
         now_ms: u64,
         rule: impl FnOnce(SessionTrust) -> SessionTrust,
     ) {
-        let known = self.sessions.remove(session);
-        if known.is_none() && self.sessions.len() >= HOST_SESSIONS_MAX {
-            self.forget_quietest();
+        let is_known = self.sessions.contains_key(session);
+        if !is_known && self.sessions.len() >= HOST_SESSIONS_MAX {
+            self.merge_quietest(now_ms);
         }
-        let trust = rule(known.map(|known| known.trust).unwrap_or_default());
+        let trust = rule(self.session(session, now_ms).into_owned());
         let used_at_ms = now_ms;
         self.sessions
             .insert(session.to_owned(), Known { trust, used_at_ms });
     }
 
-    fn forget_quietest(&mut self) {
-        let quietest = self.sessions.iter().min_by_key(|(_, it)| it.used_at_ms);
-        if let Some(session) = quietest.map(|(session, _)| session.clone()) {
-            self.sessions.remove(&session);
+    /// Makes room for one session. A hold goes on all the same, and then for all that are not known.
+    fn merge_quietest(&mut self, now_ms: u64) {
+        let by_use = |it: &Known| (it.trust.held(now_ms).is_some(), it.used_at_ms);
+        let quietest = self.sessions.iter().min_by_key(|(_, it)| by_use(it));
+        let Some(session) = quietest.map(|(session, _)| session.clone()) else {
+            return;
+        };
+        let Some(Known { trust, .. }) = self.sessions.remove(&session) else {
+            return;
+        };
+        // Who has read nothing but its user's words is like one that is not known.
+        if trust.trust() >= Trust::User && trust.held(now_ms).is_none() {
+            return;
         }
+        let standing = self.merged.take().filter(|(_, until)| now_ms < *until);
+        let merged = standing.map(|(merged, _)| merged).unwrap_or_default();
+        let until_ms = now_ms.saturating_add(HOST_MERGED_KEPT_MS);
+        self.merged = Some((merged.with_session(&trust, now_ms), until_ms));
     }
 }
 
@@ -295,8 +324,8 @@ mod tests {
             host.judge(&call("exec", &none), 3),
             Verdict::Run(_)
         ));
-        assert_eq!(host.trust("s"), Trust::Untrusted);
-        assert_eq!(host.trust("another"), Trust::User);
+        assert_eq!(host.trust("s", 3), Trust::Untrusted);
+        assert_eq!(host.trust("another", 3), Trust::User);
     }
 
     #[test]
@@ -336,14 +365,54 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_bounded_and_the_quietest_goes() {
+    fn sessions_are_bounded_and_what_the_quietest_read_counts_for_whoever_is_not_known() {
         let mut host = HostTrust::new(TrustConfig::default());
-        for at in 0..=HOST_SESSIONS_MAX {
-            reads(&mut host, &at.to_string(), "a page", at as u64);
+        let none = json!({});
+        let max = HOST_SESSIONS_MAX as u64;
+        reads(&mut host, "s", ATTACK, 0);
+        host.user_spoke("spoken", 1);
+        for at in 2..=max {
+            reads(&mut host, &at.to_string(), "a page", at);
         }
         assert_eq!(host.sessions.len(), HOST_SESSIONS_MAX);
-        assert_eq!(host.trust("0"), Trust::User);
-        assert_eq!(host.trust("1"), Trust::Untrusted);
+        assert_eq!(host.trust("new", max), Trust::User, "it read nothing");
+        // A call is a use: another one is the quietest now.
+        let used = HostCall {
+            session: "2",
+            ..call("read", &none)
+        };
+        assert!(matches!(host.judge(&used, max + 1), Verdict::Run(_)));
+        host.user_spoke("new", max + 1);
+        assert_eq!(host.sessions.len(), HOST_SESSIONS_MAX);
+        assert!(host.sessions.contains_key("s"), "what is held stays");
+        assert!(host.sessions.contains_key("2") && !host.sessions.contains_key("3"));
+        assert_eq!(host.trust("3", max + 1), Trust::Untrusted);
+        let held = host.judge(&call("exec", &none), max + 1);
+        assert!(matches!(held, Verdict::Ask(_)));
+        let over = max + 1 + HOST_MERGED_KEPT_MS;
+        assert_eq!(host.trust("3", over), Trust::User);
+    }
+
+    #[test]
+    fn where_all_sessions_are_held_a_hold_goes_on_for_whoever_is_not_known() {
+        let mut host = HostTrust::new(TrustConfig::default());
+        let none = json!({});
+        let attack = host.config().look(ATTACK, Trust::Untrusted);
+        let from = Provenance::of(Trust::Untrusted, "web_fetch");
+        host.arrived("s", &from, &attack, 0);
+        for at in 1..=HOST_SESSIONS_MAX as u64 {
+            host.arrived(&at.to_string(), &from, &attack, at);
+        }
+        assert!(!host.sessions.contains_key("s"));
+        let exec = call("exec", &none);
+        assert!(matches!(host.judge(&exec, 2_000), Verdict::Ask(_)));
+        host.user_spoke("s", 2_001);
+        assert!(matches!(host.judge(&exec, 2_002), Verdict::Run(_)));
+        let other = HostCall {
+            session: "other",
+            ..exec
+        };
+        assert!(matches!(host.judge(&other, 2_002), Verdict::Ask(_)));
     }
 
     #[test]

@@ -7,7 +7,13 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "HOST_SESSIONS_MAX",
         value: crate::host::HOST_SESSIONS_MAX as u64,
-        meaning: "sessions of a host whose trust is remembered; of more, the quietest is forgotten",
+        meaning: "sessions of a host whose trust is kept apart; what more of them have read counts for all that are not known",
+        setting: None,
+    },
+    Limit {
+        name: "HOST_MERGED_KEPT_MS",
+        value: crate::host::HOST_MERGED_KEPT_MS,
+        meaning: "how long what more sessions than HOST_SESSIONS_MAX have read counts for all that are not known",
         setting: None,
     },
     Limit {

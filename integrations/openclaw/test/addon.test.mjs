@@ -287,6 +287,24 @@ describe(`on Node ${process.version}`, () => {
     assert.match(again[0].blockReason, /^\[ALREADY UNDER WAY\]/);
   });
 
+  test("what is meant by tool_call is what the host reads in it", async () => {
+    const { meant } = await import(pathToFileURL(join(packages, "tool-guard/dist/shared/meant.js")));
+    const args = { path: "x" };
+    for (const [params, tool, read = args] of [
+      [{ id: "read", toolId: "exec", name: "write", args }, "read"],
+      [{ toolId: "exec", name: "read", args }, "exec"],
+      [{ name: " openclaw:core:exec ", tool: "read", input: args }, "exec"],
+      [{ id: "openclaw:core:read", path: "x" }, "read"],
+      [{ id: "read", args: {}, "args.path": "x" }, "read"],
+      [{ id: "openclaw:somebody:read", args }, "openclaw:somebody:read"],
+      [{ id: "mcp:server:read", args }, "mcp:server:read"],
+      [{ id: "x:read", args }, "x:read"],
+      [{ tool: "read", args }, "tool_call", { tool: "read", args }],
+    ]) {
+      assert.deepEqual(meant("tool_call", params), { tool, args: read }, inspect(params));
+    }
+  });
+
   test("long messages that differ anywhere are two", async () => {
     const plugin = (await import(pathToFileURL(join(packages, "tool-guard/dist/tool-guard/index.js")))).default;
     const { comparable } = await import(pathToFileURL(join(packages, "tool-guard/dist/shared/meant.js")));

@@ -12,15 +12,39 @@ export interface Meant {
   args: unknown;
 }
 
-/** Most tools sit behind `tool_call`; then the tool inside it is what the model meant. */
+/** Most tools sit behind `tool_call`; then the tool inside it is what the model meant, read in the host's own order. */
 export function meant(toolName: string, params: unknown): Meant {
   if (toolName === "tool_call" && isRecord(params)) {
-    const inner = params["id"] ?? params["name"] ?? params["tool"];
-    if (typeof inner === "string") {
-      return { tool: inner.split(":").at(-1) ?? inner, args: params["args"] ?? params["arguments"] ?? {} };
-    }
+    const inner = params["id"] ?? params["toolId"] ?? params["name"];
+    if (typeof inner === "string" && inner.trim()) return { tool: ownName(inner.trim()), args: innerArgs(params) };
   }
   return { tool: toolName, args: params ?? {} };
+}
+
+/** Where the host's own tools are in its catalogue: a plugin's tool of the same name is another one. */
+const OWN = /^openclaw:(?:core|memory-core|browser|canvas):([^:]+)$/;
+
+function ownName(id: string): string {
+  return OWN.exec(id)?.[1] ?? id;
+}
+
+/** The host takes what is nested, or else whatever stands beside the tool's name. */
+function innerArgs(params: Record<string, unknown>): unknown {
+  const nested = params["args"] ?? params["input"];
+  const isEmpty = isRecord(nested) && Object.keys(nested).length === 0;
+  const dotted = entriesOf(params, (key) => key.startsWith(DOTTED) && key.length > DOTTED.length);
+  const named = Object.fromEntries(dotted.map(([key, value]) => [key.slice(DOTTED.length), value]));
+  if (nested !== undefined && nested !== null && !isEmpty) return isRecord(nested) ? { ...named, ...nested } : nested;
+  const selector = SELECTORS.find((key) => params[key] !== undefined && params[key] !== null);
+  const beside = entriesOf(params, (key) => key !== "args" && key !== "input" && key !== selector && !key.startsWith(DOTTED));
+  return { ...named, ...Object.fromEntries(beside) };
+}
+
+const SELECTORS = ["id", "toolId", "name"];
+const DOTTED = "args.";
+
+function entriesOf(params: Record<string, unknown>, has: (key: string) => boolean): Array<[string, unknown]> {
+  return Object.entries(params).filter(([key]) => has(key));
 }
 
 /** Arguments as JSON, to the last character. */
