@@ -240,7 +240,8 @@ async fn a_call_that_no_record_answers_for_is_not_repeated() {
         let mut last = mortal.kept.lock().last().expect("one was kept").clone();
         let kept_at_ms = stack.runtime().clock.now_ms();
         tokio::time::sleep(away).await;
-        last.take_up(kept_at_ms, stack.runtime().clock.now_ms());
+        let now_ms = stack.runtime().clock.now_ms();
+        last.take_up(kept_at_ms, now_ms - kept_at_ms, now_ms);
         let model = Script::thinks(&all[1..]);
         let agent = Loop::new(model.clone(), stack.clone());
         let ended = agent.go_on(last, &NoCheckpoint).await.unwrap();

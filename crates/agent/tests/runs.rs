@@ -19,7 +19,7 @@ use holdfast_agent::runs::{
     RunStoreError, Runs, RunsLimits, StartError,
 };
 use holdfast_agent::settings::RunSettings;
-use holdfast_contract::SessionContext;
+use holdfast_contract::{Clock, SessionContext};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::conformance::interposed_documents::{
@@ -313,4 +313,63 @@ async fn the_key_of_a_run_that_is_about_to_begin_is_nobody_elses() {
     assert_eq!(claim("c").await, Ok(KeyClaim::Ours));
     let _listener = desk.start("c").await.expect("begins");
     assert_eq!(claim("d").await, Ok(KeyClaim::Same("c".to_owned())));
+}
+
+/// Between its first keeping and its first step nobody here takes a run for one that was left.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_begins_here_is_not_taken_up_here() {
+    let desk = slow_desk();
+    let (begun, taken) = tokio::join!(desk.start("a"), async {
+        tokio::time::sleep(Duration::from_millis(SLOW_MS / 2)).await;
+        desk.runs.resume("a").await.map(|_| ())
+    });
+    let busy = Err(ResumeError::Store(RunStoreError::Busy("a".to_owned())));
+    assert_eq!(taken, busy);
+    desk.model.0.add_permits(1);
+    assert!(answered(&*begun.expect("begins").outcome().await));
+}
+
+/// The clock of a shared store, which is not this machine's.
+struct Ahead(Arc<dyn Clock>, u64);
+
+impl Clock for Ahead {
+    fn now_ms(&self) -> u64 {
+        self.0.now_ms() + self.1
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_has_its_time_also_where_its_store_has_another_clock() {
+    let first = stack();
+    let clock = first.runtime().clock.clone();
+    let ahead: Arc<dyn Clock> = Arc::new(Ahead(clock.clone(), 10_000_000));
+    let documents: Arc<dyn DocumentStore> = Arc::new(MemoryDocumentStore::new(ahead.clone()));
+    let process = |name: &str, stack: Arc<ToolStack>| {
+        let store = RunStore::new(
+            documents.clone(),
+            ahead.clone(),
+            Owner::alone(name),
+            "/work",
+        );
+        let store = store.with_loop_clock(clock.clone());
+        let model = Arc::new(Held(Semaphore::new(0)));
+        Runs::new(Loop::new(model, stack), store, RunsLimits::default())
+    };
+    let one = process("one", first.clone());
+    let messages = vec![Message::text(Role::User, "Hello")];
+    let task = RunState::new(
+        "a",
+        "gpt-oss",
+        messages,
+        RunSettings::default(),
+        clock.now_ms(),
+    );
+    let begun = one.start(task, "local", Keeping::Durable).await;
+    let _begun = begun.expect("begins");
+    one.leave().await;
+    let two = process("two", first);
+    let _resumed = two.resume("a").await.expect("goes on");
+    let state = two.store().get("a").await.expect("a run").state;
+    assert_eq!(state.taken_up_at_ms, clock.now_ms());
+    assert!(state.worked_before_ms < 1000, "{}", state.worked_before_ms);
 }

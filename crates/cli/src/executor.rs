@@ -181,12 +181,11 @@ pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<R
         }
         None => (running.documents.clone(), runtime.clock.clone()),
     };
-    Ok(RunStore::new(
-        documents,
-        clock,
-        owner,
-        workspace.display().to_string(),
-    ))
+    Ok(
+        RunStore::new(documents, clock, owner, workspace.display().to_string())
+            // Leases and expiry are the store's; how long a run has worked is this machine's.
+            .with_loop_clock(runtime.clock.clone()),
+    )
 }
 
 /// The keys of clients: from the environment, and from the file.

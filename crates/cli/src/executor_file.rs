@@ -13,6 +13,7 @@ use holdfast_agent::config::{ExecutorConfig, ModelSettings, ProcessEnvironment};
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::model::{ByName, Model, Upstreams};
 use holdfast_agent::settings::RunSettings;
+use holdfast_agent::subagents::SUBAGENT_TOOLS;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_server::Served;
@@ -73,11 +74,7 @@ fn web(config: &mut Config, file: &ExecutorConfig) {
     let Some(url) = &file.gateway_url else {
         return;
     };
-    let ours: Vec<String> = config
-        .tools()
-        .iter()
-        .map(|it| it.name().to_owned())
-        .collect();
+    let ours = ours(config);
     let theirs = file.tools.enabled.iter().flatten();
     let theirs = theirs.filter(|name| !ours.contains(name));
     config.gateway = Some(GatewayConfig {
@@ -96,13 +93,16 @@ fn named_in_file(tool: &str) -> &str {
     tool.strip_prefix("gateway_").unwrap_or(tool)
 }
 
+/// The tools that there can be, also those that only runs have.
+fn ours(config: &Config) -> Vec<String> {
+    let tools = config.tools();
+    let base = tools.iter().map(|tool| tool.name().to_owned());
+    base.chain(SUBAGENT_TOOLS.map(str::to_owned)).collect()
+}
+
 /// Which tools are offered, and their times.
 fn tools(config: &mut Config, file: &ExecutorConfig) {
-    let ours: Vec<String> = config
-        .tools()
-        .iter()
-        .map(|tool| tool.name().to_owned())
-        .collect();
+    let ours = ours(config);
     if let Some(enabled) = &file.tools.enabled {
         // All others are denied, also when none is left: an empty list of allowed tools allows all.
         let is_enabled = |tool: &String| enabled.iter().any(|it| it == named_in_file(tool));
@@ -115,6 +115,11 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
     };
     for tool in &ours {
         let own = file.tools.timeouts_ms.get(named_in_file(tool)).copied();
+        // Whoever waits for a subagent waits longer than for any other tool, unless the file says
+        // how long.
+        if own.is_none() && SUBAGENT_TOOLS.contains(&tool.as_str()) {
+            continue;
+        }
         let settings = config.reliability.tools.entry(tool.clone()).or_default();
         settings.timeout_ms = Some(own.unwrap_or(file.tools.default_timeout_ms));
     }
@@ -126,10 +131,8 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         return Vec::new();
     };
     let mut warnings = file.warnings.clone();
-    let has = |name: &str| {
-        let tools = config.tools();
-        tools.iter().any(|tool| named_in_file(tool.name()) == name)
-    };
+    let ours = ours(config);
+    let has = |name: &str| ours.iter().any(|tool| named_in_file(tool) == name);
     for name in file.tools.enabled.iter().flatten().filter(|it| !has(it)) {
         warnings.push(format!(
             "tools.enabled: there is no tool {name:?} here; with executor.openclaw_gateway_url it is the gateway's"

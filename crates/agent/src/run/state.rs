@@ -260,12 +260,13 @@ impl RunState {
             .saturating_add(left_ms.saturating_sub(self.worked_before_ms))
     }
 
-    /// Another process goes on with it, which was last kept at `kept_at_ms`.
-    pub fn take_up(&mut self, kept_at_ms: u64, now_ms: u64) {
+    /// Another process goes on with it. It was last kept at `kept_at_ms` by the clock of the process
+    /// before, and `ago_ms` before `now_ms`, which is by the clock of this one.
+    pub fn take_up(&mut self, kept_at_ms: u64, ago_ms: u64, now_ms: u64) {
         let worked_ms = kept_at_ms.saturating_sub(self.taken_up_at_ms);
         self.worked_before_ms = self.worked_before_ms.saturating_add(worked_ms);
         self.taken_up_at_ms = now_ms;
-        self.doubt = Doubt::about(&self.phase, kept_at_ms);
+        self.doubt = Doubt::about(&self.phase, now_ms.saturating_sub(ago_ms));
     }
 
     /// How it ended, if it has.

@@ -115,7 +115,7 @@ impl Runs {
     }
 
     /// Begins the run of a subagent, in a place that was had before: one that waited for a place
-    /// of those who wait for it would wait for ever.
+    /// of those who wait for it would wait for ever. To be done [`wholly`].
     pub(crate) async fn start_child(
         self: &Arc<Self>,
         state: RunState,
@@ -125,13 +125,11 @@ impl Runs {
         if *self.leaving.borrow() {
             return Err(StartError::Leaving);
         }
-        let (runs, client) = (self.clone(), client.to_owned());
-        wholly(async move {
-            let kept = runs.store.begin(&state, &client).await?;
-            let live = Live::new(&state, Unheard::GoOn);
-            Ok(runs.work(live, state, Some(kept), place))
-        })
-        .await
+        let runs = self;
+        let held = runs.store.begins(&state.id);
+        let kept = runs.store.begin(&state, client).await?;
+        let live = Live::new(&state, Unheard::GoOn);
+        Ok(runs.work(live, state, Some(kept), (held, place)))
     }
 
     /// Subagents end with their process: those whose process is gone are given up, so that their
@@ -176,12 +174,13 @@ impl Runs {
         let (runs, client) = (self.clone(), client.to_owned());
         // To its end, also when the client goes away meanwhile: what is kept is worked on here.
         wholly(async move {
+            let held = runs.store.begins(&state.id);
             let kept = match keeping {
                 Keeping::Durable => Some(runs.store.begin(&state, &client).await?),
                 Keeping::Passing => None,
             };
             let live = Live::new(&state, Unheard::Cancel);
-            Ok(runs.work(live, state, kept, slot))
+            Ok(runs.work(live, state, kept, (held, slot)))
         })
         .await
     }
@@ -289,10 +288,12 @@ impl Runs {
         let runs = self.clone();
         let here = Here { runs, live };
         tokio::spawn(async move {
+            let session = state.session.clone();
             let outcome = here.go_on(state, kept.as_ref()).await;
-            if let (Some(subagents), Outcome::Ended(state)) = (here.runs.subagents.get(), &outcome)
-            {
-                subagents.parent_ended(state).await;
+            match (here.runs.subagents.get(), &outcome) {
+                (Some(subagents), Outcome::Ended(state)) => subagents.parent_ended(state).await,
+                (Some(subagents), Outcome::Lost(_)) => subagents.parent_lost(&session).await,
+                _ => {}
             }
             here.live.end(outcome);
             drop(here);
@@ -303,7 +304,7 @@ impl Runs {
 }
 
 /// Does something to its end, also when the one who wants it is gone meanwhile.
-async fn wholly<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+pub(crate) async fn wholly<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     match tokio::spawn(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
@@ -363,7 +364,15 @@ impl Drop for Here {
         if !self.live.is_over() {
             self.live.end(Outcome::Lost("internal error".to_owned()));
         }
-        self.runs.live.lock().remove(&self.live.id);
+        // Not another's of the same name.
+        let mut lives = self.runs.live.lock();
+        if lives
+            .get(&self.live.id)
+            .is_some_and(|live| Arc::ptr_eq(live, &self.live))
+        {
+            lives.remove(&self.live.id);
+        }
+        drop(lives);
         self.runs.count.send_modify(|count| *count -= 1);
     }
 }

@@ -14,6 +14,7 @@ mod owner;
 mod store;
 mod turns;
 
+pub(crate) use desk::wholly;
 pub use desk::{Cancelled, Keeping, ResumeError, Runs, RunsLimits, StartError};
 pub use live::{Event, Listener, Outcome};
 pub use owner::Owner;

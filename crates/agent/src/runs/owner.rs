@@ -4,6 +4,7 @@
 //! away when the process ends, however it ends. Processes on other machines do not see it: where runs
 //! are kept for several machines, each process has a lease in that store as well, and renews it.
 
+use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -16,6 +17,7 @@ use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::documents::{
     Created, DocumentStore, NewDocument, Replaced, Replacement,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
@@ -32,6 +34,8 @@ pub struct Owner {
     name: String,
     held: Option<Held>,
     lease: Option<Lease>,
+    /// Processes of this machine that were found dead: their leases speak for them a while longer.
+    dead: Mutex<HashSet<String>>,
 }
 
 /// What processes on other machines see of one.
@@ -68,8 +72,12 @@ impl Owner {
         // Nobody sees it before it is locked.
         fs::rename(&new, dir.join(&name))?;
         let held = Some(Held { dir, _locked: file });
-        let lease = None;
-        Ok(Self { name, held, lease })
+        Ok(Self {
+            name,
+            held,
+            lease: None,
+            dead: Mutex::default(),
+        })
     }
 
     /// The same, seen by processes on other machines too.
@@ -109,6 +117,7 @@ impl Owner {
             name: name.into(),
             held: None,
             lease: None,
+            dead: Mutex::default(),
         }
     }
 
@@ -140,6 +149,9 @@ impl Owner {
         if other.is_empty() || !other.bytes().all(fits) {
             return None;
         }
+        if self.dead.lock().contains(other) {
+            return Some(false);
+        }
         let path = held.dir.join(other);
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -151,6 +163,7 @@ impl Owner {
         match file.try_lock_shared() {
             Ok(()) => {
                 // A leftover of one that was killed.
+                self.dead.lock().insert(other.to_owned());
                 let _ = fs::remove_file(&path);
                 Some(false)
             }
@@ -225,6 +238,12 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
             assert!(two.is_other_alive("one").await, "it renews its lease");
         }
+        // One that was killed on this machine is dead, whatever its lease says.
+        let dir = tempfile::tempdir().unwrap();
+        let three = Owner::announced(dir.path(), "three").unwrap();
+        let three = three.leased(shared.clone(), clock.clone());
+        fs::write(dir.path().join(DIR).join("one"), b"").unwrap();
+        assert!(!three.is_other_alive("one").await && !three.is_other_alive("one").await);
         drop(one);
         assert!(two.is_other_alive("one").await, "nobody can know yet");
         tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;

@@ -1,6 +1,6 @@
 //! Keeps runs after each of their steps, as documents of the state.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdfast_contract::Clock;
@@ -82,22 +82,31 @@ pub enum KeyClaim {
 /// Keeps runs.
 pub struct RunStore {
     documents: Arc<dyn DocumentStore>,
+    /// The documents' clock, by which they expire.
     clock: Arc<dyn Clock>,
+    /// The clock of the loop, by which runs measure their own time.
+    loop_clock: Arc<dyn Clock>,
     owner: Owner,
     workspace: String,
-    /// Runs of this process that have a client's key and are not kept yet.
-    beginning: Arc<SyncMutex<HashSet<String>>>,
+    /// Runs of this process that begin or are worked on, and by how many they are held so.
+    beginning: Arc<SyncMutex<HashMap<String, usize>>>,
 }
 
-/// A run that is about to be kept, until this is dropped.
+/// A run that is about to be kept or is worked on, until this is dropped.
 pub struct Beginning {
     run: String,
-    all: Arc<SyncMutex<HashSet<String>>>,
+    all: Arc<SyncMutex<HashMap<String, usize>>>,
 }
 
 impl Drop for Beginning {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.run);
+        let mut all = self.all.lock();
+        if let Some(count) = all.get_mut(&self.run) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.run);
+            }
+        }
     }
 }
 
@@ -111,6 +120,7 @@ impl RunStore {
     ) -> Self {
         Self {
             documents,
+            loop_clock: clock.clone(),
             clock,
             owner,
             workspace: workspace.into(),
@@ -118,20 +128,31 @@ impl RunStore {
         }
     }
 
+    /// The same, for runs that measure their time by another clock than the documents'.
+    #[must_use]
+    pub fn with_loop_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.loop_clock = clock;
+        self
+    }
+
     /// Says that a run begins. To be had before its key is claimed, and held until it is kept: who
     /// finds the key meanwhile does not take it for that of a run that never began.
     pub fn begins(&self, run: &str) -> Beginning {
-        self.beginning.lock().insert(run.to_owned());
+        *self.beginning.lock().entry(run.to_owned()).or_default() += 1;
         Beginning {
             run: run.to_owned(),
             all: self.beginning.clone(),
         }
     }
 
+    fn is_held(&self, run: &str) -> bool {
+        self.beginning.lock().contains_key(run)
+    }
+
     /// Whether a run that is not kept may be about to be.
     async fn may_begin(&self, run: &str, owner: &str) -> bool {
         if owner == self.owner.name() {
-            self.beginning.lock().contains(run)
+            self.is_held(run)
         } else {
             self.owner.is_other_alive(owner).await
         }
@@ -170,10 +191,18 @@ impl RunStore {
         if run.workspace != self.workspace {
             return Err(RunStoreError::Elsewhere(id.to_owned(), run.workspace));
         }
-        if self.owner.is_other_alive(&run.owner).await {
+        // Who begins or works on it here has held it since before it was kept.
+        let is_held_here = run.owner == self.owner.name() && self.is_held(id);
+        if is_held_here || self.owner.is_other_alive(&run.owner).await {
             return Err(RunStoreError::Busy(id.to_owned()));
         }
-        run.state.take_up(run.kept_at_ms, self.now_ms());
+        let kept_at_ms = document.body["kept_at_ms"].as_u64();
+        let ago_ms = self.now_ms().saturating_sub(document.updated_at_ms);
+        run.state.take_up(
+            kept_at_ms.unwrap_or(document.updated_at_ms),
+            ago_ms,
+            self.loop_clock.now_ms(),
+        );
         let mut change = Replacement::of(&document, self.body(&run.state, &run.client));
         change.expires_at_ms = Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS));
         match self.documents.replace(change).await? {
@@ -311,7 +340,7 @@ impl RunStore {
 
     fn body(&self, state: &RunState, client: &str) -> Value {
         json!({"owner": self.owner.name(), "client": client, "workspace": self.workspace,
-               "state": state})
+               "kept_at_ms": self.loop_clock.now_ms(), "state": state})
     }
 }
 

@@ -16,13 +16,13 @@ use holdfast_toolbox::session::{
 };
 use holdfast_toolbox::stack::Sessions;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::tools::SPAWN;
 use super::{SUBAGENT_LOOK_MS, SUBAGENT_PREFIX, SUBAGENTS_MAX};
 use crate::chat::{Message, Role};
 use crate::run::{Ending, RunError, RunErrorCode, RunState};
-use crate::runs::{Listener, Outcome, Runs};
+use crate::runs::{Listener, Outcome, Runs, wholly};
 use crate::settings::RunSettings;
 
 /// How memories are referred to.
@@ -43,10 +43,13 @@ pub(super) struct Begun {
     pub(super) run: String,
 }
 
-/// One that runs here: its run, and on whose behalf.
+/// One that runs here: its run, its parent, on whose behalf, and what of its tokens is booked.
 struct Child {
     run: String,
+    parent: String,
     client: String,
+    actor: String,
+    tokens_booked: u64,
 }
 
 /// The subagents of one process.
@@ -134,7 +137,7 @@ impl Subagents {
             let opened = self.tree.open_main_with((*ctx.session).clone()).await;
             opened.map_err(|error| refused(&error))?;
         }
-        let client = self.client_of(&runs, &parent).await;
+        let (client, actor) = self.behalf_of(&runs, &parent).await;
         let spawn = Spawn {
             kind: wish.kind,
             context_summary: wish.task.clone(),
@@ -147,20 +150,39 @@ impl Subagents {
         };
         let made = self.tree.spawn_named(&parent, spawn, named).await;
         let session = made.map_err(|error| refused(&error))?;
-        let state = self.run_of(&runs, &session, &parent, wish.task);
+        let mut state = self.run_of(&runs, &session, &parent, wish.task);
+        // What people have approved or refused for somebody holds for all that calls on their behalf.
+        state.actor = actor;
+        let desk = self.clone();
+        // A run that begins is watched over, also when its parent is gone meanwhile.
+        wholly(async move { desk.begin(&runs, session, state, client, place).await }).await
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        runs: &Arc<Runs>,
+        session: Session,
+        state: RunState,
+        client: String,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Begun, ToolError> {
         let run = state.id.clone();
+        let child = Child {
+            run: run.clone(),
+            parent: session.parent.clone().unwrap_or_default(),
+            client: client.clone(),
+            actor: state.actor.clone(),
+            tokens_booked: 0,
+        };
+        self.here.lock().insert(session.id.clone(), child);
         match runs.start_child(state, &client, place).await {
             Ok(listener) => {
-                let child = Child {
-                    run: run.clone(),
-                    client,
-                };
-                self.here.lock().insert(session.id.clone(), child);
                 let (desk, id) = (self.clone(), session.id.clone());
                 tokio::spawn(async move { desk.watch_over(&id, listener).await });
                 Ok(Begun { session, run })
             }
             Err(error) => {
+                self.here.lock().remove(&session.id);
                 let why = SessionResult::new(SessionStatus::Failed, error.to_string());
                 // What can not be written down is given up by the next process.
                 let _ = self.tree.finish(&session.id, why).await;
@@ -181,21 +203,23 @@ impl Subagents {
         let messages = vec![Message::text(Role::User, task)];
         let mut state = RunState::new(format!("run-{id}"), "gpt-oss", messages, settings, now_ms);
         state.session.clone_from(&session.id);
-        "subagent".clone_into(&mut state.actor);
         state.parent = Some(parent.to_owned());
         state
     }
 
-    /// Who asked for the run at the root.
-    async fn client_of(&self, runs: &Runs, session: &str) -> String {
+    /// Who asked for the run at the root, and on whose behalf it calls.
+    async fn behalf_of(&self, runs: &Runs, session: &str) -> (String, String) {
         if let Some(child) = self.here.lock().get(session) {
-            return child.client.clone();
+            return (child.client.clone(), child.actor.clone());
         }
         let of_run = match session.strip_prefix("run:") {
             Some(run) => runs.store().get(run).await.ok(),
             None => None,
         };
-        of_run.map_or_else(|| "local".to_owned(), |run| run.client)
+        of_run.map_or_else(
+            || ("local".to_owned(), "local".to_owned()),
+            |run| (run.client, run.state.actor),
+        )
     }
 
     /// Waits for the end of a subagent's run, ends it when it is told to end and does not, and
@@ -215,6 +239,10 @@ impl Subagents {
                 }
             }
         };
+        if let Outcome::Ended(state) = &*outcome {
+            // What the last answer took. A store that is away is met again below.
+            let _ = self.tree.book_last(id, self.unbooked(state)).await;
+        }
         if let Some(result) = result_of(&outcome) {
             // A session that is over its budget, or its time, has its result already. What can not
             // be written down is given up by the next process.
@@ -338,25 +366,32 @@ impl Subagents {
         self.tree.resume(id).await.map_err(|error| refused(&error))
     }
 
+    /// What a run has used and is not booked yet. It counts as booked from then on.
+    fn unbooked(&self, state: &RunState) -> u64 {
+        let total = state.tokens_total();
+        self.here.lock().get_mut(&state.session).map_or(0, |child| {
+            let before = std::mem::replace(&mut child.tokens_booked, total);
+            total.saturating_sub(before)
+        })
+    }
+
     /// Books what the last answer took, waits while the session is suspended, and says whether the
     /// run may go on.
     pub(crate) async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
         let id = &state.session;
-        if let Some(used) = state.tokens.last() {
-            match self.tree.spend(id, used.total()).await {
-                Ok(Spent::Fine | Spent::Paused) | Err(TreeError::Refused(_)) => {}
-                Ok(Spent::OverBudget) => {
-                    return Err(Ending::Failed(RunError {
-                        code: RunErrorCode::BudgetExceeded,
-                        message: "the token budget of the session is spent".to_owned(),
-                    }));
-                }
-                Err(error) => {
-                    return Err(Ending::Failed(RunError {
-                        code: RunErrorCode::ToolExecutionFailed,
-                        message: error.to_string(),
-                    }));
-                }
+        match self.tree.spend(id, self.unbooked(state)).await {
+            Ok(Spent::Fine | Spent::Paused) | Err(TreeError::Refused(_)) => {}
+            Ok(Spent::OverBudget) => {
+                return Err(Ending::Failed(RunError {
+                    code: RunErrorCode::BudgetExceeded,
+                    message: "the token budget of the session is spent".to_owned(),
+                }));
+            }
+            Err(error) => {
+                return Err(Ending::Failed(RunError {
+                    code: RunErrorCode::ToolExecutionFailed,
+                    message: error.to_string(),
+                }));
             }
         }
         tokio::select! {
@@ -383,6 +418,20 @@ impl Subagents {
         if let Some(result) = result_of(&outcome) {
             // Without a store there is nothing to tell them by; their time bounds them.
             let _ = self.tree.finish(&state.session, result).await;
+        }
+    }
+
+    /// Nobody here goes on with a run: what it began here is told to end. Its own session stays, for
+    /// whoever takes it up.
+    pub(crate) async fn parent_lost(&self, session: &str) {
+        let here: Vec<String> = {
+            let here = self.here.lock();
+            let theirs = here.iter().filter(|(_, child)| child.parent == session);
+            theirs.map(|(id, _)| id.clone()).collect()
+        };
+        for id in here {
+            // One that has ended needs not be told; without a store their time bounds them.
+            let _ = self.tree.cancel(&id).await;
         }
     }
 

@@ -16,6 +16,9 @@ mod tools;
 pub use desk::Subagents;
 pub use tools::{KILL, LIST, RESUME, SPAWN};
 
+/// Their tools, by name: a stack has them only where runs can begin.
+pub const SUBAGENT_TOOLS: [&str; 4] = [SPAWN, LIST, RESUME, KILL];
+
 /// Subagents at once in one process.
 pub const SUBAGENTS_MAX: usize = 256;
 /// How long `sessions_list` waits for a subagent to end, in seconds.

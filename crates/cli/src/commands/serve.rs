@@ -16,6 +16,7 @@ use holdfast_server::running::Running;
 use holdfast_server::{
     Ended, ExecutorParts, Parts, Server, ServerConfig, Settings, Token, Tokens, serve,
 };
+use holdfast_toolbox::session::SessionTree;
 use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE, TokenError};
 use holdfast_toolbox::tools::exec;
 use serde_json::json;
@@ -82,7 +83,10 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let _ = server.resume_all().await;
         let _ = server.resume_runs().await;
         started(&app, address, &shown, running.store_name, global.json);
-        let sweeping = tokio::spawn(sweep(running.all_documents()));
+        let sweeping = tokio::spawn(sweep(
+            running.all_documents(),
+            running.subagents.as_ref().map(|it| it.tree().clone()),
+        ));
         let reloading = super::reload::on_hangup(&app, global, args, &server, &running.stack)?;
         let looking = running
             .shared
@@ -104,10 +108,15 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Forgets documents that have expired, now and then: ended runs and answered approvals.
-async fn sweep(stores: Vec<Arc<dyn DocumentStore>>) {
+/// Ends the sessions whose time is over, and forgets documents that have expired, now and then: ended
+/// runs and answered approvals.
+async fn sweep(stores: Vec<Arc<dyn DocumentStore>>, tree: Option<Arc<SessionTree>>) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
+        if let Some(tree) = &tree {
+            // What could not be ended now is ended the next time.
+            let _ = tree.tick().await;
+        }
         for documents in &stores {
             // What could not be swept now is swept the next time.
             let _ = documents.sweep_documents().await;

@@ -122,6 +122,25 @@ fn children_are_counted_and_end_with_their_parent() {
     assert_eq!(runs(&executor.serving).len(), 2);
 }
 
+/// One answer is all that such a subagent takes.
+#[test]
+fn the_last_answer_of_a_subagent_is_counted() {
+    let executor = on(
+        |request| match (task_of(request), turns(request)) {
+            ("main", 0) => spawn("say it", &json!({})),
+            (who, _) => Say::says(format!("Final Answer: {who} is over.")),
+        },
+        "",
+    );
+    assert_eq!(answer(&executor), "main is over.");
+    let told = last_question(&executor, "main");
+    assert!(told.contains("say it is over."), "{told}");
+    assert!(told.contains("tokensSpent"), "{told}");
+    let spent = told.split("tokensSpent").nth(1).unwrap_or_default();
+    let digits = spent.trim_start_matches(|sign: char| !sign.is_ascii_digit());
+    assert!(!digits.starts_with('0'), "{told}");
+}
+
 #[test]
 fn a_cancelled_parent_takes_its_children_with_it() {
     let executor = on(

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdfast_contract::{
-    Answer, ChannelLevel, Effect, PermissionTier, Scope, SessionContext, Trust,
+    Answer, ChannelLevel, Effect, PermissionTier, Scope, SessionContext, SessionKind, Trust,
 };
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
@@ -18,6 +18,7 @@ use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_reliability::store::{StoreError, StoreResult};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::{ResumeWhich, resume_open};
+use holdfast_toolbox::session::{SessionResult, SessionStatus, Spawn};
 use holdfast_toolbox::trust::{SESSION_TRUST_KEPT_MS, SESSIONS_UNRECORDED_MAX, Speaker, TrustBook};
 use holdfast_trust::signal::scan;
 use holdfast_trust::{Provenance, SessionTrust, TrustConfig};
@@ -319,4 +320,38 @@ async fn what_too_many_sessions_read_while_the_store_is_away_counts_for_all() {
         book.session(&innocent).await.unwrap(),
         SessionTrust::default()
     );
+}
+
+/// What a child says may come from what it has read. A parent that would not know hears nothing.
+#[tokio::test(start_paused = true)]
+async fn a_result_is_withheld_while_what_the_child_has_read_can_not_be_noted_down() {
+    for is_away in [false, true] {
+        let store = Flaky::new();
+        let build = Build {
+            trust: Some(config(json!({}))),
+            ..Build::default()
+        };
+        let bench = build.bench_with_trust_in(vec![], store.clone());
+        bench.main("/".into(), None).await;
+        let wish = Spawn {
+            kind: SessionKind::Branch,
+            context_summary: "Look".to_owned(),
+            token_budget: None,
+        };
+        let child = bench.tree.spawn("main", wish).await.unwrap().id;
+        let (book, context) = (bench.trust.as_ref().unwrap(), bench.tree.context(&child));
+        reads(book, &context.unwrap(), "web", ATTACK).await;
+        store.away(is_away);
+        let said = SessionResult::new(SessionStatus::Completed, "what the page said");
+        let finished = bench.tree.finish(&child, said).await;
+        store.away(false);
+        assert_eq!(finished.is_err(), is_away, "{finished:?}");
+        let result = bench.tree.get(&child).await.unwrap().result.unwrap();
+        assert_eq!(result.summary.contains("what the page said"), !is_away);
+        assert!(bench.tree.context(&child).is_none(), "it has ended");
+        assert!(bench.tree.get("main").await.unwrap().children.is_empty());
+        let main = bench.tree.context("main").unwrap();
+        let read = on_record(&store, &main).await.provenance;
+        assert_eq!(read.trust() == Trust::Untrusted, !is_away);
+    }
 }
