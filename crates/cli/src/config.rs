@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_agent::subagents::SUBAGENT_TOOLS;
 use holdfast_confine::ConfinementConfig;
 use holdfast_contract::Tool;
 use holdfast_contract::redact::{Redactor, RedactorOptions};
@@ -168,7 +169,10 @@ impl Config {
             ));
         }
         let tools = self.tools();
-        let is_tool = |name: &str| tools.iter().any(|tool| tool.name() == name);
+        // Those for subagents are there in runs only, and are configured like all others.
+        let is_tool = |name: &str| {
+            tools.iter().any(|tool| tool.name() == name) || SUBAGENT_TOOLS.contains(&name)
+        };
         for name in self.reliability.tools.keys().filter(|name| !is_tool(name)) {
             let reason = format!("there is no tool named {name:?}");
             problems.push(ConfigProblem::new("reliability.tools", reason));
