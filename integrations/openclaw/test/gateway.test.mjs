@@ -25,7 +25,9 @@ before(async () => {
   scratch = await mkdtemp(join(tmpdir(), "holdfast-gateway-"));
   config = join(scratch, "holdfast.yaml");
   const tools = OFFERED.map((name) => `    ${name}: {}\n`).join("");
-  await writeFile(config, `gateway:\n  url: ${gateway.url}\n  tools:\n${tools}`);
+  // A machine with much to do may take minutes for what is asked here.
+  const patient = OFFERED.map((name) => `    gateway_${name}: {timeoutMs: 180000}\n`).join("");
+  await writeFile(config, `gateway:\n  url: ${gateway.url}\n  tools:\n${tools}reliability:\n  tools:\n${patient}`);
 });
 after(async () => {
   await gateway?.stop();
