@@ -248,15 +248,7 @@ impl Loop {
                 // A client that has heard a part of one answer can not be given another.
                 Err(error) if shown.is_some() => return Err(error),
                 Err(ModelError::History(why)) if context::recast(state) => {
-                    let (why, wait_ms) = (why.as_str(), 0);
-                    kept.told(
-                        state,
-                        Happened::Waits {
-                            attempt,
-                            why,
-                            wait_ms,
-                        },
-                    );
+                    kept.told(state, waits(attempt, &why, 0));
                     asked = request(state, offer)?;
                     continue;
                 }
@@ -281,15 +273,7 @@ impl Loop {
                 return Err(error);
             };
             let why = error.to_string();
-            let (why, wait_ms) = (why.as_str(), delay_ms);
-            kept.told(
-                state,
-                Happened::Waits {
-                    attempt,
-                    why,
-                    wait_ms,
-                },
-            );
+            kept.told(state, waits(attempt, &why, delay_ms));
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             attempt += 1;
         }
@@ -419,5 +403,14 @@ impl RunState {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.phase = Phase::Ended(Ending::Cancelled);
         }
+    }
+}
+
+/// What is told before a request is made again.
+const fn waits(attempt: u32, why: &str, wait_ms: u64) -> Happened<'_> {
+    Happened::Waits {
+        attempt,
+        why,
+        wait_ms,
     }
 }
