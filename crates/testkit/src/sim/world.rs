@@ -29,6 +29,8 @@ pub enum RunEnd {
 pub struct Run {
     /// The delivery on whose behalf it ran.
     pub delivery: u64,
+    /// When it began, in virtual time.
+    pub at_ms: u64,
     /// How it ended.
     pub end: RunEnd,
     /// The effect's number, when there was one.
@@ -105,6 +107,7 @@ impl World {
         let mut held = self.held.lock();
         held.runs.push(Run {
             delivery,
+            at_ms: self.trace.now_ms(),
             end: RunEnd::Running,
             effect: None,
         });

@@ -91,6 +91,7 @@ fn well_formed(
                 nothing_ran && !error.terminal && course.plan.mode == DedupeMode::BestEffort
             }
             "store_full" | "store_unavailable" => nothing_ran && !error.terminal,
+            "rate_limited" => !error.terminal,
             // A call that waited for a person may find its claim, or its approval, taken.
             code if WAITED.contains(&code) => {
                 nothing_ran && people == People::Asked && error.terminal == (code != "cancelled")

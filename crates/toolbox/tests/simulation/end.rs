@@ -12,6 +12,7 @@ use holdfast_testkit::sim::{Nature, RunEnd};
 use super::answers::Course;
 use super::handle::at_once;
 use super::plan::{Happening, Protection};
+use super::rates;
 use super::schedule::{Stage, check_answers};
 
 /// With a lease at most this long and stores at most this slow, no chain of lost holders fills the
@@ -27,6 +28,7 @@ pub(crate) fn check(stage: &Stage) {
     check_times(stage);
     check_turns(stage);
     check_claims(stage);
+    rates::check(stage);
 }
 
 /// At most once: the promise of promises.

@@ -70,6 +70,7 @@ fn plan(natures: &[Nature], weather: Weather, faults: Faults) -> Plan {
         touchy_breaker: false,
         unknown_window_ms: 500,
         people: super::people::People::NotAsked,
+        rate: None,
         intents: natures.iter().copied().map(intent).collect(),
         happenings: Vec::new(),
     }

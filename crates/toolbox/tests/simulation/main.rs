@@ -30,6 +30,7 @@ mod people;
 mod plan;
 mod planted;
 mod process;
+mod rates;
 mod schedule;
 mod shared;
 
@@ -164,4 +165,9 @@ fn a_waiter_that_nobody_wakes_is_noticed() {
 #[test]
 fn a_beginning_that_is_not_recorded_is_noticed() {
     notices(Bug::BeginningForgets, &["double effect", "two results"]);
+}
+
+#[test]
+fn places_that_are_not_counted_are_noticed() {
+    notices(Bug::PlacesAreNotCounted, &["rate"]);
 }

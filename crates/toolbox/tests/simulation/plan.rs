@@ -6,6 +6,7 @@ use holdfast_testkit::SeededEntropy;
 use holdfast_testkit::sim::{Nature, Weather};
 
 use super::people::People;
+use super::rates::Rate;
 
 /// How badly a process's stores behave; percentages of operations.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,6 +92,8 @@ pub(crate) struct Plan {
     pub(crate) unknown_window_ms: u64,
     /// Whether every call waits for a person.
     pub(crate) people: People,
+    /// How many attempts may begin in a time.
+    pub(crate) rate: Option<Rate>,
     pub(crate) intents: Vec<Intent>,
     /// By time.
     pub(crate) happenings: Vec<(u64, Happening)>,
@@ -119,12 +122,13 @@ impl Plan {
             faults: draw_faults(dice, lease_ms),
             touchy_breaker: dice.chance(40),
             unknown_window_ms: [500, 5_000, UNKNOWN_WINDOW_MS][pick(dice, 3)],
-            // Last, so that schedules without people are what they were before there were any.
+            // Last, so that schedules without people and limits are what they were before them.
             people: if dice.chance(25) {
                 People::Asked
             } else {
                 People::NotAsked
             },
+            rate: Rate::draw(dice),
             intents,
             happenings,
         }

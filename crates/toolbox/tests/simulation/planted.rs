@@ -34,6 +34,8 @@ pub(crate) enum Bug {
     NobodyIsWoken,
     /// A call that waited for a person starts, and its record says that it still waits.
     BeginningForgets,
+    /// Places under a rate limit that all share are given away and not counted.
+    PlacesAreNotCounted,
 }
 
 /// A store with a bug in it.

@@ -12,6 +12,7 @@ use holdfast_reliability::guard::GuardConfig;
 use holdfast_reliability::hooks::Hooks;
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::observe::Observers;
+use holdfast_reliability::rate::LocalLimits;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::DedupeStore;
 use holdfast_reliability::store::memory::{
@@ -33,6 +34,7 @@ use super::people::{self, Person};
 use super::plan::{Delivery, Faults, Happening, Plan, Protection};
 use super::planted::{Bug, Planted};
 use super::process::Process;
+use super::rates::{Counted, LimitsHandle};
 use super::shared::{BreakerHandle, TurnHandle};
 
 /// No call takes longer than this without hanging: a duplicate's wait, and slow stores around it.
@@ -56,6 +58,8 @@ pub(crate) struct Stage {
     breakers: Arc<MemoryBreakerStore>,
     turns: Arc<MemoryGuardStore>,
     documents: Arc<MemoryDocumentStore>,
+    limits: Arc<LocalLimits>,
+    bug: Option<Bug>,
     dice: Arc<SeededEntropy>,
     running: Vec<Option<Running>>,
     processes: u64,
@@ -114,6 +118,8 @@ impl Stage {
             breakers: Arc::new(MemoryBreakerStore::new(clock.clone())),
             turns: Arc::new(MemoryGuardStore::new(clock.clone())),
             documents: Arc::new(MemoryDocumentStore::new(clock.clone())),
+            limits: Arc::default(),
+            bug,
             // Apart from the plan's dice, so that a changed plan does not change every roll.
             dice: Arc::new(SeededEntropy::new(seed ^ 0x5eed_0f1a_7e57_ab1e)),
             running: Vec::new(),
@@ -224,6 +230,8 @@ impl Stage {
                 cancel_ms: None,
                 turn: 1_000 + intent as u64,
             };
+            let window_ms = self.plan.rate.map_or(0, |rate| rate.window_ms);
+            tokio::time::sleep(Duration::from_millis(window_ms)).await;
             self.deliver(&last);
             self.wait_for_all().await;
             end::check_last(self, intent);
@@ -278,6 +286,18 @@ impl Stage {
             self.dice.clone(),
             Observers::new(),
         ));
+        if self
+            .plan
+            .rate
+            .is_some_and(|it| it.counted == Counted::ByAll)
+        {
+            runtime.share_limits(Arc::new(LimitsHandle {
+                line: line(),
+                limits: self.limits.clone(),
+                clock: self.clock.clone(),
+                bug: self.bug,
+            }));
+        }
         let permissions = self.plan.people.permissions();
         let documents = self.documents.clone();
         let approvals = people::approvals(line(), documents, runtime.clone(), permissions.clone());
@@ -307,6 +327,12 @@ impl Stage {
             ..ToolSettings::default()
         };
         settings.tools.insert("message".to_owned(), message);
+        if let Some(rate) = self.plan.rate {
+            for nature in self.plan.intents.iter().map(|it| it.nature) {
+                let tool = settings.tools.entry(nature.name().to_owned());
+                tool.or_default().rate_limit = rate.written();
+            }
+        }
         if self.plan.touchy_breaker {
             settings.breaker = BreakerOverrides {
                 consecutive_failures: Some(2),
