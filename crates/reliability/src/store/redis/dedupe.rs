@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use redis::Value;
 
 use super::layout::{
-    self, EXACT_MAX, KEY_GRACE_MS, ending_body, ending_front, key_ttl_ms, member,
-    running_key_ttl_ms, unpack,
+    self, ClaimHead, EXACT_MAX, KEY_GRACE_MS, PLACES_BYTES, TTL_BYTES, ending_body, ending_front,
+    key_ttl_ms, member, running_key_ttl_ms, unpack,
 };
 use super::link::{Trouble, surprise};
 use super::options::CLEARED_MARK_MS_MIN;
@@ -98,6 +98,45 @@ fn ending_of(word: &Finalisation) -> (RecordState, u64, bool) {
     }
 }
 
+/// A record as its last word makes it.
+struct EndedRecord {
+    /// How it has to begin to be as it was claimed; nothing when that is not known.
+    begins: Vec<u8>,
+    /// All of it when it is known how it was claimed, else its front, its owner and its body.
+    record: Vec<u8>,
+    body_at: usize,
+}
+
+impl EndedRecord {
+    fn new(
+        claimed: Option<&(ClaimHead, Arc<[u8]>)>,
+        front: &ClaimHead,
+        owner: &str,
+        ttl_and_body: &[u8],
+    ) -> Self {
+        let owner = Numbers::new().text(owner).0;
+        let (ttl, body) = ttl_and_body.split_at(TTL_BYTES);
+        let unknown;
+        let (begins, constant) = match claimed {
+            None => {
+                unknown = [&[0; PLACES_BYTES][..], &owner].concat();
+                (Vec::new(), &unknown[..])
+            }
+            Some((head, tail)) => {
+                let (ttl, constant) = tail.split_at(TTL_BYTES.min(tail.len()));
+                let compared = constant.len().min(PLACES_BYTES + owner.len());
+                let begins = [head, ttl, &constant[..compared]].concat();
+                (begins, constant)
+            }
+        };
+        Self {
+            begins,
+            record: [front, ttl, constant, body].concat(),
+            body_at: front.len() + ttl.len() + constant.len(),
+        }
+    }
+}
+
 /// What a renewal is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
@@ -135,25 +174,27 @@ impl Shared {
         let (state, ttl_ms, retriable) = ending_of(word);
         let body = ending_body(ttl_ms, &word.ending, &word.execution, self.sizes)
             .map_err(Trouble::Lasting)?;
-        let (ttl, body) = body.split_at(size_of::<u64>());
         let mut lane = self.link.lane().await?;
         // Both, or the script has to find out by itself.
-        let known = self.granted.head(&word.key, &word.owner);
+        let known = self.granted.record(&word.key, &word.owner);
         let known = known.zip(self.link.plain_time_ms(&lane));
-        let (claimed, now_ms) = (known.map(|(head, _)| head), known.map(|(_, now_ms)| now_ms));
-        let front = ending_front(claimed, state, retriable, now_ms.unwrap_or(0));
-        let front = [&front[..], ttl].concat();
-        let owner = Numbers::new().text(&word.owner);
+        let (claimed, now_ms) = known.unzip();
+        let front = ending_front(
+            claimed.as_ref().map(|(head, _)| *head),
+            state,
+            retriable,
+            now_ms.unwrap_or(0),
+        );
+        let ended = EndedRecord::new(claimed.as_ref(), &front, &word.owner, &body);
+        let body_at = ended.body_at.to_string();
         let own = self.names.of(&word.key);
-        let claimed: &[u8] = claimed.as_ref().map_or(&[], |head| head);
         let (key_ms, time_ms) = (key_ttl_ms(ttl_ms), self.link.script_time_ms());
         let (key_ms, time_ms) = (key_ms.to_string(), time_ms.to_string());
-        let args: [&[u8]; 6] = [
-            &owner.0,
-            claimed,
-            &front,
-            body,
+        let args: [&[u8]; 5] = [
+            &ended.begins,
+            &ended.record,
             key_ms.as_bytes(),
+            body_at.as_bytes(),
             time_ms.as_bytes(),
         ];
         let keys: [&[u8]; 1] = [&own.record];

@@ -99,10 +99,15 @@ impl GrantedClaims {
         self.by_owner.lock().remove(&(*key, owner.into()));
     }
 
-    /// The front of the record as this process claimed it, if it knows that.
-    pub(super) fn head(&self, key: &StoredKey, owner: &Arc<str>) -> Option<ClaimHead> {
+    /// The record as this process claimed it, if it knows that: its front and its tail.
+    pub(super) fn record(
+        &self,
+        key: &StoredKey,
+        owner: &Arc<str>,
+    ) -> Option<(ClaimHead, Arc<[u8]>)> {
         let held = self.by_owner.lock();
-        held.get(&(*key, owner.clone()))?.as_ref()?.head
+        let granted = held.get(&(*key, owner.clone()))?.as_ref()?;
+        Some((granted.head?, granted.tail.clone()))
     }
 
     fn get(&self, key: &StoredKey, owner: &str) -> Option<Granted> {

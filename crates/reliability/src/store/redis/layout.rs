@@ -37,8 +37,11 @@ pub(super) const KEY_GRACE_MS: u64 = 15 * 60 * 1000;
 const KEY_TTL_MS_MAX: u64 = 3_000_000_000_000;
 /// Nothing that was stored unpacks to more than this.
 const UNPACKED_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Of a record's fixed part, its time to live and its places in the index.
+pub(super) const TTL_BYTES: usize = 8;
+pub(super) const PLACES_BYTES: usize = 16;
 /// Where a record's variable part begins.
-const FIXED_BYTES: usize = 58;
+const FIXED_BYTES: usize = size_of::<ClaimHead>() + TTL_BYTES + PLACES_BYTES;
 
 /// Names of everything under one prefix.
 #[derive(Debug, Clone)]
