@@ -181,23 +181,33 @@ async fn ten_thousand_writes_while_a_directory_is_swapped_for_a_link() {
 async fn a_command_that_swaps_directories_gains_nothing() {
     let (workspace, context) = scene();
     let outside = workspace.outside().canonicalize().expect("is there");
-    // The attacker is a command, and the victim the file tools of the same session.
-    let swapping = "mkdir swap; ln -s ../state link; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); \
-                    mv -T swap keep 2>/dev/null; mv -T link swap 2>/dev/null; \
-                    mv -T swap link 2>/dev/null; mv -T keep swap 2>/dev/null; done";
+    // The attacker is a command, and the victim the file tools of the same session, until they have
+    // been tried often enough.
+    let swapping = "while [ ! -e enough ]; do rm -rf swap; ln -s ../state swap; \
+                    rm -rf swap; mkdir swap; done 2>/dev/null";
     let running = {
         let context = context.clone();
         let params = json!({ "command": swapping });
         tokio::spawn(async move { ExecTool::new().execute(&params, &context).await })
     };
-    while !running.is_finished() {
+    let (mut inside, mut refused) = (0_u32, 0_u32);
+    while !running.is_finished() && (inside + refused < 2_000 || inside == 0 || refused == 0) {
         let params = json!({"path": "swap/approver-token", "content": WRITTEN});
-        let _ = WriteTool.execute(&params, &context).await;
+        match WriteTool.execute(&params, &context).await {
+            Ok(_) => inside += 1,
+            Err(_) => refused += 1,
+        }
         let read = ReadTool
             .execute(&json!({"path": "swap/approver-token"}), &context)
             .await;
         assert!(!format!("{read:?}").contains(SECRET), "{read:?}");
     }
+    fs::write(outside.join("workspace/enough"), "").expect("written");
+    // Both happened, or nothing was tried.
+    assert!(
+        inside > 0 && refused > 0,
+        "{inside} inside, {refused} refused"
+    );
     assert!(running.await.expect("no panic").is_ok());
     assert!(is_untouched(&outside));
 }
