@@ -27,6 +27,10 @@ use report::{Report, TwoThreads};
 use sample::{Meter, Subject};
 use stack::{Caller, Log};
 
+/// The allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Where log lines go, in every subject that logs.
 const SINK: &str = "/dev/null";
 

@@ -33,6 +33,10 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
+/// The allocator of the binary, for both servers.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Failed = Box<dyn Error + Send + Sync>;
 
 /// Does nothing, so that what is measured is everything else. It polls: a load generator repeats

@@ -1,5 +1,7 @@
 //! What the policy says about one call, as a pure function.
 
+use std::fmt;
+
 use holdfast_contract::{ChannelLevel, Gate, Need, PermissionTier, Reason, TierVerdict};
 
 use serde_json::Value;
@@ -93,39 +95,45 @@ fn effective_tier(asked: &Asked<'_>, configured: Option<PermissionTier>) -> Perm
     }
 }
 
+/// Where in the configuration a rule stands. Written out only for a call that it forbids.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    All,
+    Tool(&'a str),
+    Agent(&'a str),
+    Channel(&'a str),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("permissions"),
+            Self::Tool(name) => write!(f, "permissions.tools.{name}"),
+            Self::Agent(name) => write!(f, "permissions.agents.{name}"),
+            Self::Channel(name) => write!(f, "permissions.channels.{name}"),
+        }
+    }
+}
+
 fn denied_by_list(config: &PermissionConfig, asked: &Asked<'_>) -> Option<String> {
-    let none = Vec::new();
     let agent = config.agents.get(asked.agent);
-    let channel = asked
-        .channel
-        .and_then(|(name, _)| Some((name, config.channels.get(name)?)));
+    let agent = agent.map(|of| (Place::Agent(asked.agent), of));
+    let channel = asked.channel.and_then(|(name, _)| {
+        let of = config.channels.get(name)?;
+        Some((Place::Channel(name), of))
+    });
     let lists = [
-        (
-            "permissions".to_owned(),
-            &config.denied_tools,
-            &config.allowed_tools,
-        ),
-        (
-            format!("permissions.agents.{}", asked.agent),
-            agent.map_or(&none, |of| &of.denied_tools),
-            agent.map_or(&none, |of| &of.allowed_tools),
-        ),
-        (
-            format!(
-                "permissions.channels.{}",
-                channel.map_or("", |(name, _)| name)
-            ),
-            channel.map_or(&none, |(_, of)| &of.denied_tools),
-            channel.map_or(&none, |(_, of)| &of.allowed_tools),
-        ),
+        Some((Place::All, &config.denied_tools, &config.allowed_tools)),
+        agent.map(|(place, of)| (place, &of.denied_tools, &of.allowed_tools)),
+        channel.map(|(place, of)| (place, &of.denied_tools, &of.allowed_tools)),
     ];
     let tool = asked.tool;
-    for (path, denied, allowed) in lists {
+    for (place, denied, allowed) in lists.into_iter().flatten() {
         if denied.iter().any(|name| name == tool) {
-            return Some(format!("the tool {tool} is denied by {path}.deniedTools"));
+            return Some(format!("the tool {tool} is denied by {place}.deniedTools"));
         }
         if !allowed.is_empty() && !allowed.iter().any(|name| name == tool) {
-            return Some(format!("the tool {tool} is not among {path}.allowedTools"));
+            return Some(format!("the tool {tool} is not among {place}.allowedTools"));
         }
     }
     None
@@ -136,42 +144,40 @@ fn denied_by_tier(
     asked: &Asked<'_>,
     tier: PermissionTier,
 ) -> Option<String> {
-    let mut bounds = vec![("permissions.maxTier".to_owned(), Some(config.max_tier))];
-    let of_tool = config.tools.get(asked.tool);
-    let of_agent = config.agents.get(asked.agent);
-    bounds.push((
-        format!("permissions.tools.{}.maxTier", asked.tool),
-        of_tool.and_then(|of| of.max_tier),
-    ));
-    bounds.push((
-        format!("permissions.agents.{}.maxTier", asked.agent),
-        of_agent.and_then(|of| of.max_tier),
-    ));
-    if let Some((name, level)) = asked.channel {
-        let of_channel = config.channels.get(name);
-        let level = of_channel
-            .and_then(|of| of.level)
-            .map_or(level, |set| set.min(level));
-        let path = format!("the level {level:?} of the channel {name}");
-        bounds.push((path, Some(level.max_tier())));
-        bounds.push((
-            format!("permissions.channels.{name}.maxTier"),
-            of_channel.and_then(|of| of.max_tier),
-        ));
+    let over = |bound: Option<PermissionTier>| bound.filter(|bound| tier > *bound);
+    let of_tool = config.tools.get(asked.tool).and_then(|of| of.max_tier);
+    let of_agent = config.agents.get(asked.agent).and_then(|of| of.max_tier);
+    let general = [
+        (Place::All, Some(config.max_tier)),
+        (Place::Tool(asked.tool), of_tool),
+        (Place::Agent(asked.agent), of_agent),
+    ];
+    for (place, bound) in general {
+        if let Some(bound) = over(bound) {
+            return Some(too_high(asked, tier, &format!("{place}.maxTier"), bound));
+        }
     }
-    bounds.into_iter().find_map(|(path, bound)| {
-        let bound = bound.filter(|bound| tier > *bound)?;
-        let why = asked
-            .verdict
-            .reasons
-            .first()
-            .map(|reason| format!(" ({})", reason.text))
-            .unwrap_or_default();
-        Some(format!(
-            "this call of {} is of the {tier:?} tier{why}, and {path} allows {bound:?} at most",
-            asked.tool
-        ))
-    })
+    let (name, level) = asked.channel?;
+    let of_channel = config.channels.get(name);
+    let level = of_channel
+        .and_then(|of| of.level)
+        .map_or(level, |set| set.min(level));
+    if let Some(bound) = over(Some(level.max_tier())) {
+        let rule = format!("the level {level:?} of the channel {name}");
+        return Some(too_high(asked, tier, &rule, bound));
+    }
+    let bound = over(of_channel.and_then(|of| of.max_tier))?;
+    let rule = format!("{}.maxTier", Place::Channel(name));
+    Some(too_high(asked, tier, &rule, bound))
+}
+
+fn too_high(asked: &Asked<'_>, tier: PermissionTier, rule: &str, bound: PermissionTier) -> String {
+    let reason = asked.verdict.reasons.first();
+    let why = reason.map_or_else(String::new, |reason| format!(" ({})", reason.text));
+    format!(
+        "this call of {} is of the {tier:?} tier{why}, and {rule} allows {bound:?} at most",
+        asked.tool
+    )
 }
 
 /// A tool's own gate is for all its calls; agents, channels and the default are for Elevated ones.
