@@ -146,6 +146,12 @@ pub trait Tool: Send + Sync {
         TierVerdict::declared(self.permission_tier())
     }
 
+    /// The name under which what it does is known: for a tool that stands for one elsewhere, that
+    /// one's. By it `exec` is ordinary work and `message` is sent once, wherever they run.
+    fn known_as(&self) -> &str {
+        self.name()
+    }
+
     /// What a call leaves behind.
     fn effect(&self) -> Effect;
 

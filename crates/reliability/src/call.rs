@@ -1,7 +1,7 @@
 //! A call on its way through the stack, and what comes back.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
@@ -28,13 +28,17 @@ const ENDED_WITHOUT_EFFECT: u8 = 2;
 #[derive(Debug, Default)]
 pub struct Started {
     progress: AtomicU8,
+    /// An attempt before this one ended without proof that nothing happened.
+    in_doubt: AtomicBool,
     output: OnceLock<ResultOutput>,
 }
 
 impl Started {
     /// The tool is about to run: from here on its effect may happen.
     pub fn set(&self) {
-        self.progress.store(RUNNING, Ordering::Release);
+        if self.progress.swap(RUNNING, Ordering::AcqRel) == RUNNING {
+            self.in_doubt.store(true, Ordering::Release);
+        }
     }
 
     /// The attempt has ended, with proof that it had no effect. Another one may follow.
@@ -53,9 +57,15 @@ impl Started {
         self.progress.load(Ordering::Acquire) != NOT_STARTED
     }
 
-    /// Whether the tool runs or ended without proof that nothing happened.
+    /// Whether the tool runs, or its last attempt ended without proof that nothing happened.
+    pub fn is_running(&self) -> bool {
+        self.progress.load(Ordering::Acquire) == RUNNING && self.output.get().is_none()
+    }
+
+    /// Whether the tool runs, or an attempt ended without proof that nothing happened. What a later
+    /// one proves is proved of itself alone.
     pub fn may_have_effect(&self) -> bool {
-        self.progress.load(Ordering::Acquire) == RUNNING
+        self.progress.load(Ordering::Acquire) == RUNNING || self.in_doubt.load(Ordering::Acquire)
     }
 
     /// The tool's answer, once it is there.
@@ -302,6 +312,15 @@ pub enum Judged {
     Neutral,
 }
 
+/// Whose word a failure's code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Ours.
+    Holdfast,
+    /// The tool's, which may use our words for something else.
+    Tool,
+}
+
 /// Why there is no output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -309,6 +328,8 @@ pub struct Failure {
     pub status: Status,
     /// A stable code.
     pub code: Cow<'static, str>,
+    /// Whose code it is.
+    pub origin: Origin,
     /// For the model and for people.
     pub message: String,
     /// What to do next.
@@ -335,6 +356,7 @@ impl Failure {
         Self {
             status: Status::Error,
             code: Cow::Borrowed(code.as_str()),
+            origin: Origin::Holdfast,
             message: message.into(),
             hint: Some(code.doc().next.to_owned()),
             retriable: code.is_retriable(),
@@ -356,7 +378,7 @@ impl Failure {
 
     /// Whether it carries one of our own codes.
     pub fn is(&self, code: ErrorCode) -> bool {
-        self.code == code.as_str()
+        self.origin == Origin::Holdfast && self.code == code.as_str()
     }
 
     fn into_result_error(self, redactor: &Redactor) -> ResultError {

@@ -11,7 +11,7 @@ use holdfast_contract::{
 };
 use serde_json::{Map, Value};
 
-use crate::call::{Call, Failure, Judged, Reply};
+use crate::call::{Call, Failure, Judged, Origin, Reply};
 use crate::guard::FailureKind;
 use crate::idempotency::record::{AttemptNote, AttemptStatus};
 use crate::retry::{Classified, Evidence, RequestSent};
@@ -194,6 +194,7 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
     }
     Failure {
         status: Status::Error,
+        origin: Origin::Tool,
         message,
         hint: None,
         retriable: classified.retriable,
@@ -217,6 +218,7 @@ pub(crate) fn timed_out(limit_ms: u64) -> Failure {
     Failure {
         status: Status::Timeout,
         code: Cow::Borrowed(ErrorCode::Timeout.as_str()),
+        origin: Origin::Holdfast,
         message: format!("the tool did not answer within {limit_ms} ms"),
         hint: Some(ErrorCode::Timeout.doc().next.to_owned()),
         retriable: true,

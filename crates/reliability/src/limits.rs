@@ -88,6 +88,16 @@ pub const LIMITS: &[Limit] = &[
         setting: Some("reliability.tools.message.echoWindowMs"),
     },
     limit(
+        "CUT_OFF_COUNTS_AFTER_MS",
+        crate::breaker::CUT_OFF_COUNTS_AFTER_MS,
+        "an attempt that its caller's deadline cuts off counts as a failure for the breaker once it has waited this long",
+    ),
+    limit(
+        "HOOK_GRACE_MS",
+        crate::hooks::HOOK_GRACE_MS,
+        "time after the caller's deadline in which observing hooks are still told of it",
+    ),
+    limit(
         "ATTRIBUTION_QUEUE_MAX",
         crate::guard::attribution_log::ATTRIBUTION_QUEUE_MAX as u64,
         "attribution lines waiting to be written; more are dropped and counted",

@@ -360,6 +360,10 @@ impl Tool for GatewayTool {
         self.effect
     }
 
+    fn known_as(&self) -> &str {
+        &self.remote
+    }
+
     fn forwards_idempotency_key(&self) -> bool {
         true
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::{BreakerHint, CircuitBreakerState, ErrorCode, Status};
+use holdfast_contract::{BreakerHint, CircuitBreakerState, Clock, ErrorCode, Status};
 
 use super::{
     Admission, AttemptResult, BreakerKey, BreakerOp, BreakerPolicy, BreakerStore, Permit, ProbeId,
     StepOutcome,
 };
-use crate::call::{Call, Failure, Judged, Reply};
+use crate::call::{Call, Failure, Judged, Reply, Started};
 use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::Mode;
@@ -28,22 +28,41 @@ pub struct Breaker<S> {
     runtime: Arc<Runtime>,
 }
 
+/// An attempt that was cut off by its caller's deadline speaks against what it waited for, once it
+/// has waited this long; before that, it speaks of the caller's haste.
+pub const CUT_OFF_COUNTS_AFTER_MS: u64 = 1_000;
+
 /// An admitted attempt whose result is not known yet. Dropped, it says that nothing was learnt,
-/// so that a cancelled probe frees its place at once.
+/// so that a cancelled probe frees its place at once; unless it waited until the caller's deadline.
 struct Attempt<'a> {
     store: &'a dyn BreakerStore,
+    clock: &'a dyn Clock,
+    deadline_at_ms: Option<u64>,
+    begun_at_ms: u64,
+    started: Arc<Started>,
     key: Arc<BreakerKey>,
     policy: Arc<crate::policy::ToolPolicy>,
     permit: Option<Permit>,
 }
 
+impl Attempt<'_> {
+    fn waited_in_vain(&self) -> bool {
+        let now_ms = self.clock.now_ms();
+        self.deadline_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
+            && now_ms.saturating_sub(self.begun_at_ms) >= CUT_OFF_COUNTS_AFTER_MS
+            && self.started.is_running()
+    }
+}
+
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if let Some(permit) = self.permit.take() {
-            let op = BreakerOp::Record {
-                permit,
-                result: AttemptResult::Neutral,
+            let result = if self.waited_in_vain() {
+                AttemptResult::Failure
+            } else {
+                AttemptResult::Neutral
             };
+            let op = BreakerOp::Record { permit, result };
             self.store
                 .apply_detached(&self.key, op, &self.policy.breaker);
         }
@@ -131,6 +150,10 @@ impl<S: Service> Breaker<S> {
         let policy = call.policy.clone();
         let mut attempt = Attempt {
             store: &*self.store,
+            clock: &*self.runtime.clock,
+            deadline_at_ms: call.envelope.control.deadline_at_ms,
+            begun_at_ms: self.runtime.clock.now_ms(),
+            started: call.started.clone(),
             key,
             policy: policy.clone(),
             permit: Some(permit),

@@ -125,6 +125,7 @@ impl ReliabilityConfig {
     pub fn policy_for(&self, tool: &dyn Tool) -> Result<ToolPolicy, Vec<ConfigProblem>> {
         let nature = Nature {
             name: tool.name(),
+            known_as: tool.known_as(),
             namespace: tool.namespace(),
             effect: tool.effect(),
             idempotent: tool.is_idempotent(),
@@ -140,6 +141,7 @@ impl ReliabilityConfig {
     pub fn policy_for_unknown(&self) -> Result<ToolPolicy, Vec<ConfigProblem>> {
         self.policy(&Nature {
             name: "unknown",
+            known_as: "unknown",
             namespace: "",
             effect: Effect::None,
             idempotent: true,
@@ -316,6 +318,7 @@ impl ReliabilityConfig {
 /// What a tool says about itself.
 struct Nature<'a> {
     name: &'a str,
+    known_as: &'a str,
     namespace: &'a str,
     effect: Effect,
     idempotent: bool,
@@ -385,11 +388,11 @@ fn scope_of(sources: &[Source<'_>], mutating: bool) -> Result<Scope, Vec<ConfigP
 fn content_windows(nature: &Nature<'_>, sources: &[Source<'_>]) -> Option<ContentWindows> {
     if nature.effect != Effect::External
         || nature.idempotent
-        || NEVER_BY_CONTENT.contains(&nature.name)
+        || NEVER_BY_CONTENT.contains(&nature.known_as)
     {
         return None;
     }
-    let echo_default_ms = if nature.name == "message" {
+    let echo_default_ms = if nature.known_as == "message" {
         MESSAGE_ECHO_WINDOW_MS
     } else {
         0

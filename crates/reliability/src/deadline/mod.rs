@@ -7,8 +7,8 @@ use holdfast_contract::{ErrorCode, Status};
 
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::guard::FailureKind;
-use crate::idempotency::repeat_safety;
-use crate::retry::{Evidence, RepeatSafety};
+use crate::idempotency::ends_in_doubt;
+use crate::retry::Evidence;
 use crate::runtime::Runtime;
 use crate::service::Service;
 
@@ -77,7 +77,7 @@ fn gone(call: &Call, why: &str, judged: Judged) -> Option<Reply> {
     if let Some(output) = call.started.output() {
         return Some(Reply::done(output.clone()));
     }
-    if !call.started.may_have_effect() || repeat_safety(call) == RepeatSafety::Safe {
+    if !ends_in_doubt(call) {
         return None;
     }
     let message = format!("{why} while the tool was running, so the effect may have happened");

@@ -105,6 +105,9 @@ impl Hooks {
     }
 }
 
+/// How long after the caller's deadline observing hooks may still be told of it.
+pub const HOOK_GRACE_MS: u64 = 1_000;
+
 /// Asks the admit hooks, and tells the observing ones of calls that ended without an attempt.
 pub struct AdmitHooks<S> {
     inner: S,
@@ -140,6 +143,40 @@ impl<S: Service> AdmitHooks<S> {
                 Judged::Neutral,
             )
             .with_status(Status::Timeout)),
+        }
+    }
+
+    /// Tells the observing hooks what they have not been told yet, within the caller's deadline and
+    /// a grace, since they may only hear of the deadline when it has passed.
+    async fn tell_in_time(&self, call: &mut Call, reply: &Reply) {
+        let Some(deadline_at_ms) = call.envelope.control.deadline_at_ms else {
+            return self.tell_the_rest(call, reply).await;
+        };
+        let left_ms = deadline_at_ms.saturating_sub(self.runtime.clock.now_ms());
+        let limit = Duration::from_millis(left_ms.saturating_add(HOOK_GRACE_MS));
+        let told = self.tell_the_rest(call, reply);
+        if tokio::time::timeout(limit, told).await.is_err() {
+            call.explain("an observing hook was cut off after the caller's deadline");
+        }
+    }
+
+    async fn tell_the_rest(&self, call: &mut Call, reply: &Reply) {
+        // Cut off by the caller's deadline: who was told of the beginning is told of the end.
+        let begun = call.observed_attempt.take();
+        let begun = begun.map(|attempt| (Phase::After, attempt));
+        let short_circuit = if call.attempts.is_empty() {
+            [Some((Phase::Before, 0)), Some((Phase::After, 0))]
+        } else {
+            [None, None]
+        };
+        for (phase, attempt) in begun.into_iter().chain(short_circuit.into_iter().flatten()) {
+            let event = HookEvent {
+                phase,
+                call,
+                attempt,
+                reply: Some(reply),
+            };
+            self.hooks.tell(event).await;
         }
     }
 
@@ -208,28 +245,8 @@ impl<S: Service> Service for AdmitHooks<S> {
             Ok(()) => self.inner.call(call).await,
             Err(failure) => failure.into(),
         };
-        // Cut off by the caller's deadline: who was told of the beginning is told of the end.
-        if let Some(attempt) = call.observed_attempt.take() {
-            self.hooks
-                .tell(HookEvent {
-                    phase: Phase::After,
-                    call,
-                    attempt,
-                    reply: Some(&reply),
-                })
-                .await;
-        }
-        if call.attempts.is_empty() {
-            for phase in [Phase::Before, Phase::After] {
-                self.hooks
-                    .tell(HookEvent {
-                        phase,
-                        call,
-                        attempt: 0,
-                        reply: Some(&reply),
-                    })
-                    .await;
-            }
+        if !self.hooks.observe.is_empty() {
+            self.tell_in_time(call, &reply).await;
         }
         reply
     }

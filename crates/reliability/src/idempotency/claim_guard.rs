@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use holdfast_contract::{ErrorCode, Status};
 
+use super::derive::safety_when_given_up;
 use super::ending::done;
 use super::key::StoredKey;
 use super::record::{Execution, RecordError};
@@ -29,7 +30,8 @@ pub(super) struct ClaimGuard {
     key: StoredKey,
     owner: Arc<str>,
     lifetimes: Lifetimes,
-    repeat: RepeatSafety,
+    /// Whether the call may be made anew when nobody knows how it ended.
+    when_given_up: RepeatSafety,
     payload_bytes_max: usize,
     started: Arc<Started>,
     /// What the drop will say, as long as nothing better is on record.
@@ -50,7 +52,7 @@ impl ClaimGuard {
             key: wish.key,
             owner: wish.owner.clone(),
             lifetimes: wish.lifetimes,
-            repeat: wish.repeat,
+            when_given_up: safety_when_given_up(call),
             payload_bytes_max: call.policy.payload_bytes_max,
             started: call.started.clone(),
             open: Some(LastWord::ByProgress),
@@ -135,7 +137,7 @@ impl ClaimGuard {
         if !self.started.may_have_effect() {
             return Ending::Cancelled;
         }
-        match self.repeat {
+        match self.when_given_up {
             RepeatSafety::Safe => Ending::Cancelled,
             RepeatSafety::Unsafe => Ending::Unknown(RecordError {
                 code: ErrorCode::OutcomeUnknown.as_str().to_owned(),

@@ -117,6 +117,17 @@ pub(crate) fn repeat_safety(call: &Call) -> RepeatSafety {
     repeat_safety_with(call, keyed)
 }
 
+/// Whether a call that is given up on may be made anew when nobody knows how it ended. A downstream
+/// that honours keys knows a repeat by its key, and who asks again later comes with another.
+pub(crate) fn safety_when_given_up(call: &Call) -> RepeatSafety {
+    repeat_safety_with(call, Keyed::No)
+}
+
+/// Whether the effect of a call that is given up on may have happened, and would happen again.
+pub(crate) fn ends_in_doubt(call: &Call) -> bool {
+    call.started.may_have_effect() && safety_when_given_up(call) == RepeatSafety::Unsafe
+}
+
 /// Whether the tool is handed a key.
 enum Keyed {
     Yes,

@@ -2,11 +2,10 @@
 
 use holdfast_contract::{ErrorCode, ResultOutput};
 
+use super::ends_in_doubt;
 use super::record::{RecordError, output_bytes};
-use super::repeat_safety;
 use super::transition::Ending;
 use crate::call::{Call, Failure, Reply};
-use crate::retry::{Evidence, RepeatSafety};
 
 /// How the call goes on record; `None` when nothing ran, so that the claim is taken back.
 pub(super) fn ending_of(call: &Call, reply: &Reply) -> Option<Ending> {
@@ -29,11 +28,10 @@ pub(super) fn done(output: &ResultOutput, payload_bytes_max: usize) -> Ending {
     }
 }
 
-/// By the code, which an enforcing retry layer sets, or by the evidence, where it only watches.
+/// By the code, which an enforcing retry layer sets, or by how far the call got, where it only
+/// watches.
 fn may_have_happened(call: &Call, failure: &Failure) -> bool {
-    failure.is(ErrorCode::OutcomeUnknown)
-        || (failure.evidence == Evidence::MayHaveHappened
-            && repeat_safety(call) == RepeatSafety::Unsafe)
+    failure.is(ErrorCode::OutcomeUnknown) || ends_in_doubt(call)
 }
 
 /// A tool that finds its arguments or its rights wanting did nothing, and a corrected call has to

@@ -10,10 +10,10 @@ use super::claim_guard::ClaimGuard;
 use super::derive::{Derived, DerivedKey, derive, parts_of};
 use super::ending::ending_of;
 use super::held::HeldClaim;
-use super::key::{KeySource, stored_key};
+use super::key::{KeySource, StoredKey, stored_key};
 use super::reconcile::Asked;
-use super::record::{DedupeRecord, RecordState};
-use crate::call::{Call, Failure, Judged, Reply};
+use super::record::{DedupeRecord, RecordState, SharedRecord};
+use crate::call::{Call, Failure, Judged, Origin, Reply};
 use crate::canonical::Digest;
 use crate::config::WhenAway;
 use crate::guard::FailureKind;
@@ -99,9 +99,13 @@ impl<S: Service> Idempotency<S> {
                     let give_up_at = *give_up_at.get_or_insert_with(|| {
                         Instant::now() + Duration::from_millis(DUPLICATE_WAIT_MS_MAX)
                     });
+                    let joined = (ticket.key != derived.wish.key).then_some(ticket.key);
                     let change = store.changed(ticket);
                     if tokio::time::timeout_at(give_up_at, change).await.is_err() {
                         return waiter_gave_up().into();
+                    }
+                    if let Some(record) = done_meanwhile(&*store, joined).await {
+                        return self.replay(call, &record, CacheMatch::Inflight);
                     }
                 }
                 Ok(Claim::Ended(record)) => {
@@ -199,6 +203,7 @@ impl<S: Service> Idempotency<S> {
             (None, Some(error)) => Err(Failure {
                 status: error.status,
                 code: error.code.clone().into(),
+                origin: Origin::Tool,
                 message: error.message.clone(),
                 hint: hint_for(&error.code),
                 retriable: error.should_retriable,
@@ -392,6 +397,16 @@ fn keep_of(call: &Call) -> Keep {
     } else {
         call.policy.keep
     }
+}
+
+/// The record of the call with equal content that was joined, if it worked. It answers for whoever
+/// waited for it, however short the window is in which it answers for echoes of its own.
+async fn done_meanwhile(
+    store: &dyn DedupeStore,
+    joined: Option<StoredKey>,
+) -> Option<SharedRecord> {
+    let record = store.get(&joined?).await.ok().flatten()?;
+    (record.state == RecordState::Done).then_some(record)
 }
 
 fn waiter_gave_up() -> Failure {

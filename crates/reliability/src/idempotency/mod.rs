@@ -14,6 +14,6 @@ pub mod record;
 mod repeated;
 pub mod transition;
 
-pub(crate) use derive::repeat_safety;
+pub(crate) use derive::{ends_in_doubt, repeat_safety};
 pub use held::HeldClaim;
 pub use layer::{DedupeStores, Idempotency};

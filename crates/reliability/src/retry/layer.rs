@@ -6,9 +6,9 @@ use std::time::Duration;
 use holdfast_contract::{CircuitBreakerState, ErrorCode, RetryNote, Status};
 
 use super::{CallBudget, Classified, Evidence, GiveUp, Next, RetryBudget, RetryPolicy, decide};
-use crate::call::{Call, Failure, Judged, Reply};
+use crate::call::{Call, Failure, Judged, Origin, Reply};
 use crate::guard::FailureKind;
-use crate::idempotency::repeat_safety;
+use crate::idempotency::{ends_in_doubt, repeat_safety};
 use crate::observe::Event;
 use crate::policy::Mode;
 use crate::runtime::Runtime;
@@ -50,7 +50,8 @@ impl<S: Service> Retry<S> {
             };
             // Both say when to ask again, and waiting for that is the caller's choice.
             if failure.is(ErrorCode::CircuitOpen) || failure.is(ErrorCode::RateLimited) {
-                return refused_on_the_way(failure, last).into();
+                let failure = refused_on_the_way(failure, last);
+                return honest(call, failure).into();
             }
             let policy = policy.get_or_insert_with(|| self.policy_of(call, elapsed_ms(begun)));
             // An open breaker refuses the next attempt, so nobody waits for it.
@@ -177,8 +178,9 @@ fn refused_on_the_way(rejection: Failure, last: Option<Failure>) -> Failure {
 
 fn given_up(call: &mut Call, mut failure: Failure, why: GiveUp) -> Failure {
     match why {
-        GiveUp::Terminal => failure,
         GiveUp::EffectMayHaveHappened => outcome_unknown(call, &failure),
+        _ if ends_in_doubt(call) => outcome_unknown(call, &failure),
+        GiveUp::Terminal => failure,
         GiveUp::AttemptsSpent | GiveUp::DeadlineReached | GiveUp::RetryBudgetEmpty => {
             let reason = match why {
                 GiveUp::DeadlineReached => "no time is left for another",
@@ -198,6 +200,15 @@ fn given_up(call: &mut Call, mut failure: Failure, why: GiveUp) -> Failure {
     }
 }
 
+/// A call that ends while an effect of one of its attempts may have happened says so.
+fn honest(call: &mut Call, failure: Failure) -> Failure {
+    if ends_in_doubt(call) {
+        outcome_unknown(call, &failure)
+    } else {
+        failure
+    }
+}
+
 /// The honest answer when an effect may have happened and a repeat could double it.
 fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
     call.explain(format!(
@@ -208,6 +219,7 @@ fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
     Failure {
         status: Status::Error,
         code: code.as_str().into(),
+        origin: Origin::Holdfast,
         message: format!(
             "the effect may or may not have happened ({}: {}); it was not repeated",
             failure.code, failure.message

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use holdfast_contract::{CacheMatch, Status, ToolResultEnvelope};
-use holdfast_reliability::hooks::{HookEvent, ObserveHook, Phase};
+use holdfast_reliability::hooks::{HOOK_GRACE_MS, HookEvent, ObserveHook, Phase};
 use holdfast_reliability::idempotency::record::RecordState;
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::json;
@@ -262,4 +262,27 @@ async fn a_holder_that_stalls_is_given_up_and_may_come_back() {
     assert_eq!(error_of(&late).0, "outcome_unknown");
     let after = harness.call(&ask("tool").key("k")).await;
     assert_eq!((after.output, after.from_cache), (first.output, true));
+}
+
+/// A hook that never comes back.
+struct Asleep;
+
+impl ObserveHook for Asleep {
+    fn observe<'a>(&'a self, _: HookEvent<'a>) -> BoxFuture<'a, ()> {
+        pending().boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_does_not_keep_a_caller_beyond_its_deadline() {
+    let tool = mutating([Reaction::Hang]);
+    let harness = Build::new(&tool)
+        .with(|build| build.hooks.observe.push(Arc::new(Asleep)))
+        .stack();
+    // Cut off in the middle of a hook, and never begun.
+    for call in [ask("tool"), ask("no-such-tool")] {
+        let begun = tokio::time::Instant::now();
+        harness.call(&call.deadline_in(700)).await;
+        assert!(begun.elapsed() <= Duration::from_millis(700 + HOOK_GRACE_MS + 1));
+    }
 }

@@ -38,6 +38,19 @@ async fn a_running_message_is_joined() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_joined_a_call_gets_its_answer_though_it_has_no_echo() {
+    let slow = Reaction::SucceedAfter(Duration::from_secs(5));
+    let (tool, harness) = external("post", slow);
+    let (one, two) = (say("post"), say("post"));
+    let (one, two) = tokio::join!(harness.call(&one), harness.call(&two));
+    assert_eq!((effect_of(&one), effect_of(&two)), (1, 1));
+    assert_eq!(two.cache.unwrap().matched_on, CacheMatch::Inflight);
+    assert_eq!(tool.executions(), 1);
+    // Who asks later means it.
+    assert!(!harness.call(&say("post")).await.from_cache);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unknown_message_answers_for_ten_minutes() {
     let (tool, harness) = external("message", Reaction::EffectThenFail(http(500)));
     harness.call(&say("message")).await;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use holdfast_contract::{
-    CallHints, DedupeMode, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+    CallHints, DedupeMode, Effect, PermissionTier, Status, Tool, ToolContext, ToolError, ToolResult,
 };
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::{Value, json};
 
-use crate::common::{Build, Custom, ask, http};
+use crate::common::{Build, Custom, ask, error_of, http};
 
 const INTENTS: u32 = 1_000;
 const TRIES: u32 = 3;
@@ -80,8 +80,12 @@ async fn a_downstream_that_honours_our_key_is_asked_again_only_with_a_key() {
     });
     tool.forwards_key = true;
     let harness = Build::new(&Arc::new(tool)).stack();
+    // It may be asked again under the same key; who gives up has to say that nobody knows.
     let result = harness.call(&ask("pay").key("k")).await;
-    assert_eq!(result.error_code(), Some("http_500"));
+    assert_eq!(
+        error_of(&result),
+        ("outcome_unknown", Status::Error, true, false)
+    );
     let sent = std::mem::take(&mut *keys.lock().unwrap());
     assert_eq!(
         sent,
@@ -94,6 +98,63 @@ async fn a_downstream_that_honours_our_key_is_asked_again_only_with_a_key() {
     let result = harness.call(&bare).await;
     assert_eq!(result.error_code(), Some("outcome_unknown"));
     assert_eq!(*keys.lock().unwrap(), [None]);
+}
+
+/// A tool whose downstream honours keys, and which fails like this, one after the other.
+fn keyed(failures: Vec<ToolError>) -> Arc<Custom> {
+    let failures = Mutex::new(failures.into_iter());
+    let mut tool = Custom::new("spawn", Effect::External, move |_, _| {
+        let next = failures.lock().unwrap().next();
+        next.map_or_else(|| Ok(ToolResult::new(json!("done"), "")), Err)
+    });
+    tool.forwards_key = true;
+    Arc::new(tool)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_honoured_does_not_vouch_for_the_next_one() {
+    let tool = keyed(vec![http(504); 4]);
+    let harness = Build::new(&tool).stack();
+    let say = || ask("spawn").params(json!({"task": "pay invoice 17"}));
+    let first = harness.call(&say()).await;
+    assert_eq!(error_of(&first).0, "outcome_unknown");
+    // The model asks again, under a new id and so under a new key.
+    let again = harness.call(&say()).await;
+    assert_eq!(error_of(&again).0, "outcome_unknown");
+    assert!(again.from_cache && tool.executions() == 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_attempt_proves_it_proves_of_itself_alone() {
+    let refused = || ToolError::transport("ECONNREFUSED", "refused");
+    let tool = keyed(vec![http(504), refused(), refused(), refused()]);
+    let harness = Build::new(&tool).stack();
+    let result = harness.call(&ask("spawn")).await;
+    assert_eq!(error_of(&result).0, "outcome_unknown");
+    assert_eq!(
+        harness.records().await[0].state,
+        holdfast_reliability::idempotency::record::RecordState::Unknown
+    );
+    assert_eq!(tool.executions(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tools_own_words_are_not_taken_for_ours() {
+    // Worth another attempt by the settings, and of unknown effect.
+    for code in ["rate_limited", "circuit_open"] {
+        let failures = vec![http(503), ToolError::coded(code, "busy")];
+        let failures = Mutex::new(failures.into_iter());
+        let tool = Custom::new("pay", Effect::External, move |_, _| {
+            let next = failures.lock().unwrap().next();
+            next.map_or_else(|| Ok(ToolResult::new(json!("done"), "")), Err)
+        });
+        let harness = Build::new(&Arc::new(tool))
+            .reliability(json!({"retry": {"retryOn": [code]}}))
+            .stack();
+        let result = harness.call(&ask("pay")).await;
+        assert_eq!(error_of(&result).0, "outcome_unknown", "{code}");
+        assert_eq!(result.attempts, 2);
+    }
 }
 
 /// Panics before there is anything to wait for.

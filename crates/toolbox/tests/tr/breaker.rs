@@ -180,3 +180,23 @@ async fn tr_11_a_breaker_that_an_operator_holds_open_stays_open_until_a_reset() 
     assert!(once(&harness).await.is_success());
     assert_eq!(tool.executions(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_in_vain_until_their_callers_leave_open_it() {
+    let tool = Arc::new(ScriptedTool::mutating("post", [Reaction::Hang]));
+    let harness = Build::new(&tool).stack();
+    let hasty = |ms| {
+        let call = ask("post").deadline_in(ms);
+        let path = call.0.request_id.clone();
+        call.params(json!({"path": path}))
+    };
+    // Whoever leaves at once says nothing about the tool.
+    for _ in 0..20 {
+        harness.call(&hasty(50)).await;
+    }
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Closed);
+    for _ in 0..20 {
+        harness.call(&hasty(1_200)).await;
+    }
+    assert_eq!(circuit(&harness).await, CircuitBreakerState::Open);
+}

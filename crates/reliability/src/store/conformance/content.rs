@@ -68,6 +68,19 @@ pub async fn an_unknown_outcome_answers_for_its_content_within_its_window(
     bench.granted(with_content(wish(2, "b"))).await;
 }
 
+/// An outcome that was unknown long ago does not hide what was finished just now.
+pub async fn an_old_unknown_does_not_hide_a_fresh_echo(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    bench.run(&with_content(wish(1, "a")), unknown()).await;
+    bench.clock.advance(600_000);
+    bench.run(&with_content(wish(2, "b")), done()).await;
+    bench.clock.advance(1_000);
+    let record = bench
+        .ended(with_content(wish(3, "c")), RecordState::Done)
+        .await;
+    assert_eq!(record.key, key(2));
+}
+
 /// In the same step as for its own key.
 pub async fn a_lost_call_with_equal_content_turns_unknown(factory: &dyn StoreFactory) {
     let bench = Bench::new(factory);

@@ -96,6 +96,7 @@ macro_rules! for_each_store_check {
             equal_content_in_flight_is_joined
             an_echo_of_a_finished_call_is_answered_within_its_window
             an_unknown_outcome_answers_for_its_content_within_its_window
+            an_old_unknown_does_not_hide_a_fresh_echo
             a_lost_call_with_equal_content_turns_unknown
             failed_and_cancelled_content_does_not_answer
             content_answers_before_a_cancelled_call_runs_again

@@ -84,7 +84,7 @@ enum Answer {
 fn claim(shared: &Arc<Shared>, step: &mut Step<'_>, wish: &ClaimRequest) -> StepResult<Answer> {
     let existing = rows::find_row(step.conn, &wish.key)?;
     let same_content = match &wish.content {
-        Some(lookup) => rows::find_same_content(step.conn, &lookup.key, &wish.key)?,
+        Some(lookup) => rows::find_same_content(step.conn, lookup, &wish.key, step.now_ms)?,
         None => None,
     };
     let decision = transition::claim(

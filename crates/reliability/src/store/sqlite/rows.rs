@@ -11,6 +11,7 @@ use super::usage::Weight;
 use super::writer::Step;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState};
+use crate::idempotency::transition::ContentLookup;
 use crate::store::{Cleared, RecordFilter, StoreError};
 
 /// What a row takes beside its body: its other columns and its places in the indices.
@@ -76,18 +77,28 @@ pub(super) fn find_row(conn: &Connection, key: &StoredKey) -> StepResult<Option<
 
 /// The record with this content under another key that binds most: one that runs before one in
 /// doubt before the newest finished one. Failed and cancelled ones never answer
-/// for an echo, so they must not hide an older one that does.
+/// for an echo, so they must not hide an older one that does; nor must one in doubt whose window is
+/// over.
 pub(super) fn find_same_content(
     conn: &Connection,
-    content: &StoredKey,
+    lookup: &ContentLookup,
     other_than: &StoredKey,
+    now_ms: u64,
 ) -> StepResult<Option<Row>> {
     let mut statement = conn.prepare_cached(
         "SELECT body, lock_file, id, bytes FROM records
          WHERE content_key = ?1 AND key <> ?2 AND state <> 'failed' AND state <> 'cancelled'
-         ORDER BY state = 'inflight' DESC, state = 'unknown' DESC, updated_at_ms DESC LIMIT 1",
+         ORDER BY state = 'inflight' DESC,
+                  state = 'unknown' AND updated_at_ms > ?3 DESC,
+                  updated_at_ms DESC LIMIT 1",
     )?;
-    read_row(&mut statement, [content.as_bytes(), other_than.as_bytes()])
+    let doubted_since_ms = now_ms.saturating_sub(lookup.unknown_window_ms);
+    let keys = params![
+        lookup.key.as_bytes(),
+        other_than.as_bytes(),
+        sql_int(doubted_since_ms)
+    ];
+    read_row(&mut statement, keys)
 }
 
 fn read_row(statement: &mut Statement<'_>, keys: impl Params) -> StepResult<Option<Row>> {
