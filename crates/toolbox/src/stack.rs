@@ -34,7 +34,7 @@ use holdfast_reliability::timeout::AttemptTimeout;
 
 use crate::approval::{ApprovalRequest, Approvals, Approve};
 use crate::limit_output::{OutputConfig, limit_output};
-use crate::permit::{PermissionConfig, Permissions, Permit};
+use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
 use crate::trust::{TrustBook, Vouch, is_concern};
@@ -143,6 +143,7 @@ pub struct ToolStack {
     sessions: Sessions,
     output: OutputConfig,
     trust: Option<Arc<TrustBook>>,
+    approvals: Option<Arc<Approvals>>,
     service: Box<Layers>,
 }
 
@@ -252,6 +253,7 @@ impl ToolStack {
             sessions: parts.sessions,
             output: parts.output,
             trust: parts.trust,
+            approvals: parts.approvals,
             service,
         })
     }
@@ -277,6 +279,15 @@ impl ToolStack {
     /// The tools.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The tools that this session could use, as things are: what is denied whatever its arguments
+    /// is not among them, what a person can approve is.
+    pub fn offered(&self, session: &SessionContext) -> Registry {
+        let config = self.permissions.now();
+        let asks_people = self.approvals.is_some();
+        self.registry
+            .only(|tool| could_run(&config, tool, session, asks_people))
     }
 
     /// Time, randomness, switches, observers.

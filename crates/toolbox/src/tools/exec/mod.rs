@@ -282,6 +282,10 @@ impl Tool for ExecTool {
         Effect::External
     }
 
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.exec.is_some()
+    }
+
     fn is_idempotent(&self) -> bool {
         false
     }
