@@ -16,10 +16,11 @@ use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, Loop, RunState};
 use holdfast_agent::runs::{
-    CLIENT_AWAY_MS_MAX, Event, Keeping, KeyClaim, Listener, Outcome, Owner, ResumeError, RunStore,
-    RunStoreError, Runs, RunsLimits, StartError,
+    CLIENT_AWAY_MS_MAX, Cancelled, Event, Keeping, KeyClaim, Listener, Outcome, Owner, ResumeError,
+    RunStore, RunStoreError, Runs, RunsLimits, StartError,
 };
 use holdfast_agent::settings::RunSettings;
+use holdfast_agent::subagents::Subagents;
 use holdfast_contract::{Clock, SessionContext};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
@@ -30,6 +31,7 @@ use holdfast_reliability::store::conformance::interposed_documents::{
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -319,6 +321,32 @@ async fn what_was_left_is_looked_for_once_and_waits_for_its_turn() {
     }
     assert_eq!(documents.lists.load(Ordering::SeqCst), 1);
     assert_eq!(next.runs.resume_all().await, Ok(0), "nothing is left");
+}
+
+/// Nobody else is left to end it.
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_run_that_was_left_ends_its_session() {
+    let before = desk(RunsLimits::default());
+    let mut task = before.task("a");
+    task.session = "run:a".to_owned();
+    let started = before.runs.start(task, "local", Keeping::Durable).await;
+    drop(started.expect("begins"));
+    before.runs.leave().await;
+    let next = desk_on(stack(), before.documents.clone(), RunsLimits::default());
+    let tree = Arc::new(SessionTree::new(
+        before.documents.clone(),
+        next.runs.agent().stack().runtime().clone(),
+        SessionLimits::default(),
+        Vec::new(),
+    ));
+    let opened = tree.open_main("run:a", "main", "/work".into(), None);
+    opened.await.expect("opened");
+    next.runs
+        .adopt(Subagents::new(tree.clone(), RunSettings::default()));
+    let cancelled = next.runs.cancel("a").await.expect("cancelled");
+    assert!(matches!(cancelled, Cancelled::Done(_)));
+    let session = tree.get("run:a").await.expect("a session");
+    assert!(session.state.has_ended(), "{session:?}");
 }
 
 fn slow_desk() -> Desk {

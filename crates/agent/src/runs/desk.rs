@@ -288,6 +288,10 @@ impl Runs {
             return Ok(Cancelled::Asked);
         }
         let state = self.store.cancel(id).await?;
+        // Whoever worked on it is gone, so nobody else ends what it began.
+        if let Some(subagents) = self.subagents.get() {
+            subagents.run_ended(&state).await;
+        }
         Ok(Cancelled::Done(Box::new(state)))
     }
 
