@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use holdfast_contract::{ErrorCode, SessionContext, TierVerdict, Tool};
 use holdfast_reliability::call::{Call, Failure, Judged, Reply};
+use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::guard::FailureKind;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::Service;
-use parking_lot::RwLock;
 use serde_json::Value;
 
 pub use config::{
@@ -23,25 +23,7 @@ pub use config::{
 pub use decide::{Asked, Decision, decide};
 
 /// What is allowed now. It can be exchanged while calls run: each is judged by one of them, whole.
-#[derive(Debug)]
-pub struct Permissions(RwLock<Arc<PermissionConfig>>);
-
-impl Permissions {
-    /// These.
-    pub fn new(config: PermissionConfig) -> Self {
-        Self(RwLock::new(Arc::new(config)))
-    }
-
-    /// Those of this moment.
-    pub fn now(&self) -> Arc<PermissionConfig> {
-        self.0.read().clone()
-    }
-
-    /// From now on these.
-    pub fn exchange(&self, config: PermissionConfig) {
-        *self.0.write() = Arc::new(config);
-    }
-}
+pub type Permissions = Exchanged<PermissionConfig>;
 
 /// Refuses what the policy does not allow, and notes down what a person has to answer first. Never
 /// switched off by the reliability switches.
