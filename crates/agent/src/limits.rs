@@ -77,6 +77,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "RESUME_AGAIN_MS",
+        value: crate::runs::RESUME_AGAIN_MS,
+        meaning: "how long an unfinished run waits, when as many wait for a place as may, before it asks again",
+        setting: None,
+    },
+    Limit {
         name: "CLIENT_AWAY_MS_MAX",
         value: crate::runs::CLIENT_AWAY_MS_MAX,
         meaning: "how long a client that went away may stay away before its run is cancelled",

@@ -6,6 +6,7 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,19 +16,22 @@ use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, Loop, RunState};
 use holdfast_agent::runs::{
-    CLIENT_AWAY_MS_MAX, Event, Keeping, KeyClaim, Listener, Outcome, Owner, ResumeError, RunStore,
-    RunStoreError, Runs, RunsLimits, StartError,
+    CLIENT_AWAY_MS_MAX, Cancelled, Event, Keeping, KeyClaim, Listener, Outcome, Owner, ResumeError,
+    RunStore, RunStoreError, Runs, RunsLimits, StartError,
 };
 use holdfast_agent::settings::RunSettings;
+use holdfast_agent::subagents::Subagents;
 use holdfast_contract::{Clock, SessionContext};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::conformance::interposed_documents::{
     DocumentStep, InterposedDocuments,
 };
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -248,6 +252,101 @@ impl InterposedDocuments for SlowStore {
             _ => ready(()).boxed(),
         }
     }
+}
+
+/// Documents that count how often they are listed.
+struct CountedStore {
+    behind: Arc<dyn DocumentStore>,
+    lists: AtomicUsize,
+}
+
+impl InterposedDocuments for CountedStore {
+    fn behind(&self) -> &dyn DocumentStore {
+        &*self.behind
+    }
+
+    fn before(&self, step: DocumentStep<'_>) -> StoreResult<()> {
+        if step == DocumentStep::List {
+            self.lists.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Twenty runs, two places, and a line that clients have filled: each run is looked for once, waits
+/// for its turn and ends.
+#[tokio::test(start_paused = true)]
+async fn what_was_left_is_looked_for_once_and_waits_for_its_turn() {
+    let before = desk(RunsLimits::default());
+    let names: Vec<String> = (0..20).map(|number| format!("left-{number:02}")).collect();
+    for name in &names {
+        before.start(name).await.expect("begins");
+    }
+    before.runs.leave().await;
+    let documents = Arc::new(CountedStore {
+        behind: before.documents.clone(),
+        lists: AtomicUsize::new(0),
+    });
+    let stack = stack();
+    let clock = stack.runtime().clock.clone();
+    let store = RunStore::new(documents.clone(), clock, Owner::alone("two"), "/work");
+    let model = Arc::new(Held(Semaphore::new(0)));
+    let limits = RunsLimits {
+        runs_max: 2,
+        waiting_max: 1,
+    };
+    let next = Desk {
+        model: model.clone(),
+        documents: documents.clone(),
+        runs: Runs::new(Loop::new(model, stack), store, limits),
+    };
+    let _both = (next.start("a").await, next.start("b").await);
+    let waits = next.start("c");
+    tokio::pin!(waits);
+    assert!(futures_util::poll!(waits.as_mut()).is_pending());
+    assert_eq!(next.runs.resume_all().await, Ok(20));
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(next.runs.resume_all().await, Ok(0), "they wait already");
+    }
+    next.model.0.add_permits(23);
+    assert!(answered(&*waits.await.expect("begins").outcome().await));
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    for name in &names {
+        let ending = next.ending(name).await;
+        assert!(
+            matches!(ending, Some(Ending::Answered { .. })),
+            "{name}: {ending:?}"
+        );
+    }
+    assert_eq!(documents.lists.load(Ordering::SeqCst), 1);
+    assert_eq!(next.runs.resume_all().await, Ok(0), "nothing is left");
+}
+
+/// Nobody else is left to end it.
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_run_that_was_left_ends_its_session() {
+    let before = desk(RunsLimits::default());
+    let mut task = before.task("a");
+    task.session = "run:a".to_owned();
+    let started = before.runs.start(task, "local", Keeping::Durable).await;
+    drop(started.expect("begins"));
+    before.runs.leave().await;
+    let next = desk_on(stack(), before.documents.clone(), RunsLimits::default());
+    let tree = Arc::new(SessionTree::new(
+        before.documents.clone(),
+        next.runs.agent().stack().runtime().clone(),
+        SessionLimits::default(),
+        Vec::new(),
+    ));
+    let opened = tree.open_main("run:a", "main", "/work".into(), None);
+    opened.await.expect("opened");
+    next.runs
+        .adopt(Subagents::new(tree.clone(), RunSettings::default()));
+    let cancelled = next.runs.cancel("a").await.expect("cancelled");
+    assert!(matches!(cancelled, Cancelled::Done(_)));
+    let session = tree.get("run:a").await.expect("a session");
+    assert!(session.state.has_ended(), "{session:?}");
 }
 
 fn slow_desk() -> Desk {

@@ -25,6 +25,7 @@ use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
 use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
+use holdfast_toolbox::permit::Permissions;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::trust::TrustBook;
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub(crate) state_dir: PathBuf,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What is allowed now: the stack, the approvals and the tools share it.
+    permissions: Arc<Permissions>,
     log: String,
 }
 
@@ -59,6 +62,7 @@ impl App {
         Ok(Self {
             state_dir: state_dir(global.state.as_deref())?,
             config_file: global.config.clone().or_else(user_file),
+            permissions: Arc::new(config.permissions.clone().into()),
             config,
             clock: Arc::new(SystemClock),
             log,
@@ -78,6 +82,7 @@ impl App {
     /// The demo's own configuration and state.
     pub(crate) fn for_demo(config: Config, state_dir: PathBuf) -> Self {
         Self {
+            permissions: Arc::new(config.permissions.clone().into()),
             config,
             state_dir,
             config_file: None,
@@ -97,15 +102,18 @@ impl App {
         SqliteState::open(&self.state_dir, self.clock.clone(), options)
     }
 
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.config.tools_under(self.permissions.clone())
+    }
+
     /// A stack with the base tools, working in `workspace`.
     pub(crate) fn stack(&self, workspace: &Path) -> Outcome<Running> {
-        self.stack_with(workspace, self.config.tools())
+        self.stack_with(workspace, self.tools())
     }
 
     /// The same for runs of a model, which may begin others.
     pub(crate) fn stack_for_runs(&self, workspace: &Path) -> Outcome<Running> {
-        let tools = self.config.tools();
-        self.put_together(workspace, tools, Life::Run, Observers::new())
+        self.put_together(workspace, self.tools(), Life::Run, Observers::new())
     }
 
     /// A stack with these tools.
@@ -124,7 +132,7 @@ impl App {
         observer: Arc<dyn Observer>,
     ) -> Outcome<Running> {
         let observers = Observers::new().with(observer);
-        self.put_together(workspace, self.config.tools(), Life::Long, observers)
+        self.put_together(workspace, self.tools(), Life::Long, observers)
     }
 
     fn put_together(
@@ -202,7 +210,7 @@ impl App {
             tools,
             reliability: self.config.reliability.clone(),
             guard: self.config.guard.clone(),
-            permissions: self.config.permissions.clone(),
+            permissions: self.permissions.clone(),
             hooks: self.hooks(),
             attribution: Some(Arc::new(self.attribution(redactor.clone())?)),
             sessions: match &subagents {
@@ -264,7 +272,7 @@ impl App {
     /// The approvals in a store, audited in the state directory.
     pub(crate) fn approvals(&self, held: &Held, runtime: Arc<Runtime>) -> Approvals {
         let audit = Arc::new(self.audit_log(held.local.clone()));
-        let permissions = Arc::new(self.config.permissions.clone());
+        let permissions = self.permissions.clone();
         let approvals = Approvals::new(held.common.clone(), Some(audit), runtime, permissions);
         // Without the token there are no codes, and a reply on a channel counts for nothing.
         let path = self.state_dir.join(APPROVER_TOKEN_FILE);

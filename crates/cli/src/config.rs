@@ -14,7 +14,7 @@ use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
 use holdfast_server::ServerConfig;
 use holdfast_server::executor::Gateway;
 use holdfast_toolbox::limit_output::OutputConfig;
-use holdfast_toolbox::permit::PermissionConfig;
+use holdfast_toolbox::permit::{PermissionConfig, Permissions};
 use holdfast_toolbox::session::SessionLimits;
 use holdfast_toolbox::tools::{ExecTool, base_tools_with};
 use holdfast_trust::TrustConfig;
@@ -233,9 +233,14 @@ impl Config {
 
     /// The tools as they are configured.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.tools_under(Arc::new(self.permissions.clone().into()))
+    }
+
+    /// The same, under permissions that may be exchanged.
+    pub(crate) fn tools_under(&self, permissions: Arc<Permissions>) -> Vec<Arc<dyn Tool>> {
         let exec = ExecTool::new()
             .with_confinement(self.confinement.clone())
-            .with_rules(self.permissions.commands.clone());
+            .with_permissions(permissions);
         #[cfg_attr(
             not(feature = "web"),
             expect(unused_mut, reason = "there are no more of them")

@@ -126,3 +126,56 @@ fn the_unit_starts_what_there_is() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// The files that are compiled into the sources of a directory.
+fn included(dir: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("reads").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            included(&path, all);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        for call in ["include_str!(\"", "include_bytes!(\""] {
+            let names = text.split(call).skip(1);
+            let names = names.filter_map(|rest| rest.split('"').next());
+            all.extend(names.filter_map(|name| dir.join(name).canonicalize().ok()));
+        }
+    }
+}
+
+/// An image is built of the source alone, and of all of it: what a build reads is let in.
+#[test]
+fn the_container_is_built_of_the_source_and_reaps_what_commands_leave() {
+    let ignored = fs::read_to_string(root().join(".dockerignore")).expect("the list");
+    let lines: Vec<&str> = ignored
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    // Everything is left out, then what is needed is let in.
+    assert_eq!(lines[0], "*");
+    let let_in: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix('!'))
+        .collect();
+    assert!(lines.contains(&"**/target"));
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    assert!(manifest.contains("members = [\"crates/*\"]"), "{manifest}");
+    let mut read = vec![root().join("Cargo.toml"), root().join("Cargo.lock")];
+    for entry in fs::read_dir(root().join("crates"))
+        .expect("reads")
+        .flatten()
+    {
+        read.push(entry.path());
+        included(&entry.path().join("src"), &mut read);
+    }
+    for path in read {
+        let path = path.strip_prefix(root()).expect("of the repository");
+        let is_let_in = let_in.iter().any(|it| path.starts_with(it));
+        assert!(is_let_in, "a build reads {}", path.display());
+    }
+    let file = fs::read_to_string(root().join("ops/Containerfile")).expect("the file");
+    assert!(file.contains("ENTRYPOINT [\"/usr/bin/tini\", \"--\", \"/usr/local/bin/holdfast\"]"));
+    let installed = file.lines().find(|line| line.contains("apt-get install"));
+    assert!(installed.is_some_and(|line| line.contains(" tini ")));
+}

@@ -155,6 +155,12 @@ pub trait Tool: Send + Sync {
     /// What a call leaves behind.
     fn effect(&self) -> Effect;
 
+    /// Whether a session holds what every call of this tool needs. A model is not offered a tool
+    /// that its session can never use; whoever calls it all the same is told what is missing.
+    fn is_available(&self, _session: &SessionContext) -> bool {
+        true
+    }
+
     /// Whether doing it twice equals doing it once. A read-only tool is by nature.
     fn is_idempotent(&self) -> bool {
         !self.effect().is_mutating()

@@ -20,6 +20,7 @@ pub mod call;
 pub mod canonical;
 pub mod config;
 pub mod deadline;
+pub mod exchange;
 pub mod execute;
 pub mod guard;
 pub mod hooks;

@@ -55,6 +55,11 @@ pub const LIMITS: &[Limit] = &[
         "size of one of them",
     ),
     limit(
+        "DOCUMENT_PAGE_BYTES_MAX",
+        crate::store::documents::DOCUMENT_PAGE_BYTES_MAX as u64,
+        "size of a page's documents: the one that reaches it is the page's last",
+    ),
+    limit(
         "DOCUMENT_PAGE_MAX",
         crate::store::documents::DOCUMENT_PAGE_MAX as u64,
         "of them in one page of a listing",

@@ -167,6 +167,12 @@ pub const LIMITS: &[Limit] = &[
         setting: Some("sessions.childrenMax"),
     },
     Limit {
+        name: "MAIN_IDLE_MS",
+        value: crate::session::model::MAIN_IDLE_MS,
+        meaning: "how long a Main lives in which nothing happens",
+        setting: Some("sessions.mainIdleMs"),
+    },
+    Limit {
         name: "BRANCH_TTL_MS",
         value: crate::session::model::BRANCH_TTL_MS,
         meaning: "how long a Branch lives",

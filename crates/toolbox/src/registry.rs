@@ -103,6 +103,15 @@ impl Registry {
         self.tools.values()
     }
 
+    /// Those of the tools that fit.
+    #[must_use]
+    pub fn only(&self, fits: impl Fn(&dyn Tool) -> bool) -> Self {
+        let tools = self.tools.iter().filter(|(_, it)| fits(&*it.tool));
+        Self {
+            tools: tools.map(|(name, it)| (name.clone(), it.clone())).collect(),
+        }
+    }
+
     /// The names most like an unknown one, best first.
     pub fn suggest(&self, unknown: &str) -> Vec<&str> {
         let unknown = unknown.trim().to_lowercase();

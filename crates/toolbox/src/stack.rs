@@ -16,6 +16,7 @@ use holdfast_reliability::breaker::{Breaker, BreakerStore};
 use holdfast_reliability::call::{Call, Entry};
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::deadline::{self, Deadline};
+use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::execute::Execute;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore};
@@ -34,7 +35,7 @@ use holdfast_reliability::timeout::AttemptTimeout;
 
 use crate::approval::{ApprovalRequest, Approvals, Approve};
 use crate::limit_output::{OutputConfig, limit_output};
-use crate::permit::{PermissionConfig, Permissions, Permit};
+use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
 use crate::trust::{TrustBook, Vouch, is_concern};
@@ -80,8 +81,8 @@ pub struct Parts {
     pub reliability: ReliabilityConfig,
     /// Settings of the loop guard.
     pub guard: GuardConfig,
-    /// What is allowed.
-    pub permissions: PermissionConfig,
+    /// What is allowed; shared with the approvals and with the tools that have a say in it.
+    pub permissions: Arc<Permissions>,
     /// Hooks.
     pub hooks: Hooks,
     /// The loop guard's attribution log.
@@ -105,7 +106,7 @@ impl Parts {
             tools: Vec::new(),
             reliability: ReliabilityConfig::default(),
             guard: GuardConfig::default(),
-            permissions: PermissionConfig::default(),
+            permissions: Arc::default(),
             hooks: Hooks::default(),
             attribution: None,
             sessions,
@@ -139,10 +140,12 @@ pub struct ToolStack {
     registry: Arc<Registry>,
     policies: PolicyTable,
     permissions: Arc<Permissions>,
+    guard: Arc<Exchanged<GuardConfig>>,
     runtime: Arc<Runtime>,
     sessions: Sessions,
     output: OutputConfig,
     trust: Option<Arc<TrustBook>>,
+    approvals: Option<Arc<Approvals>>,
     service: Box<Layers>,
 }
 
@@ -156,7 +159,7 @@ type Observed = ObservingHooks<AttemptTimeout<Execute>>;
 fn assemble(
     parts: &Parts,
     registry: &Arc<Registry>,
-    permissions: &Arc<Permissions>,
+    guard: &Arc<Exchanged<GuardConfig>>,
     retry_budget: RetryBudget,
 ) -> Layers {
     let runtime = || parts.runtime.clone();
@@ -175,14 +178,14 @@ fn assemble(
         // once for all its attempts, so outside retry.
         .push(|inner| {
             let approvals = parts.approvals.clone();
-            Approve::new(inner, approvals, permissions.clone(), runtime())
+            Approve::new(inner, approvals, parts.permissions.clone(), runtime())
         })
         // Only a valid and permitted call is worth a record.
         .push(|inner| Idempotency::new(inner, parts.stores.dedupe.clone(), runtime()))
         // Bad arguments are told to the model before anything is keyed.
         .push(|inner| Validate::new(inner, registry.clone()))
         // What is forbidden is not even looked at.
-        .push(|inner| Permit::new(inner, permissions.clone(), runtime()))
+        .push(|inner| Permit::new(inner, parts.permissions.clone(), runtime()))
         // Whose words they are may ask for a person, so before Permit; and what comes back is looked
         // at also when it comes from a record.
         .push(|inner| Vouch::new(inner, parts.trust.clone(), registry, runtime()))
@@ -194,7 +197,7 @@ fn assemble(
         .push(|inner| {
             Guard::new(
                 inner,
-                Arc::new(parts.guard.clone()),
+                guard.clone(),
                 parts.stores.turns.clone(),
                 parts.attribution.clone(),
                 runtime(),
@@ -214,13 +217,7 @@ impl ToolStack {
         if !problems.is_empty() {
             return Err(BuildError::Config(problems));
         }
-        if let Err(problem) = parts.guard.validate() {
-            let path = format!("guard.{}", problem.field);
-            return Err(BuildError::Config(vec![ConfigProblem::new(
-                path,
-                problem.reason,
-            )]));
-        }
+        check_guard(&parts.guard).map_err(BuildError::Config)?;
         let unknown = parts
             .reliability
             .policy_for_unknown()
@@ -242,27 +239,32 @@ impl ToolStack {
             .reliability
             .retry_budget()
             .map_err(BuildError::Config)?;
-        let permissions = Arc::new(Permissions::new(parts.permissions.clone()));
-        let service = Box::new(assemble(&parts, &registry, &permissions, retry_budget));
+        let guard = Arc::new(Exchanged::new(parts.guard.clone()));
+        let service = Box::new(assemble(&parts, &registry, &guard, retry_budget));
         Ok(Self {
             registry,
             policies,
-            permissions,
+            permissions: parts.permissions,
+            guard,
             runtime: parts.runtime,
             sessions: parts.sessions,
             output: parts.output,
             trust: parts.trust,
+            approvals: parts.approvals,
             service,
         })
     }
 
-    /// Exchanges the policies of tools and what is allowed, for calls that begin from now on. When one
-    /// of them can not be, nothing is exchanged. What the switches say stays: operators turn them.
+    /// Exchanges the policies of tools, what is allowed and the guard's limits, for calls that begin
+    /// from now on. When one of them can not be, nothing is exchanged. What the switches say stays:
+    /// operators turn them.
     pub fn exchange(
         &self,
         reliability: &ReliabilityConfig,
         permissions: PermissionConfig,
+        guard: GuardConfig,
     ) -> Result<(), Vec<ConfigProblem>> {
+        check_guard(&guard)?;
         let policies = self
             .registry
             .iter()
@@ -271,12 +273,22 @@ impl ToolStack {
             self.policies.insert(policy);
         }
         self.permissions.exchange(permissions);
+        self.guard.exchange(guard);
         Ok(())
     }
 
     /// The tools.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The tools that this session could use, as things are: what is denied whatever its arguments
+    /// is not among them, what a person can approve is.
+    pub fn offered(&self, session: &SessionContext) -> Registry {
+        let config = self.permissions.now();
+        let asks_people = self.approvals.is_some();
+        self.registry
+            .only(|tool| could_run(&config, tool, session, asks_people))
     }
 
     /// Time, randomness, switches, observers.
@@ -385,6 +397,13 @@ impl ToolStack {
         });
         result
     }
+}
+
+fn check_guard(guard: &GuardConfig) -> Result<(), Vec<ConfigProblem>> {
+    guard.validate().map_err(|problem| {
+        let path = format!("guard.{}", problem.field);
+        vec![ConfigProblem::new(path, problem.reason)]
+    })
 }
 
 /// A malformed envelope is answered at once: no attempt, no record, no retry.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use holdfast_contract::{
+    Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
+};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use serde_json::{Value, json};
@@ -362,6 +364,10 @@ impl Tool for GatewayTool {
 
     fn known_as(&self) -> &str {
         &self.remote
+    }
+
+    fn is_available(&self, session: &SessionContext) -> bool {
+        self.effect == Effect::None || session.exec.is_some()
     }
 
     fn forwards_idempotency_key(&self) -> bool {

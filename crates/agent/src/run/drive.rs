@@ -111,15 +111,16 @@ impl Loop {
         kept: &dyn Checkpoint,
     ) -> Result<RunState, CheckpointError> {
         let kept = &Watched::new(self.watch.as_ref(), kept);
-        let clients = match &state.mode {
-            Mode::Loop => None,
-            Mode::Return(tools) => match tools.registry() {
-                Ok(registry) => Some(registry),
-                Err(error) => return Err(CheckpointError(error.to_string())),
-            },
+        let registry = match &state.mode {
+            // A tool that could only be denied would cost the model a turn.
+            Mode::Loop => self
+                .stack
+                .offered(&self.stack.session(&state.session, None)),
+            Mode::Return(tools) => tools
+                .registry()
+                .map_err(|error| CheckpointError(error.to_string()))?,
         };
-        let registry = clients.as_ref().unwrap_or(self.stack.registry());
-        let offer = Offer::new(registry, &state);
+        let offer = Offer::new(&registry, &state);
         kept.keep(&state).await?;
         self.listen(&state).await;
         while !matches!(state.phase, Phase::Ended(_)) {

@@ -1,7 +1,9 @@
 //! Starts, resumes and cancels runs, within bounds.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_reliability::store::StoreError;
@@ -11,7 +13,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
 use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
-use super::{RUNS_MAX, RUNS_WAITING_MAX};
+use super::{RESUME_AGAIN_MS, RUNS_MAX, RUNS_WAITING_MAX};
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Loop, RunState};
 use crate::subagents::Subagents;
 
@@ -86,6 +88,8 @@ pub struct Runs {
     turns: Arc<Turns>,
     live: Mutex<HashMap<String, Arc<Live>>>,
     taking_up: AsyncMutex<()>,
+    /// Held by whoever goes on with all that was left unfinished.
+    resuming: Arc<AsyncMutex<()>>,
     /// How many are being worked on, for whoever waits for none.
     count: watch::Sender<usize>,
     leaving: watch::Sender<bool>,
@@ -101,6 +105,7 @@ impl Runs {
             turns: Turns::new(limits),
             live: Mutex::default(),
             taking_up: AsyncMutex::default(),
+            resuming: Arc::default(),
             count: watch::Sender::new(0),
             leaving: watch::Sender::new(false),
             subagents: OnceLock::new(),
@@ -138,14 +143,19 @@ impl Runs {
         let Some(subagents) = self.subagents.get() else {
             return Ok(());
         };
-        for run in self.store.abandoned().await? {
-            if run.state.parent.is_some() {
+        let mut after = None;
+        loop {
+            let page = self.store.abandoned_children(after.as_deref()).await?;
+            for run in page.runs {
                 subagents.lost(&run.state.session).await?;
                 // Who was faster has ended it too.
                 let _ = self.store.cancel(&run.state.id).await;
             }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// The model and its tools.
@@ -201,11 +211,15 @@ impl Runs {
             return Ok(listener);
         }
         let slot = self.slot(RESUMED).await?;
+        self.give_up_children().await.map_err(StartError::Store)?;
+        self.go_on_with(id, slot).await
+    }
+
+    async fn go_on_with(self: &Arc<Self>, id: &str, slot: Place) -> Result<Listener, ResumeError> {
         let (runs, id) = (self.clone(), id.to_owned());
         wholly(async move {
             // One after the other: two who take up the same run here would not see each other.
             let _alone = runs.taking_up.lock().await;
-            runs.give_up_children().await.map_err(StartError::Store)?;
             if let Some(listener) = runs.attach(&id) {
                 return Ok(listener);
             }
@@ -216,21 +230,54 @@ impl Runs {
         .await
     }
 
-    /// Goes on with everything that was left unfinished, unless a person stopped it; says with how much. Those that can not be
-    /// had stay where they are.
+    /// Goes on with everything that was left unfinished, unless a person stopped it; says with how
+    /// much. Those that can not be had stay where they are. While that lasts, another look finds
+    /// nothing new: each run waits for its place once.
     pub async fn resume_all(self: &Arc<Self>) -> Result<usize, StoreError> {
+        let Ok(alone) = self.resuming.clone().try_lock_owned() else {
+            return Ok(0);
+        };
         self.give_up_children().await?;
-        let mut abandoned = self.store.abandoned().await?;
-        abandoned.retain(|run| !run.set_aside);
-        let count = abandoned.len();
-        for run in abandoned {
-            let runs = self.clone();
-            tokio::spawn(async move {
-                let id = run.state.id;
-                let _ = runs.resume(&id).await;
-            });
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store.abandoned(after.as_deref()).await?;
+            // Only their names: all of them at once could be larger than memory.
+            let open = page.runs.into_iter().filter(|run| !run.set_aside);
+            found.extend(open.map(|run| run.state.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
         }
+        let (runs, count) = (self.clone(), found.len());
+        if count == 0 {
+            return Ok(0);
+        }
+        tokio::spawn(async move {
+            for id in found {
+                if runs.resume_patiently(&id).await.is_break() {
+                    break;
+                }
+            }
+            drop(alone);
+        });
         Ok(count)
+    }
+
+    /// Goes on with one as soon as there is room, however many clients wait for theirs.
+    async fn resume_patiently(self: &Arc<Self>, id: &str) -> ControlFlow<()> {
+        loop {
+            match self.slot(RESUMED).await {
+                Ok(slot) => {
+                    // One that can not be had stays where it is.
+                    let _ = self.go_on_with(id, slot).await;
+                    return ControlFlow::Continue(());
+                }
+                Err(StartError::Leaving) => return ControlFlow::Break(()),
+                Err(_) => tokio::time::sleep(Duration::from_millis(RESUME_AGAIN_MS)).await,
+            }
+        }
     }
 
     /// Cancels a run.
@@ -241,6 +288,10 @@ impl Runs {
             return Ok(Cancelled::Asked);
         }
         let state = self.store.cancel(id).await?;
+        // Whoever worked on it is gone, so nobody else ends what it began.
+        if let Some(subagents) = self.subagents.get() {
+            subagents.run_ended(&state).await;
+        }
         Ok(Cancelled::Done(Box::new(state)))
     }
 

@@ -18,7 +18,7 @@ pub(crate) use desk::wholly;
 pub use desk::{Cancelled, Keeping, ResumeError, Runs, RunsLimits, StartError};
 pub use live::{Event, Listener, Outcome};
 pub use owner::Owner;
-pub use store::{KeptRun, KeyClaim, RunStore, RunStoreError};
+pub use store::{KeptRun, KeyClaim, RunPage, RunStore, RunStoreError};
 
 /// How long an ended run can be looked at.
 pub const RUN_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -31,6 +31,8 @@ pub const RUN_OWNER_LEASE_MS: u64 = 30_000;
 pub const RUNS_MAX: usize = 1024;
 /// Requests that wait for one of them to end.
 pub const RUNS_WAITING_MAX: usize = 256;
+/// How long an unfinished run waits when as many wait for a place as may, before it asks again.
+pub const RESUME_AGAIN_MS: u64 = 1000;
 /// How long a client that went away may stay away.
 pub const CLIENT_AWAY_MS_MAX: u64 = 30_000;
 /// What happened in one run, for listeners that come late; the oldest is forgotten first.

@@ -22,7 +22,18 @@ use crate::run::{CheckpointError, Effects, Ending, RUN_FORMAT, RunState};
 const RUN: &str = "run";
 const KEY: &str = "run-key";
 const OPEN: &str = "open";
+/// Those of subagents are apart: they are given up where the others are gone on with.
+const OPEN_CHILD: &str = "open-child";
 const ENDED: &str = "ended";
+
+/// Where a run is looked for.
+fn group(state: &RunState) -> &'static str {
+    match (state.ending(), &state.parent) {
+        (Some(_), _) => ENDED,
+        (None, Some(_)) => OPEN_CHILD,
+        (None, None) => OPEN,
+    }
+}
 
 /// A run as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +75,15 @@ pub enum RunStoreError {
     /// The state is away or full.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A page of runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunPage {
+    /// Those that were looked for.
+    pub runs: Vec<KeptRun>,
+    /// The next page comes after this one, if there may be a next page.
+    pub next: Option<String>,
 }
 
 /// What became of a key that a client gave its run.
@@ -168,7 +188,7 @@ impl RunStore {
         let new = NewDocument {
             kind: RUN.to_owned(),
             id: state.id.clone(),
-            group: OPEN.to_owned(),
+            group: group(state).to_owned(),
             body: self.body(state, client),
             expires_at_ms: Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS)),
         };
@@ -243,38 +263,56 @@ impl RunStore {
     }
 
     /// Runs in the order in which they began, after this one. What can not be read is left out.
-    pub async fn list(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<KeptRun>, StoreError> {
+    pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<RunPage, StoreError> {
         let filter = DocumentFilter {
-            after: after.map(str::to_owned),
             limit: Some(limit),
             ..DocumentFilter::of(RUN)
         };
-        let found = self.documents.documents(&filter).await?;
-        Ok(found.iter().filter_map(|it| read(it).ok()).collect())
+        self.page(filter, after).await
     }
 
-    /// The runs of this directory that were left unfinished and that no living process works on.
-    pub async fn abandoned(&self) -> Result<Vec<KeptRun>, StoreError> {
-        let mut filter = DocumentFilter::of(RUN).group(OPEN);
+    /// The runs of this directory that were left unfinished and that no living process works on,
+    /// after this one; not those of subagents. Of all runs only unfinished ones are looked at.
+    pub async fn abandoned(&self, after: Option<&str>) -> Result<RunPage, StoreError> {
+        self.nobodys(OPEN, after).await
+    }
+
+    /// The same for runs of subagents.
+    pub(super) async fn abandoned_children(
+        &self,
+        after: Option<&str>,
+    ) -> Result<RunPage, StoreError> {
+        self.nobodys(OPEN_CHILD, after).await
+    }
+
+    async fn nobodys(&self, group: &str, after: Option<&str>) -> Result<RunPage, StoreError> {
+        let filter = DocumentFilter::of(RUN).group(group);
+        let mut page = self.page(filter, after).await?;
         let mut found = Vec::new();
-        loop {
-            let page = self.documents.documents(&filter).await?;
-            let Some(last) = page.last() else { break };
-            filter.after = Some(last.id.clone());
-            for run in page.iter().filter_map(|it| read(it).ok()) {
-                if run.workspace == self.workspace
-                    && run.owner != self.owner.name()
-                    && !self.owner.is_other_alive(&run.owner).await
-                {
-                    found.push(run);
-                }
+        for run in page.runs {
+            if run.workspace == self.workspace
+                && run.owner != self.owner.name()
+                && !self.owner.is_other_alive(&run.owner).await
+            {
+                found.push(run);
             }
         }
-        Ok(found)
+        page.runs = found;
+        Ok(page)
+    }
+
+    async fn page(
+        &self,
+        mut filter: DocumentFilter,
+        after: Option<&str>,
+    ) -> Result<RunPage, StoreError> {
+        filter.after = after.map(str::to_owned);
+        let page = self.documents.documents(&filter).await?;
+        let last = page.last().filter(|_| !filter.is_last(&page));
+        Ok(RunPage {
+            next: last.map(|document| document.id.clone()),
+            runs: page.iter().filter_map(|it| read(it).ok()).collect(),
+        })
     }
 
     /// Gives a client's key to a run, unless an earlier request has it. A run that ended without an
@@ -399,7 +437,7 @@ impl Kept {
             kind: RUN.to_owned(),
             id: state.id.clone(),
             version: last.0,
-            group: if ended { ENDED } else { OPEN }.to_owned(),
+            group: group(state).to_owned(),
             body: store.body(state, &self.client),
             expires_at_ms: Some(store.now_ms().saturating_add(kept_ms)),
         };

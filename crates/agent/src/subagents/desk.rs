@@ -414,6 +414,11 @@ impl Subagents {
         if state.parent.is_some() || !spawned && self.tree.context(&state.session).is_none() {
             return;
         }
+        self.run_ended(state).await;
+    }
+
+    /// The session of a run that has ended ends, if there is one.
+    pub(crate) async fn run_ended(&self, state: &RunState) {
         let outcome = Outcome::Ended(Box::new(state.clone()));
         if let Some(result) = result_of(&outcome) {
             // Without a store there is nothing to tell them by; their time bounds them.

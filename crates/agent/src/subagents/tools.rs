@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Effect, PermissionTier, Reconciled, SessionKind, Tool, ToolContext, ToolError, ToolResult,
+    Effect, PermissionTier, Reconciled, SessionContext, SessionKind, Tool, ToolContext, ToolError,
+    ToolResult,
 };
 use holdfast_toolbox::session::Session;
 use holdfast_toolbox::session::model::{BRANCH_TTL_MS, SUMMARY_BYTES_MAX};
@@ -128,6 +129,11 @@ impl Tool for SessionTool {
             Act::List => Effect::None,
             Act::Spawn | Act::Resume | Act::Kill => Effect::External,
         }
+    }
+
+    /// A worker has no subagents.
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.kind != SessionKind::Worker
     }
 
     fn is_idempotent(&self) -> bool {

@@ -51,7 +51,8 @@ fn reload(
 ) -> Outcome<Config> {
     let config = App::new_for_server(global)?.config;
     let settings = settings(&config, listen)?;
-    let exchanged = stack.exchange(&config.reliability, config.permissions.clone());
+    let (permissions, guard) = (config.permissions.clone(), config.guard.clone());
+    let exchanged = stack.exchange(&config.reliability, permissions, guard);
     exchanged.map_err(|problems| {
         let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(list.join("\n"))
@@ -81,7 +82,7 @@ fn settings(config: &Config, listen: Option<&str>) -> Outcome<Settings> {
 
 /// Sections that have changed and stay as they were until the server is started again. Of `server`
 /// only the bounds of bodies are exchanged, of `executor` only how often a client may ask, of
-/// `permissions` neither the commands nor who approves, of `executor.yaml` not the servers.
+/// `executor.yaml` not the servers.
 fn fixed(old: &Config, new: &Config) -> Vec<&'static str> {
     let mut server = new.server.clone();
     server.body_bytes_max = old.server.body_bytes_max;
@@ -91,15 +92,8 @@ fn fixed(old: &Config, new: &Config) -> Vec<&'static str> {
     let changed = [
         ("server", server != old.server),
         ("executor", executor != old.executor),
-        (
-            "permissions.commands",
-            new.permissions.commands != old.permissions.commands,
-        ),
-        (
-            "permissions.approvals",
-            new.permissions.approvals != old.permissions.approvals,
-        ),
-        ("guard", new.guard != old.guard),
+        // Where the guard writes is fixed, its limits are not.
+        ("guard.logPath", new.guard.log_path != old.guard.log_path),
         #[cfg(feature = "web")]
         ("web", new.web != old.web),
         #[cfg(feature = "web")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::run::{Ending, RunState};
 use holdfast_agent::runs::{
-    Event, Keeping, Listener, Outcome as Ended, ResumeError, RunStoreError, Runs,
+    Event, Keeping, KeptRun, Listener, Outcome as Ended, ResumeError, RunStoreError, Runs,
 };
 use holdfast_contract::clock::new_request_id;
 use holdfast_toolbox::tools::exec;
@@ -100,28 +100,45 @@ fn with_runs(
 /// The unfinished runs of a directory.
 fn list(app: &App, workspace: &Path, json: bool) -> Outcome<ExitCode> {
     let running: Running = app.stack(workspace)?;
-    let found = runtime()?.block_on(async {
+    let now_ms = app.clock.now_ms();
+    let shown = runtime()?.block_on(async {
         let store = executor::store(app, &running, workspace)?;
-        store.abandoned().await.map_err(Failure::from)
+        let mut shown = Vec::new();
+        let mut after = None;
+        loop {
+            let page = store.abandoned(after.as_deref()).await?;
+            // A line of each: whole they could be larger than memory.
+            shown.extend(page.runs.iter().map(|run| row(run, now_ms)));
+            after = page.next;
+            if after.is_none() {
+                return Ok::<_, Failure>(shown);
+            }
+        }
     })?;
     if json {
-        let shown: Vec<Value> = found
-            .iter()
-            .map(|run| json!({"id": run.state.id, "iterations": run.state.iteration, "keptAtMs": run.kept_at_ms}))
-            .collect();
-        output::json(&shown);
+        let rows: Vec<Value> = shown.into_iter().map(|(row, _)| row).collect();
+        output::json(&rows);
         return Ok(ExitCode::SUCCESS);
     }
-    if found.is_empty() {
+    if shown.is_empty() {
         output::line("Nothing was left unfinished here.");
     }
-    for run in found {
-        let asked = run.state.messages.iter().find(|it| it.role == Role::User);
-        let asked = asked.map_or("", |message| message.content.as_str());
-        let ago = output::ago(run.kept_at_ms, app.clock.now_ms());
-        output::line(&format!("{}  {ago}  {}", run.state.id, short(asked)));
+    for (_, line) in shown {
+        output::line(&line);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An unfinished run for programs, and for people.
+fn row(run: &KeptRun, now_ms: u64) -> (Value, String) {
+    let id = &run.state.id;
+    let asked = run.state.messages.iter().find(|it| it.role == Role::User);
+    let asked = asked.map_or("", |message| message.content.as_str());
+    let ago = output::ago(run.kept_at_ms, now_ms);
+    (
+        json!({"id": id, "iterations": run.state.iteration, "keptAtMs": run.kept_at_ms}),
+        format!("{id}  {ago}  {}", short(asked)),
+    )
 }
 
 /// Tells what happens until it is over. Ctrl-C leaves the run as it was last kept.

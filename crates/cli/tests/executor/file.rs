@@ -151,23 +151,43 @@ fn a_file_that_enables_no_tool_denies_every_tool() {
     call(&one, "exec", &json!({"command": "echo x"})).error("permission_denied");
 }
 
-/// Tools that only runs have are no exception.
+/// Tools that only runs have are no exception: what is not enabled is not offered, and asking for it
+/// all the same runs nothing.
 #[test]
-fn a_file_that_enables_one_tool_denies_subagents() {
+fn a_file_that_enables_one_tool_offers_no_other() {
     let house = House::new();
     let spawn = "Thought: I ask another.\nAction: sessions_spawn\nAction Input: {\"task\": \"x\"}";
-    let model = ModelServer::says(vec![Say::says(spawn), Say::says("Final Answer: Done.")]);
-    let model = model.expect("starts");
-    let url = model.url();
-    let text = format!(
-        "executor:\n  gpt_oss_url: {url}\nlogging:\n  output: stderr\ntools:\n  enabled: [read]\n"
-    );
-    let file = house.file("executor.yaml", &text);
-    let ran = house.run(&["run", "Do it", "--config", &file]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    assert_eq!(model.asked().len(), 2, "no subagent asks");
-    let told = json!(model.asked()[1]).to_string();
-    assert!(told.contains("permission_denied"), "{told}");
+    for (enabled, is_offered) in [("read", false), ("read, sessions_spawn", true)] {
+        let says = match is_offered {
+            true => vec![Say::says("Final Answer: Done.")],
+            false => vec![Say::says(spawn), Say::says("Final Answer: Done.")],
+        };
+        let model = ModelServer::says(says).expect("starts");
+        let url = model.url();
+        let text = format!(
+            "executor:\n  gpt_oss_url: {url}\nlogging:\n  output: stderr\ntools:\n  enabled: [{enabled}]\n"
+        );
+        let file = house.file("executor.yaml", &text);
+        let ran = house.run(&["run", "Do it", "--config", &file]);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        assert!(!ran.stderr.contains("there is no tool"), "{ran:#?}");
+        let asked = model.asked();
+        let offered = asked[0].to_string();
+        assert!(offered.contains("## read"), "{offered}");
+        for denied in ["## exec", "## write", "## sessions_kill"] {
+            assert!(!offered.contains(denied), "{denied}: {offered}");
+        }
+        assert_eq!(
+            offered.contains("## sessions_spawn"),
+            is_offered,
+            "{offered}"
+        );
+        assert_eq!(
+            asked.len(),
+            if is_offered { 1 } else { 2 },
+            "no subagent asks"
+        );
+    }
 }
 
 #[test]

@@ -47,3 +47,49 @@ fn a_new_file_counts_from_the_next_request_and_a_wrong_one_never() {
     let refused = serving.post("/v1/chat/completions", "none", &large);
     assert_eq!(refused.status, 413);
 }
+
+/// Which commands run, how long people are waited for and what the loop guard takes: for calls that
+/// begin from then on.
+#[test]
+fn policies_and_the_guard_s_limits_count_without_a_restart() {
+    let house = House::new();
+    let before = "permissions: {commands: {blocked: [echo]}, approvals: {waitMs: 600000}}\n\
+                  guard: {maxIdenticalFailures: 1}\n";
+    let file = house.file("holdfast.yaml", before);
+    let mut serving = house.serve(&["--config", &file]);
+    let number = std::cell::Cell::new(0);
+    let call = |serving: &crate::harness::Serving, tool: &str, args: &Value| {
+        number.set(number.get() + 1);
+        let mut call = envelope(&format!("c-{}", number.get()), tool, args, None);
+        call["target"]["turnId"] = json!("one turn");
+        let answer = serving.call(&call).json();
+        let code = answer["error"]["code"].as_str();
+        code.unwrap_or("ok").to_owned()
+    };
+    let missing = json!({"path": "nowhere.txt"});
+    assert_eq!(
+        call(&serving, "exec", &json!({"command": "echo a"})),
+        "permission_denied"
+    );
+    assert_ne!(call(&serving, "read", &missing), "loop_detected");
+    assert_eq!(call(&serving, "read", &missing), "loop_detected");
+
+    let after = "permissions: {approvals: {waitMs: 50}, tools: {exec: {gate: required}}}\n\
+                 guard: {maxIdenticalFailures: 9, maxFailuresPerTurn: 90}\n";
+    house.file("holdfast.yaml", after);
+    serving.signal(Signal::HUP);
+    let said = serving.says();
+    assert_eq!(said["event"], "server_reloaded");
+    assert_eq!(said["needRestart"], json!([]));
+    assert_ne!(call(&serving, "read", &missing), "loop_detected");
+    // It is asked about now, and nobody is waited for.
+    let asked = envelope("asked", "exec", &json!({"command": "echo b"}), None);
+    let asked = serving.call(&asked).json();
+    let why = asked["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("nobody approved it in time"), "{asked}");
+
+    house.file("holdfast.yaml", "permissions: {}\n");
+    serving.signal(Signal::HUP);
+    assert_eq!(serving.says()["event"], "server_reloaded");
+    assert_eq!(call(&serving, "exec", &json!({"command": "echo c"})), "ok");
+}

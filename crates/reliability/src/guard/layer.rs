@@ -13,6 +13,7 @@ use super::{
     OutputDigest, TurnKey, Verdict, decorate_error,
 };
 use crate::call::{Call, Failure, Judged, Reply};
+use crate::exchange::Exchanged;
 use crate::guard::attribution_log::AttributionLog;
 use crate::observe::Event;
 use crate::policy::Mode;
@@ -22,7 +23,7 @@ use crate::service::Service;
 /// Watches a turn and refuses what repeats itself without progress.
 pub struct Guard<S> {
     inner: S,
-    config: Arc<GuardConfig>,
+    config: Arc<Exchanged<GuardConfig>>,
     store: Arc<dyn GuardStore>,
     attribution: Option<Arc<AttributionLog>>,
     runtime: Arc<Runtime>,
@@ -32,7 +33,7 @@ impl<S: Service> Guard<S> {
     /// Wraps everything that can refuse a call.
     pub fn new(
         inner: S,
-        config: Arc<GuardConfig>,
+        config: Arc<Exchanged<GuardConfig>>,
         store: Arc<dyn GuardStore>,
         attribution: Option<Arc<AttributionLog>>,
         runtime: Arc<Runtime>,
@@ -48,8 +49,13 @@ impl<S: Service> Guard<S> {
 
     /// The verdict on a call. A store that can not answer lets it pass: the guard saves money, and
     /// must not become the outage.
-    async fn verdict(&self, turn: &TurnKey, identity: &CallIdentity<'_>) -> Verdict {
-        match self.store.check(turn, identity, &self.config).await {
+    async fn verdict(
+        &self,
+        turn: &TurnKey,
+        identity: &CallIdentity<'_>,
+        config: &GuardConfig,
+    ) -> Verdict {
+        match self.store.check(turn, identity, config).await {
             Ok(verdict) => verdict,
             Err(error) => {
                 self.runtime.tell(&Event::StoreTrouble {
@@ -92,12 +98,13 @@ impl<S: Service> Guard<S> {
         call: &mut Call,
         turn: &TurnKey,
         identity: &CallIdentity<'_>,
+        config: &GuardConfig,
         mut reply: Reply,
     ) -> Reply {
         let observation = observation_of(call, &reply);
         let advice = match self
             .store
-            .observe(turn, identity, observation, &self.config)
+            .observe(turn, identity, observation, config)
             .await
         {
             Ok(advice) => advice,
@@ -124,13 +131,16 @@ impl<S: Service> Guard<S> {
 
 impl<S: Service> Service for Guard<S> {
     async fn call(&self, call: &mut Call) -> Reply {
-        if call.modes.guard == Mode::Off || !self.config.enabled {
+        // A call is learned of by the limits that let it pass.
+        let config = self.config.now();
+        if call.modes.guard == Mode::Off || !config.enabled {
             return self.inner.call(call).await;
         }
         let turn = turn_of(call);
         let name = call.envelope.tool_name.clone();
         let identity = call.identity(&name);
-        let reply = match (self.verdict(&turn, &identity).await, call.modes.guard) {
+        let verdict = self.verdict(&turn, &identity, &config).await;
+        let reply = match (verdict, call.modes.guard) {
             (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {
                 // Nothing runs, and the caller learns what its key stands for.
                 Some(reply) => return reply,
@@ -148,7 +158,7 @@ impl<S: Service> Service for Guard<S> {
             }
             (Verdict::Run, _) => self.inner.call(call).await,
         };
-        self.learn(call, &turn, &identity, reply).await
+        self.learn(call, &turn, &identity, &config, reply).await
     }
 }
 

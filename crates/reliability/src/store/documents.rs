@@ -14,6 +14,8 @@ pub const DOCUMENTS_MAX: u64 = 200_000;
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Documents of one page at most.
 pub const DOCUMENT_PAGE_MAX: usize = 500;
+/// Size of a page's contents: the document that reaches it is the page's last.
+pub const DOCUMENT_PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A document as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -158,6 +160,30 @@ impl DocumentFilter {
             .unwrap_or(DOCUMENT_PAGE_MAX)
             .min(DOCUMENT_PAGE_MAX)
     }
+
+    /// Whether nothing follows this page. One that is short can also be full of large documents.
+    pub fn is_last(&self, page: &[Document]) -> bool {
+        page.len() < self.page() && {
+            let mut bytes = PageBytes::default();
+            !page.iter().any(|it| bytes.is_full_with(it))
+        }
+    }
+}
+
+/// Counts the bytes of a page.
+#[derive(Default)]
+pub(crate) struct PageBytes(usize);
+
+impl PageBytes {
+    /// Whether the page ends with a content of this size.
+    pub(crate) fn is_full(&mut self, bytes: usize) -> bool {
+        self.0 = self.0.saturating_add(bytes);
+        self.0 >= DOCUMENT_PAGE_BYTES_MAX
+    }
+
+    pub(crate) fn is_full_with(&mut self, document: &Document) -> bool {
+        self.is_full(document.body.to_string().len())
+    }
 }
 
 /// Keeps documents. Every change is durable, where the store is, before it is answered.
@@ -174,7 +200,7 @@ pub trait DocumentStore: Send + Sync {
     /// As [`Self::replace`], from a place that can not wait.
     fn replace_detached(&self, change: Replacement);
 
-    /// Lists documents by id.
+    /// Lists documents by id, a page at a time: [`DocumentFilter::is_last`] says whether more follow.
     fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>>;
 
     /// Removes one; says whether it was there.
@@ -192,7 +218,7 @@ pub async fn all_documents(
     let mut found = Vec::new();
     loop {
         let page = store.documents(&filter).await?;
-        let is_last = page.len() < filter.page();
+        let is_last = filter.is_last(&page);
         filter.after = page.last().map(|document| document.id.clone());
         found.extend(page);
         if is_last {

@@ -67,12 +67,11 @@ async fn listed(
 ) -> Result<Response, ChatError> {
     let executor = server.executor.as_ref().ok_or_else(ChatError::no_model)?;
     let (after, limit) = page?;
-    let found = executor.runs.store().list(after.as_deref(), limit).await?;
-    let last = found.last().filter(|_| found.len() == limit);
+    let page = executor.runs.store().list(after.as_deref(), limit).await?;
     let body = RunList {
         object: "list",
-        data: found.iter().map(|run| brief(executor, run)).collect(),
-        next: last.map(|run| run.state.id.as_str()),
+        data: page.runs.iter().map(|run| brief(executor, run)).collect(),
+        next: page.next.as_deref(),
     };
     Ok(json_response(StatusCode::OK, &body))
 }

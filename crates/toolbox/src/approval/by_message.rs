@@ -38,7 +38,7 @@ impl Approvals {
 
     /// What a reply on a channel has to hold; nothing where nobody may reply.
     pub fn code(&self, approval: &Approval) -> Option<String> {
-        if self.config.approvals.senders.is_empty() {
+        if self.config.now().approvals.senders.is_empty() {
             return None;
         }
         let token = self.codes.as_ref()?;
@@ -50,7 +50,8 @@ impl Approvals {
 
     /// Whether the configuration names this sender as a person who may answer.
     pub fn knows(&self, sender: &str) -> bool {
-        let senders = &self.config.approvals.senders;
+        let config = self.config.now();
+        let senders = &config.approvals.senders;
         senders.iter().any(|known| known == sender)
     }
 
@@ -64,8 +65,7 @@ impl Approvals {
         let Some(code) = reply.code else {
             return Ok(Heard::NoAnswer);
         };
-        let senders = &self.config.approvals.senders;
-        if senders.is_empty() {
+        if self.config.now().approvals.senders.is_empty() {
             return Err(AnswerError::NoSenders);
         }
         if !self.knows(sender) {

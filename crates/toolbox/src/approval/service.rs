@@ -18,7 +18,7 @@ use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, dige
 use super::step::{Action, Refused, step};
 use super::withdraw::Withdraw;
 use crate::audit::{AuditError, AuditLog};
-use crate::permit::PermissionConfig;
+use crate::permit::Permissions;
 use crate::token::Token;
 
 pub(super) const KIND: &str = "approval";
@@ -49,7 +49,7 @@ pub struct Approvals {
     pub(super) store: Arc<dyn DocumentStore>,
     audit: Option<Arc<AuditLog>>,
     pub(super) runtime: Arc<Runtime>,
-    pub(super) config: Arc<PermissionConfig>,
+    pub(super) config: Arc<Permissions>,
     pub(super) codes: Option<Token>,
     /// Wakes those of this process who wait; other processes look at the store.
     changed: Notify,
@@ -61,7 +61,7 @@ impl Approvals {
         store: Arc<dyn DocumentStore>,
         audit: Option<Arc<AuditLog>>,
         runtime: Arc<Runtime>,
-        config: Arc<PermissionConfig>,
+        config: Arc<Permissions>,
     ) -> Self {
         Self {
             store,
@@ -158,7 +158,7 @@ impl Approvals {
         let action = Action::Answer {
             answer,
             by,
-            use_within_ms: self.config.approvals.use_within_ms,
+            use_within_ms: self.config.now().approvals.use_within_ms,
         };
         let refused = |why| AnswerError::Refused {
             id: id.to_owned(),
@@ -246,7 +246,7 @@ impl Approvals {
             body: json!({"approval": approval.id}),
             expires_at_ms: Some(
                 self.now_ms()
-                    .saturating_add(self.config.approvals.denial_ms),
+                    .saturating_add(self.config.now().approvals.denial_ms),
             ),
         };
         self.store.create(new).await.map(|_| ())
@@ -324,7 +324,7 @@ impl Approvals {
                 channel: route.channel.clone(),
                 workspace_root: call.session.workspace_root.clone(),
                 requested_at_ms: now_ms,
-                expires_at_ms: now_ms.saturating_add(self.config.wait_ms(&tool)),
+                expires_at_ms: now_ms.saturating_add(self.config.now().wait_ms(&tool)),
                 tool,
             },
             state: ApprovalState::Pending,

@@ -5,14 +5,15 @@ mod decide;
 
 use std::sync::Arc;
 
-use holdfast_contract::ErrorCode;
+use holdfast_contract::{ErrorCode, SessionContext, TierVerdict, Tool};
 use holdfast_reliability::call::{Call, Failure, Judged, Reply};
+use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::guard::FailureKind;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::Service;
-use parking_lot::RwLock;
+use serde_json::Value;
 
 pub use config::{
     APPROVAL_DENIAL_MS, APPROVAL_USE_WITHIN_MS, APPROVAL_WAIT_MS, APPROVAL_WAIT_MS_MAX,
@@ -22,25 +23,7 @@ pub use config::{
 pub use decide::{Asked, Decision, decide};
 
 /// What is allowed now. It can be exchanged while calls run: each is judged by one of them, whole.
-#[derive(Debug)]
-pub struct Permissions(RwLock<Arc<PermissionConfig>>);
-
-impl Permissions {
-    /// These.
-    pub fn new(config: PermissionConfig) -> Self {
-        Self(RwLock::new(Arc::new(config)))
-    }
-
-    /// Those of this moment.
-    pub fn now(&self) -> Arc<PermissionConfig> {
-        self.0.read().clone()
-    }
-
-    /// From now on these.
-    pub fn exchange(&self, config: PermissionConfig) {
-        *self.0.write() = Arc::new(config);
-    }
-}
+pub type Permissions = Exchanged<PermissionConfig>;
 
 /// Refuses what the policy does not allow, and notes down what a person has to answer first. Never
 /// switched off by the reliability switches.
@@ -83,6 +66,39 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
             channel: route.map(|route| (route.channel.as_str(), route.level)),
         },
     )
+}
+
+/// Whether a session could have any call of a tool run, whatever its arguments. What a person may
+/// approve could run, if there is somebody to ask.
+pub(crate) fn could_run(
+    config: &PermissionConfig,
+    tool: &dyn Tool,
+    session: &SessionContext,
+    asks_people: bool,
+) -> bool {
+    if !tool.is_available(session) {
+        return false;
+    }
+    // No arguments make a call need less than its tool declares.
+    let declared = tool.permission_tier();
+    let route = session.approval.as_ref();
+    let decided = decide(
+        config,
+        &Asked {
+            tool: tool.name(),
+            declared,
+            verdict: &TierVerdict::declared(declared),
+            arguments: &Value::Null,
+            agent: &session.agent_id,
+            concerns: &[],
+            channel: route.map(|route| (route.channel.as_str(), route.level)),
+        },
+    );
+    match decided {
+        Decision::Allow => true,
+        Decision::Deny(_) => false,
+        Decision::Ask(need) => !need.gate.waits() || (asks_people && route.is_some()),
+    }
 }
 
 /// Says no, to the caller and to whoever watches.

@@ -6,6 +6,7 @@
 //! | [`step`] | the life of a session as pure functions |
 //! | [`overview`] | all sessions of a state, for people who look at it |
 //! | [`tree`] | keeps the tree, and hands each session its context |
+//! | `ends` | ends sessions whose time is over, or that nobody works on any more |
 //! | `children` | makes children, waits for them, and gives up those whose process is gone |
 //!
 //! A parent gives a child a summary of what it needs to know and nothing else; a child gives back
@@ -14,6 +15,7 @@
 //! child's.
 
 mod children;
+mod ends;
 pub mod model;
 pub mod overview;
 pub mod step;

@@ -13,6 +13,8 @@ pub const BRANCH_DEPTH_MAX: u32 = 3;
 pub const WORKER_DEPTH_MAX: u32 = 4;
 /// Default of [`SessionLimits::children_max`].
 pub const CHILDREN_MAX: usize = 8;
+/// Default of [`SessionLimits::main_idle_ms`]: longer than an unfinished run can be gone on with.
+pub const MAIN_IDLE_MS: u64 = 24 * 60 * 60 * 1000;
 /// Default of [`SessionLimits::branch_ttl_ms`].
 pub const BRANCH_TTL_MS: u64 = 30 * 60 * 1000;
 /// Default of [`SessionLimits::worker_ttl_ms`].
@@ -36,6 +38,8 @@ pub const SPENDINGS_MAX: usize = 256;
 pub struct SessionLimits {
     /// Children of one session at a time.
     pub children_max: usize,
+    /// How long a Main lives in which nothing happens.
+    pub main_idle_ms: u64,
     /// How long a Branch lives.
     pub branch_ttl_ms: u64,
     /// How long a Worker lives.
@@ -46,6 +50,7 @@ impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             children_max: CHILDREN_MAX,
+            main_idle_ms: MAIN_IDLE_MS,
             branch_ttl_ms: BRANCH_TTL_MS,
             worker_ttl_ms: WORKER_TTL_MS,
         }
@@ -57,6 +62,7 @@ impl SessionLimits {
     pub fn problems(&self) -> Vec<ConfigProblem> {
         let numbers = [
             ("sessions.childrenMax", self.children_max as u64),
+            ("sessions.mainIdleMs", self.main_idle_ms),
             ("sessions.branchTtlMs", self.branch_ttl_ms),
             ("sessions.workerTtlMs", self.worker_ttl_ms),
         ];
@@ -67,12 +73,12 @@ impl SessionLimits {
             .collect()
     }
 
-    /// How long a session of this kind lives; a Main lives until it ends.
-    pub fn ttl_ms(&self, kind: SessionKind) -> Option<u64> {
+    /// How long a session of this kind lives; a Main since something last happened in it.
+    pub fn ttl_ms(&self, kind: SessionKind) -> u64 {
         match kind {
-            SessionKind::Main => None,
-            SessionKind::Branch => Some(self.branch_ttl_ms),
-            SessionKind::Worker => Some(self.worker_ttl_ms),
+            SessionKind::Main => self.main_idle_ms,
+            SessionKind::Branch => self.branch_ttl_ms,
+            SessionKind::Worker => self.worker_ttl_ms,
         }
     }
 }

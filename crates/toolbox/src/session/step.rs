@@ -130,9 +130,7 @@ pub fn spawn(
         parent: Some(parent.id.clone()),
         depth,
         context_summary: Some(new.context_summary),
-        expires_at_ms: limits
-            .ttl_ms(new.kind)
-            .map(|ttl_ms| now_ms.saturating_add(ttl_ms)),
+        expires_at_ms: Some(now_ms.saturating_add(limits.ttl_ms(new.kind))),
         tokens: Tokens {
             budget: new.token_budget,
             ..Tokens::default()
@@ -252,6 +250,16 @@ pub fn cancel(session: &Session, now_ms: u64) -> Result<Session, StepRefused> {
         ),
         ..session.clone()
     })
+}
+
+/// A Main in which something happens now: its time begins anew. Others have theirs from the start.
+#[must_use]
+pub fn stirred(mut session: Session, limits: &SessionLimits, now_ms: u64) -> Session {
+    if session.kind == SessionKind::Main && !session.state.has_ended() {
+        let end_ms = now_ms.saturating_add(limits.ttl_ms(SessionKind::Main));
+        session.expires_at_ms = session.expires_at_ms.max(Some(end_ms));
+    }
+    session
 }
 
 /// Ends a session whose time is over; `None` when it is not.

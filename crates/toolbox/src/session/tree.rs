@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_contract::{Channel, SessionContext, SessionKind, ToolCallEnvelope};
 use holdfast_reliability::runtime::Runtime;
@@ -72,11 +73,13 @@ pub enum TreeError {
 
 /// What this process keeps of a session that lives.
 pub(super) struct Live {
-    context: Arc<SessionContext>,
+    pub(super) context: Arc<SessionContext>,
     pub(super) cancelled: watch::Sender<bool>,
     pub(super) pause: watch::Sender<Option<Suspension>>,
     /// When its time is over, also if nobody has written that down.
     over_at_ms: Option<u64>,
+    /// When it last called something.
+    pub(super) called_at_ms: AtomicU64,
 }
 
 impl Live {
@@ -85,7 +88,11 @@ impl Live {
             SessionState::Suspended { why } => Some(why),
             _ => None,
         });
-        let ends = [session.expires_at_ms, session.end_by_ms];
+        // A Main's time begins anew with every call: only what is written down ends it.
+        let by_itself = session
+            .expires_at_ms
+            .filter(|_| session.kind != SessionKind::Main);
+        let ends = [by_itself, session.end_by_ms];
         self.over_at_ms = ends.into_iter().flatten().min();
         if session.end_by_ms.is_some() {
             self.cancelled.send_replace(true);
@@ -177,10 +184,12 @@ impl SessionTree {
     pub async fn open_main_with(&self, mut context: SessionContext) -> Result<Session, TreeError> {
         let id = context.session_id.clone();
         let workspace_root = context.workspace_root.clone();
-        let fresh = step::main(&id, &context.agent_id, workspace_root, None, self.now_ms());
+        let now_ms = self.now_ms();
+        let fresh = step::main(&id, &context.agent_id, workspace_root, None, now_ms);
+        let fresh = step::stirred(fresh, &self.limits, now_ms);
         let session = match self.create(&fresh).await? {
             Created::New(_) => fresh,
-            Created::Exists(document) => read(&document)?,
+            Created::Exists(document) => self.stirred(&document).await?,
         };
         if session.kind != SessionKind::Main || session.state.has_ended() {
             return Err(TreeError::Exists(id));
@@ -277,18 +286,6 @@ impl SessionTree {
         }
     }
 
-    /// Ends what is over its time. Called now and then; says what it ended.
-    pub async fn tick(&self) -> Result<Vec<Session>, TreeError> {
-        let now_ms = self.now_ms();
-        self.end_all(|session| step::tick(session, now_ms)).await
-    }
-
-    /// After a restart: what was at work has failed, Main and suspended sessions go on. Their
-    /// contexts come with [`Self::open_main`] and [`Self::revive`].
-    pub async fn restart(&self) -> Result<Vec<Session>, TreeError> {
-        self.end_all(step::restarted).await
-    }
-
     /// Gives a session that a restart has left alone its context again, once its parent has one.
     pub async fn revive(&self, id: &str) -> Result<Arc<SessionContext>, TreeError> {
         let session = self.get(id).await?;
@@ -322,7 +319,10 @@ impl SessionTree {
                     "the time of the session is over"
                 }
                 Some(live) => match *live.pause.borrow() {
-                    None => return live.context.clone(),
+                    None => {
+                        live.called_at_ms.store(tree.now_ms(), Ordering::Relaxed);
+                        return live.context.clone();
+                    }
                     Some(Suspension::Spending) => {
                         "the session is suspended: it spent over half of its tokens within five minutes"
                     }
@@ -335,7 +335,7 @@ impl SessionTree {
     }
 
     /// Notes down whether a session may call tools, and until when.
-    fn note(&self, session: &Session) {
+    pub(super) fn note(&self, session: &Session) {
         if let Some(live) = self.live.write().get_mut(&session.id) {
             live.note(session);
         }
@@ -357,6 +357,7 @@ impl SessionTree {
                 cancelled: watch::Sender::new(false),
                 pause: watch::Sender::new(None),
                 over_at_ms: None,
+                called_at_ms: AtomicU64::new(0),
             });
         live.context = context.clone();
         live.note(session);
@@ -386,36 +387,6 @@ impl SessionTree {
         }
     }
 
-    async fn end_all(
-        &self,
-        end: impl Fn(&Session) -> Option<Session>,
-    ) -> Result<Vec<Session>, TreeError> {
-        let mut ended = Vec::new();
-        for document in all_documents(&*self.store, DocumentFilter::of(KIND)).await? {
-            let session = read(&document)?;
-            if end(&session).is_none() {
-                // Another process may have told it to end, or to wait.
-                self.note(&session);
-                continue;
-            }
-            let changed = self
-                .change(&document.id, |session| {
-                    end(session).ok_or(StepRefused::Ended)
-                })
-                .await;
-            match changed {
-                Ok(session) => {
-                    self.ended(&session).await?;
-                    ended.push(session);
-                }
-                // It ended by itself meanwhile.
-                Err(TreeError::Refused(_) | TreeError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(ended)
-    }
-
     pub(super) async fn create(&self, session: &Session) -> StoreResult<Created> {
         let new = NewDocument {
             kind: KIND.to_owned(),
@@ -441,7 +412,7 @@ impl SessionTree {
     ) -> Result<Session, TreeError> {
         for _ in 0..ROUNDS_MAX {
             let (session, document) = self.load(id).await?;
-            let next = rule(&session)?;
+            let next = step::stirred(rule(&session)?, &self.limits, self.now_ms());
             let mut change = Replacement::of(&document, json!(next));
             if next.state.has_ended() {
                 change.expires_at_ms = Some(self.now_ms().saturating_add(SESSION_KEPT_MS));

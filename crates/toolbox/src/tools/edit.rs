@@ -108,6 +108,10 @@ impl Tool for EditTool {
         Effect::Workspace
     }
 
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.read.is_some() && session.write.is_some()
+    }
+
     fn is_idempotent(&self) -> bool {
         false
     }

@@ -105,6 +105,10 @@ impl Tool for ReadTool {
         Effect::None
     }
 
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.read.is_some()
+    }
+
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         let place = Place::to_read(ctx)?;
         let path = args::text(params, "path")?.to_owned();

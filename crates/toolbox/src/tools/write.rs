@@ -81,6 +81,10 @@ impl Tool for WriteTool {
         Effect::Workspace
     }
 
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.write.is_some()
+    }
+
     fn is_idempotent(&self) -> bool {
         true
     }

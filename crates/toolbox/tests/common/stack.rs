@@ -133,7 +133,7 @@ impl Build {
             tools: self.tools,
             reliability: self.reliability,
             guard: self.guard,
-            permissions: self.permissions,
+            permissions: Arc::new(self.permissions.into()),
             hooks: self.hooks,
             attribution: self.attribution,
             sessions: Arc::new(move |_| session.clone()),

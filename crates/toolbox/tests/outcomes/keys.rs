@@ -273,7 +273,7 @@ async fn a_global_key_reaches_across_sessions_of_read_only_tools_only() {
         tools: build.tools,
         reliability: build.reliability,
         guard: build.guard,
-        permissions: build.permissions,
+        permissions: Arc::new(build.permissions.into()),
         hooks: build.hooks,
         attribution: None,
         sessions: Arc::new(|_| unreachable!("it is never built")),

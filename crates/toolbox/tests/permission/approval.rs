@@ -391,9 +391,12 @@ async fn without_a_store_nothing_is_approved() {
     let working = Build::default().bench(vec![]);
     working.main("/nowhere".into(), Some(channel.clone())).await;
     let runtime = working.stack.runtime().clone();
-    let config = Arc::new(holdfast_toolbox::permit::PermissionConfig::default());
-    let approvals =
-        holdfast_toolbox::approval::Approvals::new(Arc::new(gone), None, runtime.clone(), config);
+    let approvals = holdfast_toolbox::approval::Approvals::new(
+        Arc::new(gone),
+        None,
+        runtime.clone(),
+        Arc::default(),
+    );
     let stores = holdfast_toolbox::stack::Stores::memory(
         &runtime,
         holdfast_reliability::store::memory::MemoryLimits::default(),

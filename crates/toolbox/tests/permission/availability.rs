@@ -122,6 +122,9 @@ async fn every_cell_of_the_table_holds() {
                     bench.tree.spawn("main", wish).await.unwrap().id
                 }
             };
+            let context = bench.tree.context(&session).expect("it lives");
+            let offered = bench.stack.offered(&context).get(tool).is_some();
+            assert_eq!(offered, may, "{tool} offered to a {kind:?}");
             let before = files(dir.path());
             let result = bench.stack.call(ask(tool, &session, params.clone())).await;
             let expected = if may { "ran" } else { "permission_denied" };

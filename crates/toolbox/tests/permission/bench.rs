@@ -190,12 +190,12 @@ impl Build {
         let documents = self
             .documents
             .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
-        let permissions = Arc::new(self.permissions);
+        let permissions = Arc::new(self.permissions.into());
         let approvals = Approvals::new(
             documents.clone(),
             None,
             runtime.clone(),
-            permissions.clone(),
+            Arc::clone(&permissions),
         );
         let token = Token::chosen(
             "a token of this test, and of no other"
@@ -220,7 +220,7 @@ impl Build {
         });
         let stores = Stores::memory(&runtime, MemoryLimits::default());
         let mut parts = Parts::new(runtime, stores, tree.sessions()).with_tools(tools);
-        parts.permissions = (*permissions).clone();
+        parts.permissions = permissions;
         parts.hooks = self.hooks;
         parts.approvals = Some(approvals.clone());
         parts.trust.clone_from(&trust);

@@ -397,3 +397,103 @@ async fn without_anybody_to_ask_it_is_denied_at_once() {
     );
     assert_eq!(probe.runs(), 0);
 }
+
+/// A model hears of what it could use: also of what a person has to approve, as long as there is one.
+#[tokio::test]
+async fn what_is_denied_whatever_its_arguments_is_not_offered() {
+    let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+    let party = |denied: &[&str]| PartyPermission {
+        denied_tools: names(denied),
+        ..PartyPermission::default()
+    };
+    let standard = PermissionConfig::default;
+    let asking = ToolPermission {
+        gate: Some(Gate::Required),
+        ..ToolPermission::default()
+    };
+    let cases = [
+        (standard(), true, "elevated look system"),
+        (standard(), false, "look system"),
+        (
+            PermissionConfig {
+                denied_tools: names(&["look"]),
+                ..standard()
+            },
+            true,
+            "elevated system",
+        ),
+        (
+            PermissionConfig {
+                allowed_tools: names(&["look"]),
+                ..standard()
+            },
+            true,
+            "look",
+        ),
+        (
+            PermissionConfig {
+                max_tier: PermissionTier::Workspace,
+                ..standard()
+            },
+            true,
+            "look",
+        ),
+        (
+            PermissionConfig {
+                agents: [("agent".to_owned(), party(&["system"]))].into(),
+                ..standard()
+            },
+            true,
+            "elevated look",
+        ),
+        (
+            PermissionConfig {
+                agents: [("other".to_owned(), party(&["system"]))].into(),
+                ..standard()
+            },
+            true,
+            "elevated look system",
+        ),
+        (
+            PermissionConfig {
+                tools: [("look".to_owned(), asking.clone())].into(),
+                ..standard()
+            },
+            true,
+            "elevated look system",
+        ),
+        (
+            PermissionConfig {
+                tools: [("look".to_owned(), asking)].into(),
+                ..standard()
+            },
+            false,
+            "system",
+        ),
+        (
+            PermissionConfig {
+                gate: Gate::Advisory,
+                ..standard()
+            },
+            false,
+            "elevated look system",
+        ),
+    ];
+    for (permissions, has_people, expected) in cases {
+        let build = Build {
+            permissions: permissions.clone(),
+            ..Build::default()
+        };
+        let bench = build.bench(vec![
+            Probe::new("look", PermissionTier::ReadOnly, Effect::None),
+            Probe::new("system", PermissionTier::System, Effect::External),
+            Probe::new("elevated", PermissionTier::Elevated, Effect::External),
+        ]);
+        let channel = has_people.then(Recorded::silent);
+        bench.main("/nowhere".into(), channel).await;
+        let context = bench.tree.context("main").expect("it lives");
+        let offered = bench.stack.offered(&context);
+        let offered: Vec<&str> = offered.iter().map(|found| found.tool.name()).collect();
+        assert_eq!(offered.join(" "), expected, "{permissions:?}");
+    }
+}

@@ -19,7 +19,6 @@ use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_testkit::TokioClock;
 use holdfast_toolbox::approval::{AnswerError, Approvals};
 use holdfast_toolbox::audit::AuditLog;
-use holdfast_toolbox::permit::PermissionConfig;
 use serde_json::json;
 
 use crate::bench::{Build, Probe, Recorded, ask};
@@ -105,7 +104,7 @@ async fn what_can_not_be_recorded_is_not_approved() {
         bench.documents.clone(),
         Some(Arc::new(audit)),
         Arc::new(runtime),
-        Arc::new(PermissionConfig::default()),
+        Arc::default(),
     );
     let refused = unrecorded.answer(&id, &FOR_SESSION, "person").await;
     assert!(matches!(refused, Err(AnswerError::Audit(_))), "{refused:?}");

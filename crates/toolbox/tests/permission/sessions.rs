@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use holdfast_contract::{Channel, ChannelLevel, Effect, PermissionTier, SessionKind, SystemClock};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
-use holdfast_toolbox::session::model::{CANCEL_GRACE_MS, WORKER_TTL_MS};
+use holdfast_toolbox::session::model::{CANCEL_GRACE_MS, MAIN_IDLE_MS, WORKER_TTL_MS};
 use holdfast_toolbox::session::{
     Delivery, SessionResult, SessionState, SessionStatus, Spawn, Spent, TreeError,
 };
@@ -308,4 +308,40 @@ async fn a_session_whose_time_is_over_calls_nothing() {
     tokio::time::advance(Duration::from_millis(WORKER_TTL_MS)).await;
     assert!(message(&call(&worker).await).contains("time of the session"));
     assert_eq!(probe.runs(), 2);
+}
+
+/// A Main whose owner never comes back ends by itself; one that still works does not.
+#[tokio::test(start_paused = true)]
+async fn a_main_in_which_nothing_happens_ends() {
+    let probe = Probe::new("probe", PermissionTier::ReadOnly, Effect::None);
+    let bench = Build::default().bench(vec![probe]);
+    bench.main("/w".into(), None).await;
+    let open = |id: &'static str| bench.tree.open_main(id, "agent", "/w".into(), None);
+    for id in ["idle", "parent", "opened"] {
+        open(id).await.unwrap();
+    }
+    let half = Duration::from_millis(MAIN_IDLE_MS / 2 - 1);
+    for _ in 0..4 {
+        tokio::time::sleep(half).await;
+        let result = bench.stack.call(ask("probe", "main", json!({}))).await;
+        assert_eq!(word(&result), "ran");
+        let child = bench.tree.spawn("parent", wish(SessionKind::Worker)).await;
+        bench
+            .tree
+            .finish(&child.unwrap().id, done("x"))
+            .await
+            .unwrap();
+        open("opened").await.unwrap();
+        for ended in bench.tree.tick().await.unwrap() {
+            assert_eq!(ended.id, "idle");
+            assert_eq!(ended.state, SessionState::Expired);
+        }
+    }
+    assert_eq!(state(&bench, "idle").await, SessionState::Expired);
+    assert!(bench.tree.context("idle").is_none(), "it may do nothing");
+    for id in ["main", "parent", "opened"] {
+        assert_eq!(state(&bench, id).await, SessionState::Active, "{id}");
+    }
+    tokio::time::sleep(Duration::from_millis(MAIN_IDLE_MS)).await;
+    assert_eq!(bench.tree.tick().await.unwrap().len(), 3);
 }

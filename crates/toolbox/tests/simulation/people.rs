@@ -55,7 +55,8 @@ pub(crate) fn approvals(
     permissions: PermissionConfig,
 ) -> Arc<Approvals> {
     let store = Arc::new(DocumentHandle { line, store });
-    Arc::new(Approvals::new(store, None, runtime, Arc::new(permissions)))
+    let permissions = Arc::new(permissions.into());
+    Arc::new(Approvals::new(store, None, runtime, permissions))
 }
 
 /// A person who always says yes, after a while.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Arc, ManualClock, START_MS, ok};
 use crate::store::documents::{
-    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
-    all_documents,
+    Created, DOCUMENT_PAGE_BYTES_MAX, Document, DocumentFilter, DocumentStore, NewDocument,
+    Replaced, Replacement, all_documents,
 };
 
 /// Calls a macro with its own arguments and the name of every check of documents.
@@ -22,6 +22,7 @@ macro_rules! for_each_document_check {
             many_changes_at_once_are_all_counted
             what_has_expired_was_never_there
             documents_are_listed_by_kind_and_group_in_pages
+            a_page_of_large_documents_is_short
             a_removed_document_is_gone
         }
     };
@@ -240,6 +241,33 @@ pub async fn documents_are_listed_by_kind_and_group_in_pages(factory: &dyn Docum
         bench.ids(DocumentFilter::of("nothing")).await,
         Vec::<String>::new()
     );
+}
+
+/// However many are asked for: what is large is had a few at a time.
+pub async fn a_page_of_large_documents_is_short(factory: &dyn DocumentStoreFactory) {
+    let bench = Bench::new(factory);
+    let third = "x".repeat(DOCUMENT_PAGE_BYTES_MAX / 3);
+    for id in ["a", "b", "c", "d", "e"] {
+        bench.make("note", id, "g", json!(third)).await;
+    }
+    for filter in [
+        DocumentFilter::of("note"),
+        DocumentFilter::of("note").group("g"),
+    ] {
+        let page = ok(bench.store.documents(&filter)).await;
+        assert_eq!(page.len(), 3);
+        assert!(!filter.is_last(&page), "it is short, and more follow");
+        let next = DocumentFilter {
+            after: Some("c".to_owned()),
+            ..filter.clone()
+        };
+        let page = ok(bench.store.documents(&next)).await;
+        assert_eq!(page.len(), 2);
+        assert!(next.is_last(&page));
+        let all = ok(all_documents(&*bench.store, filter)).await;
+        let ids: Vec<&str> = all.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(ids, ["a", "b", "c", "d", "e"]);
+    }
 }
 
 /// And says whether it was there.

@@ -8,8 +8,8 @@ use holdfast_contract::Clock;
 use parking_lot::Mutex;
 
 use crate::store::documents::{
-    Created, DOCUMENTS_MAX, Document, DocumentFilter, DocumentStore, NewDocument, Replaced,
-    Replacement, check_size,
+    Created, DOCUMENTS_MAX, Document, DocumentFilter, DocumentStore, NewDocument, PageBytes,
+    Replaced, Replacement, check_size,
 };
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
@@ -107,17 +107,22 @@ impl DocumentStore for MemoryDocumentStore {
             Some(_) => Bound::Excluded(from),
             None => Bound::Included(from),
         };
-        let found = self
-            .held
-            .lock()
+        let mut bytes = PageBytes::default();
+        let mut found = Vec::new();
+        let held = self.held.lock();
+        let fitting = held
             .range((start, Bound::Unbounded))
             .map(|(_, document)| document)
             .take_while(|document| document.kind == filter.kind)
             .filter(|document| !document.is_expired(now_ms))
             .filter(|document| filter.group.as_ref().is_none_or(|it| *it == document.group))
-            .take(filter.page())
-            .cloned()
-            .collect();
+            .take(filter.page());
+        for document in fitting {
+            found.push(document.clone());
+            if bytes.is_full_with(document) {
+                break;
+            }
+        }
         StoreFuture::ready(Ok(found))
     }
 

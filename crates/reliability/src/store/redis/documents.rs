@@ -4,7 +4,7 @@
 //! step has to be atomic: there are far fewer of them than records of calls.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -24,21 +24,41 @@ use crate::store::{StoreError, StoreFuture, StoreResult};
 /// are sent, so that it sees them.
 #[derive(Default)]
 pub(super) struct Detached {
-    queue: Mutex<VecDeque<Replacement>>,
-    /// Those in the queue and the one under way.
-    open: AtomicUsize,
+    /// Each with its number. The one under way stays first until it is through.
+    queue: Mutex<VecDeque<(u64, Replacement)>>,
+    numbers: AtomicU64,
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Detached {
     fn push(&self, change: Replacement) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let mut queue = self.queue.lock();
         if queue.len() >= DETACHED_CHANGES_MAX {
             queue.pop_front();
-        } else {
-            self.open.fetch_add(1, Ordering::AcqRel);
         }
-        queue.push_back(change);
+        queue.push_back((number, change));
+    }
+
+    /// Sends what waits, in the order in which it came. Whoever sends may go away in the middle: the
+    /// next one sends the same change again, which a server that has taken it does not take twice.
+    async fn send<F: Future<Output = ()>>(&self, send: impl Fn(Replacement) -> F) {
+        if self.queue.lock().is_empty() {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        loop {
+            let first = self.queue.lock().front().cloned();
+            let Some((number, change)) = first else {
+                return;
+            };
+            send(change).await;
+            let mut queue = self.queue.lock();
+            // It may have been given up meanwhile for a newer one.
+            if queue.front().is_some_and(|(first, _)| *first == number) {
+                queue.pop_front();
+            }
+        }
     }
 }
 
@@ -63,21 +83,13 @@ fn over(expires_at_ms: Option<u64>) -> String {
 }
 
 impl Shared {
-    /// Sends what waits, in the order in which it came.
+    /// Sends what waits.
     async fn send_detached(&self) {
-        if self.detached.open.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        let _turn = self.detached.turn.lock().await;
-        loop {
-            let next = self.detached.queue.lock().pop_front();
-            let Some(change) = next else {
-                return;
-            };
+        let send = |change| async {
             // There is nobody left to tell: a change that came too late is not needed.
             let _ = self.replace_document(change).await;
-            self.detached.open.fetch_sub(1, Ordering::AcqRel);
-        }
+        };
+        self.detached.send(send).await;
     }
 
     async fn document_step(&self, step: &str, args: &[&str]) -> StoreResult<Value> {
@@ -299,5 +311,64 @@ impl DocumentStore for RedisState {
         }
         .boxed()
         .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(id: &str) -> Replacement {
+        Replacement {
+            kind: "note".to_owned(),
+            id: id.to_owned(),
+            version: 1,
+            group: String::new(),
+            body: json!({}),
+            expires_at_ms: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_goes_away_loses_no_change() {
+        let detached = Detached::default();
+        detached.push(change("a"));
+        detached.push(change("b"));
+        {
+            let gone = std::pin::pin!(detached.send(|_| std::future::pending()));
+            let mut context = Context::from_waker(Waker::noop());
+            assert_eq!(gone.poll(&mut context), Poll::Pending);
+        }
+        let sent = Mutex::new(Vec::new());
+        let send = |one: Replacement| {
+            sent.lock().push(one.id);
+            std::future::ready(())
+        };
+        detached.send(send).await;
+        assert_eq!(*sent.lock(), ["a", "b"]);
+        detached.send(send).await;
+        assert_eq!(sent.lock().len(), 2, "each once");
+    }
+
+    #[tokio::test]
+    async fn a_change_that_is_given_up_while_it_is_sent_takes_no_other_with_it() {
+        let detached = Detached::default();
+        detached.push(change("first"));
+        let sent = Mutex::new(Vec::new());
+        let send = |one: Replacement| {
+            if one.id == "first" {
+                for number in 0..DETACHED_CHANGES_MAX {
+                    detached.push(change(&number.to_string()));
+                }
+            }
+            sent.lock().push(one.id);
+            std::future::ready(())
+        };
+        detached.send(send).await;
+        assert_eq!(sent.lock().len(), DETACHED_CHANGES_MAX + 1);
     }
 }

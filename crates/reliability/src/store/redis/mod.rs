@@ -33,6 +33,7 @@ use self::write_back::WriteBack;
 use super::{Degraded, StoreError, StoreResult};
 use crate::config::redis::{DOCUMENT_SWEEP_BATCH, RedisUrl};
 use crate::idempotency::key::StoredKey;
+use crate::store::documents::DOCUMENT_PAGE_BYTES_MAX;
 
 mod breakers;
 mod budget;
@@ -92,6 +93,7 @@ fn with_limits(text: &str) -> String {
         .replace("EVICTION_TRIES_MAX", &EVICTION_TRIES_MAX.to_string())
         .replace("EVICTION_SAMPLE", &EVICTION_SAMPLE.to_string())
         .replace("SWEEP_BATCH", &DOCUMENT_SWEEP_BATCH.to_string())
+        .replace("PAGE_BYTES_MAX", &DOCUMENT_PAGE_BYTES_MAX.to_string())
 }
 
 impl Scripts {

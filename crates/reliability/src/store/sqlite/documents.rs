@@ -8,8 +8,8 @@ use super::errors::{StepError, StepResult};
 use super::rows::{from_sql_int, sql_int};
 use super::writer::{Durability, Step};
 use crate::store::documents::{
-    Created, DOCUMENTS_MAX, Document, DocumentFilter, DocumentStore, NewDocument, Replaced,
-    Replacement, check_size,
+    Created, DOCUMENTS_MAX, Document, DocumentFilter, DocumentStore, NewDocument, PageBytes,
+    Replaced, Replacement, check_size,
 };
 use crate::store::{StoreError, StoreFuture};
 
@@ -133,23 +133,39 @@ fn sweep(step: &Step<'_>) -> StepResult<u64> {
 }
 
 fn list(conn: &Connection, filter: &DocumentFilter, now_ms: u64) -> StepResult<Vec<Document>> {
+    // Written out for each case: a condition that may be absent keeps SQLite from using an index.
+    let of_group = match filter.group {
+        Some(_) => "\"group\" = ?2",
+        None => "?2 IS NULL",
+    };
+    let after = match filter.after {
+        Some(_) => ">",
+        None => ">=",
+    };
     let mut statement = conn.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM documents
-         WHERE kind = ?1 AND (?2 IS NULL OR \"group\" = ?2) AND (?3 IS NULL OR id > ?3)
+         WHERE kind = ?1 AND {of_group} AND id {after} ?3
              AND (expires_at_ms IS NULL OR expires_at_ms > ?4)
          ORDER BY id LIMIT ?5"
     ))?;
-    let rows = statement.query_map(
-        params![
-            filter.kind,
-            filter.group,
-            filter.after,
-            sql_int(now_ms),
-            sql_int(filter.page() as u64),
-        ],
-        read_row,
-    )?;
-    rows.map(|row| with_body(row?)).collect()
+    let mut rows = statement.query(params![
+        filter.kind,
+        filter.group,
+        filter.after.as_deref().unwrap_or_default(),
+        sql_int(now_ms),
+        sql_int(filter.page() as u64),
+    ])?;
+    let mut bytes = PageBytes::default();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (document, body) = read_row(row)?;
+        let is_full = bytes.is_full(body.len());
+        found.push(with_body((document, body))?);
+        if is_full {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 impl DocumentStore for SqliteState {

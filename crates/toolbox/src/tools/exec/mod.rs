@@ -25,6 +25,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,6 +41,7 @@ use super::args;
 use super::beneath::Beneath;
 use super::place::{self, Place};
 use super::text::one_line;
+use crate::permit::Permissions;
 use danger::Judged;
 use family::Tag;
 pub use rules::CommandRules;
@@ -136,7 +138,7 @@ pub struct ExecTool {
     timeout_ms: u64,
     confinement: ConfinementConfig,
     kernel: Kernel,
-    rules: CommandRules,
+    permissions: Arc<Permissions>,
 }
 
 impl Default for ExecTool {
@@ -158,14 +160,14 @@ impl ExecTool {
             timeout_ms: EXEC_TIMEOUT_MS_DEFAULT,
             confinement: ConfinementConfig::default(),
             kernel: Kernel::probe(),
-            rules: CommandRules::default(),
+            permissions: Arc::default(),
         }
     }
 
-    /// The same tool with rules for which commands may run.
+    /// The same tool where these permissions say which commands may run.
     #[must_use]
-    pub fn with_rules(mut self, rules: CommandRules) -> Self {
-        self.rules = rules;
+    pub fn with_permissions(mut self, permissions: Arc<Permissions>) -> Self {
+        self.permissions = permissions;
         self
     }
 
@@ -268,7 +270,7 @@ impl Tool for ExecTool {
                 verdict.forbidden = Some(place::reserved(path));
             }
         }
-        if let Some(reason) = self.rules.forbid(&judged) {
+        if let Some(reason) = self.permissions.now().commands.forbid(&judged) {
             verdict.forbidden = Some(reason);
         }
         for reason in danger::reasons(&judged) {
@@ -280,6 +282,10 @@ impl Tool for ExecTool {
     // A shell can reach anything, so the most far-reaching effect is the only honest one.
     fn effect(&self) -> Effect {
         Effect::External
+    }
+
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.exec.is_some()
     }
 
     fn is_idempotent(&self) -> bool {

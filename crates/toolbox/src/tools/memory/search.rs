@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use holdfast_contract::memory::{MEMORY_HITS_DEFAULT, MEMORY_HITS_MAX};
 use holdfast_contract::time::rfc3339;
 use holdfast_contract::{
-    Effect, MemoryHit, MemoryQuery, PermissionTier, Recall, Tool, ToolContext, ToolError,
-    ToolResult,
+    Effect, MemoryHit, MemoryQuery, PermissionTier, Recall, SessionContext, Tool, ToolContext,
+    ToolError, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -69,6 +69,10 @@ impl Tool for MemorySearchTool {
 
     fn effect(&self) -> Effect {
         Effect::None
+    }
+
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.memory_read.is_some()
     }
 
     async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use holdfast_contract::memory::{MEMORY_CONTENT_BYTES_MAX, MEMORY_METADATA_BYTES_MAX};
 use holdfast_contract::{
-    Artifact, Effect, MemoryType, NewMemory, PermissionTier, Tool, ToolContext, ToolError,
-    ToolResult,
+    Artifact, Effect, MemoryType, NewMemory, PermissionTier, SessionContext, Tool, ToolContext,
+    ToolError, ToolResult,
 };
 use serde_json::{Map, Value, json};
 
@@ -67,6 +67,10 @@ impl Tool for MemoryStoreTool {
 
     fn effect(&self) -> Effect {
         Effect::Workspace
+    }
+
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.memory_write.is_some()
     }
 
     fn is_idempotent(&self) -> bool {

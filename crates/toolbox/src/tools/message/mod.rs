@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Cause, Clock, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult,
+    Cause, Clock, Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -95,6 +95,10 @@ impl Tool for MessageTool {
 
     fn effect(&self) -> Effect {
         Effect::External
+    }
+
+    fn is_available(&self, session: &SessionContext) -> bool {
+        session.channel.is_some()
     }
 
     fn is_idempotent(&self) -> bool {

@@ -100,20 +100,23 @@ elseif step == 'list' then
   -- ARGV: names or groups, from, to, most, how a name begins, bytes of a member before its id.
   local set = ARGV[4] == 'group' and groups or names
   local from, to, most, begins, skip = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
-  local found = {}
-  while #found < most do
+  local found, bytes = {}, 0
+  while true do
     local page = redis.call('ZRANGEBYLEX', set, from, to, 'LIMIT', 0, most)
     for _, member in ipairs(page) do
       local id = string.sub(member, skip + 1)
-      if #found < most and is_there(begins .. id) then
+      if is_there(begins .. id) then
         found[#found + 1] = { id, told(begins .. id) }
+        bytes = bytes + redis.call('HSTRLEN', base .. begins .. id, 'body')
+        if #found >= most or bytes >= PAGE_BYTES_MAX then
+          return found
+        end
       end
       from = '(' .. member
     end
     if #page < most then
-      break
+      return found
     end
   end
-  return found
 end
 return redis.error_reply('no such step')
