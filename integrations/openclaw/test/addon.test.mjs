@@ -384,6 +384,38 @@ describe(`on Node ${process.version}`, () => {
     await begins("own", "r5", true);
     assert.equal(await exec("own", "r5"), undefined, "its owner does");
   });
+
+  test("a result counts also without a text of its own", async () => {
+    const plugin = (await import(pathToFileURL(join(packages, "clawos-trust/dist/clawos-trust/index.js")))).default;
+    const { hook, said } = hooksOf(plugin, { hears: true, config: { logPath: undefined, capabilities: { inputTrust: "enforce" } } });
+    const image = { type: "image", data: "aGVsbG8=", mimeType: "image/png" };
+    const resource = { type: "resource", resource: { uri: "https://evil.example", text: ATTACK } };
+    for (const [session, result, isAttack] of [
+      ["image", { content: [image] }, false],
+      ["empty", { content: [] }, false],
+      ["none", {}, false],
+      ["resource", { content: [image, resource] }, true],
+      ["structured", { content: [], structuredContent: { rows: [{ note: ATTACK }] } }, true],
+    ]) {
+      await hook("before_agent_run", { prompt: "go on", senderIsOwner: true }, { sessionKey: session, runId: session });
+      const exec = () => hook("policy", { toolName: "exec", params: { command: "ls" } }, { sessionKey: session, runId: session });
+      assert.equal(await exec(), undefined, `${session}: before`);
+      const changed = await hook("result", { toolCallId: "c", toolName: "web_fetch", result }, { sessionKey: session });
+      assert.equal(changed !== undefined, isAttack, session);
+      if (isAttack) assert.match(changed.result.content.at(-1).text, /^\[SIGNALS\] This result of "web_fetch"/);
+      assert.ok((await exec())?.requireApproval, `${session}: what somebody else made was read`);
+    }
+    assert.ok(!said.join().includes("aGVsbG8"));
+  });
+
+  test("what the host is asked about fits its limits, however long the names in it are", async () => {
+    const plugin = (await import(pathToFileURL(join(packages, "clawos-trust/dist/clawos-trust/index.js")))).default;
+    const { hook } = hooksOf(plugin, { config: { logPath: undefined, capabilities: { inputTrust: "enforce" } } });
+    await hook("result", { toolCallId: "c", toolName: "web_fetch", result: { content: [{ type: "text", text: ATTACK }] } }, { sessionKey: "long" });
+    const { requireApproval } = await hook("policy", { toolName: `x${"𝄞".repeat(400)}`, params: {} }, { sessionKey: "long", requester: { senderIsOwner: true } });
+    assert.ok(requireApproval.title.length <= 80 && requireApproval.title.isWellFormed(), requireApproval.title);
+    assert.ok(requireApproval.description.length <= 512, requireApproval.description);
+  });
 });
 
 /** What a host may say when a call of `message` has ended, and what becomes of the same call when it is asked again. */
