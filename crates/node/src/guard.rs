@@ -21,8 +21,8 @@ use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::MemoryGuardStore;
 use napi::Result;
 use napi_derive::napi;
-use serde_json::Value;
 
+use crate::arguments;
 use crate::outcome::{Ending, Outcome};
 use crate::safely::{failed, run};
 
@@ -38,18 +38,20 @@ pub struct ToolCall {
     /// The arguments as JSON; what is no JSON counts as a string where calls are compared, and is denied
     /// where they are judged.
     pub args: String,
+    /// Long texts of the arguments, where calls are compared: in the JSON a NUL and a text's place in this
+    /// list stand for it.
+    pub texts: Option<Vec<String>>,
     /// The model's id of the call.
     pub call_id: Option<String>,
     /// The model, where the host knows it.
     pub model: Option<String>,
 }
 
-/// A call as the guard knows it. The host's hooks tell of a call several times: its arguments cross from
-/// JavaScript once, and are read and compared once.
+/// A call as the guard compares it. The host's hooks tell of a call several times: its arguments cross from
+/// JavaScript once, and are read and compared once. It keeps none of them: V8 does not know what memory is
+/// held here, and would let many calls pile up.
 #[napi]
 pub struct GuardedCall {
-    call: ToolCall,
-    args: Value,
     identity: KeptIdentity,
     turn: TurnKey,
 }
@@ -58,21 +60,22 @@ pub struct GuardedCall {
 impl GuardedCall {
     /// Reads a call.
     #[napi(constructor)]
-    pub fn new(mut call: ToolCall) -> Result<Self> {
+    pub fn new(call: ToolCall) -> Result<Self> {
         run(|| {
-            let args = arguments(&std::mem::take(&mut call.args));
+            let args = arguments::with_texts(&call.args, call.texts.unwrap_or_default());
             let identity = CallIdentity::of(&call.tool, &args).into();
             let turn = TurnKey {
-                session: call.session.clone(),
-                turn: call.turn.clone(),
+                session: call.session,
+                turn: call.turn,
             };
-            Ok(Self {
-                call,
-                args,
-                identity,
-                turn,
-            })
+            Ok(Self { identity, turn })
         })
+    }
+
+    /// What calls have in common that are the same one, in hexadecimal.
+    #[napi(getter)]
+    pub fn fingerprint(&self) -> String {
+        self.identity.identity().fingerprint()
     }
 }
 
@@ -90,8 +93,8 @@ pub struct Refusal {
 /// What the guard says to a call's end.
 #[napi(object)]
 pub struct Answer {
-    /// What the model has to read instead of the text, if anything.
-    pub text: Option<String>,
+    /// What the model has to read after the text, if anything.
+    pub append: Option<String>,
     /// What the guard did, in one word: `continue`, `loop-detected`, `hard-cap` or `no-progress`.
     pub action: String,
     /// No tool runs any more in this turn.
@@ -148,18 +151,28 @@ impl ToolGuard {
         })
     }
 
-    /// Takes note of what became of a call, and says what the model has to read.
+    /// Takes note of what became of a call, and says what the model has to read. For the log a call that did
+    /// not work is told once more.
     #[napi]
-    pub fn observe(&self, call: &GuardedCall, outcome: Outcome) -> Result<Answer> {
+    pub fn observe(
+        &self,
+        call: &GuardedCall,
+        outcome: Outcome,
+        told: Option<ToolCall>,
+    ) -> Result<Answer> {
         run(|| {
             let identity = call.identity.identity();
-            let observation = outcome.observation();
+            let failure = outcome.failure();
+            let observation = outcome.observation(failure);
             let advice = now(self
                 .turns
                 .observe(&call.turn, &identity, observation, &self.config))?;
-            self.note(call, &outcome, advice.action);
+            let append = appended(&outcome, &advice);
+            if let Some(told) = told {
+                self.note(told, outcome, failure, advice.action);
+            }
             Ok(Answer {
-                text: decorated(&outcome, &advice),
+                append,
                 action: in_a_word(advice.action).to_owned(),
                 stop_turn: advice.stop_turn,
             })
@@ -181,10 +194,16 @@ impl ToolGuard {
 }
 
 impl ToolGuard {
-    /// Layer D: a line for every call that went wrong.
-    fn note(&self, noted: &GuardedCall, outcome: &Outcome, action: GuardAction) {
+    /// Layer D: a line for every call that went wrong. Its arguments are read by the thread that writes it.
+    fn note(
+        &self,
+        call: ToolCall,
+        outcome: Outcome,
+        failure: Option<FailureKind>,
+        action: GuardAction,
+    ) {
         let Some(log) = &self.log else { return };
-        let error_type = match (&outcome.ending, outcome.failure()) {
+        let error_type = match (&outcome.ending, failure) {
             (Ending::Blocked, _) if action == GuardAction::HardCap => {
                 BlockCode::ToolErrorLimit.as_str()
             }
@@ -192,33 +211,40 @@ impl ToolGuard {
             (_, Some(kind)) => name(kind),
             _ => return,
         };
-        let call = &noted.call;
-        let call_id = call.call_id.as_deref().unwrap_or_default();
-        log.add(AttributionEntry {
-            timestamp: rfc3339(SystemClock.now_ms()),
-            model_id: attribute_model(call.model.as_deref(), call_id).to_owned(),
-            tool: call.tool.clone(),
-            args: noted.args.clone(),
-            error_type: error_type.to_owned(),
-            error: outcome.error().to_owned(),
-            request_id: None,
-            tool_call_id: call.call_id.clone(),
-            session_key: Some(call.session.clone()),
-            turn_id: call.turn.clone(),
-            action,
+        let timestamp = rfc3339(SystemClock.now_ms());
+        let texts = call.texts.unwrap_or_default();
+        let apart: usize = texts.iter().map(String::len).sum();
+        let error = outcome.into_error();
+        let bytes = call.args.len() + apart + error.len();
+        log.add_later(bytes, move || {
+            let call_id = call.call_id.as_deref().unwrap_or_default();
+            AttributionEntry {
+                timestamp,
+                model_id: attribute_model(call.model.as_deref(), call_id).to_owned(),
+                tool: call.tool,
+                args: arguments::with_texts(&call.args, texts),
+                error_type: error_type.to_owned(),
+                error,
+                request_id: None,
+                tool_call_id: call.call_id,
+                session_key: Some(call.session),
+                turn_id: call.turn,
+                action,
+            }
         });
     }
 }
 
-/// What the model reads instead. Nearly every result stays as it is, and is not copied for that.
-fn decorated(outcome: &Outcome, advice: &Advice) -> Option<String> {
-    let text = match outcome.ending {
+/// What the model reads besides. Nearly every result stays as it is, and is not copied for that.
+fn appended(outcome: &Outcome, advice: &Advice) -> Option<String> {
+    let mut text = match outcome.ending {
         Ending::Failed | Ending::Blocked => decorate_error(&outcome.text, advice),
         Ending::Succeeded | Ending::ExitedNonZero if advice.texts.is_empty() => return None,
         Ending::Succeeded | Ending::ExitedNonZero => decorate_output(&outcome.text, advice),
         Ending::Neutral => return None,
     };
-    (text != outcome.text).then_some(text)
+    let append = text.split_off(outcome.text.len());
+    (!append.is_empty()).then_some(append)
 }
 
 fn parse(settings: &str) -> Result<GuardConfig> {
@@ -229,10 +255,6 @@ fn parse(settings: &str) -> Result<GuardConfig> {
 
 fn open_log(path: String) -> Result<AttributionLog> {
     AttributionLog::start(PathBuf::from(path), Redactor::default()).map_err(failed)
-}
-
-pub(crate) fn arguments(json: &str) -> Value {
-    serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
 
 /// Turns in memory are answered at once.

@@ -7,6 +7,7 @@
 //! | module | what it gives |
 //! |---|---|
 //! | `guard` | the classes `GuardedCall` and `ToolGuard`: turns, verdicts, the texts that a model reads, the attribution log |
+//! | `arguments` | a call's arguments, put together from what crosses |
 //! | `outcome` | what became of a call, in words of JavaScript |
 //! | `once` | the class `OnceLedger`: which calls with an effect outside were made already |
 //! | `trust` | the class `TrustDesk`: whose words a session has read, and what is held because of them |
@@ -14,6 +15,7 @@
 //! | `work` | what runs on a thread of Node's pool |
 //! | `safely` | no panic crosses into Node |
 
+mod arguments;
 pub mod guard;
 pub mod once;
 pub mod outcome;
@@ -26,7 +28,7 @@ use napi_derive::napi;
 
 /// The version of the interface between the addon and its packages. One that finds another does not
 /// use it.
-const INTERFACE_VERSION: u32 = 2;
+const INTERFACE_VERSION: u32 = 3;
 
 /// The version of the interface that this addon has.
 #[napi]

@@ -25,7 +25,8 @@ use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
 use serde_json::{Value, json};
 
-use crate::guard::{ToolCall, arguments};
+use crate::arguments;
+use crate::guard::ToolCall;
 use crate::safely::{failed, run};
 use crate::work::Work;
 
@@ -116,7 +117,7 @@ impl OnceLedger {
 }
 
 fn wish(call: &ToolCall, windows: &OnceWindows) -> ClaimRequest {
-    let params = digest(&arguments(&call.args), &CanonicalOptions::EXACT);
+    let params = digest(&arguments::whole(&call.args), &CanonicalOptions::EXACT);
     let parts = KeyParts {
         scope: Scope::SESSION,
         tenant: None,

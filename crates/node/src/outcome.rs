@@ -42,12 +42,18 @@ impl Outcome {
         self.error.as_deref().unwrap_or(&self.text)
     }
 
+    /// The error's text, kept.
+    pub(crate) fn into_error(self) -> String {
+        self.error.unwrap_or(self.text)
+    }
+
     /// Why the call failed, when it did.
     pub(crate) fn failure(&self) -> Option<FailureKind> {
         (self.ending == Ending::Failed).then(|| classify_failure(self.error()))
     }
 
-    pub(crate) fn observation(&self) -> Observation<'_> {
+    /// What the guard counts; why the call failed is known by now.
+    pub(crate) fn observation(&self, failure: Option<FailureKind>) -> Observation<'_> {
         let polls = self.polls.unwrap_or(false);
         match self.ending {
             Ending::Succeeded => Observation::Succeeded {
@@ -60,7 +66,7 @@ impl Outcome {
                 output: ExitDigest::of_text(&self.text),
             },
             Ending::Failed => Observation::Failed {
-                kind: classify_failure(self.error()),
+                kind: failure.unwrap_or(FailureKind::Deterministic),
                 error: self.error(),
             },
             Ending::Blocked => Observation::Blocked,

@@ -31,7 +31,7 @@ pub const ATTRIBUTION_LOGS_KEPT: u32 = 3;
 
 /// A line that is not written yet, and how long its texts are.
 struct Waiting {
-    entry: AttributionEntry,
+    entry: Box<dyn FnOnce() -> AttributionEntry + Send>,
     bytes: usize,
 }
 
@@ -57,7 +57,7 @@ impl AttributionLog {
             .spawn(move || {
                 for Waiting { entry, bytes } in entries {
                     waiting.fetch_sub(bytes, Ordering::Relaxed);
-                    if !write_line(&path, entry, &redactor) {
+                    if !write_line(&path, entry(), &redactor) {
                         lost.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -95,6 +95,16 @@ impl AttributionLog {
     /// Adds a line as it is, but for what has to be hidden: for hosts whose calls have no envelope.
     pub fn add(&self, entry: AttributionEntry) {
         let bytes = entry.error.len().saturating_add(text_bytes(&entry.args));
+        self.add_later(bytes, move || entry);
+    }
+
+    /// As [`Self::add`], for a line that the writing thread puts together. `bytes` is how long its texts are.
+    pub fn add_later(
+        &self,
+        bytes: usize,
+        entry: impl FnOnce() -> AttributionEntry + Send + 'static,
+    ) {
+        let entry = Box::new(entry);
         let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let fits = waiting.saturating_add(bytes) <= ATTRIBUTION_QUEUE_BYTES_MAX;
         let queue = self.queue.as_ref().filter(|_| fits);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::hash::{Hash64, Hash128};
+use super::text::NAME_CHARS_MAX;
 use crate::arguments::CanonicalArguments;
 use crate::canonical::{CanonicalOptions, Empty, FieldNames, write_canonical};
 use crate::scratch::Buffer;
@@ -116,7 +117,8 @@ impl KeptIdentity {
 impl From<CallIdentity<'_>> for KeptIdentity {
     fn from(identity: CallIdentity<'_>) -> Self {
         Self {
-            name: identity.name.to_owned(),
+            // All that a text shows of it: a name that a model invented may be of any length.
+            name: identity.name.chars().take(NAME_CHARS_MAX).collect(),
             tool: identity.tool,
             call: identity.call,
             form: identity.form,

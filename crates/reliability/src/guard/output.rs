@@ -156,9 +156,10 @@ fn digest_text(hasher: &mut Xxh3, text: &str) {
 }
 
 /// The next digit from `at` on. Blocks without one are skipped by a test that the compiler turns
-/// into a few vector instructions.
+/// into a few vector instructions; within a block whole words are looked at.
 fn next_digit(bytes: &[u8], at: usize) -> Option<usize> {
     const BLOCK_BYTES: usize = 32;
+    const WORD_BYTES: usize = 8;
     let rest = &bytes[at..];
     let skipped = rest
         .chunks_exact(BLOCK_BYTES)
@@ -169,10 +170,27 @@ fn next_digit(bytes: &[u8], at: usize) -> Option<usize> {
         })
         .count()
         * BLOCK_BYTES;
-    rest[skipped..]
-        .iter()
-        .position(u8::is_ascii_digit)
-        .map(|step| at + skipped + step)
+    let (words, tail) = rest[skipped..].as_chunks::<WORD_BYTES>();
+    let from = at + skipped;
+    for (index, word) in words.iter().enumerate() {
+        let marks = digit_marks(u64::from_le_bytes(*word));
+        if marks != 0 {
+            let step = (marks.trailing_zeros() / u8::BITS) as usize;
+            return Some(from + index * WORD_BYTES + step);
+        }
+    }
+    let step = tail.iter().position(u8::is_ascii_digit)?;
+    Some(from + words.len() * WORD_BYTES + step)
+}
+
+/// Sets the top bit of each byte that is a digit, and nothing else.
+const fn digit_marks(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * ONES;
+    // A digit is below ten now, and nothing else is: adding what brings ten to the top bit can not
+    // carry into the next byte.
+    let value = word ^ (b'0' as u64 * ONES);
+    !(((value & !TOP) + (0x80 - 10) * ONES) | value) & TOP
 }
 
 fn digest_span(hasher: &mut Xxh3, span: &[u8]) {
@@ -299,6 +317,23 @@ mod tests {
             OutputDigest::of(&json!({"a": 1, "started_at": 5, "durationMs": 3, "pid": 9})),
             OutputDigest::of(&json!({"a": 1, "started_at": 6, "durationMs": 4, "pid": 10})),
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_next_digit_is_found_wherever_it_is(
+            bytes in proptest::collection::vec(0_u8.., 0..100),
+            digit in 0_usize..100,
+            at in 0_usize..100,
+        ) {
+            let mut bytes = bytes;
+            if let Some(byte) = bytes.get_mut(digit) {
+                *byte = b'0' + *byte % 10;
+            }
+            let at = at.min(bytes.len());
+            let plainly = bytes[at..].iter().position(u8::is_ascii_digit);
+            proptest::prop_assert_eq!(next_digit(&bytes, at), plainly.map(|step| at + step));
+        }
     }
 
     #[test]

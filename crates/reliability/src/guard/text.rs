@@ -9,7 +9,7 @@ use super::verdict::Advice;
 pub const NON_RETRYABLE_TAG: &str = "[NON-RETRYABLE]";
 
 /// A tool name comes from the model, so it could be anything; real names are shorter.
-const NAME_CHARS_MAX: usize = 128;
+pub(super) const NAME_CHARS_MAX: usize = 128;
 
 /// Layer B: the same call failed the same way too often.
 pub(super) fn loop_detected(name: &str, count: u32) -> String {

@@ -17,6 +17,9 @@ pub(super) fn volatile_len(bytes: &[u8], floor: usize, digit: usize) -> Option<(
         return None;
     }
     let rest = &bytes[digit..];
+    if is_plain(rest) {
+        return None;
+    }
     let len = date(rest)
         .map(|day| day + after_date(&rest[day..]))
         .or_else(|| clock(rest))
@@ -27,6 +30,23 @@ pub(super) fn volatile_len(bytes: &[u8], floor: usize, digit: usize) -> Option<(
         .get(len)
         .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
     ends.then_some((digit, digit + len))
+}
+
+/// Whether what follows the digits at the start can not go on like any of these: nearly always so,
+/// and seen at once.
+fn is_plain(bytes: &[u8]) -> bool {
+    let after = &bytes[digits(bytes)..];
+    match after {
+        [b' ', unit, ..] => !is_unit_start(*unit),
+        [b'-' | b'/' | b':' | b'.' | b'x' | b'X', ..] => false,
+        [unit, ..] => !is_unit_start(*unit),
+        [] => true,
+    }
+}
+
+/// The first bytes of all units of time, and of the minutes in `0m3.2s`.
+fn is_unit_start(byte: u8) -> bool {
+    matches!(byte, b'n' | b'u' | b'm' | b's') || !byte.is_ascii()
 }
 
 /// Whether a number after this byte is the middle of something: a version, a position, a name.
@@ -189,6 +209,18 @@ mod tests {
     fn part(text: &str) -> Option<&str> {
         let digit = text.bytes().position(|byte| byte.is_ascii_digit())?;
         volatile_len(text.as_bytes(), 0, digit).map(|(start, end)| &text[start..end])
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_plain_at_once_is_nothing_else(text in "[0-9]{1,5}[-/:.xXTZ nums\u{b5}%a]{0,3}[0-9nmsx:/-]{0,9}") {
+            let bytes = text.as_bytes();
+            let found = date(bytes)
+                .or_else(|| clock(bytes))
+                .or_else(|| address(bytes))
+                .or_else(|| duration(bytes));
+            proptest::prop_assert!(found.is_none() || !is_plain(bytes), "{text:?}");
+        }
     }
 
     #[test]

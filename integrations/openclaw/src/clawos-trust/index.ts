@@ -24,6 +24,9 @@ import { processWide } from "../shared/process-wide.js";
 const SHARED_VERSION = 2;
 /** Longest that a held call waits for a person. */
 const APPROVAL_MS = 300_000;
+/** The host asks nothing whose title is longer than 80 characters, or its description than 512, once it has escaped them. */
+const TITLE_TOOL_CHARS_MAX = 60;
+const DESCRIPTION_CHARS_MAX = 480;
 /** Results of these runtimes pass through here; the manifest names the same. */
 const RUNTIMES = ["openclaw"];
 
@@ -118,8 +121,8 @@ class Trust {
     const requireApproval = {
       // The host knows this for hooks and not for policies, and refuses to ask on nobody's behalf.
       pluginId: this.#api.id,
-      title: `Let ${tool} run?`,
-      description: verdict.why,
+      title: `Let ${cut(tool, TITLE_TOOL_CHARS_MAX)} run?`,
+      description: cut(verdict.why, DESCRIPTION_CHARS_MAX),
       severity: "warning" as const,
       timeoutMs: this.#timeoutMs,
       allowedDecisions: ["allow-once", "deny"],
@@ -127,16 +130,16 @@ class Trust {
     return { requireApproval };
   }
 
-  /** Looks at a result before the model does. */
+  /** Looks at a result before the model does. One without a word, such as an image, was read all the same. */
   async cameBack(event: ToolResultEvent, context: CallContext): Promise<{ result: ToolResult } | undefined> {
-    const texts = (event.result.content ?? []).flatMap((part) => (part.type === "text" && part.text ? [part.text] : []));
-    if (texts.length === 0) return undefined;
+    const { content = [], structuredContent } = event.result;
+    const words = [...content.flatMap(wordsOf), ...wordsOf(structuredContent)];
     const { tool } = meant(event.toolName, event.args);
-    const answer = await this.#shared.desk.cameBack(sessionOf(context), tool, texts.join("\n"));
+    const answer = await this.#shared.desk.cameBack(sessionOf(context), tool, words.join("\n"));
     const { advice, signals } = JSON.parse(answer) as Heard;
     if (!advice) return undefined;
     this.#say(`a result of ${tool} in ${sessionOf(context)} looks like an attack: ${signals}`);
-    return { result: { ...event.result, content: [...(event.result.content ?? []), { type: "text", text: advice }] } };
+    return { result: { ...event.result, content: [...content, { type: "text", text: advice }] } };
   }
 
   /** Whether a call is a stranger's. Of a run that was heard it is known who began it; others may steer it later. */
@@ -148,6 +151,22 @@ class Trust {
   #say(text: string): void {
     this.#api.logger.warn(`clawos-trust: ${text}`);
   }
+}
+
+/** Where a part of a result keeps what is no text: an image, a sound, a file. */
+const BINARY: ReadonlySet<string> = new Set(["data", "blob"]);
+
+/** All words of a part of a result, however it is made up. */
+function wordsOf(part: unknown): string[] {
+  if (typeof part === "string") return part === "" ? [] : [part];
+  if (typeof part !== "object" || part === null) return [];
+  // In an array the names are numbers.
+  return Object.entries(part).flatMap(([name, value]) => (BINARY.has(name) && typeof value === "string" ? [] : wordsOf(value)));
+}
+
+/** A text of at most so many characters. */
+function cut(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
 }
 
 /** Runs remembered at most. */

@@ -55,6 +55,7 @@ export type PolicyDecision =
 
 export interface ToolResult {
   content?: Array<{ type: string; text?: string }>;
+  structuredContent?: unknown;
 }
 
 export interface ToolResultEvent {

@@ -52,16 +52,40 @@ export function exact(value: unknown): string {
   return JSON.stringify(value) ?? "null";
 }
 
-/** Arguments as JSON, for comparing. Only texts in them are ever long: what a model writes at once is short otherwise. */
-export function comparable(value: unknown): string {
-  if (!isLong(value)) return exact(value);
-  return JSON.stringify(value, (_, part: unknown) => (typeof part === "string" ? bounded(part) : part)) ?? "null";
+/** Arguments for comparing: as JSON, and the long texts of it by themselves. */
+export interface Comparable {
+  args: string;
+  texts?: string[];
 }
 
-function isLong(value: unknown): boolean {
-  if (typeof value === "string") return value.length > TEXT_CHARS_MAX;
+/** Texts from this length on cross to the addon by themselves: inside JSON they would be escaped, and read by the character. */
+const APART_CHARS_MIN = 1024;
+/** What stands for such a text, before its place among them; a text that begins so crosses by itself too. */
+const APART = "\u0000";
+
+/** Arguments for comparing. Only texts in them are ever long: what a model writes at once is short otherwise. */
+export function comparable(value: unknown): Comparable {
+  if (!hasApart(value)) return { args: exact(value) };
+  const texts: string[] = [];
+  const args = JSON.stringify(value, (_, part: unknown) => {
+    if (typeof part !== "string" || !isApart(part)) return part;
+    const text = bounded(part);
+    // Only JSON can tell lone surrogates apart.
+    if (!text.isWellFormed()) return text;
+    texts.push(text);
+    return `${APART}${texts.length - 1}`;
+  });
+  return { args, texts };
+}
+
+function isApart(text: string): boolean {
+  return text.length >= APART_CHARS_MIN || text.startsWith(APART);
+}
+
+function hasApart(value: unknown): boolean {
+  if (typeof value === "string") return isApart(value);
   if (typeof value !== "object" || value === null) return false;
-  for (const key in value) if (isLong((value as Record<string, unknown>)[key])) return true;
+  for (const key in value) if (hasApart((value as Record<string, unknown>)[key])) return true;
   return false;
 }
 

@@ -120,7 +120,7 @@ export class HostGuard {
 
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
-    const { call, request } = this.#place(id, event, context, exact);
+    const { call, request } = this.#place(id, event, context, (args) => ({ args: exact(args) }));
     let answer: string | undefined;
     try {
       answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
@@ -159,8 +159,8 @@ export class HostGuard {
     if (!note) return;
     this.#calls.delete(at);
     const outcome = this.#outcome(note, event);
-    const answer = this.#guard.observe(note.guarded, outcome);
-    if (answer.text !== undefined) append(event.message, answer.text.slice(outcome.text.length));
+    const answer = this.#guard.observe(note.guarded, outcome, worked(outcome) ? undefined : note.call);
+    if (answer.append !== undefined) append(event.message, answer.append);
     this.#mayEndRun(note, outcome, answer);
   }
 
@@ -173,8 +173,8 @@ export class HostGuard {
     const call: ToolCall = { session, turn: runId, tool: UNREADABLE_TOOL, args: "{}" };
     const model = this.#runs.get(runId)?.model;
     if (model !== undefined) call.model = model;
-    const answer = this.#guard.observe(new this.#addon.GuardedCall(call), { ending: "failed", text: UNREADABLE_ERROR });
-    this.#untold.set(runId, answer.text ?? UNREADABLE_ERROR);
+    const answer = this.#guard.observe(new this.#addon.GuardedCall(call), { ending: "failed", text: UNREADABLE_ERROR }, call);
+    this.#untold.set(runId, UNREADABLE_ERROR + (answer.append ?? ""));
   }
 
   /** What goes before the prompt when OpenClaw asks again. */
@@ -226,7 +226,7 @@ export class HostGuard {
     const runId = event.runId ?? context.runId;
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const model = run?.model;
-    const call: ToolCall = { session: sessionOf(context), tool, args: written(args), callId: id };
+    const call: ToolCall = { session: sessionOf(context), tool, ...written(args), callId: id };
     if (runId !== undefined) call.turn = runId;
     if (model !== undefined) call.model = model;
     return { call, request: run?.requests ?? 0 };
@@ -252,6 +252,11 @@ export class HostGuard {
   get sizes(): { calls: number; runs: number } {
     return { calls: this.#calls.size, runs: this.#runs.size };
   }
+}
+
+/** Whether nothing is to be logged of a call. */
+function worked({ ending }: Outcome): boolean {
+  return ending !== "failed" && ending !== "blocked";
 }
 
 function sessionOf(context: CallContext): string {

@@ -21,7 +21,7 @@ import { resultOf } from "./outcome.js";
 import { readSettings, type Settings } from "./settings.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 2;
+const SHARED_VERSION = 3;
 
 export default {
   id: "tool-guard",

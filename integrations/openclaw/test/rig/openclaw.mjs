@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 /** Longest that a gateway may take to answer its first request. */
-const START_MS_MAX = 120_000;
+const START_MS_MAX = 300_000;
 /** Longest that one command of OpenClaw may take. */
 const COMMAND_MS_MAX = 180_000;
 /** Longest that a gateway may take to go after it was asked to. */
