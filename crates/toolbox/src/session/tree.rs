@@ -280,13 +280,30 @@ impl SessionTree {
     /// Ends what is over its time. Called now and then; says what it ended.
     pub async fn tick(&self) -> Result<Vec<Session>, TreeError> {
         let now_ms = self.now_ms();
-        self.end_all(|session| step::tick(session, now_ms)).await
-    }
-
-    /// After a restart: what was at work has failed, Main and suspended sessions go on. Their
-    /// contexts come with [`Self::open_main`] and [`Self::revive`].
-    pub async fn restart(&self) -> Result<Vec<Session>, TreeError> {
-        self.end_all(step::restarted).await
+        let mut ended = Vec::new();
+        for document in all_documents(&*self.store, DocumentFilter::of(KIND)).await? {
+            let session = read(&document)?;
+            if step::tick(&session, now_ms).is_none() {
+                // Another process may have told it to end, or to wait.
+                self.note(&session);
+                continue;
+            }
+            let changed = self
+                .change(&document.id, |session| {
+                    step::tick(session, now_ms).ok_or(StepRefused::Ended)
+                })
+                .await;
+            match changed {
+                Ok(session) => {
+                    self.ended(&session).await?;
+                    ended.push(session);
+                }
+                // It ended by itself meanwhile.
+                Err(TreeError::Refused(_) | TreeError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ended)
     }
 
     /// Gives a session that a restart has left alone its context again, once its parent has one.
@@ -384,36 +401,6 @@ impl SessionTree {
             Err(TreeError::NotFound(_)) => Ok(Delivery::Dropped),
             Err(error) => Err(error),
         }
-    }
-
-    async fn end_all(
-        &self,
-        end: impl Fn(&Session) -> Option<Session>,
-    ) -> Result<Vec<Session>, TreeError> {
-        let mut ended = Vec::new();
-        for document in all_documents(&*self.store, DocumentFilter::of(KIND)).await? {
-            let session = read(&document)?;
-            if end(&session).is_none() {
-                // Another process may have told it to end, or to wait.
-                self.note(&session);
-                continue;
-            }
-            let changed = self
-                .change(&document.id, |session| {
-                    end(session).ok_or(StepRefused::Ended)
-                })
-                .await;
-            match changed {
-                Ok(session) => {
-                    self.ended(&session).await?;
-                    ended.push(session);
-                }
-                // It ended by itself meanwhile.
-                Err(TreeError::Refused(_) | TreeError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(ended)
     }
 
     pub(super) async fn create(&self, session: &Session) -> StoreResult<Created> {
