@@ -144,6 +144,7 @@ mod with_claims {
             idempotency_key: "computed".into(),
             request: Arc::new(RecordRequest {
                 session_key: "agent:main:session-0042".into(),
+                workspace_id: None,
                 actor_id: "user-17".into(),
                 request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
                 tool_call_id: None,

@@ -57,6 +57,7 @@ async fn fill(store: &MemoryDedupeStore, from: usize) -> io::Result<()> {
             idempotency_key: "computed".into(),
             request: Arc::new(RecordRequest {
                 session_key: "agent:main:session-0042".into(),
+                workspace_id: None,
                 actor_id: "user-17".into(),
                 request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
                 tool_call_id: None,

@@ -39,6 +39,7 @@ fn wish(number: u64) -> ClaimRequest {
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: format!("session-{}", number % 64).into(),
+            workspace_id: None,
             actor_id: "actor-1".into(),
             request_id: format!("01890000-0000-7000-8000-{number:012x}"),
             tool_call_id: None,

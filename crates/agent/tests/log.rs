@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use common::{Counted, Script, call, stack, task};
+use common::{Script, call, counted, stack, task};
 use holdfast_agent::log::pages::Entry;
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::model::ModelError;
@@ -54,7 +54,7 @@ impl Told {
             lines: Arc::default(),
             dir: tempfile::tempdir().expect("a directory"),
         };
-        let stack = stack(vec![Counted::new("note", Effect::External)]);
+        let stack = stack(vec![counted("note", Effect::External)]);
         let clock = stack.runtime().clock.clone();
         let log = RunLog::new(
             told.lines.clone(),

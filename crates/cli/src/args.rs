@@ -129,7 +129,7 @@ pub(crate) enum Command {
     /// Checkpoints of a session, the way back to one, and archive and reset.
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Point `OpenClaw` at a model with our tools.
+    /// Point OpenClaw at a model with our tools.
     #[command(subcommand, name = "openclaw")]
     OpenClaw(openclaw::OpenClawCommand),
     /// Say what a model's reply, read from standard input, asks for.
@@ -148,6 +148,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 nothing is wrong, 1 something is, 2 bad usage.")]
 pub(crate) struct DoctorArgs {
     /// The directory that tools would work in.
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -170,7 +171,7 @@ pub(crate) struct DoctorArgs {
     Prints JSON: intents (name, arguments, confidence, strategy, span, complete, problems), final,\n\
     completed, problems. Never run an intent that is not complete. Exit codes: 0 read, 2 bad usage.")]
 pub(crate) struct ParseArgs {
-    /// How to read: auto, native, harmony, `guided_json`, react, markers or fuzzy.
+    /// How to read: `auto`, `native`, `harmony`, `guided_json`, `react`, `markers` or `fuzzy`.
     #[arg(long, default_value = "auto", value_name = "STRATEGY")]
     pub(crate) strategy: String,
     /// What to try when that finds nothing.
@@ -234,8 +235,8 @@ pub(crate) struct CallArgs {
     /// The idempotency key: one key, one effect.
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// How to treat duplicates.
-    #[arg(long, value_enum)]
+    /// How to treat duplicates; `enforced` by default.
+    #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) dedupe: Option<Dedupe>,
     /// Answer within this many milliseconds, whatever happens.
     #[arg(long, value_name = "MS")]
@@ -286,7 +287,7 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaFormat {
-    /// `tools` of the `OpenAI` chat API.
+    /// `tools` of the OpenAI chat API.
     #[value(name = "openai")]
     OpenAi,
     /// `tools` of the Anthropic messages API.
@@ -298,6 +299,11 @@ pub(crate) enum SchemaFormat {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast explain\n  \
+    holdfast explain 01a1e2ac\n\n\
+    A call that was never answered, because its process was killed, is explained by its record.\n\
+    Exit codes: 0 explained, 1 there is no such call, 2 bad usage.")]
 pub(crate) struct ExplainArgs {
     /// The request id, or its first characters; without it, the last calls.
     pub(crate) request: Option<String>,
@@ -307,6 +313,10 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    holdfast config show\n  \
+    holdfast config check holdfast.yaml --offline\n\n\
+    Exit codes: 0 nothing is wrong, 1 Redis does not answer, 2 the configuration is wrong.")]
 pub(crate) enum ConfigCommand {
     /// Print the configuration in force, defaults included.
     Show,
@@ -339,7 +349,7 @@ pub(crate) enum Which {
     Config,
     /// A stored record.
     Record,
-    /// The routes of `holdfast serve`, as an `OpenAPI` document.
+    /// The routes of `holdfast serve`, as an OpenAPI document.
     Openapi,
 }
 

@@ -124,6 +124,20 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     table.to_string()
 }
 
+/// A noun for as many things.
+pub(crate) fn plural(count: u64, one: &str) -> String {
+    if count == 1 {
+        one.to_owned()
+    } else {
+        format!("{one}s")
+    }
+}
+
+/// How many of them there are: `1 record`, `2 records`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    format!("{count} {}", plural(count, one))
+}
+
 /// How long ago, in the largest fitting unit.
 pub(crate) fn ago(then_ms: u64, now_ms: u64) -> String {
     duration(now_ms.saturating_sub(then_ms)) + " ago"

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use holdfast_memory::conformance::{self, Made, MemoryFactory};
 use holdfast_memory::{SqliteMemory, SqliteMemoryOptions, for_each_memory_check};
+use holdfast_testkit::tests_of_checks;
 
 struct Sqlite;
 
@@ -26,15 +27,4 @@ impl MemoryFactory for Sqlite {
     }
 }
 
-macro_rules! tests {
-    ([$factory:expr] $($check:ident)*) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $check() {
-                conformance::$check(&$factory).await;
-            }
-        )*
-    };
-}
-
-for_each_memory_check!(tests, Sqlite);
+for_each_memory_check!(tests_of_checks, conformance, Sqlite);

@@ -143,6 +143,7 @@ fn wish(call: &ToolCall, windows: &OnceWindows) -> ClaimRequest {
         idempotency_key: Cow::Borrowed("computed"),
         request: Arc::new(RecordRequest {
             session_key: call.session.as_str().into(),
+            workspace_id: None,
             actor_id: "".into(),
             request_id: request_id.clone(),
             tool_call_id: call.call_id.clone(),

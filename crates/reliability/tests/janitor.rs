@@ -28,6 +28,7 @@ fn wish() -> ClaimRequest {
         idempotency_key: "k".into(),
         request: Arc::new(RecordRequest {
             session_key: "s".into(),
+            workspace_id: None,
             actor_id: "a".into(),
             request_id: "r".into(),
             tool_call_id: None,

@@ -33,6 +33,7 @@ fn wish(number: u8, owner: &str) -> ClaimRequest {
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".into(),
+            workspace_id: None,
             actor_id: "actor".into(),
             request_id: owner.to_owned(),
             tool_call_id: None,

@@ -1,4 +1,4 @@
-//! Every check of the conformance suite, for every store that lives in this crate.
+//! Every check of the conformance suites, for every store that lives in this crate.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,10 +7,15 @@
 
 use std::sync::Arc;
 
-use holdfast_reliability::for_each_store_check;
+use holdfast_reliability::store::conformance::documents::{
+    self, DocumentStoreFactory, MadeDocuments,
+};
 use holdfast_reliability::store::conformance::{self, Made, ManualClock, StoreFactory};
-use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
+use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryDocumentStore, MemoryLimits};
 use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_reliability::{for_each_document_check, for_each_store_check};
+use holdfast_testkit::tests_of_checks;
+use tempfile::TempDir;
 
 struct Memory;
 
@@ -27,16 +32,32 @@ impl StoreFactory for Memory {
     }
 }
 
+impl DocumentStoreFactory for Memory {
+    fn make_documents(&self, clock: Arc<ManualClock>) -> MadeDocuments {
+        MadeDocuments {
+            store: Arc::new(MemoryDocumentStore::new(clock)),
+            keep: Box::new(()),
+        }
+    }
+}
+
 struct Sqlite;
+
+impl Sqlite {
+    fn open(clock: Arc<ManualClock>, options: SqliteOptions) -> (Arc<SqliteState>, TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteState::open(&dir.path().join("state"), clock, options).unwrap();
+        (store, dir)
+    }
+}
 
 impl StoreFactory for Sqlite {
     fn make(&self, clock: Arc<ManualClock>, keys_max: usize) -> Made {
-        let dir = tempfile::tempdir().unwrap();
         let options = SqliteOptions {
             keys_max: keys_max as u64,
             ..SqliteOptions::default()
         };
-        let store = SqliteState::open(&dir.path().join("state"), clock, options).unwrap();
+        let (store, dir) = Self::open(clock, options);
         Made {
             store,
             keep: Box::new(dir),
@@ -44,23 +65,32 @@ impl StoreFactory for Sqlite {
     }
 }
 
-macro_rules! tests {
-    ([$factory:expr] $($check:ident)*) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $check() {
-                conformance::$check(&$factory).await;
-            }
-        )*
-    };
+impl DocumentStoreFactory for Sqlite {
+    fn make_documents(&self, clock: Arc<ManualClock>) -> MadeDocuments {
+        let (store, dir) = Self::open(clock, SqliteOptions::default());
+        MadeDocuments {
+            store,
+            keep: Box::new(dir),
+        }
+    }
 }
 
 mod memory {
     use super::*;
-    for_each_store_check!(tests, Memory);
+    for_each_store_check!(tests_of_checks, conformance, Memory);
 }
 
 mod sqlite {
     use super::*;
-    for_each_store_check!(tests, Sqlite);
+    for_each_store_check!(tests_of_checks, conformance, Sqlite);
+}
+
+mod memory_documents {
+    use super::*;
+    for_each_document_check!(tests_of_checks, documents, Memory);
+}
+
+mod sqlite_documents {
+    use super::*;
+    for_each_document_check!(tests_of_checks, documents, Sqlite);
 }

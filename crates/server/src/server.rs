@@ -206,9 +206,22 @@ impl Server {
     /// Enters the calls again that wait for a person, or were approved, and whose process is gone.
     /// They wait on here. Those of other workspaces are left for whoever serves those.
     pub async fn resume_all(self: &Arc<Self>) -> StoreResult<()> {
-        let mut open = self.approvals.open_requests().await?;
-        open.retain(|approval| approval.request.workspace_root == self.workspace);
-        self.resume(open.into_iter().map(|approval| approval.id).collect());
+        self.resume_open(&ResumeWhich::All).await
+    }
+
+    /// The same for those that were approved alone: the answer may have been given on another
+    /// machine, and the one that asked be gone. One whose caller still waits is used by then.
+    pub async fn resume_approved(self: &Arc<Self>) -> StoreResult<()> {
+        self.resume_open(&ResumeWhich::Approved).await
+    }
+
+    async fn resume_open(self: &Arc<Self>, which: &ResumeWhich) -> StoreResult<()> {
+        let open = self.approvals.open_requests().await?;
+        let taken = open.into_iter().filter(|approval| which.takes(approval));
+        let ids: BTreeSet<String> = taken.map(|approval| approval.id).collect();
+        if !ids.is_empty() {
+            self.resume(ids);
+        }
         Ok(())
     }
 

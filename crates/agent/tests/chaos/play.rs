@@ -13,7 +13,7 @@ use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::MemoryLimits;
 use holdfast_testkit::sim::Violation;
-use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_testkit::{MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use parking_lot::Mutex;
 
@@ -174,13 +174,13 @@ fn stack(
     let faults_percent = chance.below(60);
     let tool = |name, effect, salt| -> Arc<dyn Tool> {
         let chance = SeededEntropy::new(seed.wrapping_mul(17).wrapping_add(salt));
-        Arc::new(Flaky {
-            name,
+        let flaky = Flaky {
             effect,
             chance,
             faults_percent,
             ledger: ledger.clone(),
-        })
+        };
+        Arc::new(MadeTool::of_text(name, effect, flaky))
     };
     let tools = vec![
         tool("note", Effect::External, 1),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
-use holdfast_testkit::SeededEntropy;
+use holdfast_contract::{Effect, ToolContext, ToolError, ToolResult};
+use holdfast_testkit::{Does, SeededEntropy};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -17,7 +17,6 @@ pub(crate) const PANIC: &str = "a tool that panics";
 pub(crate) type Ledger = Arc<Mutex<BTreeMap<String, u64>>>;
 
 pub(crate) struct Flaky {
-    pub(crate) name: &'static str,
     pub(crate) effect: Effect,
     pub(crate) chance: SeededEntropy,
     pub(crate) faults_percent: u64,
@@ -65,28 +64,8 @@ impl Flaky {
 }
 
 #[async_trait]
-impl Tool for Flaky {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn description(&self) -> &str {
-        "Made for a test."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
-    }
-
-    fn permission_tier(&self) -> PermissionTier {
-        PermissionTier::ReadOnly
-    }
-
-    fn effect(&self) -> Effect {
-        self.effect
-    }
-
-    async fn execute(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+impl Does for Flaky {
+    async fn run(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
         let text = params["text"].as_str().unwrap_or_default();
         tokio::time::sleep(Duration::from_millis(self.chance.below(500))).await;
         if self.chance.chance(self.faults_percent) {

@@ -18,13 +18,11 @@ use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest, read_reply};
 use holdfast_agent::run::RunState;
 use holdfast_agent::settings::RunSettings;
-use holdfast_contract::{
-    Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
-};
+use holdfast_contract::{Effect, SessionContext, Tool, ToolContext, ToolError, ToolResult};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
-use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_testkit::{Does, MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use holdfast_toolbox::trust::TrustBook;
 use holdfast_trust::TrustConfig;
@@ -75,53 +73,30 @@ impl Model for Script {
 }
 
 /// A tool that counts.
-pub(crate) struct Counted {
-    name: &'static str,
-    effect: Effect,
+pub(crate) type Counted = MadeTool<Counting>;
+
+#[derive(Default)]
+pub(crate) struct Counting {
     runs: AtomicU64,
 }
 
-impl Counted {
-    pub(crate) fn new(name: &'static str, effect: Effect) -> Arc<Self> {
-        Arc::new(Self {
-            name,
-            effect,
-            runs: AtomicU64::new(0),
-        })
-    }
-
+impl Counting {
     pub(crate) fn runs(&self) -> u64 {
         self.runs.load(Ordering::SeqCst)
     }
 }
 
 #[async_trait]
-impl Tool for Counted {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn description(&self) -> &str {
-        "Made for a test."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
-    }
-
-    fn permission_tier(&self) -> PermissionTier {
-        PermissionTier::ReadOnly
-    }
-
-    fn effect(&self) -> Effect {
-        self.effect
-    }
-
-    async fn execute(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+impl Does for Counting {
+    async fn run(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
         let count = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
         let text = params["text"].as_str().unwrap_or_default();
         Ok(ToolResult::new(json!(format!("{text} ({count})")), ""))
     }
+}
+
+pub(crate) fn counted(name: &'static str, effect: Effect) -> Arc<Counted> {
+    Arc::new(Counted::of_text(name, effect, Counting::default()))
 }
 
 pub(crate) fn stack(tools: Vec<Arc<dyn Tool>>) -> Arc<ToolStack> {

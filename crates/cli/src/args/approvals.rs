@@ -23,7 +23,7 @@ pub(crate) enum ApprovalsCommand {
         /// The request, or at least 3 of its first characters.
         id: String,
     },
-    /// Say yes.
+    /// Say yes. Nobody approves their own request.
     Approve {
         /// The request, or at least 3 of its first characters.
         id: String,
@@ -66,7 +66,7 @@ pub(crate) enum ApprovalsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ByArgs {
-    /// Who answers. Nobody approves their own request.
+    /// Your name, as it is put on record.
     #[arg(long, value_name = "NAME", default_value = "owner")]
     pub(crate) by: String,
 }
@@ -92,6 +92,7 @@ impl From<Covers> for Scope {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Exit codes: 0 the log is as it was written, 1 it is not, 2 bad usage.")]
 pub(crate) enum AuditLogCommand {
     /// Show the last entries.
     Show {

@@ -10,7 +10,7 @@ pub(crate) struct ModelArgs {
     /// The model's server, such as `http://127.0.0.1:8000`; anything that speaks chat completions.
     #[arg(long, value_name = "URL")]
     pub(crate) model_url: Option<String>,
-    /// The model's name, as its server knows it. [default: gpt-oss]
+    /// The model's name, as its server knows it [default: gpt-oss]
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 }
@@ -27,10 +27,10 @@ pub(crate) struct RunArgs {
     /// Rules for the model, before the task.
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
-    /// How long it may take, in seconds. [default: 300]
+    /// How long it may take, in seconds [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
-    /// How often the model is asked at most. [default: 5]
+    /// How often the model is asked at most [default: 5]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,
     #[command(flatten)]

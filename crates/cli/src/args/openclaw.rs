@@ -1,10 +1,10 @@
-//! What can be typed about `OpenClaw`.
+//! What can be typed about OpenClaw.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpenClawCommand {
-    /// Print the provider block that points `OpenClaw` at `holdfast serve`.
+    /// Print the provider block that points OpenClaw at `holdfast serve`.
     #[command(
         after_help = "Merge it into ~/.openclaw/openclaw.json; it names what `holdfast serve` would \
         listen on\nwith the same configuration. Examples:\n  \

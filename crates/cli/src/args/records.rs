@@ -16,20 +16,34 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
     /// Only in this state.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "STATE")]
     pub(crate) state_is: Option<State>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum State {
+    /// Running, or waiting for a person; abandoned ones too.
     Inflight,
+    /// In flight by the record, but its process is gone.
+    Abandoned,
+    /// It worked: a duplicate gets its output.
     Done,
+    /// It failed: a duplicate gets its error.
     Failed,
+    /// Its caller went away before it started.
     Cancelled,
+    /// Its effect may have happened; nobody knows.
     Unknown,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast dedupe list\n  \
+    holdfast dedupe list --state-is abandoned\n  \
+    holdfast dedupe show order-17\n  \
+    holdfast dedupe clear order-17\n  \
+    holdfast dedupe flush --tool exec --state-is failed\n\n\
+    Exit codes: 0 done, 1 there is no such record or it was left alone, 2 bad usage.")]
 pub(crate) struct DedupeArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
@@ -38,6 +52,12 @@ pub(crate) struct DedupeArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast breaker list\n  \
+    holdfast breaker force-open web_fetch --reason 'the proxy is down until noon'\n  \
+    holdfast breaker reset web_fetch\n\n\
+    A tool's name stands for its breaker, also before its first call.\n\
+    Exit codes: 0 done, 1 there is no such breaker, 2 bad usage.")]
 pub(crate) struct BreakerArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,

@@ -17,7 +17,7 @@ use super::executor::ModelArgs;
     state directory that only you can read. SIGTERM or Ctrl-C lets calls in flight finish; a second\n\
     one cancels them.")]
 pub(crate) struct ServeArgs {
-    /// Address and port; port 0 takes a free one and says which. [default: 127.0.0.1:8001]
+    /// Address and port; port 0 takes a free one and says which [default: 127.0.0.1:8001]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
     /// The directory the tools work in.

@@ -10,7 +10,8 @@ use clap::{Args, Subcommand, ValueEnum};
     holdfast scan ~/.openclaw/agents/main/sessions --repair --dry-run\n  \
     holdfast scan session.jsonl --repair --strategy reconstruct\n  \
     jq .messages request.json | holdfast scan - --complete --json\n\n\
-    Exit codes: 0 clean or mended, 1 findings, 2 errors.")]
+    Exit codes: 0 nothing is wrong, or all of it was mended; 1 something is wrong and was left;\n\
+    2 something could not be read or mended, or bad usage.")]
 pub(crate) struct ScanArgs {
     /// Files and directories, or `-` for standard input (with `--complete`: a history that is about
     /// to be sent); without any, the session folders of every known agent of this user.
@@ -22,9 +23,9 @@ pub(crate) struct ScanArgs {
     /// Mend what is found. Files that are being written are left alone.
     #[arg(long)]
     pub(crate) repair: bool,
-    /// How to mend.
-    #[arg(long, value_enum, default_value_t = RepairStrategy::RemoveOrphans, value_name = "STRATEGY")]
-    pub(crate) strategy: RepairStrategy,
+    /// How to mend; `remove_orphans` by default. Goes with `--repair` or `--dry-run`.
+    #[arg(long, value_enum, value_name = "STRATEGY")]
+    pub(crate) strategy: Option<RepairStrategy>,
     /// Show what a repair would change, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -33,9 +34,10 @@ pub(crate) struct ScanArgs {
     pub(crate) jobs: Option<u16>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum RepairStrategy {
     /// Remove results that do not belong to a call.
+    #[default]
     #[value(name = "remove_orphans")]
     RemoveOrphans,
     /// Also put results to their calls, and answer calls that have none.
@@ -47,6 +49,11 @@ pub(crate) enum RepairStrategy {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast watch\n  \
+    holdfast watch ~/.openclaw/agents/main/sessions --repair\n\n\
+    A path that is not there yet is waited for. It goes on until you end it (Ctrl-C).\n\
+    Exit codes: 2 bad usage.")]
 pub(crate) struct WatchArgs {
     /// Files and directories; without any, the session folders of every known agent of this user.
     #[arg(value_name = "PATH")]
@@ -54,15 +61,21 @@ pub(crate) struct WatchArgs {
     /// Mend what breaks, once nobody writes the file any more. Without it, only say so.
     #[arg(long)]
     pub(crate) repair: bool,
-    /// How to mend.
-    #[arg(long, value_enum, default_value_t = RepairStrategy::RemoveOrphans, value_name = "STRATEGY")]
-    pub(crate) strategy: RepairStrategy,
+    /// How to mend; `remove_orphans` by default. Goes with `--repair`.
+    #[arg(long, value_enum, value_name = "STRATEGY")]
+    pub(crate) strategy: Option<RepairStrategy>,
     /// How often to look, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..))]
     pub(crate) interval_ms: u64,
 }
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    holdfast session checkpoint session.jsonl\n  \
+    holdfast session rollback session.jsonl\n  \
+    holdfast session reset session.jsonl\n\n\
+    For the sessions that Holdfast runs itself see `holdfast sessions`.\n\
+    Exit codes: 0 done, 1 it could not be done, 2 bad usage.")]
 pub(crate) enum SessionCommand {
     /// Make a checkpoint of a session as it is now.
     Checkpoint {
@@ -110,7 +123,8 @@ pub(crate) enum CheckpointFor {
     holdfast audit session.jsonl --prices prices.json --json\n\n\
     The guard and idempotency are replayed over the history as they would have stood in front of \
     it.\n\
-    Exit codes: 0 everything was read, 2 something could not be.")]
+    Exit codes: 0 everything was read, whatever it cost; 2 something could not be read, or bad \
+    usage.")]
 pub(crate) struct AuditArgs {
     /// Session files, or folders of them, or `-` for standard input; without any, every known
     /// agent's folder of this user.
@@ -118,7 +132,7 @@ pub(crate) struct AuditArgs {
     /// Also write one self-contained page with plots.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Your own prices: `{\"gpt-4o\": {\"input\": 2.5, \"output\": 10}}`, US dollars for a million tokens.
+    /// Your own prices, US dollars for a million tokens: `{"gpt-4o": {"input": 2.5, "output": 10}}`.
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Only what happened on this day (`YYYY-MM-DD`, UTC) or later.

@@ -18,9 +18,9 @@ pub(super) fn run(app: &App, command: BreakerCommand, json: bool) -> Outcome<Exi
     runtime()?.block_on(async {
         match command {
             BreakerCommand::List => list(app, state.breakers(), json).await,
-            BreakerCommand::Reset { key } => reset(state.breakers(), &key, json).await,
+            BreakerCommand::Reset { key } => reset(app, state.breakers(), &key, json).await,
             BreakerCommand::ForceOpen { key, reason } => {
-                force_open(state.breakers(), &key, reason, json).await
+                force_open(app, state.breakers(), &key, reason, json).await
             }
         }
     })?;
@@ -74,7 +74,7 @@ pub(super) fn show(breakers: Vec<(String, BreakerSnapshot)>, now_ms: u64) {
     output::line(&output::table(&header, rows));
 }
 
-async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
+async fn reset(app: &App, store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
     let keys: Vec<BreakerKey> = if key == "all" {
         store
             .breakers()
@@ -83,7 +83,7 @@ async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
             .map(|(key, _)| key)
             .collect()
     } else {
-        vec![find(store, key).await?]
+        vec![find(app, store, key).await?]
     };
     for key in &keys {
         let _ = store.apply(key, BreakerOp::Reset, &policy()).await?;
@@ -93,12 +93,13 @@ async fn reset(store: &dyn BreakerStore, key: &str, json: bool) -> Outcome<()> {
 }
 
 async fn force_open(
+    app: &App,
     store: &dyn BreakerStore,
     key: &str,
     reason: String,
     json: bool,
 ) -> Outcome<()> {
-    let key = find(store, key).await?;
+    let key = find(app, store, key).await?;
     let _ = store
         .apply(&key, BreakerOp::ForceOpen { reason }, &policy())
         .await?;
@@ -123,13 +124,14 @@ pub(super) fn tell(what: &str, names: &[String], json: bool) {
     }
 }
 
-/// A breaker's own key, or the name of the tool it stands for.
-async fn find(store: &dyn BreakerStore, name: &str) -> Outcome<BreakerKey> {
-    match admin::find_breaker(store, name).await? {
-        Some(key) => Ok(key),
-        None if holdfast_toolbox::tools::base_tools().iter().any(|tool| tool.name() == name) => {
-            Ok(BreakerKey::tool("holdfast.tools", name))
-        }
+/// A breaker's own key, or the name of the tool it stands for, which need not have been called yet.
+async fn find(app: &App, store: &dyn BreakerStore, name: &str) -> Outcome<BreakerKey> {
+    if let Some(key) = admin::find_breaker(store, name).await? {
+        return Ok(key);
+    }
+    let tools = app.config.tools();
+    match tools.iter().find(|tool| tool.name() == name) {
+        Some(tool) => Ok(BreakerKey::tool(tool.namespace(), name)),
         None => Err(Failure::failed(format!("there is no breaker {name:?}"))
             .hint("`holdfast breaker list` shows them; keys look like tool:NAMESPACE/NAME, dependency:NAME or global.")),
     }

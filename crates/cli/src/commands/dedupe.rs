@@ -15,22 +15,25 @@ use crate::output;
 use crate::records::Records;
 
 /// The columns of a listing.
-pub(super) const HEADER: [&str; 7] = [
-    "record", "state", "tool", "session", "key", "changed", "kept for",
+pub(super) const HEADER: [&str; 8] = [
+    "record",
+    "state",
+    "tool",
+    "session",
+    "key",
+    "workspace",
+    "changed",
+    "kept for",
 ];
 
 pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<ExitCode> {
     let state = app.open_records()?;
     runtime()?.block_on(async {
         match command {
-            DedupeCommand::List { filter, limit } => {
-                list(app, &state, filter_of(&filter, Some(limit)), json).await
-            }
+            DedupeCommand::List { filter, limit } => list(app, &state, &filter, limit, json).await,
             DedupeCommand::Show { key, reveal } => show(app, &state, &key, reveal, json).await,
             DedupeCommand::Clear { key, force } => clear(&state, &key, force, json).await,
-            DedupeCommand::Flush { filter, all } => {
-                flush(&state, filter_of(&filter, None), all, json).await
-            }
+            DedupeCommand::Flush { filter, all } => flush(&state, &filter, all, json).await,
             DedupeCommand::Export { file } => {
                 super::transfer::export(app, &*state, &file, json).await
             }
@@ -47,7 +50,7 @@ pub(super) fn filter_of(args: &RecordArgs, limit: Option<usize>) -> RecordFilter
         session: args.session.clone(),
         tool: args.tool.clone(),
         state: args.state_is.map(|state| match state {
-            State::Inflight => RecordState::Inflight,
+            State::Inflight | State::Abandoned => RecordState::Inflight,
             State::Done => RecordState::Done,
             State::Failed => RecordState::Failed,
             State::Cancelled => RecordState::Cancelled,
@@ -79,10 +82,22 @@ fn view(app: &App, seen: &Seen, payload: Payload) -> Value {
     value
 }
 
-async fn list(app: &App, store: &Records, filter: RecordFilter, json: bool) -> Outcome<()> {
+async fn list(
+    app: &App,
+    store: &Records,
+    args: &RecordArgs,
+    limit: usize,
+    json: bool,
+) -> Outcome<()> {
+    let only_abandoned = args.state_is == Some(State::Abandoned);
+    // No store can tell them apart, so all in flight are looked at.
+    let filter = filter_of(args, (!only_abandoned).then_some(limit));
     let mut found = Vec::new();
     for record in store.list(&filter).await? {
-        found.push(look(store, record).await?);
+        let seen = look(store, record).await?;
+        if (seen.abandoned || !only_abandoned) && found.len() < limit {
+            found.push(seen);
+        }
     }
     if json {
         output::json(
@@ -112,6 +127,9 @@ async fn list(app: &App, store: &Records, filter: RecordFilter, json: bool) -> O
                 .redact_text(&record.request.session_key)
                 .into_owned(),
             redactor.redact_text(&record.idempotency_key).into_owned(),
+            redactor
+                .redact_text(record.request.workspace_id.as_deref().unwrap_or_default())
+                .into_owned(),
             output::ago(record.updated_at_ms, now_ms),
             output::duration(record.expires_at_ms.saturating_sub(now_ms)),
         ]
@@ -173,7 +191,14 @@ async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<(
     Ok(())
 }
 
-async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
+async fn flush(store: &Records, args: &RecordArgs, all: bool, json: bool) -> Outcome<()> {
+    if let Some(State::Inflight | State::Abandoned) = args.state_is {
+        return Err(Failure::usage("only ended records are flushed").hint(
+            "What was in flight when its process died may have had its effect: look at each with \
+             `holdfast dedupe show`, then `holdfast dedupe clear` lets it run again.",
+        ));
+    }
+    let filter = filter_of(args, None);
     if filter == RecordFilter::default() && !all {
         return Err(Failure::usage(
             "this would forget every ended call, so that each could run again",
@@ -184,15 +209,28 @@ async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> 
     if json {
         output::json(&json!({"flushed": flushed}));
     } else {
-        output::line(&format!("Forgot {flushed} records. Running calls stay."));
+        output::line(&forgot(flushed));
     }
     Ok(())
+}
+
+pub(super) fn forgot(records: u64) -> String {
+    let records = output::counted(records, "record");
+    format!("Forgot {records}. Running calls stay.")
 }
 
 /// What tells a record from others.
 fn in_short(record: &SharedRecord) -> String {
     let key = record.key.fingerprint();
-    format!("{key} ({}, {})", record.tool, rfc3339(record.updated_at_ms))
+    let place = record.request.workspace_id.as_deref();
+    let place = place.map_or_else(String::new, |place| {
+        format!(" in {}", output::harmless(place))
+    });
+    format!(
+        "{key} ({}{place}, {})",
+        record.tool,
+        rfc3339(record.updated_at_ms)
+    )
 }
 
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::{App, runtime};
 use crate::args::server::ModeArgs;
-use crate::args::{BreakerCommand, DedupeCommand, RecordArgs};
+use crate::args::{BreakerCommand, DedupeCommand, RecordArgs, State};
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
@@ -140,6 +140,10 @@ pub(super) fn dedupe(
     let remote = Remote::new(app, server)?;
     match command {
         DedupeCommand::List { filter, limit } => {
+            if filter.state_is == Some(State::Abandoned) {
+                return Err(Failure::usage("a server does not look for dead processes")
+                    .hint("--state-is abandoned works on the state directory, without --server."));
+            }
             let fields = fields(&filter);
             let mut path = format!("{RECORDS}?limit={limit}");
             for (name, value) in &fields {
@@ -186,10 +190,8 @@ pub(super) fn dedupe(
             if json {
                 output::json(&answer);
             } else {
-                output::line(&format!(
-                    "Forgot {} records. Running calls stay.",
-                    answer["flushed"]
-                ));
+                let flushed = answer["flushed"].as_u64().unwrap_or_default();
+                output::line(&super::dedupe::forgot(flushed));
             }
         }
     }
@@ -231,6 +233,7 @@ fn show_records(app: &App, records: &Value) {
             text(&record["tool"]),
             text(&record["request"]["sessionKey"]),
             text(&record["idempotencyKey"]),
+            text(&record["request"]["workspaceId"]),
             output::ago(record["updatedAtMs"].as_u64().unwrap_or_default(), now_ms),
             output::duration(expires_at_ms.saturating_sub(now_ms)),
         ]

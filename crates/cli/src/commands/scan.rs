@@ -34,6 +34,10 @@ impl From<RepairStrategy> for Strategy {
 }
 
 pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<ExitCode> {
+    if args.strategy.is_some() && !args.repair && !args.dry_run {
+        return Err(strategy_alone()
+            .hint("Add --repair to mend, or --dry-run to see what a repair would change."));
+    }
     let redactor = Config::load(global.config.as_deref())?.redactor();
     if args.paths.iter().any(|path| path.as_os_str() == "-") {
         return standard_input(args, json);
@@ -41,9 +45,10 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
     if args.complete {
         return Err(Failure::usage("--complete is for standard input: `-`"));
     }
+    let strategy = args.strategy.unwrap_or_default().into();
     let action = match (args.repair, args.dry_run) {
-        (_, true) => Action::DryRun(args.strategy.into()),
-        (true, false) => Action::Repair(args.strategy.into()),
+        (_, true) => Action::DryRun(strategy),
+        (true, false) => Action::Repair(strategy),
         (false, false) => Action::Report,
     };
     let mut totals = Totals::new(action, json);
@@ -66,6 +71,11 @@ pub(super) fn run(global: &GlobalArgs, args: &ScanArgs, json: bool) -> Outcome<E
         totals.add(&file.path, report);
     }
     Ok(totals.finish())
+}
+
+/// Somebody who says how to mend means to mend.
+pub(super) fn strategy_alone() -> Failure {
+    Failure::usage("--strategy says how to mend, and nothing is to be mended")
 }
 
 /// Where this user's agents keep their things.

@@ -124,12 +124,14 @@ async fn sweep(stores: Vec<Arc<dyn DocumentStore>>, tree: Option<Arc<SessionTree
     }
 }
 
-/// Goes on with the runs of machines that are gone, where runs are kept for several.
+/// Goes on with the runs of machines that are gone, and with the calls that were approved for them,
+/// where both are kept for several.
 async fn take_up(server: Arc<Server>) {
     loop {
         tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
         // A store that is away has nothing to tell now.
         let _ = server.resume_runs().await;
+        let _ = server.resume_approved().await;
     }
 }
 

@@ -139,7 +139,11 @@ pub(super) async fn export(
     if json {
         output::json(&json!({"exported": count}));
     } else {
-        output::line(&format!("Exported {count} records to {}.", path.display()));
+        output::line(&format!(
+            "Exported {} to {}.",
+            output::counted(count, "record"),
+            path.display()
+        ));
     }
     Ok(())
 }

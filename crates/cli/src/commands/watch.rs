@@ -1,6 +1,7 @@
 //! `holdfast watch`
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -11,7 +12,7 @@ use holdfast_transcript::discover::{Candidate, Homes};
 use holdfast_transcript::scan::{Action, Report, scan};
 use holdfast_transcript::{Fault, Finding};
 
-use super::scan::{complain, files, homes, in_words, log_incident, show};
+use super::scan::{complain, files, homes, in_words, log_incident, show, strategy_alone};
 use crate::args::{GlobalArgs, WatchArgs};
 use crate::config::Config;
 use crate::fail::Outcome;
@@ -27,9 +28,12 @@ struct State {
 /// Looks at files that changed since the last time, for ever. A file is read once it has been
 /// quiet for one interval, so that what is only half written is not taken for broken.
 pub(super) fn run(global: &GlobalArgs, args: &WatchArgs, json: bool) -> Outcome<ExitCode> {
+    if args.strategy.is_some() && !args.repair {
+        return Err(strategy_alone().hint("Add --repair."));
+    }
     let redactor = Config::load(global.config.as_deref())?.redactor();
     let action = if args.repair {
-        Action::Repair(args.strategy.into())
+        Action::Repair(args.strategy.unwrap_or_default().into())
     } else {
         Action::Report
     };
@@ -92,15 +96,19 @@ impl Watch {
             return;
         }
         let count = files(&args.paths, &mut |_, _| {}).len();
+        let count = output::counted(count as u64, "file");
         let names = output::harmless(&names.join(", "));
-        output::note(&format!("watching {names} ({count} files), {what}"));
+        output::note(&format!("watching {names} ({count}), {what}"));
     }
 
     /// Looks at everything once.
     fn round(&mut self, paths: &[PathBuf]) {
         let complaints = &mut self.complaints;
         let found = files(paths, &mut |path, error| {
-            let why = error.to_string();
+            let why = match error.kind() {
+                ErrorKind::NotFound => "is not there yet; waiting for it".to_owned(),
+                _ => error.to_string(),
+            };
             if complaints.insert((path.to_owned(), why.clone())) {
                 complain(path, &why);
             }

@@ -123,7 +123,7 @@ fn audit_reads_standard_input_and_says_when_all_is_older() {
     let ran = house.run(&["audit", &file, "--since", "2030-01-01"]);
     assert_eq!(
         ran.stdout,
-        "Nothing was answered on 2030-01-01 or later: all 1 sessions are older.\n"
+        "Nothing was answered on 2030-01-01 or later; 1 older session left out.\n"
     );
     let ran = house.run(&["audit", "--since", "2030-01-01"]);
     assert!(ran.stdout.starts_with("No sessions were found"), "{ran:?}");

@@ -10,6 +10,38 @@ fn breakers(house: &House) -> Vec<Value> {
 }
 
 #[test]
+fn every_tool_has_a_breaker_before_its_first_call() {
+    let house = House::new();
+    let tools = house.run(&["tools", "--json"]).json();
+    let names: Vec<&str> = tools
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect();
+    assert!(names.contains(&"web_fetch"), "{names:?}");
+    for name in names {
+        let held = house.run(&["breaker", "force-open", name]);
+        let says = format!("tool:holdfast.tools/{name} held open.\n");
+        assert_eq!((held.code, held.stdout), (Some(0), says));
+    }
+    let args = r#"{"url":"http://127.0.0.1:9/"}"#;
+    let config = house.file("web.yaml", "web: {allowedHosts: [127.0.0.1]}");
+    let call = [
+        "call",
+        "web_fetch",
+        "--json",
+        "--args",
+        args,
+        "--config",
+        &config,
+    ];
+    house.run(&call).error("circuit_open");
+    let unknown = house.run(&["breaker", "force-open", "web_fish"]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+}
+
+#[test]
 fn an_operator_can_hold_a_breaker_open() {
     let house = House::new();
     let held = house.run(&["breaker", "force-open", "exec", "--reason", "maintenance"]);

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::common::{House, eventually, eventually_lines, is_alive, pid_in};
+use crate::common::{HELD, House, eventually, eventually_lines, is_alive, pid_in};
 
 fn cancelled_by(signal: Signal) {
     let house = House::new();
@@ -44,17 +44,14 @@ fn sigterm_while_a_command_runs() {
 #[test]
 fn ctrl_c_while_waiting_for_another_process_changes_nothing() {
     let house = House::new();
-    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
-    let holder = house.start_exec("k", command, &[]);
-    eventually_lines(&house, "effect", 1);
-    let mut duplicate = house.start_exec("k", command, &[]);
+    let holder = house.start_held("k", &[]);
+    let mut duplicate = house.start_exec("k", HELD, &[]);
     duplicate.waits_for_another();
     duplicate.signal(Signal::INT);
     let answer = duplicate.ended_in_time("it gives up").error("cancelled");
     assert_eq!(answer["attempts"], 0);
     assert_eq!(house.only_state().as_deref(), Some("inflight"));
-    std::fs::write(house.path("go"), "").expect("writes");
-    holder.ended().success();
+    house.let_go(holder);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{House, Ran, eventually_lines};
+use crate::common::{House, Ran};
 
 fn list(house: &House, filter: &[&str]) -> Vec<Value> {
     let ran = house.run(&[&["dedupe", "list", "--json"], filter].concat());
@@ -52,6 +52,44 @@ fn list_filters() {
     assert!(text.contains("write") && !text.contains("exec"), "{text}");
     let none = house.run(&["dedupe", "list", "--tool", "nothing"]);
     assert_eq!(none.stdout, "No records.\n");
+}
+
+#[test]
+fn records_name_their_workspace() {
+    let house = House::new();
+    let other = house.path("other");
+    std::fs::create_dir(&other).expect("made");
+    for dir in [".", "other"] {
+        house.exec("k", "true", &["--workspace", dir]).success();
+    }
+    let place = |dir: &std::path::Path| json!(dir.canonicalize().expect("a path"));
+    let places: Vec<Value> = list(&house, &[])
+        .iter()
+        .map(|record| record["request"]["workspaceId"].clone())
+        .collect();
+    assert_eq!(places, [place(&other), place(&house.workspace())]);
+    let text = house.run(&["dedupe", "list"]).stdout;
+    assert!(text.contains("/workspace/other"), "{text}");
+    // Who has to choose between the two is told which is which.
+    let both = house.run(&["dedupe", "show", "k"]);
+    fails(&both, 1, "/workspace/other");
+}
+
+#[test]
+fn abandoned_calls_can_be_listed_and_are_not_flushed() {
+    let house = some_records();
+    let deadly = house.deadly();
+    let killed = house.exec("e", "kill -9 $PPID; sleep 1000", &["--config", &deadly]);
+    assert_eq!(killed.code, None);
+    let running = house.start_held("f", &[]);
+    assert_eq!(keys(&list(&house, &["--state-is", "inflight"])), ["f", "e"]);
+    let abandoned = ["--state-is", "abandoned", "--limit", "1"];
+    assert_eq!(keys(&list(&house, &abandoned)), ["e"]);
+    let flushed = house.run(&["dedupe", "flush", "--state-is", "abandoned"]);
+    fails(&flushed, 2, "only ended records are flushed");
+    fails(&flushed, 2, "dedupe clear");
+    assert_eq!(keys(&list(&house, &abandoned)), ["e"]);
+    house.let_go(running);
 }
 
 #[test]
@@ -107,9 +145,7 @@ fn clear_lets_a_call_run_again() {
 #[test]
 fn a_running_call_is_cleared_by_force_only() {
     let house = House::new();
-    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
-    let call = house.start_exec("k", command, &[]);
-    eventually_lines(&house, "effect", 1);
+    let call = house.start_held("k", &[]);
     fails(&house.run(&["dedupe", "clear", "k"]), 1, "is running");
     let flushed = house.run(&["dedupe", "flush", "--all", "--json"]).json();
     assert_eq!(flushed, json!({"flushed": 0}));
@@ -117,8 +153,7 @@ fn a_running_call_is_cleared_by_force_only() {
     let forced = house.run(&["dedupe", "clear", "k", "--force"]);
     assert_eq!(forced.code, Some(0));
     assert_eq!(list(&house, &[]), Vec::<Value>::new());
-    std::fs::write(house.path("go"), "").expect("writes");
-    call.ended().success();
+    house.let_go(call);
 }
 
 #[test]

@@ -65,6 +65,67 @@ fn kill_9_during_the_tool_is_unknown_until_cleared() {
     unknown_until_cleared(&house, command, 1);
 }
 
+/// What `explain` knows of the call with this request id, for programs and for people.
+fn explained(house: &House, request: &str) -> (Value, String) {
+    let json = house.run(&["explain", request, "--json"]);
+    assert_eq!(json.code, Some(0), "{json:?}");
+    (json.json(), house.run(&["explain", request]).stdout)
+}
+
+#[test]
+fn a_call_that_was_killed_is_explained() {
+    let house = House::new();
+    let command = "echo x >> effect; kill -9 $PPID; sleep 1000";
+    let deadly = house.deadly();
+    let more = ["--config", &deadly, "--request", "killed-1"];
+    assert_eq!(house.exec(KEY, command, &more).code, None);
+    let key = house.records()[0]["key"].as_str().expect("a key")[..12].to_owned();
+    // Nobody has asked since: its claim is all there is.
+    let (json, text) = explained(&house, "killed");
+    assert_eq!(
+        (&json["status"], &json["errorCode"], &json["tool"]),
+        (
+            &"abandoned".into(),
+            &"outcome_unknown".into(),
+            &"exec".into()
+        ),
+        "{json}"
+    );
+    for says in ["its effect may have happened or not", "dedupe clear", &key] {
+        assert!(text.contains(says), "not {says:?}: {text}");
+    }
+    let listed = house.run(&["explain"]).stdout;
+    assert!(listed.contains("killed-1"), "{listed}");
+    // Somebody asked: now it is on record as unknown, and the first call is still explained.
+    house.exec(KEY, command, &[]).error("outcome_unknown");
+    let (json, text) = explained(&house, "killed-1");
+    assert_eq!(json["status"], "unknown", "{json}");
+    assert!(text.contains("dedupe clear"), "{text}");
+}
+
+#[test]
+fn a_call_that_runs_is_explained() {
+    let house = House::new();
+    let running = house.start_held(KEY, &["--request", "running-1"]);
+    let (json, text) = explained(&house, "running-1");
+    assert_eq!(json["status"], "running", "{json}");
+    assert!(text.contains("its process is alive"), "{text}");
+    house.let_go(running);
+    assert_eq!(explained(&house, "running-1").0["status"], "success");
+    let waiting = house.start_exec("w", "rm -f ../victim", &["--request", "waiting-1"]);
+    eventually("it waits", || {
+        let listed = house.run(&["approvals", "list", "--json"]).json();
+        (listed.as_array().map(Vec::len) == Some(1)).then_some(())
+    });
+    let (json, text) = explained(&house, "waiting-1");
+    assert_eq!(json["status"], "waiting", "{json}");
+    assert!(text.contains("nothing has run"), "{text}");
+    waiting.kill_9();
+    let (json, text) = explained(&house, "waiting-1");
+    assert_eq!(json["status"], "abandoned", "{json}");
+    assert!(text.contains("approvals resume"), "{text}");
+}
+
 #[test]
 fn kill_9_during_the_tool_takes_its_grandchildren_along() {
     let house = House::new();

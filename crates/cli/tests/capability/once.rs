@@ -1,6 +1,6 @@
 //! One key, one effect, however many processes ask at once.
 
-use crate::common::{House, command_json, eventually_lines};
+use crate::common::{HELD, House, command_json, eventually_lines};
 
 const PROCESSES: usize = 20;
 const ROUNDS: usize = 3;
@@ -42,14 +42,11 @@ fn twenty_processes_one_effect() {
 #[test]
 fn a_duplicate_waits_for_the_answer_of_another_process() {
     let house = House::new();
-    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done; echo done";
-    let holder = house.start_exec("k", command, &[]);
-    eventually_lines(&house, "effect", 1);
-    let mut duplicate = house.start_exec("k", command, &[]);
+    let holder = house.start_held("k", &[]);
+    let mut duplicate = house.start_exec("k", HELD, &[]);
     duplicate.waits_for_another();
     assert!(duplicate.is_running());
-    std::fs::write(house.path("go"), "").expect("writes");
-    let first = holder.ended().success();
+    let first = house.let_go(holder);
     let second = duplicate
         .ended_in_time("the duplicate is answered")
         .success();
@@ -69,8 +66,7 @@ fn a_command_can_not_make_its_own_call_look_dead() {
     let mut duplicate = house.start_exec("k", command, &[]);
     duplicate.waits_for_another();
     assert!(duplicate.is_running());
-    std::fs::write(house.path("go"), "").expect("writes");
-    holder.ended().success();
+    house.let_go(holder);
     let second = duplicate.ended_in_time("the duplicate is answered");
     assert_eq!(second.success()["fromCache"], true);
     assert_eq!(house.lines("effect"), 1);
@@ -79,17 +75,14 @@ fn a_command_can_not_make_its_own_call_look_dead() {
 #[test]
 fn best_effort_does_not_wait() {
     let house = House::new();
-    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
-    let holder = house.start_exec("k", command, &[]);
-    eventually_lines(&house, "effect", 1);
+    let holder = house.start_held("k", &[]);
     let answer = house
-        .exec("k", command, &["--dedupe", "bestEffort"])
+        .exec("k", HELD, &["--dedupe", "bestEffort"])
         .error("duplicate_in_flight");
     assert_eq!(answer["error"]["retriable"], true);
     assert_eq!(answer["attempts"], 0);
-    std::fs::write(house.path("go"), "").expect("writes");
-    holder.ended().success();
-    let later = house.exec("k", command, &["--dedupe", "best-effort"]);
+    house.let_go(holder);
+    let later = house.exec("k", HELD, &["--dedupe", "best-effort"]);
     assert_eq!(later.success()["fromCache"], true);
     assert_eq!(house.lines("effect"), 1);
 }
@@ -97,15 +90,12 @@ fn best_effort_does_not_wait() {
 #[test]
 fn a_waiting_duplicate_gives_up_at_its_own_deadline() {
     let house = House::new();
-    let command = "echo x >> effect; until [ -e go ]; do sleep 0.01; done";
-    let holder = house.start_exec("k", command, &[]);
-    eventually_lines(&house, "effect", 1);
-    let answer = house.exec("k", command, &["--deadline-ms", "50"]).json();
+    let holder = house.start_held("k", &[]);
+    let answer = house.exec("k", HELD, &["--deadline-ms", "50"]).json();
     assert_eq!(answer["status"], "timeout");
     assert_eq!(answer["attempts"], 0);
     // It gave up alone: the first call is not disturbed.
-    std::fs::write(house.path("go"), "").expect("writes");
-    holder.ended().success();
+    house.let_go(holder);
     assert_eq!(house.lines("effect"), 1);
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::common::{House, eventually};
+use crate::common::{House, Process, eventually};
 
 const HEADER: &str = r#"{"type":"session","version":4,"id":"s1","cwd":"/"}"#;
 const QUESTION: &str = r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"mail ann@example.com"}}"#;
@@ -313,6 +313,28 @@ fn watch_says_what_breaks_and_writes_nothing_unless_asked() {
     });
     mending.kill_9();
     assert_eq!(house.run(&["scan"]).code, Some(0));
+}
+
+#[test]
+fn watch_says_that_it_waits_for_what_is_not_there_yet() {
+    let house = House::new();
+    let (said, found) = (house.path("said"), house.path("found"));
+    let mut command = house.command(&["watch", "--json", "--interval-ms", "10", "later.jsonl"]);
+    command
+        .stderr(fs::File::create(&said).expect("creates"))
+        .stdout(fs::File::create(&found).expect("creates"));
+    let watch = Process::of(&mut command);
+    let waits = "later.jsonl: is not there yet; waiting for it";
+    let text = |path: &Path| fs::read_to_string(path).expect("reads");
+    eventually("it says so", || text(&said).contains(waits).then_some(()));
+    fs::write(house.path("draft"), broken()).expect("writes");
+    make_quiet(&house.path("draft"));
+    fs::rename(house.path("draft"), house.path("later.jsonl")).expect("moves");
+    eventually("it is looked at", || {
+        text(&found).contains("toolu_9").then_some(())
+    });
+    watch.kill_9();
+    assert_eq!(text(&said).matches(waits).count(), 1, "said once");
 }
 
 #[test]

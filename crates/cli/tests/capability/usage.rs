@@ -32,6 +32,59 @@ fn arguments_come_from_a_file_or_standard_input() {
     assert_eq!(house.lines("effect"), 2);
 }
 
+/// The names of the commands that a help screen lists.
+fn commands(help: &str) -> Vec<String> {
+    let list = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let list = list.split("\n\n").next().unwrap_or_default();
+    // What goes on from the line before stands further to the right.
+    let lines = list.lines().filter(|line| !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_command_has_help_without_slips() {
+    let house = House::new();
+    let mut open = vec![Vec::new()];
+    let mut seen = 0;
+    while let Some(command) = open.pop() {
+        let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
+        words.push("--help");
+        let help = house.run(&words);
+        assert_eq!(help.code, Some(0), "{words:?}: {help:?}");
+        let text = &help.stdout;
+        for slip in ["\\\"", "`OpenClaw`", "`OpenAI`", "`OpenAPI`", ". [default"] {
+            assert!(!text.contains(slip), "{slip:?} in {words:?}: {text}");
+        }
+        for name in commands(text) {
+            open.push([command.as_slice(), &[name]].concat());
+        }
+        seen += 1;
+    }
+    assert!(seen > 50, "{seen} screens");
+    for command in [
+        "scan", "audit", "call", "dedupe", "explain", "doctor", "session",
+    ] {
+        let text = house.run(&[command, "--help"]).stdout;
+        assert!(text.contains("Exit codes: 0 "), "{command}: {text}");
+    }
+}
+
+#[test]
+fn how_to_mend_without_mending_is_refused() {
+    let house = House::new();
+    let scan = house.run(&["scan", "--strategy", "truncate"]);
+    scan.bad_usage("nothing is to be mended");
+    scan.bad_usage("--dry-run");
+    let watch = house.run(&["watch", "--strategy", "truncate"]);
+    watch.bad_usage("Add --repair.");
+    let tried = ["scan", "--strategy", "truncate", "--dry-run"];
+    assert_eq!(house.run(&tried).code, Some(0));
+}
+
 #[test]
 fn what_was_mistyped_is_named() {
     let house = House::new();
@@ -61,7 +114,7 @@ fn what_was_mistyped_is_named() {
     house.run(&["schema", "nothing"]).bad_usage("envelope");
     house
         .run(&["dedupe", "list", "--state-is", "lost"])
-        .bad_usage("inflight");
+        .bad_usage("inflight, abandoned");
     house.run(&["completions", "nothing"]).bad_usage("bash");
     let help = house.run(&[]);
     assert_eq!(help.code, Some(2));

@@ -12,6 +12,9 @@ use serde_json::Value;
 /// When a poll gives up. Far beyond what anything here takes, far below the lease of a claim.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// A command that leaves a line in `effect`, and runs until there is a file `go`.
+pub(crate) const HELD: &str = "echo x >> effect; until [ -e go ]; do sleep 0.01; done; echo done";
+
 /// A home, a state directory and a workspace.
 pub(crate) struct House {
     dir: tempfile::TempDir,
@@ -93,14 +96,14 @@ impl House {
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Process {
-        Process(Some(self.command(args).spawn().expect("starts")))
+        Process::of(&mut self.command(args))
     }
 
     /// Starts a process that will wait for [`Process::feed`] if it reads its standard input.
     pub(crate) fn start_with_stdin(&self, args: &[&str]) -> Process {
         let mut command = self.command(args);
         command.stdin(Stdio::piped());
-        Process(Some(command.spawn().expect("starts")))
+        Process::of(&mut command)
     }
 
     /// `holdfast call exec --key KEY --json` with a command, and more arguments.
@@ -112,6 +115,19 @@ impl House {
     pub(crate) fn start_exec(&self, key: &str, command: &str, more: &[&str]) -> Process {
         let arguments = command_json(command);
         self.start(&[exec_args(key, &arguments).as_slice(), more].concat())
+    }
+
+    /// Starts a call of [`HELD`], which has had its effect and runs until it is let go.
+    pub(crate) fn start_held(&self, key: &str, more: &[&str]) -> Process {
+        let call = self.start_exec(key, HELD, more);
+        eventually_lines(self, "effect", 1);
+        call
+    }
+
+    /// Lets it end, and gives its answer.
+    pub(crate) fn let_go(&self, held: Process) -> Value {
+        fs::write(self.path("go"), "").expect("writes");
+        held.ended().success()
     }
 
     /// A configuration under which a command may end the process that runs it, as a crash would.
@@ -199,6 +215,10 @@ impl Ran {
 pub(crate) struct Process(Option<Child>);
 
 impl Process {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        Self(Some(command.spawn().expect("starts")))
+    }
+
     fn child(&mut self) -> &mut Child {
         self.0.as_mut().expect("not ended")
     }

@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 use crate::common::{House, eventually};
 use crate::harness::{Serving, envelope};
 
+#[cfg(feature = "redis")]
+#[path = "approvals_shared.rs"]
+mod shared;
+
 const KEY: &str = "clean-up-7";
 /// Reaches outside the workspace, so it needs a person. Each run leaves a line.
 const COMMAND: &str = "rm -f ../victim; echo ran >> effect";

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use holdfast_testkit::http::{Answer, Connection};
@@ -49,8 +50,13 @@ impl House {
             .trim_start_matches("http://")
             .parse()
             .expect("an address");
+        // A test may have given it a state of its own, as another machine has.
+        let state = command
+            .get_envs()
+            .find(|(name, _)| *name == "HOLDFAST_STATE");
+        let state = state.and_then(|(_, dir)| dir).expect("a state directory");
         let token = |name: &str| {
-            let text = fs::read_to_string(self.state().join(name)).unwrap_or_default();
+            let text = fs::read_to_string(Path::new(state).join(name)).unwrap_or_default();
             text.trim().to_owned()
         };
         Serving {

@@ -84,6 +84,11 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
         },
         request: Arc::new(RecordRequest {
             session_key: repeated::session(&envelope.target.session_key),
+            workspace_id: envelope
+                .target
+                .workspace_id
+                .as_deref()
+                .map(repeated::workspace),
             actor_id: repeated::actor(&envelope.target.actor_id),
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),

@@ -47,6 +47,9 @@ impl RecordState {
 pub struct RecordRequest {
     /// The session.
     pub session_key: Arc<str>,
+    /// Where it works: one key in two workspaces is two records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Arc<str>>,
     /// The user or account.
     pub actor_id: Arc<str>,
     /// The request that made the claim.
@@ -117,7 +120,7 @@ pub struct RecordError {
 }
 
 /// What is remembered about one intent. Field names are those of the specification; `owner`,
-/// `contentKey`, `repeatSafe` and `held` are added.
+/// `contentKey`, `repeatSafe`, `held` and the request's `workspaceId` are added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DedupeRecord {
@@ -197,6 +200,7 @@ impl DedupeRecord {
             + self.idempotency_key.len()
             + self.request.session_key.len()
             + self.request.actor_id.len()
+            + self.request.workspace_id.as_ref().map_or(0, |it| it.len())
             + self.request.request_id.len()
             + self
                 .error

@@ -7,12 +7,18 @@ use std::sync::Arc;
 
 thread_local! {
     static SESSION: RefCell<Arc<str>> = RefCell::new(Arc::from(""));
+    static WORKSPACE: RefCell<Arc<str>> = RefCell::new(Arc::from(""));
     static ACTOR: RefCell<Arc<str>> = RefCell::new(Arc::from(""));
 }
 
 /// The session's key, shared with the call before this one if that was of the same session.
 pub(super) fn session(text: &str) -> Arc<str> {
     SESSION.with_borrow_mut(|last| shared(last, text))
+}
+
+/// The workspace, in the same way.
+pub(super) fn workspace(text: &str) -> Arc<str> {
+    WORKSPACE.with_borrow_mut(|last| shared(last, text))
 }
 
 /// The actor's id, in the same way.

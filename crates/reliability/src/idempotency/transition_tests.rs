@@ -25,6 +25,7 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".into(),
+            workspace_id: None,
             actor_id: "actor".into(),
             request_id: "request".to_owned(),
             tool_call_id: None,

@@ -14,7 +14,7 @@ use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
-use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_testkit::{Does, MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
@@ -93,60 +93,25 @@ impl Channel for Recorded {
     }
 }
 
-/// A tool of any tier that needs no handle, and one that sends.
-pub(crate) struct Probe {
-    pub(crate) name: &'static str,
-    pub(crate) tier: PermissionTier,
-    pub(crate) effect: Effect,
-    pub(crate) sends: bool,
-    pub(crate) runs: AtomicU64,
+/// A tool of any tier that needs no handle.
+pub(crate) type Probe = MadeTool<Counting>;
+
+/// Counts, and keeps the arguments.
+#[derive(Default)]
+pub(crate) struct Counting {
+    runs: AtomicU64,
     pub(crate) seen: Mutex<Vec<Value>>,
 }
 
-impl Probe {
-    pub(crate) fn new(name: &'static str, tier: PermissionTier, effect: Effect) -> Arc<Self> {
-        Arc::new(Self {
-            name,
-            tier,
-            effect,
-            sends: false,
-            runs: AtomicU64::new(0),
-            seen: Mutex::default(),
-        })
-    }
-
+impl Counting {
     pub(crate) fn runs(&self) -> u64 {
         self.runs.load(Ordering::SeqCst)
     }
 }
 
 #[async_trait]
-impl Tool for Probe {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn description(&self) -> &str {
-        "Made for a test."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    fn permission_tier(&self) -> PermissionTier {
-        self.tier
-    }
-
-    fn effect(&self) -> Effect {
-        self.effect
-    }
-
-    async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
-        if self.sends {
-            let handle = ctx.channel_handle()?;
-            handle.channel.send(&params.to_string(), None).await?;
-        }
+impl Does for Counting {
+    async fn run(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         self.seen.lock().push(params.clone());
         Ok(ToolResult::new(json!("ran"), ""))

@@ -25,7 +25,7 @@ use holdfast_trust::{Provenance, SessionTrust, TrustConfig};
 use serde_json::json;
 
 use crate::bench::{Build, Probe, Recorded, ask, word};
-use crate::trust::{ATTACK, Says, bench, call, config, exec, yes};
+use crate::trust::{ATTACK, bench, call, config, exec, says, yes};
 
 /// A store that is away as long as the test says so.
 struct Flaky {
@@ -164,7 +164,7 @@ async fn without_its_store_a_process_goes_by_what_it_has_seen_itself() {
             trust: Some(config(json!({"capabilities": {"inputTrust": setting}}))),
             ..Build::default()
         };
-        let page = Says::new("web_fetch", ATTACK);
+        let page = says("web_fetch", ATTACK);
         let bench = build.bench_with_trust_in(
             vec![page, exec.clone()],
             Arc::new(UnavailableStore::new(gone)),
@@ -224,7 +224,7 @@ async fn a_held_call_that_is_resumed_still_waits_for_its_answer_when_the_hold_is
 #[tokio::test(start_paused = true)]
 async fn a_yes_for_the_session_covers_this_page_and_not_the_next() {
     let exec = exec();
-    let page = Says::new("web_fetch", ATTACK);
+    let page = says("web_fetch", ATTACK);
     let build = Build {
         trust: Some(TrustConfig::default()),
         ..Build::default()
@@ -247,8 +247,8 @@ async fn a_yes_for_the_session_covers_this_page_and_not_the_next() {
 async fn a_yes_for_the_session_covers_each_page_it_was_asked_about_and_no_other() {
     let exec = exec();
     let pages = [
-        Says::new("web_fetch", ATTACK),
-        Says::new("web_search", &format!("Another page. {ATTACK}")),
+        says("web_fetch", ATTACK),
+        says("web_search", &format!("Another page. {ATTACK}")),
     ];
     let build = Build {
         trust: Some(TrustConfig::default()),
@@ -277,7 +277,7 @@ async fn a_yes_for_the_session_covers_each_page_it_was_asked_about_and_no_other(
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_brings_no_manifest_and_acts_is_held() {
-    let page = Says::new("web_fetch", ATTACK);
+    let page = says("web_fetch", ATTACK);
     let acts = Probe::new("mine", PermissionTier::ReadOnly, Effect::External);
     let build = Build {
         trust: Some(TrustConfig::default()),

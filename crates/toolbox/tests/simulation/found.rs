@@ -274,6 +274,7 @@ async fn a_holder_that_was_given_up_on_can_still_say_that_nothing_ran() {
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session".into(),
+            workspace_id: None,
             actor_id: "actor".into(),
             request_id: owner.to_owned(),
             tool_call_id: None,

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::args::AuditArgs;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, bold, dim, green, yellow};
-use numbers::{money, percent, time, tokens, whole};
+use numbers::{counted, money, percent, time, tokens, whole};
 use replay::Replay;
 use table::{COLUMNS, cells};
 
@@ -77,9 +77,9 @@ fn print(report: &Report, args: &AuditArgs, older: u64) {
     let total = &report.total;
     match &args.since {
         Some(since) if report.sessions == 0 && older > 0 => {
-            let older = whole(older);
+            let older = counted(older, "older session");
             output::line(&format!(
-                "Nothing was answered on {since} or later: all {older} sessions are older."
+                "Nothing was answered on {since} or later; {older} left out."
             ));
             return;
         }
@@ -90,10 +90,10 @@ fn print(report: &Report, args: &AuditArgs, older: u64) {
         _ => {}
     }
     output::line(&format!(
-        "{} sessions, {} answers of models, {} calls of tools",
-        whole(report.sessions),
-        whole(total.requests),
-        whole(total.calls),
+        "{}, {} of models, {} of tools",
+        counted(report.sessions, "session"),
+        counted(total.requests, "answer"),
+        counted(total.calls, "call"),
     ));
     if total.trouble() + total.orphaned_results == 0 {
         output::line(&green("No loops, no duplicates, no orphans."));
@@ -113,11 +113,11 @@ fn print(report: &Report, args: &AuditArgs, older: u64) {
 fn print_sums(total: &Tally) {
     let (wasted, saved) = (&total.wasted, &total.saved);
     output::line(&yellow(&format!(
-        "Went nowhere: {} calls ({} in loops, {} duplicates, {} orphans): {} tokens ({}), {}, {}",
-        whole(total.trouble()),
+        "Went nowhere: {} ({} in loops, {}, {}): {} tokens ({}), {}, {}",
+        counted(total.trouble(), "call"),
         whole(total.loops),
-        whole(total.duplicates),
-        whole(total.orphans),
+        counted(total.duplicates, "duplicate"),
+        counted(total.orphans, "orphan"),
         tokens(wasted.tokens),
         percent(wasted.tokens, total.spent.tokens),
         time(wasted.ms),

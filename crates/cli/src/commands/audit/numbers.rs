@@ -2,6 +2,8 @@
 
 use holdfast_transcript::audit::Cost;
 
+use crate::output::plural;
+
 /// With separators: 1,234,567.
 pub(super) fn whole(number: u64) -> String {
     let digits = number.to_string();
@@ -13,6 +15,11 @@ pub(super) fn whole(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// With what they are: 1 session, 1,234 sessions.
+pub(super) fn counted(number: u64, one: &str) -> String {
+    format!("{} {}", whole(number), plural(number, one))
 }
 
 /// In thousands and millions.
@@ -63,6 +70,8 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(whole(0), "0");
         assert_eq!(whole(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "session"), "1 session");
+        assert_eq!(counted(1_234, "session"), "1,234 sessions");
         assert_eq!(tokens(9_999.0), "9999");
         assert_eq!(tokens(12_400.0), "12 k");
         assert_eq!(tokens(3_400_000.0), "3.4 M");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_transcript::audit::{Report, Tally};
 
-use super::numbers::{money, percent, time, tokens, whole};
+use super::numbers::{counted, money, percent, time, tokens, whole};
 use super::plot::{self, Bar, Part, escape};
 use super::table::{COLUMNS, Shown, cells};
 
@@ -83,10 +83,10 @@ fn scope(report: &Report) -> String {
         _ => String::new(),
     };
     format!(
-        "{} sessions, {} answers of models, {} calls of tools{span}",
-        whole(report.sessions),
-        whole(report.total.requests),
-        whole(report.total.calls),
+        "{}, {} of models, {} of tools{span}",
+        counted(report.sessions, "session"),
+        counted(report.total.requests, "answer"),
+        counted(report.total.calls, "call"),
     )
 }
 

@@ -30,7 +30,10 @@ pub(super) async fn run(memory: &Memory, all: bool, json: bool) -> Outcome<ExitC
             .collect();
         output::json(&json!({"embedded": done.embedded, "refused": refused}));
     } else {
-        output::line(&format!("{} records got a vector", done.embedded));
+        output::line(&format!(
+            "{} got a vector",
+            output::counted(done.embedded, "record")
+        ));
     }
     if let Some((id, reason)) = done.refused.first() {
         return Err(Failure::failed(format!(

@@ -48,7 +48,10 @@ pub(super) async fn export(
     if json {
         output::json(&json!({"records": records, "file": file}));
     } else {
-        output::line(&format!("Wrote {records} records to {file}"));
+        output::line(&format!(
+            "Wrote {} to {file}",
+            output::counted(records, "record")
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -273,6 +273,7 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
         idempotency_key: "computed".into(),
         request: Arc::new(RecordRequest {
             session_key: "session-1".into(),
+            workspace_id: None,
             actor_id: "actor-1".into(),
             request_id: format!("request-{owner}"),
             tool_call_id: None,

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_contract::Lifeline;
+use holdfast_contract::{Entropy as _, Lifeline, SystemEntropy};
 use holdfast_database::connection::create_private_dir;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
@@ -86,6 +86,8 @@ impl Lock {
 pub(super) struct Locks {
     place: Place,
     dir: PathBuf,
+    /// In front of the names of all files made here.
+    prefix: String,
     made: AtomicU64,
     /// By claim. Kept here because a caller may drop its own copy while the call still runs.
     held: Mutex<HashMap<(StoredKey, Arc<str>), Lock>>,
@@ -105,6 +107,7 @@ impl Locks {
         Ok(Self {
             place: place.clone(),
             dir,
+            prefix: unique_prefix(),
             made: AtomicU64::new(0),
             held: Mutex::default(),
             let_go: Mutex::default(),
@@ -133,10 +136,8 @@ impl Locks {
         }
         let mut tries = 0;
         loop {
-            // The number makes it ours in this process; a name that another process with the same
-            // id has taken (in another container, or before a restart) is passed over.
             let number = self.made.fetch_add(1, Ordering::Relaxed);
-            let name = format!("{}-{number}", std::process::id());
+            let name = format!("{}-{number}", self.prefix);
             let path = self.dir.join(&name);
             let created = OpenOptions::new()
                 .write(true)
@@ -151,7 +152,6 @@ impl Locks {
                     }
                     tries += 1;
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(self.place.explain_io("create", &path, &error).into());
                 }
@@ -279,6 +279,13 @@ impl Drop for Locks {
             }
         }
     }
+}
+
+/// What no other store ever has in front of its names. The process id is there for people: ids come
+/// again (in another container, after a restart), and a dead process may have left a record that
+/// names its file, and a child that holds its heir.
+fn unique_prefix() -> String {
+    format!("{}-{:016x}", std::process::id(), SystemEntropy.next_u64())
 }
 
 /// Whether somebody lives who has this file locked.

@@ -254,6 +254,43 @@ async fn a_child_with_the_lifeline_keeps_the_claim_alive() {
     );
 }
 
+/// Ids of processes come again: a store that is opened once more in one process has the id of the
+/// one before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_with_the_id_of_a_dead_one_takes_nothing_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    let Claim::Granted {
+        lifeline: Some(lifeline),
+    } = claim(&first, wish(1, "first")).await
+    else {
+        panic!("not granted with a lifeline");
+    };
+    let mut orphan = Command::new("sleep")
+        .arg("100")
+        .stdin(lifeline.lend().unwrap())
+        .spawn()
+        .unwrap();
+    drop((first, lifeline));
+    let second = open(dir.path());
+    // Takes the dead one's own file away, and leaves that of its child.
+    second.sweep().await.unwrap();
+    let Claim::Granted {
+        lifeline: Some(lifeline),
+    } = claim(&second, wish(2, "second")).await
+    else {
+        panic!("not granted with a lifeline");
+    };
+    let lent = lifeline.lend().map(drop);
+    orphan.kill().unwrap();
+    orphan.wait().unwrap();
+    lent.expect("a lock that the orphan has no part in");
+    let Claim::Ended(record) = claim(&second, wish(1, "third")).await else {
+        panic!("the second was taken for the first");
+    };
+    assert_eq!(record.state, RecordState::Unknown);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_wakes_when_the_call_ends() {
     let dir = tempfile::tempdir().unwrap();
