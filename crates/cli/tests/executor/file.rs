@@ -158,11 +158,11 @@ fn a_file_that_enables_one_tool_offers_no_other() {
     let house = House::new();
     let spawn = "Thought: I ask another.\nAction: sessions_spawn\nAction Input: {\"task\": \"x\"}";
     for (enabled, is_offered) in [("read", false), ("read, sessions_spawn", true)] {
-        let says = match is_offered {
-            true => vec![Say::says("Final Answer: Done.")],
-            false => vec![Say::says(spawn), Say::says("Final Answer: Done.")],
-        };
-        let model = ModelServer::says(says).expect("starts");
+        let mut answers = vec![Say::says("Final Answer: Done.")];
+        if !is_offered {
+            answers.insert(0, Say::says(spawn));
+        }
+        let model = ModelServer::says(answers).expect("starts");
         let url = model.url();
         let text = format!(
             "executor:\n  gpt_oss_url: {url}\nlogging:\n  output: stderr\ntools:\n  enabled: [{enabled}]\n"

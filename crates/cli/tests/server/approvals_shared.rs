@@ -136,7 +136,9 @@ fn of_answers_on_two_machines_at_once_one_counts() {
                         scope.spawn(move || (machine.answer(id, way, &json!({})).0, way))
                     })
                     .collect();
-                let answers = answering.into_iter().map(|it| it.join());
+                let answers = answering
+                    .into_iter()
+                    .map(std::thread::ScopedJoinHandle::join);
                 answers.map(|it| it.expect("no panic")).collect()
             });
             assert!(

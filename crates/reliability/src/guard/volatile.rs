@@ -37,9 +37,8 @@ pub(super) fn volatile_len(bytes: &[u8], floor: usize, digit: usize) -> Option<(
 fn is_plain(bytes: &[u8]) -> bool {
     let after = &bytes[digits(bytes)..];
     match after {
-        [b' ', unit, ..] => !is_unit_start(*unit),
         [b'-' | b'/' | b':' | b'.' | b'x' | b'X', ..] => false,
-        [unit, ..] => !is_unit_start(*unit),
+        [b' ', unit, ..] | [unit, ..] => !is_unit_start(*unit),
         [] => true,
     }
 }

@@ -35,10 +35,12 @@ impl SessionTree {
 
     /// The time of a Main begins anew.
     async fn stir(&self, id: &str) -> Result<Session, TreeError> {
-        self.change(id, |session| match session.state.has_ended() {
-            true => Err(StepRefused::Ended),
+        self.change(id, |session| {
+            if session.state.has_ended() {
+                return Err(StepRefused::Ended);
+            }
             // Every change of a Main does that.
-            false => Ok(session.clone()),
+            Ok(session.clone())
         })
         .await
     }
@@ -52,12 +54,6 @@ impl SessionTree {
                 && live.called_at_ms.load(Ordering::Relaxed) > since_ms
         });
         calling.map(|(id, _)| id.clone()).collect()
-    }
-
-    /// After a restart: what was at work has failed, Main and suspended sessions go on. Their
-    /// contexts come with [`Self::open_main`] and [`Self::revive`].
-    pub async fn restart(&self) -> Result<Vec<Session>, TreeError> {
-        self.end_all(step::restarted).await
     }
 
     async fn end_all(

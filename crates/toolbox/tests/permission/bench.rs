@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Answer, ApprovalPrompt, Channel, ChannelLevel, Effect, PermissionTier, Prompted, Prompter,
-    Shows, Surface, Tool, ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope,
+    Answer, ApprovalPrompt, Channel, ChannelLevel, Prompted, Prompter, Shows, Surface, Tool,
+    ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope,
 };
 use holdfast_reliability::hooks::Hooks;
 use holdfast_reliability::observe::Observers;

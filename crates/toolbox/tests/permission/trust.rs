@@ -61,10 +61,10 @@ pub(crate) fn exec() -> Arc<Probe> {
     Probe::new("exec", PermissionTier::System, Effect::External)
 }
 
-/// A bench with a page, a file and a command, whose person says `says`.
+/// A bench with a page, a file and a command, whose person gives `answer`.
 pub(crate) async fn bench(
     trust: Value,
-    says: Option<Answer>,
+    answer: Option<Answer>,
 ) -> (Bench, Arc<Recorded>, Arc<Probe>) {
     let exec = exec();
     let tools: Vec<Arc<dyn Tool>> = vec![
@@ -78,7 +78,7 @@ pub(crate) async fn bench(
         ..Build::default()
     };
     let bench = build.bench(tools);
-    let channel = Recorded::new(ChannelLevel::Elevated, says);
+    let channel = Recorded::new(ChannelLevel::Elevated, answer);
     bench.main("/".into(), Some(channel.clone())).await;
     (bench, channel, exec)
 }

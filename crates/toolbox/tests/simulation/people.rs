@@ -18,7 +18,7 @@ use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_testkit::SeededEntropy;
 use holdfast_testkit::sim::Nature;
 use holdfast_toolbox::approval::Approvals;
-use holdfast_toolbox::permit::{PermissionConfig, ToolPermission};
+use holdfast_toolbox::permit::{PermissionConfig, Permissions, ToolPermission};
 
 use super::handle::{Line, at_once};
 
@@ -52,10 +52,9 @@ pub(crate) fn approvals(
     line: Line,
     store: Arc<MemoryDocumentStore>,
     runtime: Arc<Runtime>,
-    permissions: PermissionConfig,
+    permissions: Arc<Permissions>,
 ) -> Arc<Approvals> {
     let store = Arc::new(DocumentHandle { line, store });
-    let permissions = Arc::new(permissions.into());
     Arc::new(Approvals::new(store, None, runtime, permissions))
 }
 

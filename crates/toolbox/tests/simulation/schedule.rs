@@ -21,6 +21,7 @@ use holdfast_reliability::store::memory::{
 use holdfast_testkit::sim::trace::Detail;
 use holdfast_testkit::sim::{Nature, Schedule, SimTool, Trace, Violation, Weather, World};
 use holdfast_testkit::{SeededEntropy, TokioClock};
+use holdfast_toolbox::permit::Permissions;
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -298,7 +299,7 @@ impl Stage {
                 bug: self.bug,
             }));
         }
-        let permissions = self.plan.people.permissions();
+        let permissions: Arc<Permissions> = Arc::new(self.plan.people.permissions().into());
         let documents = self.documents.clone();
         let approvals = people::approvals(line(), documents, runtime.clone(), permissions.clone());
         let parts = Parts {

@@ -343,32 +343,32 @@ mod tests {
             let mut context = Context::from_waker(Waker::noop());
             assert_eq!(gone.poll(&mut context), Poll::Pending);
         }
-        let sent = Mutex::new(Vec::new());
+        let written = Mutex::new(Vec::new());
         let send = |one: Replacement| {
-            sent.lock().push(one.id);
+            written.lock().push(one.id);
             std::future::ready(())
         };
         detached.send(send).await;
-        assert_eq!(*sent.lock(), ["a", "b"]);
+        assert_eq!(*written.lock(), ["a", "b"]);
         detached.send(send).await;
-        assert_eq!(sent.lock().len(), 2, "each once");
+        assert_eq!(written.lock().len(), 2, "each once");
     }
 
     #[tokio::test]
     async fn a_change_that_is_given_up_while_it_is_sent_takes_no_other_with_it() {
         let detached = Detached::default();
         detached.push(change("first"));
-        let sent = Mutex::new(Vec::new());
+        let written = Mutex::new(Vec::new());
         let send = |one: Replacement| {
             if one.id == "first" {
                 for number in 0..DETACHED_CHANGES_MAX {
                     detached.push(change(&number.to_string()));
                 }
             }
-            sent.lock().push(one.id);
+            written.lock().push(one.id);
             std::future::ready(())
         };
         detached.send(send).await;
-        assert_eq!(sent.lock().len(), DETACHED_CHANGES_MAX + 1);
+        assert_eq!(written.lock().len(), DETACHED_CHANGES_MAX + 1);
     }
 }
