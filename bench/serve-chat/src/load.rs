@@ -1,5 +1,6 @@
 //! The load: at a fixed rate, as much as goes through, or all at once.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -75,6 +76,75 @@ impl Target {
     }
 }
 
+/// A connection that is kept, and made anew when it was lost.
+struct Kept {
+    target: Target,
+    sender: Option<Sender>,
+}
+
+impl Kept {
+    async fn new(target: &Target) -> Result<Self, Failed> {
+        Ok(Self {
+            target: target.clone(),
+            sender: Some(target.connect().await?),
+        })
+    }
+
+    /// One request. A failed one is counted as that, and the next one has a new connection.
+    async fn ask(&mut self) -> Result<(), String> {
+        let mut sender = match self.sender.take() {
+            Some(sender) if !sender.is_closed() => sender,
+            _ => self.target.connect().await.map_err(|it| it.to_string())?,
+        };
+        let asked = self.target.ask(&mut sender).await;
+        self.sender = asked.is_ok().then_some(sender);
+        asked.map_err(|error| error.to_string())
+    }
+}
+
+/// What came of the requests.
+#[derive(Default)]
+struct Tally {
+    times: Vec<Duration>,
+    errors: usize,
+    why: Option<String>,
+}
+
+impl Tally {
+    fn add(&mut self, asked: Result<Duration, String>) {
+        match asked {
+            Ok(time) => self.times.push(time),
+            Err(why) => {
+                self.errors += 1;
+                self.why = Some(why);
+            }
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.times.extend(other.times);
+        self.errors += other.errors;
+        self.why = other.why.or(self.why.take());
+    }
+
+    /// Only what was answered counts as a request.
+    fn report(mut self, took: Duration) {
+        self.times.sort_unstable();
+        let at = |share: f64| {
+            let place = ((self.times.len() as f64 - 1.0) * share).round();
+            let found = self.times.get(place as usize);
+            found.map_or(0.0, |it| it.as_secs_f64() * 1000.0)
+        };
+        let per_second = self.times.len() as f64 / took.as_secs_f64();
+        println!(
+            "{}",
+            json!({"requests": self.times.len(), "requestsPerSecond": per_second,
+                   "p50Ms": at(0.5), "p99Ms": at(0.99), "maxMs": at(1.0),
+                   "errors": self.errors, "why": self.why})
+        );
+    }
+}
+
 /// Requests at a fixed rate; prints percentiles of the time since each was due.
 pub async fn rate(target: &Target, per_second: u32, seconds: u64) -> Result<(), Failed> {
     let count = u64::from(per_second) * seconds;
@@ -83,14 +153,14 @@ pub async fn rate(target: &Target, per_second: u32, seconds: u64) -> Result<(), 
     let waiting = Arc::new(tokio::sync::Mutex::new(waiting));
     let (say, mut told) = mpsc::unbounded_channel::<Result<Duration, String>>();
     for _ in 0..RATE_CONNECTIONS {
-        let (target, waiting, say) = (target.clone(), waiting.clone(), say.clone());
-        let mut sender = target.connect().await?;
+        let (waiting, say) = (waiting.clone(), say.clone());
+        let mut kept = Kept::new(target).await?;
         tokio::spawn(async move {
             loop {
                 let next = waiting.lock().await.recv().await;
                 let Some(at) = next else { return };
-                let asked = target.ask(&mut sender).await;
-                let _ = say.send(asked.map(|()| at.elapsed()).map_err(|it| it.to_string()));
+                let asked = kept.ask().await;
+                let _ = say.send(asked.map(|()| at.elapsed()));
             }
         });
     }
@@ -103,39 +173,40 @@ pub async fn rate(target: &Target, per_second: u32, seconds: u64) -> Result<(), 
             let _ = due.send(at);
         }
     });
-    let mut times = Vec::new();
+    let mut tally = Tally::default();
     while let Some(one) = told.recv().await {
-        times.push(one?);
+        tally.add(one);
     }
     pace.await?;
-    let took = begun.elapsed();
-    report(&mut times, took);
+    tally.report(begun.elapsed());
     Ok(())
 }
 
 /// As many requests as go through on so many connections.
 pub async fn flood(target: &Target, connections: usize, seconds: u64) -> Result<(), Failed> {
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let begun = Instant::now();
-    let mut workers = Vec::new();
+    let mut all = Vec::new();
     for _ in 0..connections {
-        let target = target.clone();
-        let mut sender = target.connect().await?;
-        workers.push(tokio::spawn(async move {
-            let mut times = Vec::new();
+        all.push(Kept::new(target).await?);
+    }
+    let begun = Instant::now();
+    let end = begun + Duration::from_secs(seconds);
+    let workers = all.into_iter().map(|mut kept| {
+        tokio::spawn(async move {
+            let mut tally = Tally::default();
             while Instant::now() < end {
                 let at = Instant::now();
-                target.ask(&mut sender).await?;
-                times.push(at.elapsed());
+                let asked = kept.ask().await;
+                tally.add(asked.map(|()| at.elapsed()));
             }
-            Ok::<_, Failed>(times)
-        }));
-    }
-    let mut times = Vec::new();
+            tally
+        })
+    });
+    let workers: Vec<_> = workers.collect();
+    let mut tally = Tally::default();
     for worker in workers {
-        times.extend(worker.await??);
+        tally.join(worker.await?);
     }
-    report(&mut times, begun.elapsed());
+    tally.report(begun.elapsed());
     Ok(())
 }
 
@@ -170,11 +241,12 @@ pub async fn hold(target: &Target, requests: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Asks until the address answers well, for two minutes at most.
-pub async fn ready(url: &str) -> Result<(), Failed> {
+/// Asks until the address answers well, for five minutes at most, and while the process is there.
+pub async fn ready(url: &str, pid: &str) -> Result<(), Failed> {
+    let process = Path::new("/proc").join(pid);
     let target = Target::new(url, "", "")?;
-    let until = Instant::now() + Duration::from_secs(120);
-    while Instant::now() < until {
+    let until = Instant::now() + Duration::from_secs(300);
+    while Instant::now() < until && process.exists() {
         if let Ok(mut sender) = target.connect().await {
             let request = Request::get(&target.path)
                 .header("host", &target.authority)
@@ -189,20 +261,4 @@ pub async fn ready(url: &str) -> Result<(), Failed> {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Err(format!("{url} did not get ready").into())
-}
-
-fn report(times: &mut [Duration], took: Duration) {
-    times.sort_unstable();
-    let at = |share: f64| {
-        let place = ((times.len() as f64 - 1.0) * share).round();
-        times
-            .get(place as usize)
-            .map_or(0.0, |it| it.as_secs_f64() * 1000.0)
-    };
-    let per_second = times.len() as f64 / took.as_secs_f64();
-    println!(
-        "{}",
-        json!({"requests": times.len(), "requestsPerSecond": per_second,
-               "p50Ms": at(0.5), "p99Ms": at(0.99), "maxMs": at(1.0)})
-    );
 }

@@ -6,7 +6,7 @@
 //! bench-serve-chat flood URL MODEL KEY CONNECTIONS SECONDS    as many as go through
 //! bench-serve-chat hold URL MODEL KEY REQUESTS                all at once; says "held", then what came of them
 //! bench-serve-chat port                                       prints a free port
-//! bench-serve-chat ready URL                                  ends when the address answers 200
+//! bench-serve-chat ready URL PID                              ends when the address answers 200
 //! ```
 //!
 //! At a fixed rate a request's time counts from when it was due, not from when there was a connection
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Failed> {
             println!("{}", listener.local_addr()?.port());
             Ok(())
         }
-        ["ready", url] => load::ready(url).await,
+        ["ready", url, pid] => load::ready(url, pid).await,
         _ => Err("see the top of bench/serve-chat/src/main.rs".into()),
     }
 }
