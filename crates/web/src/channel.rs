@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    ApprovalPrompt, Channel, ChannelLevel, Prompted, Prompter, Shows, Surface, ToolError,
+    ApprovalPrompt, Channel, ChannelLevel, Effect, Prompted, Prompter, Shows, Surface, ToolError,
 };
 use reqwest::{Client, Url, redirect};
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ impl HttpChannel {
                 args.insert("message".to_owned(), json!(text));
                 let args = Value::Object(args);
                 client
-                    .invoke("message", Some("send"), &args, key)
+                    .invoke(("message", Effect::External), Some("send"), &args, key)
                     .await
                     .map(|_| ())
             }

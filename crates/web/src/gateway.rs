@@ -190,10 +190,11 @@ impl GatewayClient {
         })
     }
 
-    /// Calls a tool of the gateway; the answer is its `result`, always as an object.
+    /// Calls a tool of the gateway that has this effect; the answer is its `result`, always as an
+    /// object.
     pub async fn invoke(
         &self,
-        tool: &str,
+        (tool, effect): (&str, Effect),
         action: Option<&str>,
         args: &Value,
         key: Option<&str>,
@@ -215,11 +216,16 @@ impl GatewayClient {
         let answer = asked.send().await.map_err(|error| failed(&error))?;
         let status = answer.status();
         let wait_ms = retry_after_ms(answer.headers());
-        let bytes = bytes(answer).await?;
-        if status.is_success() {
-            return success(tool, &bytes);
+        let taken = taken(answer).await;
+        if !status.is_success() {
+            // The status says what it means, also when its reason can not be taken.
+            let reason = taken.ok().flatten().unwrap_or_default();
+            return Err(self.refusal(tool, status, wait_ms, &reason));
         }
-        Err(self.refusal(tool, status, wait_ms, &bytes))
+        match taken? {
+            Some(bytes) => success(tool, &bytes),
+            None => Err(too_large(tool, effect)),
+        }
     }
 
     /// What a refusal means. The gateway has two shapes for it: one of its tools', and one of its
@@ -248,17 +254,27 @@ impl GatewayClient {
     }
 }
 
-async fn bytes(mut answer: Response) -> Result<Vec<u8>, ToolError> {
+/// The body of an answer; nothing if it is too large.
+async fn taken(mut answer: Response) -> Result<Option<Vec<u8>>, ToolError> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| failed(&error))? {
         if body.len() + chunk.len() > GATEWAY_BODY_BYTES_MAX {
-            let message =
-                format!("the gateway's answer is larger than {GATEWAY_BODY_BYTES_MAX} bytes");
-            return Err(ToolError::coded("too_large", message));
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Some(body))
+}
+
+/// The gateway says that it worked, and more than can be taken. To the caller of a tool with an effect
+/// that must not look like a call that did nothing and may be made again.
+fn too_large(tool: &str, effect: Effect) -> ToolError {
+    let message =
+        format!("the gateway's answer to {tool} is larger than {GATEWAY_BODY_BYTES_MAX} bytes");
+    match effect {
+        Effect::None => ToolError::coded("too_large", message),
+        Effect::Workspace | Effect::External => ToolError::lost_track(message),
+    }
 }
 
 /// `result` is an object today and was a string in older versions.
@@ -386,7 +402,8 @@ impl Tool for GatewayTool {
         let args = params.get("args").unwrap_or(&empty);
         let key = ctx.call.idempotency_key.as_deref();
         let action = params["action"].as_str();
-        let result = self.client.invoke(&self.remote, action, args, key).await?;
+        let tool = (self.remote.as_str(), self.effect);
+        let result = self.client.invoke(tool, action, args, key).await?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let display: String = text.chars().take(200).collect();
         Ok(ToolResult::new(result, display))

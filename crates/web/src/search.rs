@@ -157,7 +157,8 @@ impl SearchProvider for GatewaySearch {
 
     async fn search(&self, query: &str, count: usize) -> Result<Vec<Found>, ToolError> {
         let args = json!({"query": query, "count": count});
-        let answer = self.0.invoke("web_search", None, &args, None).await?;
+        let tool = ("web_search", Effect::None);
+        let answer = self.0.invoke(tool, None, &args, None).await?;
         let details = &answer["details"];
         Ok(read(&details["results"], count))
     }

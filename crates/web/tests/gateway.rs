@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use common::{Double, answer, context};
 use holdfast_contract::{
-    Cause, Channel, ChannelLevel, Clock, SessionKind, SystemClock, Tool, ToolError,
+    Cause, Channel, ChannelLevel, Clock, Effect, SessionKind, SystemClock, Tool, ToolError,
 };
 use holdfast_web::config::{GatewayToolConfig, SearchConfig};
 use holdfast_web::search::provider;
@@ -149,7 +149,7 @@ async fn what_the_gateway_refuses_is_told_apart() {
         };
         let client = GatewayClient::new(&config, None).expect("is made");
         let got = match client
-            .invoke("read", None, &json!({}), None)
+            .invoke(("read", Effect::None), None, &json!({}), None)
             .await
             .expect_err("refused")
         {
@@ -170,10 +170,62 @@ async fn what_the_gateway_refuses_is_told_apart() {
     };
     let client = GatewayClient::new(&config, None).expect("is made");
     let got = client
-        .invoke("x", None, &json!({}), None)
+        .invoke(("x", Effect::External), None, &json!({}), None)
         .await
         .expect("works");
     assert_eq!(got["content"][0]["text"], "plain");
+}
+
+/// What the gateway's tools and channel make of one answer of it.
+async fn means(answer: String) -> [(&'static str, String); 3] {
+    let double = Double::start(vec![("/tools/invoke", answer)]).await;
+    let config = GatewayConfig {
+        url: double.url(""),
+        token_env: "X".to_owned(),
+        tools: [].into(),
+    };
+    let client = Arc::new(GatewayClient::new(&config, None).expect("is made"));
+    let tool = |name| GatewayTool::new(client.clone(), name, &GatewayToolConfig::default());
+    let ctx = context(SessionKind::Main, Some("k"));
+    let cause = |error| match error {
+        ToolError::ExecutionError { cause, .. } => format!("{cause:?}"),
+        other => format!("{other:?}"),
+    };
+    let (posts, reads) = (tool("message"), tool("read"));
+    let posted = posts.execute(&json!({}), &ctx).await.expect_err("fails");
+    let read = reads.execute(&json!({}), &ctx).await.expect_err("fails");
+    let to = serde_json::Map::new();
+    let channel = HttpChannel::gateway(client.clone(), to, ChannelLevel::Standard);
+    let sent = channel.send("hello", Some("k")).await.expect_err("fails");
+    assert_eq!(double.asked().len(), 3);
+    [
+        ("posted", cause(posted)),
+        ("sent", cause(sent)),
+        ("read", cause(read)),
+    ]
+}
+
+#[tokio::test]
+async fn what_worked_and_can_not_be_taken_may_have_happened() {
+    let huge = "x".repeat(8 * 1024 * 1024 + 1);
+    let whole = json!({"ok": true, "result": huge}).to_string();
+    let too_large = "Coded { code: \"too_large\" }".to_owned();
+    assert_eq!(
+        means(answer("200 OK", "", &whole)).await,
+        [
+            ("posted", "LostTrack".to_owned()),
+            ("sent", "LostTrack".to_owned()),
+            ("read", too_large),
+        ]
+    );
+    // A refusal is one, however much is said about it.
+    for status in [500, 503] {
+        let said = means(answer(&format!("{status} No"), "", &huge)).await;
+        let http = format!("Http {{ status: {status}, retry_after_ms: None }}");
+        for (who, cause) in said {
+            assert_eq!(cause, http, "{who}");
+        }
+    }
 }
 
 struct Late;
