@@ -4,11 +4,13 @@
 //! name that answers differently the second time (DNS rebinding) is not asked a second time. Redirects
 //! are followed here and not by the library, so that each one is checked like the first address.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::{PermissionTier, ToolError};
+use holdfast_reliability::retry::TransportCode;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
@@ -309,19 +311,26 @@ pub(crate) fn failed(error: &reqwest::Error) -> ToolError {
         let Some(source) = reason.source() else { break };
         reason = source;
     }
-    let code = if error.is_timeout() {
-        "ETIMEDOUT"
-    } else if let Some(io) = reason.downcast_ref::<std::io::Error>() {
-        match io.kind() {
-            std::io::ErrorKind::ConnectionRefused => "ECONNREFUSED",
-            std::io::ErrorKind::ConnectionReset => "ECONNRESET",
-            _ if error.is_connect() => "ENOTFOUND",
-            _ => "EIO",
-        }
-    } else if error.is_connect() {
-        "ECONNREFUSED"
-    } else {
-        "EPROTO"
-    };
-    ToolError::transport(code, reason.to_string())
+    let io = reason.downcast_ref::<io::Error>().map(io::Error::kind);
+    ToolError::transport(code_of(error, io).as_str(), reason.to_string())
+}
+
+/// The code by which the retry layer knows a failure. One that came while connecting gets a code that
+/// says so: nothing was sent, and another attempt is safe for every tool.
+fn code_of(error: &reqwest::Error, io: Option<io::ErrorKind>) -> TransportCode {
+    let known = io.and_then(TransportCode::from_io_kind);
+    if error.is_timeout() {
+        return TransportCode::TimedOut;
+    }
+    if error.is_connect() {
+        return match (io, known) {
+            // Look-ups fail with errors of no particular kind.
+            (Some(_), None) => TransportCode::NotFound,
+            (_, Some(TransportCode::AddrNotAvail)) => TransportCode::AddrNotAvail,
+            _ => TransportCode::ConnRefused,
+        };
+    }
+    // Closed before the answer was whole, or cut off in a way that leaves no sense: the answer is lost,
+    // whatever the library calls it.
+    known.unwrap_or(TransportCode::ConnReset)
 }

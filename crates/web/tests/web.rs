@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use common::{Double, answer, context};
 use holdfast_contract::{Cause, SessionKind, Tool, ToolError, ToolResult};
+use holdfast_reliability::retry::{Classified, Evidence, RequestSent};
 use holdfast_web::client::{Endpoint, Reach, WebClient};
 use holdfast_web::config::SearchConfig;
 use holdfast_web::limits::WEB_TIMEOUT_MS;
@@ -218,6 +219,41 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
         matches!(&refused, Err(ToolError::ExecutionError { cause: Cause::Transport { code }, .. }) if code == "ECONNREFUSED"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_on_the_way_is_worth_another_attempt() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n";
+    let double = Double::start(vec![
+        ("/silent", String::new()),
+        ("/head", "HTTP/1.1 200 OK\r\ncontent-ty".to_owned()),
+        ("/body", format!("{head}content-length: 100\r\n\r\nx")),
+        (
+            "/chunks",
+            format!("{head}transfer-encoding: chunked\r\n\r\n5\r\nhel"),
+        ),
+        (
+            "/packed",
+            format!("{head}content-encoding: gzip\r\ncontent-length: 5\r\n\r\nplain"),
+        ),
+    ])
+    .await;
+    let tool = fetcher(&[&double.address.to_string()]);
+    for path in ["/silent", "/head", "/body", "/chunks", "/packed"] {
+        let lost = fetch(&tool, &double.url(path)).await;
+        let Err(ToolError::ExecutionError {
+            cause: Cause::Transport { code },
+            ..
+        }) = lost
+        else {
+            panic!("{path}: {lost:?}");
+        };
+        let classified = Classified::named(&code, RequestSent::Maybe);
+        assert!(classified.retriable, "{path}: {code}");
+        // Nobody knows how far it got: that is for the retry layer to weigh.
+        assert_eq!(classified.evidence, Evidence::MayHaveHappened, "{path}");
+        assert_eq!(code, "ECONNRESET", "{path}");
+    }
 }
 
 #[tokio::test]
