@@ -4,13 +4,14 @@
 //! name that answers differently the second time (DNS rebinding) is not asked a second time. Redirects
 //! are followed here and not by the library, so that each one is checked like the first address.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{PermissionTier, ToolError};
-use holdfast_reliability::retry::TransportCode;
+use holdfast_contract::{Clock, PermissionTier, ToolError};
+use holdfast_reliability::retry::{TransportCode, parse_retry_after};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
@@ -97,6 +98,17 @@ pub struct WebClient {
     /// For what was allowed by host and port: a resolver is told no port, so it can not tell them apart.
     open: Client,
     reach: Arc<Reach>,
+    time: Time,
+}
+
+/// The time by which a date is a wait.
+#[derive(Clone)]
+pub(crate) struct Time(pub(crate) Arc<dyn Clock>);
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Time")
+    }
 }
 
 /// An address that the rules forbid; how it travels through the library's errors.
@@ -133,7 +145,7 @@ fn check(host: &str, address: IpAddr) -> Result<(), Forbidden> {
 
 impl WebClient {
     /// A client that goes this far.
-    pub fn new(reach: Reach, timeout: Duration) -> Result<Self, String> {
+    pub fn new(reach: Reach, timeout: Duration, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let builder = || {
             Client::builder()
                 .timeout(timeout)
@@ -149,6 +161,7 @@ impl WebClient {
             strict: strict.build().map_err(broken)?,
             open: builder().build().map_err(broken)?,
             reach: Arc::new(reach),
+            time: Time(clock),
         })
     }
 
@@ -218,7 +231,7 @@ impl WebClient {
             let asked = client.get(url.clone()).headers(headers.clone());
             let answer = asked.send().await.map_err(|error| failed(&error))?;
             let Some(next) = next_of(&answer, &url) else {
-                return page(answer).await;
+                return page(answer, &self.time).await;
             };
             let next = next?;
             // What was meant for one server is not handed to another, also not on the same host.
@@ -254,10 +267,10 @@ fn next_of(answer: &Response, url: &Url) -> Option<Result<Url, ToolError>> {
     }))
 }
 
-async fn page(mut answer: Response) -> Result<Page, ToolError> {
+async fn page(mut answer: Response, time: &Time) -> Result<Page, ToolError> {
     let status = answer.status();
     if !status.is_success() {
-        let retry_after_ms = retry_after_ms(answer.headers());
+        let retry_after_ms = retry_after_ms(answer.headers(), time);
         let message = format!("{} answered {status}", answer.url());
         return Err(ToolError::http(status.as_u16(), retry_after_ms, message));
     }
@@ -288,10 +301,10 @@ async fn page(mut answer: Response) -> Result<Page, ToolError> {
     })
 }
 
-/// `Retry-After` in seconds; dates are left to the retry layer's own backoff.
-pub(crate) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+/// The wait that an answer asks for, if it does: `Retry-After` in seconds, or until a date.
+pub(crate) fn retry_after_ms(headers: &HeaderMap, time: &Time) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse::<u64>().ok()?.checked_mul(1000)
+    parse_retry_after(text, time.0.now_ms())
 }
 
 pub(crate) fn denied(reason: String) -> ToolError {

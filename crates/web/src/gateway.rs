@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use holdfast_contract::{Clock, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use serde_json::{Value, json};
 
-use crate::client::{failed, retry_after_ms};
+use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
 
@@ -157,11 +157,16 @@ pub struct GatewayClient {
     url: Url,
     token: Option<HeaderValue>,
     token_env: String,
+    time: Time,
 }
 
 impl GatewayClient {
     /// A client with these settings. The token is the value of the variable that they name.
-    pub fn new(config: &GatewayConfig, token: Option<&str>) -> Result<Self, String> {
+    pub fn new(
+        config: &GatewayConfig,
+        token: Option<&str>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
         let url = Url::parse(&format!(
             "{}/tools/invoke",
             config.url.trim_end_matches('/')
@@ -187,6 +192,7 @@ impl GatewayClient {
             url,
             token,
             token_env: config.token_env.clone(),
+            time: Time(clock),
         })
     }
 
@@ -215,7 +221,7 @@ impl GatewayClient {
             .body(body.to_string());
         let answer = asked.send().await.map_err(|error| failed(&error))?;
         let status = answer.status();
-        let wait_ms = retry_after_ms(answer.headers());
+        let wait_ms = retry_after_ms(answer.headers(), &self.time);
         let taken = taken(answer).await;
         if !status.is_success() {
             // The status says what it means, also when its reason can not be taken.

@@ -59,6 +59,7 @@ pub fn provider(
     config: &SearchConfig,
     key: Option<&str>,
     gateway: Option<&Arc<GatewayClient>>,
+    clock: &Arc<dyn Clock>,
 ) -> Result<Arc<dyn SearchProvider>, String> {
     let (name, base, path) = match config {
         SearchConfig::Gateway {} => {
@@ -84,7 +85,7 @@ pub fn provider(
     }
     // An administrator named the address, so it may be private. Queries and keys go there and nowhere else.
     let reach = Reach::Origin(url.clone());
-    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS))?;
+    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock.clone())?;
     Ok(Arc::new(JsonServer {
         name,
         client,

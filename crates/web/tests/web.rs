@@ -13,7 +13,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Double, answer, context};
+use common::{Double, answer, clock, context};
 use holdfast_contract::{Cause, SessionKind, Tool, ToolError, ToolResult};
 use holdfast_reliability::retry::{Classified, Evidence, RequestSent};
 use holdfast_web::client::{Endpoint, Reach, WebClient};
@@ -29,7 +29,7 @@ fn fetcher(hosts: &[&str]) -> WebFetchTool {
         allowed_hosts: hosts.iter().map(ToString::to_string).collect(),
         ..WebConfig::default()
     };
-    WebFetchTool::new(&config).expect("is made")
+    WebFetchTool::new(&config, clock()).expect("is made")
 }
 
 async fn fetch(tool: &WebFetchTool, url: &str) -> Result<ToolResult, ToolError> {
@@ -176,6 +176,14 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
             "/busy",
             answer("429 Too Many Requests", "retry-after: 7\r\n", ""),
         ),
+        (
+            "/until",
+            answer(
+                "503 Service Unavailable",
+                "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+                "",
+            ),
+        ),
     ])
     .await;
     let tool = fetcher(&[&double.address.to_string()]);
@@ -199,6 +207,13 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
         cause("/busy").await,
         Cause::Http {
             status: 429,
+            retry_after_ms: Some(7000)
+        }
+    );
+    assert_eq!(
+        cause("/until").await,
+        Cause::Http {
+            status: 503,
             retry_after_ms: Some(7000)
         }
     );
@@ -310,7 +325,7 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
         Endpoint::parse(&address).expect("an endpoint")
     });
     let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
-    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout).expect("is made");
+    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout, clock()).expect("is made");
     let key = HeaderName::from_static("x-subscription-token");
     let headers = HeaderMap::from_iter([(key, HeaderValue::from_static("secret"))]);
     let url = client.checked_url(&double.url("/to")).expect("allowed");
@@ -322,7 +337,7 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
         api_key_env: "K".to_owned(),
         url: double.url("/"),
     };
-    let brave = provider(&brave, Some("secret"), None).expect("is made");
+    let brave = provider(&brave, Some("secret"), None, &clock()).expect("is made");
     let refused = brave.search("q", 1).await;
     assert!(
         matches!(&refused, Err(ToolError::PermissionDenied { .. })),
