@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::{Channel, SystemClock, Tool};
+use holdfast_contract::{Channel, Clock, SystemClock, Tool};
 use holdfast_reliability::config::ConfigProblem;
 use holdfast_web::config::SearchConfig;
 use holdfast_web::search::{SearchProvider, provider};
@@ -16,15 +16,16 @@ use crate::fail::{Failure, Outcome};
 
 /// The tools. What can not be made is no reason to do without the others; `config check` says why.
 pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
-    let gateway = gateway(config);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let gateway = gateway(config, &clock);
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    let search = search(config, gateway.as_ref());
-    let search = WebSearchTool::new(search, Arc::new(SystemClock));
+    let search = search(config, gateway.as_ref(), &clock);
+    let search = WebSearchTool::new(search, clock.clone());
     tools.push(Arc::new(match config.web.search_results_max {
         Some(most) => search.with_results_max(most),
         None => search,
     }));
-    if let Ok(fetch) = WebFetchTool::new(&config.web) {
+    if let Ok(fetch) = WebFetchTool::new(&config.web, clock) {
         tools.push(Arc::new(fetch));
     }
     if let (Some(client), Some(config)) = (&gateway, &config.gateway) {
@@ -33,13 +34,13 @@ pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-fn gateway(config: &Config) -> Option<Arc<GatewayClient>> {
+fn gateway(config: &Config, clock: &Arc<dyn Clock>) -> Option<Arc<GatewayClient>> {
     let gateway = config.gateway.as_ref()?;
     let in_file = config.file.as_ref().map(|file| &file.gateway_token);
     let token = in_file
         .and_then(|token| token.reveal().map(str::to_owned))
         .or_else(|| environment::named(&gateway.token_env));
-    GatewayClient::new(gateway, token.as_deref())
+    GatewayClient::new(gateway, token.as_deref(), clock.clone())
         .ok()
         .map(Arc::new)
 }
@@ -47,27 +48,29 @@ fn gateway(config: &Config) -> Option<Arc<GatewayClient>> {
 fn search(
     config: &Config,
     gateway: Option<&Arc<GatewayClient>>,
+    clock: &Arc<dyn Clock>,
 ) -> Option<Arc<dyn SearchProvider>> {
     let search = config.web.search.as_ref()?;
     let key = match search {
         SearchConfig::Brave { api_key_env, .. } => environment::named(api_key_env),
         SearchConfig::Searxng { .. } | SearchConfig::Gateway {} => None,
     };
-    provider(search, key.as_deref(), gateway).ok()
+    provider(search, key.as_deref(), gateway, clock).ok()
 }
 
 /// The channel that is configured, if it is another than the terminal.
 pub(crate) fn channel(config: &Config) -> Outcome<Option<Arc<dyn Channel>>> {
     let unusable = |why: String| Failure::usage(format!("the channel can not be used: {why}"));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let made = match &config.channel {
         None | Some(ChannelConfig::Terminal {}) => return Ok(None),
         Some(ChannelConfig::Webhook { url_env, level }) => {
             let url = environment::named(url_env)
                 .ok_or_else(|| unusable(format!("the variable {url_env} is not set")))?;
-            HttpChannel::webhook(&url, *level).map_err(unusable)?
+            HttpChannel::webhook(&url, *level, clock).map_err(unusable)?
         }
         Some(ChannelConfig::Gateway { to, level }) => {
-            let client = gateway(config)
+            let client = gateway(config, &clock)
                 .ok_or_else(|| unusable("`gateway` is not set, or can not be used".to_owned()))?;
             HttpChannel::gateway(client, to.clone(), *level)
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::breaker::{BreakerKey, BreakerPolicy, BreakerState, BreakerStore, BreakerTarget};
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, SharedRecord};
-use crate::store::{DedupeStore, RecordFilter, StoreResult};
+use crate::store::{DedupeStore, Listing, RecordFilter, StoreResult, UnreadRecord};
 
 /// The shortest prefix of a stored key that is taken for one.
 pub const KEY_PREFIX_MIN: usize = 6;
@@ -39,48 +39,69 @@ pub fn record_view(record: &DedupeRecord, redactor: &Redactor, payload: Payload)
     value
 }
 
+/// A record that can not be read, for eyes: what is known of it in the places of [`record_view`], and
+/// `unreadable` says why there is no more.
+pub fn unread_view(unread: &UnreadRecord, redactor: &Redactor) -> Value {
+    let mut value = json!({
+        "tool": unread.tool,
+        "state": unread.state,
+        "request": {"sessionKey": unread.session},
+        "updatedAtMs": unread.updated_at_ms,
+        "expiresAtMs": unread.expires_at_ms,
+        "unreadable": unread.why,
+    });
+    redactor.redact_value_in_place(&mut value);
+    value["key"] = json!(unread.key.to_string());
+    value
+}
+
 /// What a name for a record leads to.
 #[derive(Debug, Clone)]
 pub enum FoundRecord {
     /// One record.
     One(SharedRecord),
+    /// One record, which can not be read.
+    Unread(UnreadRecord),
     /// Nothing.
     Nothing,
     /// More than one; the first two of them.
     Several(SharedRecord, SharedRecord),
+    /// More than one, and not all of them can be read; two of them.
+    SeveralUnread(StoredKey, StoredKey),
 }
 
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.
 pub async fn find_record(store: &dyn DedupeStore, key: &str) -> StoreResult<FoundRecord> {
     if let Ok(stored) = key.parse::<StoredKey>()
-        && let Some(record) = store.get(&stored).await?
+        && let Ok(Some(record)) = store.get(&stored).await
     {
         return Ok(FoundRecord::One(record));
     }
+    // Where it is there and can not be read, its place still tells of it.
     let is_prefix = key.len() >= KEY_PREFIX_MIN && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut found = Vec::new();
+    let mut found = Listing::default();
     if is_prefix {
         let filter = RecordFilter {
             key_prefix: Some(key.to_owned()),
             limit: Some(2),
             ..RecordFilter::default()
         };
-        found = store.list(&filter).await?;
+        found = store.listing(&filter).await?;
     }
-    if found.is_empty() {
-        // The caller's own key is no column: it is looked for in all records.
-        found = store.list(&RecordFilter::default()).await?;
-        found.retain(|record| record.idempotency_key == key);
+    if found.records.is_empty() && found.unread.is_empty() {
+        found = store.given(key, 2).await?;
     }
-    let mut found = found.into_iter();
-    Ok(match (found.next(), found.next()) {
-        (Some(record), None) => FoundRecord::One(record),
-        (None, _) => FoundRecord::Nothing,
-        (Some(first), Some(second)) => FoundRecord::Several(first, second),
+    Ok(match (found.records.as_slice(), found.unread.as_slice()) {
+        ([], []) => FoundRecord::Nothing,
+        ([one], []) => FoundRecord::One(one.clone()),
+        ([], [one]) => FoundRecord::Unread(one.clone()),
+        ([first, second, ..], _) => FoundRecord::Several(first.clone(), second.clone()),
+        ([first], [second, ..]) => FoundRecord::SeveralUnread(first.key, second.key),
+        ([], [first, second, ..]) => FoundRecord::SeveralUnread(first.key, second.key),
     })
 }
 
-/// A breaker for eyes. Cooldowns differ by class and tool; this is the standard one's view.
+/// A breaker for eyes. An open one tells its own cooldown; the rest is the standard policy's view.
 pub fn breaker_view(key: &BreakerKey, state: &BreakerState, now_ms: u64) -> Value {
     let snapshot = state.snapshot(&BreakerPolicy::standard(), now_ms);
     let mut value = serde_json::to_value(snapshot).unwrap_or_default();

@@ -75,7 +75,8 @@ pub trait Journal: Send + Sync {
     /// Adds an entry, without waiting for it to be stored.
     fn append(&self, entry: JournalEntry);
 
-    /// The newest entries whose request id begins so.
+    /// The newest entry of each request id that begins so, the newest first; without a beginning
+    /// simply the newest entries. One request can have several: it may be delivered again.
     fn find<'a>(
         &'a self,
         request_prefix: &'a str,

@@ -34,7 +34,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-trust",
         ],
     ),
-    ("holdfast-web", &["holdfast-contract"]),
+    (
+        "holdfast-web",
+        &["holdfast-contract", "holdfast-reliability"],
+    ),
     ("holdfast-intent", &["holdfast-contract"]),
     ("holdfast-transcript", &["holdfast-contract"]),
     (

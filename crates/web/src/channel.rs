@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    ApprovalPrompt, Channel, ChannelLevel, Prompted, Prompter, Shows, Surface, ToolError,
+    ApprovalPrompt, Channel, ChannelLevel, Clock, Effect, Prompted, Prompter, Shows, Surface,
+    ToolError,
 };
 use reqwest::{Client, Url, redirect};
 use serde_json::{Map, Value, json};
 
-use crate::client::{failed, retry_after_ms};
+use crate::client::{Time, failed, retry_after_ms};
 use crate::gateway::GatewayClient;
 use crate::limits::WEB_TIMEOUT_MS;
 
@@ -22,6 +23,7 @@ enum Way {
     Webhook {
         client: Client,
         url: Url,
+        time: Time,
     },
     Gateway {
         client: Arc<GatewayClient>,
@@ -38,7 +40,7 @@ pub struct HttpChannel {
 
 impl HttpChannel {
     /// Posts `{"text": …}` to an address, with our key as `Idempotency-Key`.
-    pub fn webhook(url: &str, level: ChannelLevel) -> Result<Self, String> {
+    pub fn webhook(url: &str, level: ChannelLevel, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let url = Url::parse(url.trim())
             .map_err(|error| format!("the webhook's address is none: {error}"))?;
         let client = Client::builder()
@@ -50,7 +52,11 @@ impl HttpChannel {
         Ok(Self {
             name: "webhook",
             level,
-            way: Way::Webhook { client, url },
+            way: Way::Webhook {
+                client,
+                url,
+                time: Time(clock),
+            },
         })
     }
 
@@ -75,11 +81,11 @@ impl HttpChannel {
                 args.insert("message".to_owned(), json!(text));
                 let args = Value::Object(args);
                 client
-                    .invoke("message", Some("send"), &args, key)
+                    .invoke(("message", Effect::External), Some("send"), &args, key)
                     .await
                     .map(|_| ())
             }
-            Way::Webhook { client, url } => {
+            Way::Webhook { client, url, time } => {
                 let mut asked = client
                     .post(url.clone())
                     .header("content-type", "application/json");
@@ -99,7 +105,7 @@ impl HttpChannel {
                 let message = format!("the webhook answered {status}");
                 Err(ToolError::http(
                     status.as_u16(),
-                    retry_after_ms(answer.headers()),
+                    retry_after_ms(answer.headers(), time),
                     message,
                 ))
             }

@@ -4,11 +4,14 @@
 //! name that answers differently the second time (DNS rebinding) is not asked a second time. Redirects
 //! are followed here and not by the library, so that each one is checked like the first address.
 
+use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{PermissionTier, ToolError};
+use holdfast_contract::{Clock, PermissionTier, ToolError};
+use holdfast_reliability::retry::{TransportCode, parse_retry_after};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
@@ -95,6 +98,17 @@ pub struct WebClient {
     /// For what was allowed by host and port: a resolver is told no port, so it can not tell them apart.
     open: Client,
     reach: Arc<Reach>,
+    time: Time,
+}
+
+/// The time by which a date is a wait.
+#[derive(Clone)]
+pub(crate) struct Time(pub(crate) Arc<dyn Clock>);
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Time")
+    }
 }
 
 /// An address that the rules forbid; how it travels through the library's errors.
@@ -131,7 +145,7 @@ fn check(host: &str, address: IpAddr) -> Result<(), Forbidden> {
 
 impl WebClient {
     /// A client that goes this far.
-    pub fn new(reach: Reach, timeout: Duration) -> Result<Self, String> {
+    pub fn new(reach: Reach, timeout: Duration, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let builder = || {
             Client::builder()
                 .timeout(timeout)
@@ -147,6 +161,7 @@ impl WebClient {
             strict: strict.build().map_err(broken)?,
             open: builder().build().map_err(broken)?,
             reach: Arc::new(reach),
+            time: Time(clock),
         })
     }
 
@@ -216,7 +231,7 @@ impl WebClient {
             let asked = client.get(url.clone()).headers(headers.clone());
             let answer = asked.send().await.map_err(|error| failed(&error))?;
             let Some(next) = next_of(&answer, &url) else {
-                return page(answer).await;
+                return page(answer, &self.time).await;
             };
             let next = next?;
             // What was meant for one server is not handed to another, also not on the same host.
@@ -252,10 +267,10 @@ fn next_of(answer: &Response, url: &Url) -> Option<Result<Url, ToolError>> {
     }))
 }
 
-async fn page(mut answer: Response) -> Result<Page, ToolError> {
+async fn page(mut answer: Response, time: &Time) -> Result<Page, ToolError> {
     let status = answer.status();
     if !status.is_success() {
-        let retry_after_ms = retry_after_ms(answer.headers());
+        let retry_after_ms = retry_after_ms(answer.headers(), time);
         let message = format!("{} answered {status}", answer.url());
         return Err(ToolError::http(status.as_u16(), retry_after_ms, message));
     }
@@ -286,10 +301,10 @@ async fn page(mut answer: Response) -> Result<Page, ToolError> {
     })
 }
 
-/// `Retry-After` in seconds; dates are left to the retry layer's own backoff.
-pub(crate) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+/// The wait that an answer asks for, if it does: `Retry-After` in seconds, or until a date.
+pub(crate) fn retry_after_ms(headers: &HeaderMap, time: &Time) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse::<u64>().ok()?.checked_mul(1000)
+    parse_retry_after(text, time.0.now_ms())
 }
 
 pub(crate) fn denied(reason: String) -> ToolError {
@@ -309,19 +324,26 @@ pub(crate) fn failed(error: &reqwest::Error) -> ToolError {
         let Some(source) = reason.source() else { break };
         reason = source;
     }
-    let code = if error.is_timeout() {
-        "ETIMEDOUT"
-    } else if let Some(io) = reason.downcast_ref::<std::io::Error>() {
-        match io.kind() {
-            std::io::ErrorKind::ConnectionRefused => "ECONNREFUSED",
-            std::io::ErrorKind::ConnectionReset => "ECONNRESET",
-            _ if error.is_connect() => "ENOTFOUND",
-            _ => "EIO",
-        }
-    } else if error.is_connect() {
-        "ECONNREFUSED"
-    } else {
-        "EPROTO"
-    };
-    ToolError::transport(code, reason.to_string())
+    let io = reason.downcast_ref::<io::Error>().map(io::Error::kind);
+    ToolError::transport(code_of(error, io).as_str(), reason.to_string())
+}
+
+/// The code by which the retry layer knows a failure. One that came while connecting gets a code that
+/// says so: nothing was sent, and another attempt is safe for every tool.
+fn code_of(error: &reqwest::Error, io: Option<io::ErrorKind>) -> TransportCode {
+    let known = io.and_then(TransportCode::from_io_kind);
+    if error.is_timeout() {
+        return TransportCode::TimedOut;
+    }
+    if error.is_connect() {
+        return match (io, known) {
+            // Look-ups fail with errors of no particular kind.
+            (Some(_), None) => TransportCode::NotFound,
+            (_, Some(TransportCode::AddrNotAvail)) => TransportCode::AddrNotAvail,
+            _ => TransportCode::ConnRefused,
+        };
+    }
+    // Closed before the answer was whole, or cut off in a way that leaves no sense: the answer is lost,
+    // whatever the library calls it.
+    known.unwrap_or(TransportCode::ConnReset)
 }

@@ -1,9 +1,10 @@
 //! The tool `web_fetch`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use holdfast_contract::{Clock, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
@@ -26,9 +27,9 @@ pub struct WebFetchTool {
 
 impl WebFetchTool {
     /// The tool with these settings.
-    pub fn new(config: &WebConfig) -> Result<Self, String> {
+    pub fn new(config: &WebConfig, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let reach = Reach::Public(config.allowed()?);
-        let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS))?;
+        let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock)?;
         let most = config.fetch_chars_max.unwrap_or(WEB_TEXT_CHARS_MAX);
         Ok(Self {
             client,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
+    Clock, Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use serde_json::{Value, json};
 
-use crate::client::{failed, retry_after_ms};
+use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
 
@@ -159,11 +159,16 @@ pub struct GatewayClient {
     url: Url,
     token: Option<HeaderValue>,
     token_env: String,
+    time: Time,
 }
 
 impl GatewayClient {
     /// A client with these settings. The token is the value of the variable that they name.
-    pub fn new(config: &GatewayConfig, token: Option<&str>) -> Result<Self, String> {
+    pub fn new(
+        config: &GatewayConfig,
+        token: Option<&str>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
         let url = Url::parse(&format!(
             "{}/tools/invoke",
             config.url.trim_end_matches('/')
@@ -189,13 +194,15 @@ impl GatewayClient {
             url,
             token,
             token_env: config.token_env.clone(),
+            time: Time(clock),
         })
     }
 
-    /// Calls a tool of the gateway; the answer is its `result`, always as an object.
+    /// Calls a tool of the gateway that has this effect; the answer is its `result`, always as an
+    /// object.
     pub async fn invoke(
         &self,
-        tool: &str,
+        (tool, effect): (&str, Effect),
         action: Option<&str>,
         args: &Value,
         key: Option<&str>,
@@ -216,12 +223,17 @@ impl GatewayClient {
             .body(body.to_string());
         let answer = asked.send().await.map_err(|error| failed(&error))?;
         let status = answer.status();
-        let wait_ms = retry_after_ms(answer.headers());
-        let bytes = bytes(answer).await?;
-        if status.is_success() {
-            return success(tool, &bytes);
+        let wait_ms = retry_after_ms(answer.headers(), &self.time);
+        let taken = taken(answer).await;
+        if !status.is_success() {
+            // The status says what it means, also when its reason can not be taken.
+            let reason = taken.ok().flatten().unwrap_or_default();
+            return Err(self.refusal(tool, status, wait_ms, &reason));
         }
-        Err(self.refusal(tool, status, wait_ms, &bytes))
+        match taken? {
+            Some(bytes) => success(tool, &bytes),
+            None => Err(too_large(tool, effect)),
+        }
     }
 
     /// What a refusal means. The gateway has two shapes for it: one of its tools', and one of its
@@ -250,17 +262,27 @@ impl GatewayClient {
     }
 }
 
-async fn bytes(mut answer: Response) -> Result<Vec<u8>, ToolError> {
+/// The body of an answer; nothing if it is too large.
+async fn taken(mut answer: Response) -> Result<Option<Vec<u8>>, ToolError> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| failed(&error))? {
         if body.len() + chunk.len() > GATEWAY_BODY_BYTES_MAX {
-            let message =
-                format!("the gateway's answer is larger than {GATEWAY_BODY_BYTES_MAX} bytes");
-            return Err(ToolError::coded("too_large", message));
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Some(body))
+}
+
+/// The gateway says that it worked, and more than can be taken. To the caller of a tool with an effect
+/// that must not look like a call that did nothing and may be made again.
+fn too_large(tool: &str, effect: Effect) -> ToolError {
+    let message =
+        format!("the gateway's answer to {tool} is larger than {GATEWAY_BODY_BYTES_MAX} bytes");
+    match effect {
+        Effect::None => ToolError::coded("too_large", message),
+        Effect::Workspace | Effect::External => ToolError::lost_track(message),
+    }
 }
 
 /// `result` is an object today and was a string in older versions.
@@ -392,7 +414,8 @@ impl Tool for GatewayTool {
         let args = params.get("args").unwrap_or(&empty);
         let key = ctx.call.idempotency_key.as_deref();
         let action = params["action"].as_str();
-        let result = self.client.invoke(&self.remote, action, args, key).await?;
+        let tool = (self.remote.as_str(), self.effect);
+        let result = self.client.invoke(tool, action, args, key).await?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let display: String = text.chars().take(200).collect();
         Ok(ToolResult::new(result, display))

@@ -59,6 +59,7 @@ pub fn provider(
     config: &SearchConfig,
     key: Option<&str>,
     gateway: Option<&Arc<GatewayClient>>,
+    clock: &Arc<dyn Clock>,
 ) -> Result<Arc<dyn SearchProvider>, String> {
     let (name, base, path) = match config {
         SearchConfig::Gateway {} => {
@@ -84,7 +85,7 @@ pub fn provider(
     }
     // An administrator named the address, so it may be private. Queries and keys go there and nowhere else.
     let reach = Reach::Origin(url.clone());
-    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS))?;
+    let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock.clone())?;
     Ok(Arc::new(JsonServer {
         name,
         client,
@@ -157,7 +158,8 @@ impl SearchProvider for GatewaySearch {
 
     async fn search(&self, query: &str, count: usize) -> Result<Vec<Found>, ToolError> {
         let args = json!({"query": query, "count": count});
-        let answer = self.0.invoke("web_search", None, &args, None).await?;
+        let tool = ("web_search", Effect::None);
+        let answer = self.0.invoke(tool, None, &args, None).await?;
         let details = &answer["details"];
         Ok(read(&details["results"], count))
     }

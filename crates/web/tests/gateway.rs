@@ -9,9 +9,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Double, answer, context};
+use common::{Double, answer, clock, context};
 use holdfast_contract::{
-    Cause, Channel, ChannelLevel, Clock, SessionKind, SystemClock, Tool, ToolError,
+    Cause, Channel, ChannelLevel, Clock, Effect, SessionKind, SystemClock, Tool, ToolError,
 };
 use holdfast_web::config::{GatewayToolConfig, SearchConfig};
 use holdfast_web::search::provider;
@@ -50,7 +50,8 @@ async fn gateway() -> (Double, GatewayConfig) {
 #[tokio::test]
 async fn a_gateways_tool_is_called_with_token_key_and_action() {
     let (double, config) = gateway().await;
-    let client = Arc::new(GatewayClient::new(&config, Some("secret-token")).expect("is made"));
+    let client =
+        Arc::new(GatewayClient::new(&config, Some("secret-token"), clock()).expect("is made"));
     let tools = GatewayTool::all(&client, &config);
     let names: Vec<(&str, String)> = tools
         .iter()
@@ -121,6 +122,12 @@ fn refusals() -> Vec<(String, &'static str, String, String)> {
             "Http { status: 429, retry_after_ms: Some(3000) }",
         ),
         (
+            "429 Too Many Requests",
+            "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            busy,
+            "Http { status: 429, retry_after_ms: Some(7000) }",
+        ),
+        (
             "503 Service Unavailable",
             "",
             "",
@@ -147,9 +154,9 @@ async fn what_the_gateway_refuses_is_told_apart() {
             token_env: "X".to_owned(),
             tools: [].into(),
         };
-        let client = GatewayClient::new(&config, None).expect("is made");
+        let client = GatewayClient::new(&config, None, clock()).expect("is made");
         let got = match client
-            .invoke("read", None, &json!({}), None)
+            .invoke(("read", Effect::None), None, &json!({}), None)
             .await
             .expect_err("refused")
         {
@@ -168,12 +175,64 @@ async fn what_the_gateway_refuses_is_told_apart() {
         token_env: "X".to_owned(),
         tools: [].into(),
     };
-    let client = GatewayClient::new(&config, None).expect("is made");
+    let client = GatewayClient::new(&config, None, clock()).expect("is made");
     let got = client
-        .invoke("x", None, &json!({}), None)
+        .invoke(("x", Effect::External), None, &json!({}), None)
         .await
         .expect("works");
     assert_eq!(got["content"][0]["text"], "plain");
+}
+
+/// What the gateway's tools and channel make of one answer of it.
+async fn means(answer: String) -> [(&'static str, String); 3] {
+    let double = Double::start(vec![("/tools/invoke", answer)]).await;
+    let config = GatewayConfig {
+        url: double.url(""),
+        token_env: "X".to_owned(),
+        tools: [].into(),
+    };
+    let client = Arc::new(GatewayClient::new(&config, None, clock()).expect("is made"));
+    let tool = |name| GatewayTool::new(client.clone(), name, &GatewayToolConfig::default());
+    let ctx = context(SessionKind::Main, Some("k"));
+    let cause = |error| match error {
+        ToolError::ExecutionError { cause, .. } => format!("{cause:?}"),
+        other => format!("{other:?}"),
+    };
+    let (posts, reads) = (tool("message"), tool("read"));
+    let posted = posts.execute(&json!({}), &ctx).await.expect_err("fails");
+    let read = reads.execute(&json!({}), &ctx).await.expect_err("fails");
+    let to = serde_json::Map::new();
+    let channel = HttpChannel::gateway(client.clone(), to, ChannelLevel::Standard);
+    let sent = channel.send("hello", Some("k")).await.expect_err("fails");
+    assert_eq!(double.asked().len(), 3);
+    [
+        ("posted", cause(posted)),
+        ("sent", cause(sent)),
+        ("read", cause(read)),
+    ]
+}
+
+#[tokio::test]
+async fn what_worked_and_can_not_be_taken_may_have_happened() {
+    let huge = "x".repeat(8 * 1024 * 1024 + 1);
+    let whole = json!({"ok": true, "result": huge}).to_string();
+    let too_large = "Coded { code: \"too_large\" }".to_owned();
+    assert_eq!(
+        means(answer("200 OK", "", &whole)).await,
+        [
+            ("posted", "LostTrack".to_owned()),
+            ("sent", "LostTrack".to_owned()),
+            ("read", too_large),
+        ]
+    );
+    // A refusal is one, however much is said about it.
+    for status in [500, 503] {
+        let said = means(answer(&format!("{status} No"), "", &huge)).await;
+        let http = format!("Http {{ status: {status}, retry_after_ms: None }}");
+        for (who, cause) in said {
+            assert_eq!(cause, http, "{who}");
+        }
+    }
 }
 
 struct Late;
@@ -204,7 +263,7 @@ async fn searches_are_answered_by_whoever_is_configured_and_kept_for_a_minute() 
     ])
     .await;
     let (gateway_double, gateway_config) = gateway().await;
-    let gateway = Arc::new(GatewayClient::new(&gateway_config, None).expect("is made"));
+    let gateway = Arc::new(GatewayClient::new(&gateway_config, None, clock()).expect("is made"));
     let searxng = SearchConfig::Searxng {
         url: double.url(""),
     };
@@ -219,7 +278,7 @@ async fn searches_are_answered_by_whoever_is_configured_and_kept_for_a_minute() 
         (&SearchConfig::Gateway {}, None, "gateway"),
     ] {
         let tool = WebSearchTool::new(
-            Some(provider(config, key, Some(&gateway)).expect("is made")),
+            Some(provider(config, key, Some(&gateway), &clock()).expect("is made")),
             Arc::new(SystemClock),
         );
         for query in ["a  b", " a b "] {
@@ -249,7 +308,7 @@ async fn searches_are_answered_by_whoever_is_configured_and_kept_for_a_minute() 
             .contains("x-subscription-token: brave-key")
     );
     let late = WebSearchTool::new(
-        Some(provider(&searxng, None, None).expect("is made")),
+        Some(provider(&searxng, None, None, &clock()).expect("is made")),
         Arc::new(Late),
     );
     for _ in 0..2 {
@@ -261,7 +320,7 @@ async fn searches_are_answered_by_whoever_is_configured_and_kept_for_a_minute() 
     let unset = [
         WebSearchTool::new(None, Arc::new(SystemClock)),
         WebSearchTool::new(
-            Some(provider(&brave, None, None).expect("is made")),
+            Some(provider(&brave, None, None, &clock()).expect("is made")),
             Arc::new(SystemClock),
         ),
     ];
@@ -285,7 +344,7 @@ async fn messages_go_to_a_webhook_or_through_the_gateway_with_their_key() {
     ])
     .await;
     let channel =
-        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Standard).expect("is made");
+        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Standard, clock()).expect("is made");
     assert_eq!(
         (channel.name(), channel.level()),
         ("webhook", ChannelLevel::Standard)
@@ -294,7 +353,8 @@ async fn messages_go_to_a_webhook_or_through_the_gateway_with_their_key() {
     let asked = &hook.asked()[0];
     assert_eq!(asked.body, json!({"text": "hello"}).to_string());
     assert!(asked.head.contains("idempotency-key: k/0"));
-    let busy = HttpChannel::webhook(&hook.url("/busy"), ChannelLevel::Standard).expect("is made");
+    let busy =
+        HttpChannel::webhook(&hook.url("/busy"), ChannelLevel::Standard, clock()).expect("is made");
     let refused = busy.send("hello", None).await;
     let expected = Cause::Http {
         status: 429,
@@ -305,7 +365,7 @@ async fn messages_go_to_a_webhook_or_through_the_gateway_with_their_key() {
         "{refused:?}"
     );
     let (double, config) = gateway().await;
-    let client = Arc::new(GatewayClient::new(&config, None).expect("is made"));
+    let client = Arc::new(GatewayClient::new(&config, None, clock()).expect("is made"));
     let to = json!({"channel": "telegram", "target": "ann"})
         .as_object()
         .expect("an object")

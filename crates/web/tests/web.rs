@@ -13,8 +13,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Double, answer, context};
+use common::{Double, answer, clock, context};
 use holdfast_contract::{Cause, SessionKind, Tool, ToolError, ToolResult};
+use holdfast_reliability::retry::{Classified, Evidence, RequestSent};
 use holdfast_web::client::{Endpoint, Reach, WebClient};
 use holdfast_web::config::SearchConfig;
 use holdfast_web::limits::WEB_TIMEOUT_MS;
@@ -28,7 +29,7 @@ fn fetcher(hosts: &[&str]) -> WebFetchTool {
         allowed_hosts: hosts.iter().map(ToString::to_string).collect(),
         ..WebConfig::default()
     };
-    WebFetchTool::new(&config).expect("is made")
+    WebFetchTool::new(&config, clock()).expect("is made")
 }
 
 async fn fetch(tool: &WebFetchTool, url: &str) -> Result<ToolResult, ToolError> {
@@ -175,6 +176,14 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
             "/busy",
             answer("429 Too Many Requests", "retry-after: 7\r\n", ""),
         ),
+        (
+            "/until",
+            answer(
+                "503 Service Unavailable",
+                "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+                "",
+            ),
+        ),
     ])
     .await;
     let tool = fetcher(&[&double.address.to_string()]);
@@ -202,6 +211,13 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
         }
     );
     assert_eq!(
+        cause("/until").await,
+        Cause::Http {
+            status: 503,
+            retry_after_ms: Some(7000)
+        }
+    );
+    assert_eq!(
         cause("/missing").await,
         Cause::Http {
             status: 404,
@@ -218,6 +234,41 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
         matches!(&refused, Err(ToolError::ExecutionError { cause: Cause::Transport { code }, .. }) if code == "ECONNREFUSED"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_on_the_way_is_worth_another_attempt() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n";
+    let double = Double::start(vec![
+        ("/silent", String::new()),
+        ("/head", "HTTP/1.1 200 OK\r\ncontent-ty".to_owned()),
+        ("/body", format!("{head}content-length: 100\r\n\r\nx")),
+        (
+            "/chunks",
+            format!("{head}transfer-encoding: chunked\r\n\r\n5\r\nhel"),
+        ),
+        (
+            "/packed",
+            format!("{head}content-encoding: gzip\r\ncontent-length: 5\r\n\r\nplain"),
+        ),
+    ])
+    .await;
+    let tool = fetcher(&[&double.address.to_string()]);
+    for path in ["/silent", "/head", "/body", "/chunks", "/packed"] {
+        let lost = fetch(&tool, &double.url(path)).await;
+        let Err(ToolError::ExecutionError {
+            cause: Cause::Transport { code },
+            ..
+        }) = lost
+        else {
+            panic!("{path}: {lost:?}");
+        };
+        let classified = Classified::named(&code, RequestSent::Maybe);
+        assert!(classified.retriable, "{path}: {code}");
+        // Nobody knows how far it got: that is for the retry layer to weigh.
+        assert_eq!(classified.evidence, Evidence::MayHaveHappened, "{path}");
+        assert_eq!(code, "ECONNRESET", "{path}");
+    }
 }
 
 #[tokio::test]
@@ -274,7 +325,7 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
         Endpoint::parse(&address).expect("an endpoint")
     });
     let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
-    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout).expect("is made");
+    let client = WebClient::new(Reach::Public(hosts.to_vec()), timeout, clock()).expect("is made");
     let key = HeaderName::from_static("x-subscription-token");
     let headers = HeaderMap::from_iter([(key, HeaderValue::from_static("secret"))]);
     let url = client.checked_url(&double.url("/to")).expect("allowed");
@@ -286,7 +337,7 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
         api_key_env: "K".to_owned(),
         url: double.url("/"),
     };
-    let brave = provider(&brave, Some("secret"), None).expect("is made");
+    let brave = provider(&brave, Some("secret"), None, &clock()).expect("is made");
     let refused = brave.search("q", 1).await;
     assert!(
         matches!(&refused, Err(ToolError::PermissionDenied { .. })),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use holdfast_contract::time::rfc3339;
 use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
-use holdfast_reliability::store::{ClearIf, Cleared, RecordFilter};
+use holdfast_reliability::store::{ClearIf, Cleared, RecordFilter, UnreadRecord};
 use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
@@ -92,8 +92,9 @@ async fn list(
     let only_abandoned = args.state_is == Some(State::Abandoned);
     // No store can tell them apart, so all in flight are looked at.
     let filter = filter_of(args, (!only_abandoned).then_some(limit));
+    let listing = store.listing(&filter).await?;
     let mut found = Vec::new();
-    for record in store.list(&filter).await? {
+    for record in listing.records {
         let seen = look(store, record).await?;
         if (seen.abandoned || !only_abandoned) && found.len() < limit {
             found.push(seen);
@@ -104,11 +105,12 @@ async fn list(
             &found
                 .iter()
                 .map(|seen| view(app, seen, Payload::Hidden))
+                .chain(unread_views(app, &listing.unread))
                 .collect::<Vec<_>>(),
         );
         return Ok(());
     }
-    if found.is_empty() {
+    if found.is_empty() && listing.unread.is_empty() {
         output::line("No records.");
         return Ok(());
     }
@@ -134,16 +136,41 @@ async fn list(
             output::duration(record.expires_at_ms.saturating_sub(now_ms)),
         ]
     });
-    output::line(&output::table(&HEADER, rows));
+    if !found.is_empty() {
+        output::line(&output::table(&HEADER, rows));
+    }
+    for unread in unread_views(app, &listing.unread) {
+        output::line(&unread_line(&unread));
+    }
     Ok(())
 }
 
+/// What is known of the records that can not be read.
+fn unread_views(app: &App, unread: &[UnreadRecord]) -> Vec<Value> {
+    let redactor = app.config.redactor();
+    let views = unread.iter();
+    views
+        .map(|unread| admin::unread_view(unread, &redactor))
+        .collect()
+}
+
+/// A record that can not be read, below the table of those that can.
+pub(super) fn unread_line(view: &Value) -> String {
+    let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
+    format!(
+        "{} ({}, {}) can not be read: {}",
+        text("key"),
+        text("tool"),
+        text("state"),
+        text("unreadable")
+    )
+}
+
 async fn show(app: &App, store: &Records, key: &str, reveal: bool, json: bool) -> Outcome<()> {
-    let record = find(store, key).await?;
-    let value = if reveal {
-        serde_json::to_value(&*record).unwrap_or_default()
-    } else {
-        view(app, &look(store, record).await?, Payload::Shown)
+    let value = match find(store, key).await? {
+        Found::Unread(unread) => admin::unread_view(&unread, &app.config.redactor()),
+        Found::Record(record) if reveal => serde_json::to_value(&*record).unwrap_or_default(),
+        Found::Record(record) => view(app, &look(store, record).await?, Payload::Shown),
     };
     if json {
         output::json(&value);
@@ -154,7 +181,10 @@ async fn show(app: &App, store: &Records, key: &str, reveal: bool, json: bool) -
 }
 
 async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<()> {
-    let record = find(store, key).await?;
+    let record = match find(store, key).await? {
+        Found::Record(record) => record,
+        Found::Unread(unread) => return clear_unread(store, &unread, force, json).await,
+    };
     let running = record.state == RecordState::Inflight && !store.is_abandoned(record.key).await?;
     if running && !force {
         return Err(Failure::failed(format!(
@@ -186,6 +216,34 @@ async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<(
             record.key.fingerprint(),
             record.tool,
             record.state.as_str()
+        ));
+    }
+    Ok(())
+}
+
+/// Clears what can not be read. Whether its process is gone can not be seen either.
+async fn clear_unread(
+    store: &Records,
+    unread: &UnreadRecord,
+    force: bool,
+    json: bool,
+) -> Outcome<()> {
+    let key = unread.key.fingerprint();
+    if unread.is_in_flight() && !force {
+        return Err(Failure::failed(format!(
+            "the record {key} can not be read ({}), and its call may be running",
+            unread.why
+        ))
+        .hint("Use --force when you know that it is gone."));
+    }
+    let cleared = store.clear(&unread.key, ClearIf::There).await?;
+    if json {
+        let cleared = cleared == Cleared::Forgotten;
+        output::json(&json!({"cleared": cleared, "key": unread.key.to_string()}));
+    } else {
+        let (tool, state) = (&unread.tool, &unread.state);
+        output::line(&format!(
+            "Cleared {key} ({tool}, {state}). The call may run again."
         ));
     }
     Ok(())
@@ -233,10 +291,21 @@ fn in_short(record: &SharedRecord) -> String {
     )
 }
 
+/// The record that was named.
+enum Found {
+    Record(SharedRecord),
+    Unread(UnreadRecord),
+}
+
 /// Finds a record by its stored key, the beginning of it, or the key that the caller gave.
-async fn find(store: &Records, key: &str) -> Outcome<SharedRecord> {
+async fn find(store: &Records, key: &str) -> Outcome<Found> {
     match admin::find_record(&**store, key).await? {
-        FoundRecord::One(record) => Ok(record),
+        FoundRecord::One(record) => Ok(Found::Record(record)),
+        FoundRecord::Unread(unread) => Ok(Found::Unread(unread)),
+        FoundRecord::SeveralUnread(first, second) => Err(Failure::failed(format!(
+            "{key:?} fits several records, such as {first} and {second}"
+        ))
+        .hint("Look at each with `holdfast dedupe show`, then give the stored key.")),
         FoundRecord::Nothing => Err(Failure::failed(format!("there is no record {key:?}"))
             .hint("`holdfast dedupe list` shows them.")),
         FoundRecord::Several(first, second) => Err(Failure::failed(format!(

@@ -222,7 +222,10 @@ fn show_records(app: &App, records: &Value) {
         return;
     }
     let now_ms = app.clock.now_ms();
-    let rows = records.iter().map(|record| {
+    let (unread, records): (Vec<_>, Vec<_>) = records
+        .iter()
+        .partition(|record| record["unreadable"].is_string());
+    let rows = records.into_iter().map(|record| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut key = text(&record["key"]);
         key.truncate(12);
@@ -239,6 +242,9 @@ fn show_records(app: &App, records: &Value) {
         ]
     });
     output::line(&output::table(&super::dedupe::HEADER, rows));
+    for record in unread {
+        output::line(&super::dedupe::unread_line(record));
+    }
 }
 
 /// `holdfast mode`

@@ -116,7 +116,16 @@ pub(super) async fn export(
             key_prefix: Some(part.to_string()),
             ..RecordFilter::default()
         };
-        for record in store.list(&filter).await? {
+        let listing = store.listing(&filter).await?;
+        if let Some(unread) = listing.unread.first() {
+            let key = unread.key;
+            return Err(Failure::failed(format!(
+                "the record {key} can not be read ({}), so not all of them can be exported",
+                unread.why
+            ))
+            .hint("Export with the Holdfast that wrote it, or clear it first: `holdfast dedupe clear`."));
+        }
+        for record in listing.records {
             write(line_of(&*record)?)?;
             count += 1;
             progress("exported", count);

@@ -54,6 +54,79 @@ fn list_filters() {
     assert_eq!(none.stdout, "No records.\n");
 }
 
+/// Writes another word of the same length into the body of a record, as a later version might.
+fn rewrite(house: &House, from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = std::fs::read(house.database()).expect("reads");
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|at| bytes[*at..].starts_with(from.as_bytes()))
+        .collect();
+    assert!(!places.is_empty(), "{from} is not in the file");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    std::fs::write(house.database(), bytes).expect("writes");
+}
+
+#[test]
+fn a_record_that_can_not_be_read_hides_no_other_and_can_be_cleared() {
+    let house = House::new();
+    for key in ["a", "b", "c"] {
+        house.exec(key, "echo x >> effect", &[]).success();
+    }
+    let stored = |key: &str| {
+        let all = list(&house, &[]);
+        let found = all.iter().find(|record| record["idempotencyKey"] == key);
+        found.expect("is there")["key"]
+            .as_str()
+            .expect("a key")
+            .to_owned()
+    };
+    let (a, b) = (stored("a"), stored("b"));
+    for key in ["a", "b"] {
+        let named = |state: &str| format!(r#""idempotencyKey":"{key}","state":"{state}""#);
+        rewrite(&house, &named("done"), &named("dune"));
+    }
+    let again = house.exec("a", "echo x >> effect", &[]);
+    again.error("store_unavailable");
+    // All are listed, by what can be read of them.
+    let listed = list(&house, &[]);
+    assert_eq!(listed.len(), 3, "{listed:#?}");
+    assert_eq!(listed[0]["idempotencyKey"], "c");
+    for unread in &listed[1..] {
+        assert_eq!(
+            (&unread["tool"], &unread["state"]),
+            (&json!("exec"), &json!("done"))
+        );
+        let why = unread["unreadable"].as_str().expect("a reason");
+        assert!(why.contains("dune"), "{why}");
+    }
+    let text = house.run(&["dedupe", "list"]).stdout;
+    assert!(
+        text.contains(&a) && text.contains("can not be read"),
+        "{text}"
+    );
+    // Each is found by each of its names, and the others are what they were.
+    for name in ["a", &a[..8], &a] {
+        let shown = house.run(&["dedupe", "show", name, "--json"]).json();
+        assert_eq!(
+            (&shown["key"], &shown["state"]),
+            (&json!(a), &json!("done"))
+        );
+    }
+    let shown = house.run(&["dedupe", "show", "c", "--json"]).json();
+    assert_eq!(shown["idempotencyKey"], "c");
+    let export = house.run(&["dedupe", "export", "all.jsonl"]);
+    fails(&export, 1, "not all of them can be exported");
+    for (name, key) in [(a.as_str(), &a), ("b", &b)] {
+        let cleared = house.run(&["dedupe", "clear", name, "--json"]).json();
+        assert_eq!(cleared, json!({"cleared": true, "key": key}));
+    }
+    assert_eq!(keys(&list(&house, &[])), ["c"]);
+    house.exec("a", "echo x >> effect", &[]).success();
+    assert_eq!(house.lines("effect"), 4);
+}
+
 #[test]
 fn records_name_their_workspace() {
     let house = House::new();

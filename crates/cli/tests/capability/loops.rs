@@ -62,6 +62,28 @@ fn five_failures_end_the_turn() {
 }
 
 #[test]
+fn a_request_that_came_twice_is_one_request() {
+    let house = House::new();
+    let deliver = |request: &str| {
+        let args = r#"{"path":"missing"}"#;
+        let call = ["call", "read", "--json", "--args", args, "--request"];
+        house.run(&[&call[..], &[request]].concat());
+    };
+    for request in ["rq-100", "rq-100", "rq-200", "rq-201", "rq-201"] {
+        deliver(request);
+    }
+    let explained = house.run(&["explain", "rq-1", "--json"]);
+    assert_eq!(explained.code, Some(0), "{explained:?}");
+    assert_eq!(explained.json()["requestId"], "rq-100");
+    // However often one of them came, two are two.
+    let several = house.run(&["explain", "rq-2"]);
+    assert_eq!(several.code, Some(1), "{several:?}");
+    assert!(several.stderr.contains("several request ids"));
+    let all = house.run(&["explain", "--json"]).json();
+    assert_eq!(all.as_array().map(Vec::len), Some(5), "each delivery");
+}
+
+#[test]
 fn explain_says_why_a_call_was_blocked() {
     let house = House::new();
     let mut answers = Vec::new();

@@ -142,6 +142,12 @@ impl BreakerPolicy {
         self
     }
 
+    /// This policy with another cooldown, one that a checked policy had.
+    pub(super) fn cooling_for(mut self, open_cooldown_ms: u64) -> Self {
+        self.open_cooldown_ms = open_cooldown_ms.min(DURATION_MS_MAX);
+        self
+    }
+
     fn checked(self) -> Result<Self, InvalidPolicy> {
         let mut check = PolicyCheck::default();
         check.within("windowMs", self.window_ms, 1..=DURATION_MS_MAX);

@@ -42,6 +42,9 @@ pub struct BreakerSnapshot {
 impl BreakerState {
     /// How this breaker looks at `now_ms`, and what it would do with a call.
     ///
+    /// An open breaker's cooldown is that of the call which opened it: classes and tools have their
+    /// own, and who only looks on does not know which.
+    ///
     /// ```
     /// use holdfast_reliability::breaker::{BreakerPolicy, BreakerState};
     ///
@@ -52,6 +55,12 @@ impl BreakerState {
         // On a copy, so that the view answers by the very code that decides.
         let mut seen = self.clone();
         seen.rewind(now_ms);
+        let policy = &match seen.phase {
+            Phase::Open {
+                cooldown_ms: Some(cooldown_ms),
+            } => policy.clone().cooling_for(cooldown_ms),
+            _ => policy.clone(),
+        };
         seen.window.forget_old(policy, now_ms);
         let (would_admit, retry_after_ms) = match seen.gate(policy, now_ms) {
             Gate::Regular | Gate::FirstProbe | Gate::NextProbe => (true, None),
@@ -65,7 +74,7 @@ impl BreakerState {
                     .count();
                 (u32::try_from(live).unwrap_or(u32::MAX), *successes)
             }
-            Phase::Closed | Phase::Open | Phase::ForcedOpen { .. } => (0, 0),
+            Phase::Closed | Phase::Open { .. } | Phase::ForcedOpen { .. } => (0, 0),
         };
         let count = seen.window.rate_count(policy);
         BreakerSnapshot {
@@ -81,7 +90,7 @@ impl BreakerState {
             probe_successes,
             forced_reason: match seen.phase {
                 Phase::ForcedOpen { reason } => Some(reason),
-                Phase::Closed | Phase::Open | Phase::HalfOpen { .. } => None,
+                Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. } => None,
             },
         }
     }

@@ -108,7 +108,12 @@ pub struct BreakerState {
 pub(super) enum Phase {
     #[default]
     Closed,
-    Open,
+    Open {
+        /// The cooldown of whoever opened it, for those who look on and know no tool's policy.
+        /// Absent in rows of versions that did not write it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cooldown_ms: Option<u64>,
+    },
     HalfOpen {
         successes: u32,
         probes: Vec<Probe>,
@@ -144,7 +149,7 @@ impl BreakerState {
     pub fn circuit(&self) -> CircuitBreakerState {
         match self.phase {
             Phase::Closed => CircuitBreakerState::Closed,
-            Phase::Open => CircuitBreakerState::Open,
+            Phase::Open { .. } => CircuitBreakerState::Open,
             Phase::HalfOpen { .. } => CircuitBreakerState::HalfOpen,
             Phase::ForcedOpen { .. } => CircuitBreakerState::ForcedOpen,
         }
@@ -169,12 +174,14 @@ impl BreakerState {
     pub(super) fn gate(&self, policy: &BreakerPolicy, now_ms: u64) -> Gate {
         match &self.phase {
             Phase::Closed => Gate::Regular,
-            Phase::Open => match remaining_ms(self.since_ms, policy.open_cooldown_ms(), now_ms) {
-                0 => Gate::FirstProbe,
-                left_ms => Gate::Shut {
-                    retry_after_ms: Some(left_ms),
-                },
-            },
+            Phase::Open { .. } => {
+                match remaining_ms(self.since_ms, policy.open_cooldown_ms(), now_ms) {
+                    0 => Gate::FirstProbe,
+                    left_ms => Gate::Shut {
+                        retry_after_ms: Some(left_ms),
+                    },
+                }
+            }
             Phase::HalfOpen { probes, .. } => {
                 let leases = probes.iter().filter(|probe| probe.is_live(policy, now_ms));
                 if leases.clone().count() < policy.half_open_max_probes() as usize {
@@ -256,6 +263,19 @@ mod tests {
         });
         assert_eq!(serde_json::to_value(&state).unwrap(), row);
         assert_eq!(serde_json::from_value::<BreakerState>(row).unwrap(), state);
+    }
+
+    #[test]
+    fn an_open_row_tells_its_cooldown_and_one_of_an_earlier_version_can_be_read() {
+        let with =
+            r#"{"epoch":1,"sinceMs":5,"phase":{"state":"OPEN","cooldownMs":7},"outcomes":[]}"#;
+        let without = r#"{"epoch":1,"sinceMs":5,"phase":{"state":"OPEN"},"outcomes":[]}"#;
+        for (row, expected) in [(with, 7), (without, 30_000)] {
+            let state: BreakerState = serde_json::from_str(row).unwrap();
+            assert_eq!(serde_json::to_string(&state).unwrap(), row);
+            let seen = state.snapshot(&BreakerPolicy::standard(), 5);
+            assert_eq!(seen.retry_after_ms, Some(expected), "{row}");
+        }
     }
 
     #[test]

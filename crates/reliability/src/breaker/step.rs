@@ -254,7 +254,7 @@ fn record_call(
     state.window.forget_old(policy, now_ms);
     state.window.push(failed, policy, now_ms);
     let tripped = state.window.tripped(policy);
-    done(tripped.and_then(|reason| enter(state, Phase::Open, reason, now_ms)))
+    done(tripped.and_then(|reason| enter(state, opened(policy), reason, now_ms)))
 }
 
 /// Takes a probe's place back and judges its result.
@@ -280,7 +280,7 @@ fn record_probe(
         AttemptResult::Neutral => done(None),
         AttemptResult::Failure => done(enter(
             state,
-            Phase::Open,
+            opened(policy),
             TransitionReason::ProbeFailed,
             now_ms,
         )),
@@ -298,6 +298,13 @@ fn record_probe(
                 now_ms,
             ))
         }
+    }
+}
+
+/// Open for as long as this policy says.
+fn opened(policy: &BreakerPolicy) -> Phase {
+    Phase::Open {
+        cooldown_ms: Some(policy.open_cooldown_ms()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! themselves are pure functions ([`crate::idempotency::transition`]); a store only makes each
 //! step atomic, and durable where that is asked for.
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_contract::Lifeline;
 
@@ -129,6 +130,42 @@ pub struct RecordFilter {
     pub limit: Option<usize>,
 }
 
+/// A record that this version can not read, by what its place in the store tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadRecord {
+    /// Its key, which is all that clearing it takes.
+    pub key: StoredKey,
+    /// The state as it stands there: a word or a letter, perhaps of another version.
+    pub state: String,
+    /// The tool; empty where the store does not tell.
+    pub tool: String,
+    /// The session; empty where the store does not tell.
+    pub session: String,
+    /// When it last changed.
+    pub updated_at_ms: u64,
+    /// When it may be forgotten; 0 where the store does not tell.
+    pub expires_at_ms: u64,
+    /// Why it can not be read.
+    pub why: String,
+}
+
+impl UnreadRecord {
+    /// Whether it is the record of a running call, as far as can be seen.
+    pub fn is_in_flight(&self) -> bool {
+        let running = crate::idempotency::record::RecordState::Inflight.as_str();
+        self.state == running || self.state == running[..1]
+    }
+}
+
+/// What a store holds of what was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The records, newest first.
+    pub records: Vec<SharedRecord>,
+    /// Those that can not be read, newest first; they count toward the limit.
+    pub unread: Vec<UnreadRecord>,
+}
+
 /// What the store holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreSize {
@@ -181,8 +218,40 @@ pub trait DedupeStore: Send + Sync {
     /// Looks a record up.
     fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>>;
 
-    /// Lists records, newest first.
+    /// Lists records, newest first. One that can not be read is left out: see
+    /// [`DedupeStore::listing`].
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>>;
+
+    /// Lists records, also those that can not be read. A store in which there can be none need not
+    /// say so.
+    fn listing<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Listing> {
+        async move {
+            Ok(Listing {
+                records: self.list(filter).await?,
+                unread: Vec::new(),
+            })
+        }
+        .boxed()
+        .into()
+    }
+
+    /// The newest records for which the caller, or a hook, gave this key. It is no place in a store:
+    /// all records are looked into. One that keeps more of them than memory should hold looks
+    /// into one after the other.
+    fn given<'a>(&'a self, caller_key: &'a str, limit: usize) -> StoreFuture<'a, Listing> {
+        async move {
+            let all = RecordFilter::default();
+            let mut listing = self.listing(&all).await?;
+            listing
+                .records
+                .retain(|record| record.idempotency_key == caller_key);
+            listing.records.truncate(limit);
+            listing.unread.clear();
+            Ok(listing)
+        }
+        .boxed()
+        .into()
+    }
 
     /// Forgets one record if it is what it has to be, in one atomic step.
     fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared>;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use holdfast_contract::{CallContext, SessionContext, SessionKind, ToolContext};
+use holdfast_contract::{CallContext, Clock, SessionContext, SessionKind, ToolContext};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -96,6 +96,19 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<Asked> {
             });
         }
     }
+}
+
+/// Seven seconds before the date that the examples of HTTP use.
+struct Before;
+
+impl Clock for Before {
+    fn now_ms(&self) -> u64 {
+        784_111_770_000
+    }
+}
+
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(Before)
 }
 
 /// A call of a session of this kind.

@@ -150,6 +150,26 @@ fn the_view_changes_nothing_and_tells_what_a_call_would_meet() {
 }
 
 #[test]
+fn who_looks_on_is_told_the_cooldown_of_whoever_opened_it() {
+    let mut bench = Bench::with(BreakerOverrides {
+        open_cooldown_ms: Some(15_000),
+        ..BreakerOverrides::default()
+    });
+    bench.open();
+    let seen = |bench: &Bench, after_ms| {
+        let stranger = BreakerPolicy::standard();
+        let seen = bench.state.snapshot(&stranger, bench.now_ms + after_ms);
+        (seen.would_admit, seen.retry_after_ms)
+    };
+    assert_eq!(seen(&bench, 10_000), (false, Some(5_000)));
+    assert_eq!(seen(&bench, 15_000), (true, None));
+    // A probe that fails opens it again, for as long.
+    bench.now_ms += 15_000;
+    bench.fail();
+    assert_eq!(seen(&bench, 14_999), (false, Some(1)));
+}
+
+#[test]
 fn a_smaller_policy_shrinks_a_row_that_a_larger_one_wrote() {
     let mut bench = Bench::new();
     for _ in 0..20 {

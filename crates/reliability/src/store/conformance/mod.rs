@@ -106,6 +106,7 @@ macro_rules! for_each_store_check {
             a_wait_ends_with_the_lease
             an_abandoned_wait_leaves_nothing_behind
             list_filters_and_orders
+            given_keys_are_found
             flush_spares_running_calls
             clear_says_whether_it_was_there
             clear_spares_what_has_changed_since

@@ -100,6 +100,30 @@ pub async fn list_filters_and_orders(factory: &dyn StoreFactory) {
     );
 }
 
+/// By the caller's own key: the newest ones of it, and nothing else.
+pub async fn given_keys_are_found(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    for number in 1..=5 {
+        let mut wish = wish(number, &format!("owner-{number}"));
+        wish.idempotency_key = if number == 4 { "other" } else { "mine" }.into();
+        bench.granted(wish.clone()).await;
+        if number % 2 == 0 {
+            assert_eq!(bench.finalise(&wish, done()).await, Ok(()));
+        }
+        bench.clock.advance(1);
+    }
+    let given = async |key: &str, limit| {
+        let found = ok(bench.store.given(key, limit)).await;
+        assert_eq!(found.unread, []);
+        let records = found.records.iter();
+        records.map(|record| record.key).collect::<Vec<_>>()
+    };
+    assert_eq!(given("mine", 10).await, [5, 3, 2, 1].map(key));
+    assert_eq!(given("mine", 2).await, [5, 3].map(key));
+    assert_eq!(given("other", 2).await, [key(4)]);
+    assert_eq!(given("computed", 2).await, []);
+}
+
 /// Forgetting them could let an effect happen twice.
 pub async fn flush_spares_running_calls(factory: &dyn StoreFactory) {
     let bench = Bench::new(factory);

@@ -17,8 +17,8 @@ use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{RecordState, SharedRecord};
 use crate::idempotency::transition::{ClaimRequest, Ending, Finalisation, Refused};
 use crate::store::{
-    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreFuture, StoreResult, StoreSize,
-    WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, Listing, RecordFilter, StoreFuture, StoreResult,
+    StoreSize, WaitTicket,
 };
 
 /// Numbers for a script, packed into one argument.
@@ -378,7 +378,17 @@ impl DedupeStore for RedisState {
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
+        async move { Ok(self.shared.list(filter).await?.records) }
+            .boxed()
+            .into()
+    }
+
+    fn listing<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Listing> {
         self.shared.list(filter).boxed().into()
+    }
+
+    fn given<'a>(&'a self, caller_key: &'a str, limit: usize) -> StoreFuture<'a, Listing> {
+        self.shared.given(caller_key, limit).boxed().into()
     }
 
     fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {

@@ -25,7 +25,7 @@ use crate::idempotency::record::{
     DedupeRecord, Execution, RecordError, RecordRequest, RecordState,
 };
 use crate::idempotency::transition::{self, ClaimRequest, Ending};
-use crate::store::{StoreError, StoreResult};
+use crate::store::{StoreError, StoreResult, UnreadRecord};
 
 /// The version of everything below; a store of another version is refused.
 pub(super) const SCHEMA: u32 = 1;
@@ -415,6 +415,23 @@ pub(super) fn unpack(key: StoredKey, packed: &[u8]) -> StoreResult<DedupeRecord>
         repeat_safe: fixed[1] & 1 == 1,
         held: state == RecordState::Inflight && fixed[1] & 2 == 2,
     })
+}
+
+/// What the place of a record tells that can not be unpacked.
+pub(super) fn unread(key: StoredKey, packed: &[u8], why: &StoreError) -> UnreadRecord {
+    let updated = packed.get(18..26).and_then(|bytes| bytes.try_into().ok());
+    UnreadRecord {
+        key,
+        state: packed
+            .first()
+            .map_or('?', |state| char::from(*state))
+            .to_string(),
+        tool: String::new(),
+        session: String::new(),
+        updated_at_ms: updated.map_or(0, u64::from_le_bytes),
+        expires_at_ms: 0,
+        why: why.to_string(),
+    }
 }
 
 fn unpack_body(packed: &[u8], request_id: &str) -> Result<Body<'static>, String> {

@@ -54,6 +54,17 @@ fn damaged_records_are_errors_and_never_panics() {
         damaged[at] ^= 0x55;
         let _ = unpack(key(1), &damaged);
     }
+    // What can not be unpacked is told by its place.
+    let mut later = packed.clone();
+    later[0] = b'q';
+    let why = unpack(key(1), &later).unwrap_err();
+    let told = unread(key(1), &later, &why);
+    let updated_at_ms = unpack(key(1), &packed).unwrap().updated_at_ms;
+    assert_eq!((told.key, told.state.as_str()), (key(1), "q"));
+    assert_eq!(
+        (told.updated_at_ms, told.is_in_flight()),
+        (updated_at_ms, false)
+    );
     let _ = (done(), last_word(&wish(1, "a"), done()));
 }
 

@@ -11,12 +11,12 @@ use std::time::Duration;
 use redis::Value;
 
 use super::Shared;
-use super::layout::{key_of_member, place, unpack};
+use super::layout::{self, key_of_member, place, unpack};
 use super::link::surprise;
 use super::options::{CAP_CHECK_ALWAYS_BELOW, CLEARED_MARK_MS_MIN, REDIS_STEP_MAX};
 use crate::idempotency::key::StoredKey;
-use crate::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
-use crate::store::{RecordFilter, StoreResult, StoreSize};
+use crate::idempotency::record::{DedupeRecord, RecordState};
+use crate::store::{Listing, RecordFilter, StoreResult, StoreSize, UnreadRecord};
 
 /// Records read at once.
 const READ_STEP: usize = 64;
@@ -66,6 +66,36 @@ struct Found {
     member: Vec<u8>,
     state: u8,
     updated_at_ms: u64,
+}
+
+/// Records as they were read, in no order.
+#[derive(Default)]
+struct Read {
+    records: Vec<DedupeRecord>,
+    unread: Vec<UnreadRecord>,
+}
+
+impl Read {
+    fn add(&mut self, more: Self) {
+        self.records.extend(more.records);
+        self.unread.extend(more.unread);
+    }
+
+    fn newest(mut self, limit: usize) -> Listing {
+        self.records.sort_by(|a, b| {
+            b.updated_at_ms
+                .cmp(&a.updated_at_ms)
+                .then_with(|| a.key.cmp(&b.key))
+        });
+        self.records.truncate(limit);
+        self.unread
+            .sort_by_key(|unread| std::cmp::Reverse(unread.updated_at_ms));
+        self.unread.truncate(limit);
+        Listing {
+            records: self.records.into_iter().map(Arc::new).collect(),
+            unread: self.unread,
+        }
+    }
 }
 
 /// Whether a record is one of those asked for.
@@ -142,8 +172,9 @@ impl Shared {
         Ok((found, next))
     }
 
-    async fn read(&self, shard: u16, keys: &[StoredKey]) -> StoreResult<Vec<DedupeRecord>> {
-        let mut records = Vec::with_capacity(keys.len());
+    /// Reads these records. One that can not be read is told apart and hides no other.
+    async fn read(&self, shard: u16, keys: &[StoredKey]) -> StoreResult<Read> {
+        let mut read = Read::default();
         for some in keys.chunks(READ_STEP) {
             let mut cmd = redis::cmd("MGET");
             for key in some {
@@ -152,18 +183,20 @@ impl Shared {
             let values: Vec<Option<Vec<u8>>> = redis::from_redis_value(self.link.send(&cmd).await?)
                 .map_err(|_| surprise("MGET"))?;
             for (key, packed) in some.iter().zip(values) {
-                if let Some(packed) = packed {
-                    records.push(unpack(*key, &packed)?);
+                let Some(packed) = packed else { continue };
+                match unpack(*key, &packed) {
+                    Ok(record) => read.records.push(record),
+                    Err(why) => read.unread.push(layout::unread(*key, &packed, &why)),
                 }
             }
         }
-        Ok(records)
+        Ok(read)
     }
 
-    pub(super) async fn list(&self, filter: &RecordFilter) -> StoreResult<Vec<SharedRecord>> {
+    pub(super) async fn list(&self, filter: &RecordFilter) -> StoreResult<Listing> {
         let limit = filter.limit.unwrap_or(usize::MAX);
-        let state = filter.state.map(super::layout::letter);
-        let mut records = Vec::new();
+        let state = filter.state.map(layout::letter);
+        let mut all = Read::default();
         for shard in self.names.shards() {
             // By key, because a scan may show a member twice.
             let mut newest: HashMap<StoredKey, u64> = HashMap::new();
@@ -181,16 +214,39 @@ impl Shared {
                 cursor = next;
             }
             let keys: Vec<StoredKey> = newest.into_keys().collect();
-            let read = self.read(shard, &keys).await?;
-            records.extend(read.into_iter().filter(|record| fits(record, filter)));
+            let mut read = self.read(shard, &keys).await?;
+            read.records.retain(|record| fits(record, filter));
+            all.add(read);
         }
-        records.sort_by(|a, b| {
-            b.updated_at_ms
-                .cmp(&a.updated_at_ms)
-                .then_with(|| a.key.cmp(&b.key))
-        });
-        records.truncate(limit);
-        Ok(records.into_iter().map(Arc::new).collect())
+        Ok(all.newest(limit))
+    }
+
+    /// The newest records with a key that the caller gave, a page of all records at a time.
+    pub(super) async fn given(&self, caller_key: &str, limit: usize) -> StoreResult<Listing> {
+        let mut all = Read::default();
+        for shard in self.names.shards() {
+            let mut cursor = "0".to_owned();
+            loop {
+                let (found, next) = self.scan(shard, &RecordFilter::default(), &cursor).await?;
+                for some in found.chunks(READ_STEP) {
+                    let keys: Vec<StoredKey> = some.iter().map(|found| found.key).collect();
+                    let mut read = self.read(shard, &keys).await?;
+                    let is_given = |record: &DedupeRecord| record.idempotency_key == caller_key;
+                    read.records.retain(is_given);
+                    // Which key they were given can not be read either.
+                    read.unread.clear();
+                    all.add(read);
+                }
+                if next == "0" {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+        // A scan may show a member twice.
+        all.records.sort_by_key(|record| record.key);
+        all.records.dedup_by_key(|record| record.key);
+        Ok(all.newest(limit))
     }
 
     pub(super) async fn flush(&self, filter: &RecordFilter) -> StoreResult<u64> {
@@ -222,6 +278,7 @@ impl Shared {
         let fit: Vec<StoredKey> = self
             .read(shard, &keys)
             .await?
+            .records
             .into_iter()
             .filter(|record| record.state != RecordState::Inflight && fits(record, filter))
             .map(|record| record.key)

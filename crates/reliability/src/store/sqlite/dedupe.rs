@@ -19,8 +19,8 @@ use crate::idempotency::transition::{
     self, ClaimDecision, ClaimRequest, Finalisation, Holder, Refused,
 };
 use crate::store::{
-    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreResult,
-    StoreSize, WaitTicket,
+    Claim, ClearIf, Cleared, DedupeStore, Listing, RecordFilter, StoreError, StoreFuture,
+    StoreResult, StoreSize, WaitTicket,
 };
 
 /// Expired records forgotten in one transaction, so that a sweep does not hold claims up.
@@ -404,15 +404,23 @@ impl DedupeStore for SqliteState {
     }
 
     fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
+        async move { Ok(self.listing(filter).await?.records) }
+            .boxed()
+            .into()
+    }
+
+    fn listing<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Listing> {
         let filter = filter.clone();
-        self.read(move |conn| {
-            Ok(rows::list(conn, &filter)?
-                .into_iter()
-                .map(Arc::new)
-                .collect())
-        })
-        .boxed()
-        .into()
+        self.read(move |conn| rows::list(conn, &filter))
+            .boxed()
+            .into()
+    }
+
+    fn given<'a>(&'a self, caller_key: &'a str, limit: usize) -> StoreFuture<'a, Listing> {
+        let caller_key = caller_key.to_owned();
+        self.read(move |conn| rows::given(conn, &caller_key, limit))
+            .boxed()
+            .into()
     }
 
     fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {

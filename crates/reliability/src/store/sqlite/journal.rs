@@ -31,10 +31,14 @@ impl Journal for SqliteState {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(move |conn| {
             // substr, not LIKE: a request id may hold the signs that LIKE takes for wildcards.
-            let mut rows = conn.prepare(
-                "SELECT body FROM calls WHERE substr(request_id, 1, length(?1)) = ?1
-                 ORDER BY request_id = ?1 DESC, id DESC LIMIT ?2",
-            )?;
+            let mut rows = conn.prepare(if prefix.is_empty() {
+                "SELECT body FROM calls WHERE ?1 = '' ORDER BY id DESC LIMIT ?2"
+            } else {
+                "SELECT body FROM calls WHERE id IN
+                     (SELECT max(id) FROM calls WHERE substr(request_id, 1, length(?1)) = ?1
+                      GROUP BY request_id)
+                 ORDER BY request_id = ?1 DESC, id DESC LIMIT ?2"
+            })?;
             let found = rows
                 .query_map((&prefix, limit), |row| row.get::<_, String>(0))?
                 .collect::<rusqlite::Result<Vec<_>>>()?;

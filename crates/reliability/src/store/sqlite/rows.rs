@@ -1,5 +1,7 @@
 //! Records as rows.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rusqlite::types::Value;
@@ -12,7 +14,7 @@ use super::writer::Step;
 use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{DedupeRecord, RecordState};
 use crate::idempotency::transition::ContentLookup;
-use crate::store::{Cleared, RecordFilter, StoreError};
+use crate::store::{Cleared, Listing, RecordFilter, StoreError, UnreadRecord};
 
 /// What a row takes beside its body: its other columns and its places in the indices.
 const ROW_OVERHEAD_BYTES: usize = 512;
@@ -241,22 +243,76 @@ fn delete(step: &Step<'_>, condition: &str, values: impl Params) -> StepResult<u
     Ok(count)
 }
 
-/// Lists records, newest first.
-pub(super) fn list(conn: &Connection, filter: &RecordFilter) -> StepResult<Vec<DedupeRecord>> {
+/// Lists records, newest first. One that can not be read is told apart and hides no other.
+pub(super) fn list(conn: &Connection, filter: &RecordFilter) -> StepResult<Listing> {
     let (condition, mut values) = condition(filter);
     values.push(Value::Integer(limit_of(filter)));
+    // Places only: to order whole records would take as much room as they do.
     let sql = format!(
-        "SELECT body FROM records WHERE {condition} ORDER BY updated_at_ms DESC, key LIMIT ?"
+        "SELECT id FROM records WHERE {condition} ORDER BY updated_at_ms DESC, key LIMIT ?"
     );
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut found = Vec::new();
+    let ids = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+    let ids: Vec<i64> = ids.collect::<rusqlite::Result<_>>()?;
+    read_all(conn, &ids)
+}
+
+/// The newest records with a key that the caller gave. Each is looked into where it lies, and only
+/// what fits is read.
+pub(super) fn given(conn: &Connection, caller_key: &str, limit: usize) -> StepResult<Listing> {
+    let mut statement = conn.prepare_cached("SELECT body, updated_at_ms, id FROM records")?;
+    let mut rows = statement.query([])?;
+    let mut found: Vec<(Reverse<i64>, i64)> = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(parse(
-            row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?,
-        )?);
+        if is_given(body_of(row)?, caller_key) {
+            found.push((Reverse(row.get(1)?), row.get(2)?));
+        }
     }
-    Ok(found)
+    found.sort_unstable();
+    found.truncate(limit);
+    let ids: Vec<i64> = found.into_iter().map(|(_, id)| id).collect();
+    read_all(conn, &ids)
+}
+
+fn read_all(conn: &Connection, ids: &[i64]) -> StepResult<Listing> {
+    let mut listing = Listing::default();
+    let mut statement = conn.prepare_cached(
+        "SELECT body, key, state, tool, session_key, updated_at_ms, expires_at_ms
+         FROM records WHERE id = ?1",
+    )?;
+    for id in ids {
+        let mut rows = statement.query([id])?;
+        // It may have been forgotten since.
+        let Some(row) = rows.next()? else { continue };
+        match record_of(body_of(row)?) {
+            Ok(record) => listing.records.push(Arc::new(record)),
+            Err(why) => listing.unread.push(UnreadRecord {
+                key: StoredKey::from_bytes(row.get(1)?),
+                state: row.get(2)?,
+                tool: row.get(3)?,
+                session: row.get(4)?,
+                updated_at_ms: from_sql_int(row.get(5)?),
+                expires_at_ms: from_sql_int(row.get(6)?),
+                why: why.to_string(),
+            }),
+        }
+    }
+    Ok(listing)
+}
+
+fn body_of<'a>(row: &'a rusqlite::Row<'_>) -> StepResult<&'a str> {
+    Ok(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)
+}
+
+/// Whether this is the key that the caller gave. The rest is passed over and need not make sense.
+fn is_given(body: &str, caller_key: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Given<'a> {
+        #[serde(borrow)]
+        idempotency_key: Cow<'a, str>,
+    }
+    serde_json::from_str::<Given<'_>>(body).is_ok_and(|it| it.idempotency_key == caller_key)
 }
 
 /// Forgets ended records that fit; says how many.
@@ -327,13 +383,17 @@ fn limit_of(filter: &RecordFilter) -> i64 {
 }
 
 fn parse(body: &str) -> StepResult<DedupeRecord> {
-    let mut deserializer = serde_json::Deserializer::from_str(body);
-    // A payload as deep as a reader takes sits a few levels deeper in its record; what this store
-    // has written it must be able to read.
-    deserializer.disable_recursion_limit();
-    DedupeRecord::deserialize(&mut deserializer).map_err(|error| {
+    record_of(body).map_err(|error| {
         StepError::Store(StoreError::Unavailable(format!(
             "a record can not be read ({error}): clear it, or use the Holdfast that wrote it"
         )))
     })
+}
+
+fn record_of(body: &str) -> serde_json::Result<DedupeRecord> {
+    let mut deserializer = serde_json::Deserializer::from_str(body);
+    // A payload as deep as a reader takes sits a few levels deeper in its record; what this store
+    // has written it must be able to read.
+    deserializer.disable_recursion_limit();
+    DedupeRecord::deserialize(&mut deserializer)
 }

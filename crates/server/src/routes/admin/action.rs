@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{find, store_refusal};
+use super::{Found, find, store_refusal};
 use crate::limits::ADMIN_WORDS_BYTES_MAX;
 use crate::respond::Refusal;
 use crate::server::Server;
@@ -230,8 +230,18 @@ async fn flush(
 }
 
 async fn clear(server: &Server, key: &str, force: bool) -> Result<Value, Refusal> {
-    let key = find(server, key).await?.key;
     let stores = &server.stores.dedupe;
+    let key = match find(server, key).await? {
+        Found::Record(record) => record.key,
+        Found::Unread(unread) if unread.is_in_flight() && !force => return Err(running()),
+        // Nothing but the key is needed to forget it.
+        Found::Unread(unread) => {
+            let cleared = stores.durable.clear(&unread.key, ClearIf::There).await;
+            let cleared = cleared.map_err(|error| store_refusal(server, &error))?;
+            let key = unread.key.to_string();
+            return Ok(json!({"cleared": cleared == Cleared::Forgotten, "key": key}));
+        }
+    };
     let mut cleared = false;
     for store in [&stores.durable, &stores.memory] {
         cleared |= clear_in(&**store, &key, force)
@@ -251,11 +261,7 @@ async fn clear_in(
         _ if force => store.clear(key, ClearIf::There).await?,
         None => Cleared::NotThere,
         Some(record) if record.state == RecordState::Inflight => {
-            return Ok(Err(Refusal::new(
-                StatusCode::CONFLICT,
-                "in_flight",
-                "The call is running, and clearing it would let it run twice; say \"force\": true when you know that it is gone",
-            )));
+            return Ok(Err(running()));
         }
         Some(record) => store.clear(key, ClearIf::Unchanged(&record)).await?,
     };
@@ -268,6 +274,14 @@ async fn clear_in(
             "The record changed while it was looked at, and was left alone; look again",
         )),
     })
+}
+
+fn running() -> Refusal {
+    Refusal::new(
+        StatusCode::CONFLICT,
+        "in_flight",
+        "The call is running, and clearing it would let it run twice; say \"force\": true when you know that it is gone",
+    )
 }
 
 fn switch(

@@ -11,8 +11,9 @@ use axum::extract::{Query, Request};
 use axum::response::Response;
 use holdfast_reliability::admin::{self, FoundRecord, Payload};
 use holdfast_reliability::breaker::CircuitBreakerState;
+use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
-use holdfast_reliability::store::{RecordFilter, StoreError};
+use holdfast_reliability::store::{RecordFilter, StoreError, UnreadRecord};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -165,18 +166,22 @@ pub(super) async fn records(server: Arc<Server>, request: Request) -> Response {
         Ok(page) => page,
         Err(refusal) => return server.refuse(refusal),
     };
-    let mut found = match list(&server, &page.filter()).await {
+    let (mut found, unread) = match list(&server, &page.filter()).await {
         Ok(found) => found,
         Err(error) => return store_away(&server, &error),
     };
     let more = found.len() > page.offset + page.limit;
     let redactor = &server.stack.runtime().redactor;
-    let views: Vec<Value> = found
+    let mut views: Vec<Value> = found
         .drain(..)
         .skip(page.offset)
         .take(page.limit)
         .map(|record| admin::record_view(&record, redactor, Payload::Hidden))
         .collect();
+    // What can not be read is told on the first page, beside what can.
+    if page.offset == 0 {
+        views.extend(unread.iter().map(|it| admin::unread_view(it, redactor)));
+    }
     let next = more.then_some(page.offset + page.limit);
     json_response(
         StatusCode::OK,
@@ -192,11 +197,14 @@ pub(super) async fn record(server: Arc<Server>, request: Request) -> Response {
     let path = request.uri().path();
     let key = path.strip_prefix(RECORDS).unwrap_or_default();
     let key = decoded(key.trim_start_matches('/'));
+    let redactor = &server.stack.runtime().redactor;
     match find(&server, &key).await {
-        Ok(record) => {
-            let redactor = &server.stack.runtime().redactor;
+        Ok(Found::Record(record)) => {
             let view = admin::record_view(&record, redactor, Payload::Shown);
             json_response(StatusCode::OK, &view)
+        }
+        Ok(Found::Unread(unread)) => {
+            json_response(StatusCode::OK, &admin::unread_view(&unread, redactor))
         }
         Err(refusal) => server.refuse(refusal),
     }
@@ -285,19 +293,29 @@ impl Page {
     }
 }
 
-/// The records of both stores, newest first.
-async fn list(server: &Server, filter: &RecordFilter) -> Result<Vec<SharedRecord>, StoreError> {
+/// The records of both stores, newest first, and those that can not be read.
+async fn list(
+    server: &Server,
+    filter: &RecordFilter,
+) -> Result<(Vec<SharedRecord>, Vec<UnreadRecord>), StoreError> {
     let stores = &server.stores.dedupe;
-    let mut found = stores.durable.list(filter).await?;
+    let listing = stores.durable.listing(filter).await?;
+    let mut found = listing.records;
     if !Arc::ptr_eq(&stores.durable, &stores.memory) {
         found.extend(stores.memory.list(filter).await?);
         found.sort_by_key(|record| std::cmp::Reverse(record.updated_at_ms));
     }
-    Ok(found)
+    Ok((found, listing.unread))
+}
+
+/// The record that was named.
+enum Found {
+    Record(SharedRecord),
+    Unread(UnreadRecord),
 }
 
 /// Finds one record in either store.
-async fn find(server: &Server, key: &str) -> Result<SharedRecord, Refusal> {
+async fn find(server: &Server, key: &str) -> Result<Found, Refusal> {
     let stores = &server.stores.dedupe;
     let mut found = FoundRecord::Nothing;
     for store in [&stores.durable, &stores.memory] {
@@ -309,22 +327,28 @@ async fn find(server: &Server, key: &str) -> Result<SharedRecord, Refusal> {
         }
     }
     match found {
-        FoundRecord::One(record) => Ok(record),
+        FoundRecord::One(record) => Ok(Found::Record(record)),
+        FoundRecord::Unread(unread) => Ok(Found::Unread(unread)),
         FoundRecord::Nothing => Err(Refusal::new(
             StatusCode::NOT_FOUND,
             "not_found",
             "There is no such record",
         )),
-        FoundRecord::Several(first, second) => Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "ambiguous",
-            format!(
-                "That fits several records, such as {} and {}",
-                first.key.fingerprint(),
-                second.key.fingerprint()
-            ),
-        )),
+        FoundRecord::Several(first, second) => Err(ambiguous(&first.key, &second.key)),
+        FoundRecord::SeveralUnread(first, second) => Err(ambiguous(&first, &second)),
     }
+}
+
+fn ambiguous(first: &StoredKey, second: &StoredKey) -> Refusal {
+    Refusal::new(
+        StatusCode::CONFLICT,
+        "ambiguous",
+        format!(
+            "That fits several records, such as {} and {}",
+            first.fingerprint(),
+            second.fingerprint()
+        ),
+    )
 }
 
 /// An object's members, as the audit log takes them.
