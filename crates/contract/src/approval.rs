@@ -161,7 +161,19 @@ pub enum Answer {
     },
 }
 
-/// A request as it is shown to a person. Everything in it is redacted already.
+/// How much of a request is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Shown {
+    /// Exactly what runs.
+    Whole,
+    /// Something is missing: a value that is known to be secret, what did not fit. It can not be
+    /// answered from this.
+    Partly,
+}
+
+/// A request as it is shown to a person. Every sign in it is to be seen: see
+/// [`visible`](crate::visible).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalPrompt {
@@ -173,8 +185,10 @@ pub struct ApprovalPrompt {
     pub tier: PermissionTier,
     /// The gate: a strict one takes an answer for this call only.
     pub gate: Gate,
-    /// The exact arguments as JSON, secrets removed.
+    /// The exact arguments as JSON on one line. Nothing is taken out for what it looks like.
     pub arguments: String,
+    /// Whether that is all of them.
+    pub shown: Shown,
     /// Why the person is asked.
     pub reasons: Vec<Reason>,
     /// The session the call comes from.

@@ -25,6 +25,8 @@ mod requests;
 mod rules;
 #[path = "permission/sessions.rs"]
 mod sessions;
+#[path = "permission/shown.rs"]
+mod shown;
 #[path = "permission/steps.rs"]
 mod steps;
 #[path = "permission/trust.rs"]

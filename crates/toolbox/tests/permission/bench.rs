@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     Answer, ApprovalPrompt, Channel, ChannelLevel, Effect, PermissionTier, Prompted, Prompter,
     Shows, Surface, Tool, ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope,
@@ -167,6 +168,7 @@ pub(crate) struct Build {
     pub(crate) hooks: Hooks,
     pub(crate) documents: Option<Arc<dyn DocumentStore>>,
     pub(crate) trust: Option<TrustConfig>,
+    pub(crate) secrets: Vec<String>,
 }
 
 impl Build {
@@ -186,7 +188,9 @@ impl Build {
     fn made(self, tools: Vec<Arc<dyn Tool>>, trusted: Option<Arc<dyn DocumentStore>>) -> Bench {
         let clock = Arc::new(TokioClock::new());
         let entropy = Arc::new(SeededEntropy::new(3));
-        let runtime = Arc::new(Runtime::new(clock.clone(), entropy, Observers::new()));
+        let mut runtime = Runtime::new(clock.clone(), entropy, Observers::new());
+        runtime.redactor = Redactor::default().knowing(self.secrets);
+        let runtime = Arc::new(runtime);
         let documents = self
             .documents
             .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
