@@ -92,6 +92,8 @@ pub struct TierVerdict {
     pub tier: PermissionTier,
     /// Why it is higher.
     pub reasons: Vec<Reason>,
+    /// Why it is higher, where an answer covers later calls with the very same arguments only.
+    pub exact: Vec<Reason>,
     /// Paths the call needs besides the workspace, to be granted with the approval.
     pub grants: Vec<PathGrant>,
     /// What nobody can approve: the call reaches for what guards the calls.
@@ -104,9 +106,24 @@ impl TierVerdict {
         Self {
             tier,
             reasons: Vec::new(),
+            exact: Vec::new(),
             grants: Vec::new(),
             forbidden: None,
         }
+    }
+
+    /// Raises the tier to Elevated, for a reason that says too little of the call for an answer to
+    /// cover another one.
+    pub fn raise_exact(&mut self, reason: Reason) {
+        self.tier = PermissionTier::Elevated;
+        if !self.exact.iter().any(|known| known.covers(&reason)) {
+            self.exact.push(reason);
+        }
+    }
+
+    /// Every reason why it is higher.
+    pub fn all_reasons(&self) -> impl Iterator<Item = &Reason> {
+        self.reasons.iter().chain(&self.exact)
     }
 
     /// Raises the tier to Elevated, for a reason.

@@ -64,5 +64,7 @@ pub use result::{
     CacheHit, CacheMatch, CircuitBreakerState, ResultError, ResultOutput, RetryNote, Status,
     ToolResultEnvelope,
 };
-pub use tool::{Artifact, Effect, PermissionTier, Reconciled, Tool, ToolResult};
+pub use tool::{
+    Artifact, Effect, HandedCommand, HandsOn, PermissionTier, Reconciled, Tool, ToolResult,
+};
 pub use trust::Trust;

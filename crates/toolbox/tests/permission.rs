@@ -13,6 +13,8 @@ mod approval;
 mod availability;
 #[path = "permission/bench.rs"]
 mod bench;
+#[path = "permission/handed.rs"]
+mod handed;
 #[path = "permission/holds.rs"]
 mod holds;
 #[path = "permission/messages.rs"]

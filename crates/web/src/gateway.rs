@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_contract::{Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use holdfast_contract::{
+    Effect, HandsOn, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext,
+    ToolError, ToolResult,
+};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use serde_json::{Value, json};
 
 use crate::client::{failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
+use crate::hands_on;
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
 
 /// What is known of the gateway's tools: their tier and what they leave behind. One that is not
@@ -289,6 +293,8 @@ pub struct GatewayTool {
     description: String,
     tier: PermissionTier,
     effect: Effect,
+    /// Whom it may write to unasked.
+    recipients: Vec<String>,
 }
 
 impl GatewayTool {
@@ -314,6 +320,7 @@ impl GatewayTool {
             description,
             tier: config.tier.unwrap_or(tier),
             effect,
+            recipients: config.recipients.clone(),
         }
     }
 
@@ -354,6 +361,16 @@ impl Tool for GatewayTool {
 
     fn permission_tier(&self) -> PermissionTier {
         self.tier
+    }
+
+    fn tier_for(&self, params: &Value, _session: &SessionContext) -> TierVerdict {
+        let mut verdict = TierVerdict::declared(self.tier);
+        hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
+        verdict
+    }
+
+    fn hands_on(&self, params: &Value) -> HandsOn {
+        hands_on::handed(params)
     }
 
     fn effect(&self) -> Effect {
