@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Effect, HandsOn, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext,
+    Effect, HandsOn, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext,
     ToolError, ToolResult,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
@@ -309,6 +309,12 @@ impl GatewayTool {
                 "A tool of the gateway.",
             ),
         };
+        let tier = config.tier.unwrap_or(tier);
+        // Whoever offers a tool for more than looking offers all that it does.
+        let effect = match tier {
+            PermissionTier::ReadOnly => effect,
+            _ => Effect::External,
+        };
         let description = config
             .description
             .clone()
@@ -318,10 +324,24 @@ impl GatewayTool {
             remote: remote.to_owned(),
             name: format!("gateway_{remote}"),
             description,
-            tier: config.tier.unwrap_or(tier),
+            tier,
             effect,
             recipients: config.recipients.clone(),
         }
+    }
+
+    /// Why a tool that is offered for looking does not do this.
+    fn beyond_reading(&self, params: &Value) -> Option<Reason> {
+        if self.effect != Effect::None {
+            return None;
+        }
+        let argument = hands_on::beyond_reading(&self.remote, params)?;
+        let text = format!(
+            "{} is offered for looking, and with {argument:?} it may do more; with \
+             gateway.tools.{}.tier: System all of it is offered",
+            self.name, self.remote
+        );
+        Some(Reason::new("beyond_reading", argument, text))
     }
 
     /// All that are configured.
@@ -365,6 +385,7 @@ impl Tool for GatewayTool {
 
     fn tier_for(&self, params: &Value, _session: &SessionContext) -> TierVerdict {
         let mut verdict = TierVerdict::declared(self.tier);
+        verdict.forbidden = self.beyond_reading(params);
         hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
         verdict
     }
@@ -398,6 +419,12 @@ impl Tool for GatewayTool {
         // would not know.
         if self.effect != Effect::None {
             ctx.exec_handle()?;
+        }
+        if let Some(reason) = self.beyond_reading(params) {
+            return Err(ToolError::PermissionDenied {
+                tier: PermissionTier::System,
+                reason: reason.text,
+            });
         }
         let empty = json!({});
         let args = params.get("args").unwrap_or(&empty);

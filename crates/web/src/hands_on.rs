@@ -7,6 +7,65 @@
 use holdfast_contract::{HandedCommand, HandsOn, Reason, TierVerdict};
 use serde_json::{Map, Value};
 
+/// Arguments with which a tool looks and no more. With any other it may change something: the status
+/// of a session takes a `model`, and from then on the session uses it.
+const READS: &[(&str, &[&str])] = &[
+    (
+        "web_search",
+        &[
+            "query",
+            "count",
+            "country",
+            "language",
+            "search_lang",
+            "ui_lang",
+            "freshness",
+            "date_after",
+            "date_before",
+            "domain_filter",
+            "max_tokens",
+            "max_tokens_per_page",
+        ],
+    ),
+    ("web_fetch", &["url", "extractMode", "maxChars"]),
+    (
+        "memory_search",
+        &["query", "maxResults", "minScore", "corpus"],
+    ),
+    ("memory_get", &["path", "from", "lines", "corpus"]),
+    (
+        "sessions_list",
+        &[
+            "kinds",
+            "limit",
+            "activeMinutes",
+            "messageLimit",
+            "label",
+            "agentId",
+            "search",
+            "includeDerivedTitles",
+            "includeLastMessage",
+        ],
+    ),
+    ("sessions_history", &["sessionKey", "limit", "includeTools"]),
+    ("session_status", &["sessionKey"]),
+    ("agents_list", &[]),
+    ("read", &["path", "file_path", "offset", "limit"]),
+];
+
+/// The first argument with which a tool that is offered for looking might do more.
+pub(crate) fn beyond_reading<'p>(remote: &str, params: &'p Value) -> Option<&'p str> {
+    let reads = READS.iter().find(|(name, _)| *name == remote);
+    let reads = reads.map_or(&[][..], |(_, reads)| *reads);
+    // An action becomes one of the arguments there.
+    if params.get("action").is_some_and(|action| !action.is_null()) {
+        return Some("action");
+    }
+    let args = params.get("args")?.as_object()?;
+    let mut names = args.keys().map(String::as_str);
+    names.find(|name| !reads.contains(name))
+}
+
 /// Characters of a recipient in a reason.
 const RECIPIENT_CHARS_MAX: usize = 200;
 
@@ -331,6 +390,42 @@ tts - {"args": {"text": "hello"}}
             assert_eq!(codes, Vec::from_iter(expected.copied()), "{case}");
             let is_raised = verdict.tier == PermissionTier::Elevated;
             assert_eq!(is_raised, !codes.is_empty(), "{case}");
+        }
+    }
+
+    #[test]
+    fn what_is_offered_for_looking_takes_arguments_for_looking() {
+        let table = [
+            (
+                "session_status",
+                json!({"args": {"sessionKey": "main"}}),
+                None,
+            ),
+            (
+                "session_status",
+                json!({"args": {"sessionKey": "main", "model": "x"}}),
+                Some("model"),
+            ),
+            (
+                "session_status",
+                json!({"args": {}, "action": "set"}),
+                Some("action"),
+            ),
+            ("session_status", json!({}), None),
+            ("agents_list", json!({"args": {"x": 1}}), Some("x")),
+            (
+                "web_search",
+                json!({"args": {"query": "x", "count": 3}}),
+                None,
+            ),
+            ("a_new_one", json!({"args": {"query": "x"}}), Some("query")),
+        ];
+        for (remote, params, expected) in table {
+            assert_eq!(
+                beyond_reading(remote, &params),
+                expected,
+                "{remote} {params}"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use common::{Double, answer, context};
 use holdfast_contract::{
-    ApprovalPrompt, Cause, Channel, ChannelLevel, Clock, Gate, PermissionTier, Prompter,
+    ApprovalPrompt, Cause, Channel, ChannelLevel, Clock, Effect, Gate, PermissionTier, Prompter,
     Reason, SessionKind, Shown, SystemClock, Tool, ToolError,
 };
 use holdfast_web::config::{GatewayToolConfig, SearchConfig};
@@ -371,4 +371,43 @@ async fn a_chat_is_asked_only_about_what_it_shows_whole() {
         assert!(text.contains("holdfast approvals show abc"), "{text}");
         assert!(text.chars().count() <= 2_000, "{text}");
     }
+}
+
+#[tokio::test]
+async fn what_is_offered_for_looking_changes_nothing() {
+    let (double, mut config) = gateway().await;
+    config.tools = [("session_status".to_owned(), GatewayToolConfig::default())].into();
+    let client = Arc::new(GatewayClient::new(&config, None).expect("is made"));
+    let offered = GatewayTool::all(&client, &config);
+    let changes = json!({"args": {"sessionKey": "main", "model": "dear"}});
+    let looks = json!({"args": {"sessionKey": "main"}});
+    let worker = context(SessionKind::Worker, None);
+    let refused = offered[0].execute(&changes, &worker).await;
+    assert!(
+        matches!(&refused, Err(ToolError::PermissionDenied { reason, .. }) if reason.contains("model")),
+        "{refused:?}"
+    );
+    assert!(double.asked().is_empty());
+    let verdict = offered[0].tier_for(&changes, &worker.session);
+    assert!(verdict.forbidden.is_some());
+    assert_eq!(offered[0].tier_for(&looks, &worker.session).forbidden, None);
+    offered[0].execute(&looks, &worker).await.expect("looks");
+    assert_eq!(double.asked().len(), 1);
+    // Whoever offers all of it offers it as what it is.
+    config.tools = [(
+        "session_status".to_owned(),
+        GatewayToolConfig {
+            tier: Some(PermissionTier::System),
+            ..GatewayToolConfig::default()
+        },
+    )]
+    .into();
+    let offered = GatewayTool::all(&client, &config);
+    assert_eq!(offered[0].effect(), Effect::External);
+    let refused = offered[0].execute(&changes, &worker).await;
+    assert!(matches!(refused, Err(ToolError::PermissionDenied { .. })));
+    let main = context(SessionKind::Main, None);
+    assert_eq!(offered[0].tier_for(&changes, &main.session).forbidden, None);
+    offered[0].execute(&changes, &main).await.expect("works");
+    assert_eq!(double.asked().len(), 2);
 }
