@@ -17,6 +17,7 @@ use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
@@ -169,6 +170,8 @@ pub(crate) struct Build {
     pub(crate) documents: Option<Arc<dyn DocumentStore>>,
     pub(crate) trust: Option<TrustConfig>,
     pub(crate) secrets: Vec<String>,
+    /// Where an audit log is written, if one is.
+    pub(crate) audit: Option<PathBuf>,
 }
 
 impl Build {
@@ -193,11 +196,15 @@ impl Build {
         let runtime = Arc::new(runtime);
         let documents = self
             .documents
-            .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
+            .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock.clone())));
+        let audit = self.audit.map(|dir| {
+            let log = AuditLog::new(&dir, documents.clone(), clock, Redactor::default());
+            Arc::new(log)
+        });
         let permissions = Arc::new(self.permissions);
         let approvals = Approvals::new(
             documents.clone(),
-            None,
+            audit,
             runtime.clone(),
             permissions.clone(),
         );
