@@ -36,6 +36,7 @@ use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::records::{self, Held, Shared};
 use crate::running::{Running, mains};
+use crate::secrets;
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
 use crate::waiting::WaitWatch;
@@ -179,7 +180,7 @@ impl App {
             )));
         }
         let mut runtime = Runtime::new(self.clock.clone(), Arc::new(SystemEntropy), observers);
-        runtime.redactor = redactor.clone();
+        runtime.redactor = secrets::redactor(self);
         let runtime = Arc::new(runtime);
         let documents = self.documents(&state);
         let common: Arc<dyn DocumentStore> = match &shared {
@@ -298,7 +299,7 @@ impl App {
 
     /// The audit log of this state.
     pub(crate) fn audit_log(&self, documents: Arc<dyn DocumentStore>) -> AuditLog {
-        let redactor = self.config.redactor();
+        let redactor = secrets::redactor(self);
         AuditLog::new(&self.state_dir, documents, self.clock.clone(), redactor)
     }
 

@@ -1,5 +1,6 @@
 //! Every environment variable, in one table: it is read here and documented from here.
 
+use holdfast_contract::redact::Redactor;
 use holdfast_reliability::config::ReliabilityConfig;
 use holdfast_reliability::config::redis::RedisUrl;
 use holdfast_reliability::policy::{DeriveKeys, Mode};
@@ -180,6 +181,24 @@ pub(crate) fn named(name: &str) -> Option<String> {
     std::env::var(name)
         .ok()
         .filter(|value| !value.trim().is_empty())
+}
+
+/// The values of all variables whose names say that they are secret; several in one stand with commas.
+pub(crate) fn secrets(redactor: &Redactor) -> Vec<String> {
+    let is_secret = |name: &str| {
+        // `PWD` is where a shell is, and no password.
+        !matches!(name, "PWD" | "OLDPWD") && redactor.is_secret_field(name)
+    };
+    let mut found = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
+            && is_secret(name)
+        {
+            found.push(value.to_owned());
+            found.extend(value.split(',').map(str::to_owned));
+        }
+    }
+    found
 }
 
 /// Lets the switches in the environment win over the file.

@@ -19,6 +19,7 @@ mod output;
 mod records;
 mod remembering;
 mod running;
+mod secrets;
 mod telemetry;
 mod terminal;
 mod waiting;

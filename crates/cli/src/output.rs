@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use comfy_table::Cell;
+use holdfast_contract::visible::{is_unseen, json_text};
 
 use crate::environment;
 use crate::fail::Failure;
@@ -13,15 +14,20 @@ pub(crate) fn line(text: &str) {
 }
 
 /// Text from outside as it may be shown. What would move the cursor, ring or colour becomes a sign:
-/// a command's output must not be able to rewrite what stands above it.
+/// a command's output must not be able to rewrite what stands above it. What shows as nothing or
+/// turns the text around it is spelled out, but for what emoji are joined with.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|sign| match sign {
-            '\n' | '\t' => sign,
-            sign if sign.is_control() => '\u{fffd}',
-            sign => sign,
-        })
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '\n' | '\t' => shown.push(sign),
+            sign if sign.is_control() => shown.push('\u{fffd}'),
+            '\u{200d}' | '\u{fe0f}' => shown.push(sign),
+            sign if is_unseen(sign) && !sign.is_whitespace() => shown.extend(sign.escape_default()),
+            sign => shown.push(sign),
+        }
+    }
+    shown
 }
 
 /// Prints a value as JSON, indented on a terminal.
@@ -32,12 +38,14 @@ pub(crate) fn json(value: &impl serde::Serialize) {
         serde_json::to_string(value)
     };
     // Our own types always serialise.
-    line(&text.unwrap_or_default());
+    line(&json_text(&text.unwrap_or_default()));
 }
 
 /// Prints a value as indented JSON.
 pub(crate) fn pretty_json(value: &impl serde::Serialize) {
-    line(&serde_json::to_string_pretty(value).unwrap_or_default());
+    line(&json_text(
+        &serde_json::to_string_pretty(value).unwrap_or_default(),
+    ));
 }
 
 /// Says something on standard error that is not part of the answer.

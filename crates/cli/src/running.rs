@@ -42,6 +42,7 @@ impl Running {
     /// Waits, within a bound, until a store that is away has what is to be recorded; says how many
     /// records it does not have.
     pub(crate) async fn written_back(&self) -> usize {
+        self.approvals.settled().await;
         match &self.shared {
             Some(shared) => records::written_back(shared).await,
             None => 0,

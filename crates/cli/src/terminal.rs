@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, IsTerminal, Write};
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Answer, ApprovalPrompt, Channel, ChannelLevel, Gate, Prompted, Prompter, Scope, Shows, Surface,
-    ToolError,
+    Answer, ApprovalPrompt, Audience, Channel, ChannelLevel, Gate, Prompted, Prompter, Scope,
+    Shown, Shows, Surface, ToolError,
 };
 use tokio::sync::oneshot;
 
@@ -20,6 +20,8 @@ const MESSAGE_CHARS_MAX: usize = 100_000;
 pub(crate) struct TerminalChannel {
     /// Whether somebody can be asked in place.
     interactive: bool,
+    /// Who sees what is said.
+    audience: Audience,
 }
 
 impl TerminalChannel {
@@ -27,15 +29,19 @@ impl TerminalChannel {
     pub(crate) fn new() -> Self {
         Self {
             interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+            audience: Audience::Approver,
         }
     }
 }
 
 impl TerminalChannel {
     /// The terminal of a server: it says what waits, and nobody is asked in place. Calls of many
-    /// callers would talk across each other.
+    /// callers would talk across each other. What it says ends up in logs that others read.
     pub(crate) fn of_server() -> Self {
-        Self { interactive: false }
+        Self {
+            interactive: false,
+            audience: Audience::Readers,
+        }
     }
 }
 
@@ -54,6 +60,11 @@ fn described(prompt: &ApprovalPrompt) -> String {
         prompt.workspace,
         prompt.origin_session
     );
+    if prompt.shown == Shown::Partly {
+        text.push_str("\n  hidden:    secrets; `holdfast approvals show ");
+        text.push_str(&prompt.id);
+        text.push_str("` shows all of it");
+    }
     for reason in &prompt.reasons {
         text.push_str("\n  because:   ");
         text.push_str(&reason.text);
@@ -130,6 +141,10 @@ impl Prompter for TerminalChannel {
     async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError> {
         say(&described(prompt).replace("asks for approval", "runs with this note"));
         Ok(())
+    }
+
+    fn audience(&self) -> Audience {
+        self.audience
     }
 }
 

@@ -92,6 +92,8 @@ pub struct TierVerdict {
     pub tier: PermissionTier,
     /// Why it is higher.
     pub reasons: Vec<Reason>,
+    /// Why it is higher, where an answer covers later calls with the very same arguments only.
+    pub exact: Vec<Reason>,
     /// Paths the call needs besides the workspace, to be granted with the approval.
     pub grants: Vec<PathGrant>,
     /// What nobody can approve: the call reaches for what guards the calls.
@@ -104,9 +106,24 @@ impl TierVerdict {
         Self {
             tier,
             reasons: Vec::new(),
+            exact: Vec::new(),
             grants: Vec::new(),
             forbidden: None,
         }
+    }
+
+    /// Raises the tier to Elevated, for a reason that says too little of the call for an answer to
+    /// cover another one.
+    pub fn raise_exact(&mut self, reason: Reason) {
+        self.tier = PermissionTier::Elevated;
+        if !self.exact.iter().any(|known| known.covers(&reason)) {
+            self.exact.push(reason);
+        }
+    }
+
+    /// Every reason why it is higher.
+    pub fn all_reasons(&self) -> impl Iterator<Item = &Reason> {
+        self.reasons.iter().chain(&self.exact)
     }
 
     /// Raises the tier to Elevated, for a reason.
@@ -161,7 +178,19 @@ pub enum Answer {
     },
 }
 
-/// A request as it is shown to a person. Everything in it is redacted already.
+/// How much of a request is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Shown {
+    /// Exactly what runs.
+    Whole,
+    /// Something is missing: a value that is known to be secret, what did not fit. It can not be
+    /// answered from this.
+    Partly,
+}
+
+/// A request as it is shown to a person. Every sign in it is to be seen: see
+/// [`visible`](crate::visible).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalPrompt {
@@ -173,8 +202,10 @@ pub struct ApprovalPrompt {
     pub tier: PermissionTier,
     /// The gate: a strict one takes an answer for this call only.
     pub gate: Gate,
-    /// The exact arguments as JSON, secrets removed.
+    /// The exact arguments as JSON on one line. Nothing is taken out for what it looks like.
     pub arguments: String,
+    /// Whether that is all of them.
+    pub shown: Shown,
     /// Why the person is asked.
     pub reasons: Vec<Reason>,
     /// The session the call comes from.

@@ -71,6 +71,17 @@ pub enum Prompted {
     },
 }
 
+/// Who sees what is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Whoever answers for the owner, where nobody else looks: a terminal, a program with the
+    /// approver's token. They see the call exactly as it would run.
+    Approver,
+    /// Whoever reads along: a chat, a webhook, a service's log. Values that are known to be secret
+    /// are hidden from them, and what they do not see whole they can not answer.
+    Readers,
+}
+
 /// Shows approval prompts. All that a session without a channel of its own gets of its parent's.
 #[async_trait]
 pub trait Prompter: Send + Sync {
@@ -80,6 +91,11 @@ pub trait Prompter: Send + Sync {
 
     /// Tells about a call that runs without an answer (an advisory gate).
     async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError>;
+
+    /// Who sees them.
+    fn audience(&self) -> Audience {
+        Audience::Readers
+    }
 }
 
 /// A surface where people are.

@@ -290,6 +290,29 @@ impl fmt::Debug for Lifeline {
     }
 }
 
+/// Which hosts a call may reach, decided by whoever set the rule.
+#[derive(Clone)]
+pub struct HostRule(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl HostRule {
+    /// A rule that takes a host, in lower case and without its port and brackets.
+    pub fn new(allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(allows))
+    }
+
+    /// Whether it allows this host.
+    pub fn allows(&self, host: &str) -> bool {
+        let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+        (self.0)(&host.to_ascii_lowercase())
+    }
+}
+
+impl fmt::Debug for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostRule")
+    }
+}
+
 /// What is particular to this call.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
@@ -306,6 +329,8 @@ pub struct CallContext {
     /// The least trusted text behind the call, as far as it is known. What a tool keeps for later
     /// keeps this with it.
     pub input_trust: Trust,
+    /// The hosts it may reach, wherever it is sent on to; any host without it.
+    pub hosts: Option<HostRule>,
 }
 
 /// Everything a tool may touch.

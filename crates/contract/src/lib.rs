@@ -18,6 +18,7 @@
 //! | [`channel`] | where people are |
 //! | [`clock`] | injected time and randomness |
 //! | [`time`] | wall time as text |
+//! | [`visible`] | text from outside, every sign of it to be seen |
 //! | [`limit`] | how limits are declared so that they document themselves |
 
 pub mod approval;
@@ -34,15 +35,19 @@ pub mod result;
 pub mod time;
 pub mod tool;
 pub mod trust;
+pub mod visible;
 
-pub use approval::{Answer, ApprovalPrompt, Gate, Need, PathGrant, Reason, Scope, TierVerdict};
+pub use approval::{
+    Answer, ApprovalPrompt, Gate, Need, PathGrant, Reason, Scope, Shown, TierVerdict,
+};
 pub use channel::{
-    ApprovalRoute, Channel, ChannelHandle, ChannelLevel, Prompted, Prompter, Shows, Surface,
+    ApprovalRoute, Audience, Channel, ChannelHandle, ChannelLevel, Prompted, Prompter, Shows,
+    Surface,
 };
 pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use code::ErrorCode;
 pub use context::{
-    CallContext, ExecHandle, Lifeline, MemoryReadHandle, MemoryWriteHandle, ReadHandle,
+    CallContext, ExecHandle, HostRule, Lifeline, MemoryReadHandle, MemoryWriteHandle, ReadHandle,
     SessionContext, SessionKind, ToolContext, WriteHandle,
 };
 pub use envelope::{
@@ -59,5 +64,7 @@ pub use result::{
     CacheHit, CacheMatch, CircuitBreakerState, ResultError, ResultOutput, RetryNote, Status,
     ToolResultEnvelope,
 };
-pub use tool::{Artifact, Effect, PermissionTier, Reconciled, Tool, ToolResult};
+pub use tool::{
+    Artifact, Effect, HandedCommand, HandsOn, PermissionTier, Reconciled, Tool, ToolResult,
+};
 pub use trust::Trust;

@@ -10,10 +10,15 @@
 //! hexadecimal digits that have exactly the length of a common hash. A commit or the digest of a
 //! call's arguments looks like that; so does the odd secret, which is then known by its name only.
 //!
+//! Guessing hides too much from whoever has to judge what is about to happen: a command can be
+//! written so that its worst part looks like a secret. For people who answer, [`Redactor::hide_known`]
+//! hides nothing but the exact values that are known to be secret, and says whether it did.
+//!
 //! Redacting twice is the same as redacting once, and takes time linear in the length of the text.
 
 mod entropy;
 mod extent;
+mod known;
 mod names;
 mod patterns;
 mod plain;
@@ -23,6 +28,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub use self::known::KNOWN_SECRET_BYTES_MIN;
+use self::known::Known;
 use self::names::FieldNames;
 
 /// Stands in for a secret.
@@ -56,6 +63,27 @@ pub struct RedactorOptions {
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     extra: Arc<FieldNames>,
+    known: Arc<Known>,
+}
+
+/// Whether something was hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hidden {
+    /// All of it is there.
+    Nothing,
+    /// Something is missing.
+    Something,
+}
+
+impl Hidden {
+    /// Something, if either is.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match self {
+            Self::Nothing => other,
+            Self::Something => self,
+        }
+    }
 }
 
 impl Redactor {
@@ -63,7 +91,58 @@ impl Redactor {
     pub fn new(options: &RedactorOptions) -> Self {
         Self {
             extra: Arc::new(FieldNames::new(&options.extra_fields)),
+            known: Arc::default(),
         }
+    }
+
+    /// The same redactor, which knows these secrets by their values besides. Values of less than
+    /// [`KNOWN_SECRET_BYTES_MIN`] bytes are left out: they are words.
+    #[must_use]
+    pub fn knowing(mut self, values: impl IntoIterator<Item = String>) -> Self {
+        self.known = Arc::new(self.known.with(values));
+        self
+    }
+
+    /// The text without the secrets that are known by their values, and nothing else missing.
+    ///
+    /// ```
+    /// # use holdfast_contract::redact::Redactor;
+    /// let redactor = Redactor::default().knowing(["correct-horse".to_owned()]);
+    /// assert_eq!(redactor.hide_known("login correct-horse"), "login [redacted]");
+    /// assert_eq!(redactor.hide_known("PASSWORD=$(rm -rf x)"), "PASSWORD=$(rm -rf x)");
+    /// ```
+    pub fn hide_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.known.hide(text)
+    }
+
+    /// Takes the secrets that are known by their values out of the names, texts and numbers of a
+    /// value, and says whether there were any. Depth costs memory, not stack.
+    pub fn hide_known_in(&self, value: &mut Value) -> Hidden {
+        let mut hidden = Hidden::Nothing;
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Null | Value::Bool(_) => {}
+                Value::Number(number) => {
+                    if let Cow::Owned(text) = self.hide_known(&number.to_string()) {
+                        *value = Value::from(text);
+                        hidden = Hidden::Something;
+                    }
+                }
+                Value::String(text) => {
+                    if let Cow::Owned(without) = self.hide_known(text) {
+                        *text = without;
+                        hidden = Hidden::Something;
+                    }
+                }
+                Value::Array(items) => open.extend(items),
+                Value::Object(members) => {
+                    hidden = hidden.or(rename(members, |name| self.hide_known(name)));
+                    open.extend(members.values_mut());
+                }
+            }
+        }
+        hidden
     }
 
     /// The text without its secrets; borrowed when there are none.
@@ -179,26 +258,34 @@ impl Redactor {
         }
     }
 
-    /// Names can hold secrets too, as in a map from e-mail address to role. Names that become equal
-    /// are numbered, so that no member is lost.
+    /// Names can hold secrets too, as in a map from e-mail address to role.
     fn redact_names(&self, members: &mut Map<String, Value>) {
-        let is_clean = |name: &String| matches!(self.redact_text(name), Cow::Borrowed(_));
-        if members.keys().all(is_clean) {
-            return;
-        }
-        let mut redacted = Map::new();
-        for (name, value) in std::mem::take(members) {
-            let base = self.redact_text(&name).into_owned();
-            let mut unique = base.clone();
-            let mut number = 1_usize;
-            while redacted.contains_key(&unique) {
-                number += 1;
-                unique = format!("{base} ({number})");
-            }
-            redacted.insert(unique, value);
-        }
-        *members = redacted;
+        rename(members, |name| self.redact_text(name));
     }
+}
+
+/// Changes the names of members. Names that become equal are numbered, so that no member is lost.
+fn rename(
+    members: &mut Map<String, Value>,
+    change: impl for<'t> Fn(&'t str) -> Cow<'t, str>,
+) -> Hidden {
+    let stays = |name: &String| matches!(change(name), Cow::Borrowed(_));
+    if members.keys().all(stays) {
+        return Hidden::Nothing;
+    }
+    let mut renamed = Map::new();
+    for (name, value) in std::mem::take(members) {
+        let base = change(&name).into_owned();
+        let mut unique = base.clone();
+        let mut number = 1_usize;
+        while renamed.contains_key(&unique) {
+            number += 1;
+            unique = format!("{base} ({number})");
+        }
+        renamed.insert(unique, value);
+    }
+    *members = renamed;
+    Hidden::Something
 }
 
 /// Replaces a value whose name says that it is secret, unless there is nothing in it to hide.

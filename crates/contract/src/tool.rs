@@ -152,6 +152,13 @@ pub trait Tool: Send + Sync {
         self.name()
     }
 
+    /// What a call hands on to a system behind the tool, to be judged as what is done here is.
+    ///
+    /// Like [`Tool::tier_for`] it has no effects and does not trust the arguments' shape.
+    fn hands_on(&self, _params: &Value) -> HandsOn {
+        HandsOn::default()
+    }
+
     /// What a call leaves behind.
     fn effect(&self) -> Effect;
 
@@ -196,6 +203,26 @@ pub trait Tool: Send + Sync {
     async fn reconcile(&self, _params: &Value, _ctx: &ToolContext) -> Reconciled {
         Reconciled::CanNotTell
     }
+}
+
+/// What a call hands on to a system behind its tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HandsOn {
+    /// Commands that are run there.
+    pub commands: Vec<HandedCommand>,
+    /// Paths that are touched there.
+    pub paths: Vec<String>,
+}
+
+/// A command that is run elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HandedCommand {
+    /// The command line.
+    pub command: String,
+    /// Where it runs.
+    pub working_dir: Option<String>,
+    /// What it can read.
+    pub stdin: Option<String>,
 }
 
 /// What [`Tool::reconcile`] found out about a call whose answer was lost.

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    CacheHit, CircuitBreakerState, ErrorCode, Lifeline, Need, Reason, ResultError, ResultOutput,
-    RetryNote, SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope, Trust,
+    CacheHit, CircuitBreakerState, ErrorCode, HostRule, Lifeline, Need, Reason, ResultError,
+    ResultOutput, RetryNote, SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
+    Trust,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -107,6 +108,8 @@ pub struct Call {
     pub entry: Entry,
     /// The least trusted text that the session has read, as far as it is known.
     pub input_trust: Trust,
+    /// The hosts its tool may reach, where a manifest names them.
+    pub hosts: Option<HostRule>,
     /// Why a person is to be asked whatever the policy says: found before the permission layer,
     /// and by it made part of what the call needs.
     pub concerns: Vec<Reason>,
@@ -158,6 +161,7 @@ impl Call {
             lifeline: None,
             entry: Entry::New,
             input_trust: Trust::Tool,
+            hosts: None,
             concerns: Vec::new(),
             need: None,
             held_claim: None,

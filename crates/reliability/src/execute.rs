@@ -115,6 +115,7 @@ pub(crate) fn tool_context(call: &Call, attempt: u32, time_limit_ms: Option<u64>
             lifeline: call.lifeline.clone(),
             // The arguments are a model's words, and those are never trusted more than a tool's.
             input_trust: call.input_trust.min(Trust::Tool),
+            hosts: call.hosts.clone(),
         },
     }
 }

@@ -145,7 +145,7 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "AUDIT_LINE_BYTES_MAX",
         value: crate::audit::AUDIT_LINE_BYTES_MAX as u64,
-        meaning: "length of an audit entry; the fields of a longer one are left out, with their size and hash",
+        meaning: "length of an audit entry; the largest fields of a longer one are left out, with their size and hash",
         setting: None,
     },
     Limit {

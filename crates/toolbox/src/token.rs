@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use holdfast_contract::redact::Redactor;
 use holdfast_reliability::canonical::Digest;
 use subtle::ConstantTimeEq;
 
@@ -106,6 +107,11 @@ impl Token {
     /// Hexadecimal digits that only who has the token can find, for one purpose.
     pub fn derived(&self, purpose: &str) -> String {
         Digest::of(format!("{}\n{purpose}", self.0).as_bytes()).to_string()
+    }
+
+    /// The redactor, which knows this token from now on.
+    pub fn known_to(&self, redactor: Redactor) -> Redactor {
+        redactor.knowing([self.0.clone()])
     }
 
     /// A token that somebody chose.

@@ -191,11 +191,22 @@ async fn secrets_and_floods_stay_out() {
     .await
     .unwrap();
     let flood = "x".repeat(2 * AUDIT_LINE_BYTES_MAX);
+    let told = json!({"arguments": {"flood": flood}, "digest": "d", "approval": "a", "by": "ann"});
+    let line = log.append("b", fields(told)).await.unwrap();
+    // Only what is too large goes: who, which and the digest stay.
+    let kept = ["digest", "approval", "by"].map(|name| line.fields[name].clone());
+    assert_eq!(kept, ["d", "a", "ann"].map(Value::from));
+    let left_out = &line.fields["arguments"]["leftOut"];
+    assert!(left_out["bytes"].as_u64().unwrap() > flood.len() as u64);
+    assert_eq!(left_out["sha256"].as_str().unwrap().len(), 64);
+    let many: Map<String, Value> = (0..9_000)
+        .map(|n| (n.to_string(), json!("0123456789")))
+        .collect();
     let line = log
-        .append("b", fields(json!({"flood": flood})))
+        .append("c", fields(json!({"many": many, "by": "ann"})))
         .await
         .unwrap();
-    assert!(line.fields.contains_key("leftOut"));
+    assert_eq!(line.fields["by"], "ann");
     log.append("c", Map::new()).await.unwrap();
     let text = std::fs::read_to_string(log.path()).unwrap();
     assert!(!text.contains(secret), "{text}");

@@ -13,6 +13,8 @@ mod approval;
 mod availability;
 #[path = "permission/bench.rs"]
 mod bench;
+#[path = "permission/handed.rs"]
+mod handed;
 #[path = "permission/holds.rs"]
 mod holds;
 #[path = "permission/messages.rs"]
@@ -25,6 +27,8 @@ mod requests;
 mod rules;
 #[path = "permission/sessions.rs"]
 mod sessions;
+#[path = "permission/shown.rs"]
+mod shown;
 #[path = "permission/steps.rs"]
 mod steps;
 #[path = "permission/trust.rs"]

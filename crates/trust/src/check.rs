@@ -1,6 +1,6 @@
 //! L2: a call against its tool's manifest.
 
-use holdfast_contract::Trust;
+use holdfast_contract::{HostRule, Trust};
 use serde_json::Value;
 use url::{Host, Url};
 
@@ -156,7 +156,17 @@ fn misplaced(manifest: &Manifest, name: Option<&str>, text: &str) -> Option<Viol
 }
 
 fn is_allowed(manifest: &Manifest, host: &str) -> bool {
-    manifest.domains.iter().any(|domain| is_at(host, domain))
+    is_among(&manifest.domains, host)
+}
+
+fn is_among(domains: &[String], host: &str) -> bool {
+    domains.iter().any(|domain| is_at(host, domain))
+}
+
+/// The hosts that a manifest allows, for whoever goes where it is sent; nothing when it names none.
+pub fn host_rule(manifest: &Manifest) -> Option<HostRule> {
+    let domains = manifest.domains.clone();
+    (!domains.is_empty()).then(|| HostRule::new(move |host| is_among(&domains, host)))
 }
 
 /// How much of the arguments was looked at.

@@ -27,7 +27,7 @@ pub mod signal;
 pub mod skill;
 
 pub use capability::{Capability, Family, Grant};
-pub use check::{Facts, Violation, check};
+pub use check::{Facts, Violation, check, host_rule};
 pub use config::{OnHold, TrustConfig, TrustMode};
 pub use manifest::Manifest;
 pub use provenance::{Link, Provenance};

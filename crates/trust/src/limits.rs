@@ -37,7 +37,13 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "SIGNAL_TEXT_BYTES_MAX",
         value: crate::signal::SIGNAL_TEXT_BYTES_MAX as u64,
-        meaning: "how much of a text is looked at for signals: of a longer one both ends",
+        meaning: "how much of a text is looked at for signals: of a longer one both ends, and its length is a signal",
+        setting: None,
+    },
+    Limit {
+        name: "SIGNAL_WINDOW_BYTES",
+        value: crate::signal::SIGNAL_WINDOW_BYTES as u64,
+        meaning: "how much of a text is looked at in one go for signals",
         setting: None,
     },
     Limit {
@@ -49,13 +55,13 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "RULE_PLACES_MAX",
         value: crate::signal::RULE_PLACES_MAX as u64,
-        meaning: "places of one text at which one signal rule is tried",
+        meaning: "places of one such window at which one signal rule is tried",
         setting: None,
     },
     Limit {
         name: "ENCODED_PIECES_MAX",
         value: crate::signal::ENCODED_PIECES_MAX as u64,
-        meaning: "encoded pieces of one text that are decoded and looked at",
+        meaning: "encoded pieces of one such window that are decoded and looked at",
         setting: None,
     },
     Limit {

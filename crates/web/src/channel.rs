@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_contract::visible::escape_in_json;
 use holdfast_contract::{
-    ApprovalPrompt, Channel, ChannelLevel, Clock, Effect, Prompted, Prompter, Shows, Surface,
+    ApprovalPrompt, Channel, ChannelLevel, Clock, Effect, Prompted, Prompter, Shown, Shows, Surface,
     ToolError,
 };
 use reqwest::{Client, Url, redirect};
@@ -17,6 +18,10 @@ use crate::limits::WEB_TIMEOUT_MS;
 
 /// Characters of one message; what chat services commonly take.
 const CHANNEL_MESSAGE_CHARS_MAX: usize = 2_000;
+/// Characters of the reasons in a prompt; the arguments say all that the reasons do.
+const REASONS_CHARS_MAX: usize = 300;
+/// Characters of a prompt besides its arguments.
+const PROMPT_REST_CHARS_MAX: usize = 800;
 
 /// Where messages go.
 enum Way {
@@ -113,40 +118,80 @@ impl HttpChannel {
     }
 }
 
-fn described(prompt: &ApprovalPrompt, what: &str) -> String {
+/// A prompt as text.
+struct Described {
+    text: String,
+    /// Whether all that would run is in it.
+    shown: Shown,
+}
+
+/// Signs that chats do not show as they are: the end of a block of code, and the beginning of a link
+/// or of an entity. In JSON they have another spelling.
+fn for_chats(arguments: &str) -> String {
+    let mut out = String::with_capacity(arguments.len());
+    let mut signs = arguments.chars().peekable();
+    while let Some(sign) = signs.next() {
+        let next = signs.peek();
+        let is_entity = next.is_some_and(|next| *next == '#' || next.is_alphabetic());
+        match sign {
+            '`' | '<' => escape_in_json(sign, &mut out),
+            '&' if is_entity => escape_in_json(sign, &mut out),
+            sign => out.push(sign),
+        }
+    }
+    out
+}
+
+fn described(prompt: &ApprovalPrompt, what: &str) -> Described {
+    let mut arguments = for_chats(&prompt.arguments);
+    let mut shown = prompt.shown;
+    let mut note = match shown {
+        Shown::Whole => "",
+        Shown::Partly => "\nhidden: secrets",
+    };
+    let most = CHANNEL_MESSAGE_CHARS_MAX - PROMPT_REST_CHARS_MAX;
+    if let Some((at, _)) = arguments.char_indices().nth(most) {
+        arguments.truncate(at);
+        arguments.push('…');
+        // What a chat would cut off or fold away is not shown, whoever does the cutting.
+        shown = Shown::Partly;
+        note = "\nhidden: the rest of the arguments";
+    }
     let reasons: Vec<&str> = prompt
         .reasons
         .iter()
         .map(|reason| reason.text.as_str())
         .collect();
-    format!(
-        "{} ({:?}) {what} {}\narguments: {}\nbecause: {}",
-        prompt.tool,
-        prompt.tier,
-        prompt.id,
-        prompt.arguments,
-        reasons.join("; ")
-    )
+    let reasons: String = reasons.join("; ").chars().take(REASONS_CHARS_MAX).collect();
+    let text = format!(
+        "{} ({:?}) {what} {}\narguments:\n```\n{arguments}\n```{note}\nbecause: {reasons}",
+        prompt.tool, prompt.tier, prompt.id,
+    );
+    Described { text, shown }
 }
 
 #[async_trait]
 impl Prompter for HttpChannel {
     async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
         let asked = described(prompt, "asks for approval");
-        let how = match &prompt.code {
-            Some(code) => format!("reply: approve {0}-{code} / deny {0}-{code}", prompt.id),
-            None => format!(
-                "answer: holdfast approvals approve {0} / deny {0}",
-                prompt.id
+        let id = &prompt.id;
+        let how = match (&prompt.code, asked.shown) {
+            (Some(code), Shown::Whole) => format!("reply: approve {id}-{code} / deny {id}-{code}"),
+            (None, Shown::Whole) => {
+                format!("answer: holdfast approvals approve {id} / deny {id}")
+            }
+            (_, Shown::Partly) => format!(
+                "this can not be answered here: `holdfast approvals show {id}` shows all of it, \
+                 and `holdfast approvals approve {id}` / `deny {id}` answers"
             ),
         };
-        let text = format!("{asked}\n{how}");
+        let text = format!("{}\n{how}", asked.text);
         self.post(&text, Some(&prompt.id)).await?;
         Ok(Prompted::Shown)
     }
 
     async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError> {
-        self.post(&described(prompt, "runs with this note"), None)
+        self.post(&described(prompt, "runs with this note").text, None)
             .await
     }
 }

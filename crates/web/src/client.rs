@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{Clock, PermissionTier, ToolError};
+use holdfast_contract::{Clock, HostRule, PermissionTier, ToolError};
 use holdfast_reliability::retry::{TransportCode, parse_retry_after};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
@@ -222,12 +222,22 @@ impl WebClient {
         Ok(&self.strict)
     }
 
-    /// Fetches a page, following redirects.
-    pub async fn get(&self, url: Url, headers: &HeaderMap) -> Result<Page, ToolError> {
+    /// Fetches a page, following redirects as far as the rule for hosts goes.
+    pub async fn get(
+        &self,
+        url: Url,
+        headers: &HeaderMap,
+        hosts: Option<&HostRule>,
+    ) -> Result<Page, ToolError> {
         let mut url = url;
         let mut headers = headers.clone();
         for _ in 0..=WEB_REDIRECTS_MAX {
             let client = self.permit(&url)?;
+            let host = url.host_str().unwrap_or_default();
+            if hosts.is_some_and(|hosts| !hosts.allows(host)) {
+                let why = format!("the tool's manifest does not allow the host {host:?}");
+                return Err(denied(why));
+            }
             let asked = client.get(url.clone()).headers(headers.clone());
             let answer = asked.send().await.map_err(|error| failed(&error))?;
             let Some(next) = next_of(&answer, &url) else {

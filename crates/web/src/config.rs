@@ -130,6 +130,9 @@ pub struct GatewayToolConfig {
     /// The trust a call needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<PermissionTier>,
+    /// For `message`: whom it may write to unasked, as `target` or `channel:target`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<String>,
 }
 
 /// What is wrong with an address.

@@ -18,7 +18,8 @@ const CHARS_MIN: usize = 100;
 
 /// Fetches a page and returns its readable part.
 ///
-/// Only public addresses are reached, also after redirects: see [`crate::address`].
+/// Only public addresses are reached, also after redirects: see [`crate::address`]. Where a manifest
+/// names hosts, a redirect leads to none but them.
 #[derive(Debug, Clone)]
 pub struct WebFetchTool {
     client: WebClient,
@@ -109,7 +110,7 @@ impl Tool for WebFetchTool {
         WEB_TIMEOUT_MS
     }
 
-    async fn execute(&self, params: &Value, _ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+    async fn execute(&self, params: &Value, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         let asked = params["url"].as_str().unwrap_or_default();
         let chars_max = params["max_chars"]
             .as_u64()
@@ -119,7 +120,8 @@ impl Tool for WebFetchTool {
         let mut headers = HeaderMap::new();
         let accept = "text/html,application/xhtml+xml,text/plain,application/json;q=0.9,*/*;q=0.1";
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let page = self.client.get(url, &headers).await?;
+        let hosts = ctx.call.hosts.as_ref();
+        let page = self.client.get(url, &headers, hosts).await?;
         let Some(kind) = kind_of(&page) else {
             let message = format!("{} is {}, which is not text", page.url, page.content_type);
             return Err(ToolError::coded("unsupported_type", message));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Clock, Effect, PermissionTier, SessionContext, Tool, ToolContext, ToolError, ToolResult,
+    Clock, Effect, HandsOn, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext,
+    ToolError, ToolResult,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
+use crate::hands_on;
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
 
 /// What is known of the gateway's tools: their tier and what they leave behind. One that is not
@@ -313,6 +315,8 @@ pub struct GatewayTool {
     description: String,
     tier: PermissionTier,
     effect: Effect,
+    /// Whom it may write to unasked.
+    recipients: Vec<String>,
 }
 
 impl GatewayTool {
@@ -327,6 +331,12 @@ impl GatewayTool {
                 "A tool of the gateway.",
             ),
         };
+        let tier = config.tier.unwrap_or(tier);
+        // Whoever offers a tool for more than looking offers all that it does.
+        let effect = match tier {
+            PermissionTier::ReadOnly => effect,
+            _ => Effect::External,
+        };
         let description = config
             .description
             .clone()
@@ -336,9 +346,24 @@ impl GatewayTool {
             remote: remote.to_owned(),
             name: format!("gateway_{remote}"),
             description,
-            tier: config.tier.unwrap_or(tier),
+            tier,
             effect,
+            recipients: config.recipients.clone(),
         }
+    }
+
+    /// Why a tool that is offered for looking does not do this.
+    fn beyond_reading(&self, params: &Value) -> Option<Reason> {
+        if self.effect != Effect::None {
+            return None;
+        }
+        let argument = hands_on::beyond_reading(&self.remote, params)?;
+        let text = format!(
+            "{} is offered for looking, and with {argument:?} it may do more; with \
+             gateway.tools.{}.tier: System all of it is offered",
+            self.name, self.remote
+        );
+        Some(Reason::new("beyond_reading", argument, text))
     }
 
     /// All that are configured.
@@ -380,6 +405,17 @@ impl Tool for GatewayTool {
         self.tier
     }
 
+    fn tier_for(&self, params: &Value, _session: &SessionContext) -> TierVerdict {
+        let mut verdict = TierVerdict::declared(self.tier);
+        verdict.forbidden = self.beyond_reading(params);
+        hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
+        verdict
+    }
+
+    fn hands_on(&self, params: &Value) -> HandsOn {
+        hands_on::handed(params)
+    }
+
     fn effect(&self) -> Effect {
         self.effect
     }
@@ -409,6 +445,12 @@ impl Tool for GatewayTool {
         // would not know.
         if self.effect != Effect::None {
             ctx.exec_handle()?;
+        }
+        if let Some(reason) = self.beyond_reading(params) {
+            return Err(ToolError::PermissionDenied {
+                tier: PermissionTier::System,
+                reason: reason.text,
+            });
         }
         let empty = json!({});
         let args = params.get("args").unwrap_or(&empty);

@@ -18,6 +18,7 @@ pub mod client;
 pub mod config;
 pub mod fetch;
 pub mod gateway;
+mod hands_on;
 pub mod limits;
 pub mod page;
 pub mod search;

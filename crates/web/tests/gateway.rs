@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use common::{Double, answer, clock, context};
 use holdfast_contract::{
-    Cause, Channel, ChannelLevel, Clock, Effect, SessionKind, SystemClock, Tool, ToolError,
+    ApprovalPrompt, Cause, Channel, ChannelLevel, Clock, Effect, Gate, PermissionTier, Prompter,
+    Reason, SessionKind, Shown, SystemClock, Tool, ToolError,
 };
 use holdfast_web::config::{GatewayToolConfig, SearchConfig};
 use holdfast_web::search::provider;
@@ -378,4 +379,95 @@ async fn messages_go_to_a_webhook_or_through_the_gateway_with_their_key() {
         json!({"tool": "message", "action": "send", "idempotencyKey": "k/1",
         "args": {"channel": "telegram", "target": "ann", "message": "hello"}})
     );
+}
+
+fn prompt(arguments: &str, shown: Shown) -> ApprovalPrompt {
+    ApprovalPrompt {
+        id: "abc".to_owned(),
+        tool: "exec".to_owned(),
+        tier: PermissionTier::Elevated,
+        gate: Gate::Required,
+        arguments: arguments.to_owned(),
+        shown,
+        reasons: vec![Reason::new("r", "s", "it reaches outside")],
+        origin_session: "main".to_owned(),
+        actor: "actor".to_owned(),
+        workspace: "/w".to_owned(),
+        expires_at_ms: 1,
+        code: Some("12ff".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_chat_is_asked_only_about_what_it_shows_whole() {
+    let hook = Double::start(vec![("/hook", answer("204 No Content", "", ""))]).await;
+    let channel =
+        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Elevated).expect("is made");
+    let markup = r#"{"command":"cat <http://a|http://b> ``` && x &lt; y"}"#;
+    let long = format!(r#"{{"command":"true #{}; rm -rf x"}}"#, " ".repeat(3_000));
+    let mut texts = Vec::new();
+    for prompt in [
+        prompt(markup, Shown::Whole),
+        prompt(&long, Shown::Whole),
+        prompt("{}", Shown::Partly),
+    ] {
+        channel.prompt(&prompt).await.expect("sent");
+        let body: Value =
+            serde_json::from_str(&hook.asked().pop().expect("one").body).expect("JSON");
+        texts.push(body["text"].as_str().expect("a text").to_owned());
+    }
+    // Nothing in it is a link, an entity or the end of the block, and it reads back the same.
+    let inside = texts[0].split("```\n").nth(1).expect("a block").trim_end();
+    assert!(
+        !inside.contains(['<', '`']) && !inside.contains("&lt;"),
+        "{inside}"
+    );
+    let read: Value = serde_json::from_str(inside).expect("JSON");
+    assert_eq!(read, serde_json::from_str::<Value>(markup).expect("JSON"));
+    assert!(texts[0].contains("reply: approve abc-12ff"), "{}", texts[0]);
+    for text in &texts[1..] {
+        assert!(!text.contains("12ff"), "{text}");
+        assert!(text.contains("can not be answered here"), "{text}");
+        assert!(text.contains("holdfast approvals show abc"), "{text}");
+        assert!(text.chars().count() <= 2_000, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_offered_for_looking_changes_nothing() {
+    let (double, mut config) = gateway().await;
+    config.tools = [("session_status".to_owned(), GatewayToolConfig::default())].into();
+    let client = Arc::new(GatewayClient::new(&config, None).expect("is made"));
+    let offered = GatewayTool::all(&client, &config);
+    let changes = json!({"args": {"sessionKey": "main", "model": "dear"}});
+    let looks = json!({"args": {"sessionKey": "main"}});
+    let worker = context(SessionKind::Worker, None);
+    let refused = offered[0].execute(&changes, &worker).await;
+    assert!(
+        matches!(&refused, Err(ToolError::PermissionDenied { reason, .. }) if reason.contains("model")),
+        "{refused:?}"
+    );
+    assert!(double.asked().is_empty());
+    let verdict = offered[0].tier_for(&changes, &worker.session);
+    assert!(verdict.forbidden.is_some());
+    assert_eq!(offered[0].tier_for(&looks, &worker.session).forbidden, None);
+    offered[0].execute(&looks, &worker).await.expect("looks");
+    assert_eq!(double.asked().len(), 1);
+    // Whoever offers all of it offers it as what it is.
+    config.tools = [(
+        "session_status".to_owned(),
+        GatewayToolConfig {
+            tier: Some(PermissionTier::System),
+            ..GatewayToolConfig::default()
+        },
+    )]
+    .into();
+    let offered = GatewayTool::all(&client, &config);
+    assert_eq!(offered[0].effect(), Effect::External);
+    let refused = offered[0].execute(&changes, &worker).await;
+    assert!(matches!(refused, Err(ToolError::PermissionDenied { .. })));
+    let main = context(SessionKind::Main, None);
+    assert_eq!(offered[0].tier_for(&changes, &main.session).forbidden, None);
+    offered[0].execute(&changes, &main).await.expect("works");
+    assert_eq!(double.asked().len(), 2);
 }

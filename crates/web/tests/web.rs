@@ -14,7 +14,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Double, answer, clock, context};
-use holdfast_contract::{Cause, SessionKind, Tool, ToolError, ToolResult};
+use holdfast_contract::{Cause, HostRule, SessionKind, Tool, ToolError, ToolResult};
 use holdfast_reliability::retry::{Classified, Evidence, RequestSent};
 use holdfast_web::client::{Endpoint, Reach, WebClient};
 use holdfast_web::config::SearchConfig;
@@ -329,7 +329,7 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
     let key = HeaderName::from_static("x-subscription-token");
     let headers = HeaderMap::from_iter([(key, HeaderValue::from_static("secret"))]);
     let url = client.checked_url(&double.url("/to")).expect("allowed");
-    client.get(url, &headers).await.expect("fetched");
+    client.get(url, &headers, None).await.expect("fetched");
     assert!(double.asked()[0].head.contains("x-subscription-token"));
     assert!(!other.asked()[0].head.contains("x-subscription-token"));
     // A search does not leave its origin at all.
@@ -344,6 +344,45 @@ async fn what_is_meant_for_one_port_does_not_follow_to_another() {
         "{refused:?}"
     );
     assert_eq!((double.asked().len(), other.asked().len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_rule_for_hosts_holds_on_every_hop() {
+    let other = Double::start(vec![("/secret", html("SECRET"))]).await;
+    let double = Double::start(vec![
+        ("/page", html("PAGE")),
+        ("/near", moved("/page")),
+        (
+            "/far",
+            moved(&format!("http://localhost:{}/secret", other.address.port())),
+        ),
+        ("/two", moved("/far")),
+    ])
+    .await;
+    let named = format!("localhost:{}", other.address.port());
+    let tool = fetcher(&[&double.address.to_string(), &named]);
+    let mut ctx = context(SessionKind::Main, None);
+    let far = json!({"url": double.url("/far")});
+    // Without a rule both hosts are within reach.
+    tool.execute(&far, &ctx).await.expect("fetched");
+    assert_eq!(other.asked().len(), 1);
+    ctx.call.hosts = Some(HostRule::new(|host| host == "127.0.0.1"));
+    for path in ["/page", "/near"] {
+        let url = json!({"url": double.url(path)});
+        tool.execute(&url, &ctx).await.expect("fetched");
+    }
+    for path in ["/far", "/two"] {
+        let url = json!({"url": double.url(path)});
+        let refused = tool.execute(&url, &ctx).await;
+        let Err(ToolError::PermissionDenied { reason, .. }) = &refused else {
+            panic!("{path}: {refused:?}");
+        };
+        assert!(
+            reason.contains("manifest") && reason.contains("localhost"),
+            "{reason}"
+        );
+    }
+    assert_eq!(other.asked().len(), 1, "it was not asked again");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use holdfast_contract::time::rfc3339;
-use holdfast_contract::{Answer, SystemEntropy};
+use holdfast_contract::{Answer, Audience, SystemEntropy, visible};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_toolbox::approval::{
@@ -21,6 +21,7 @@ use crate::app::{App, runtime};
 use crate::args::approvals::ApprovalsCommand;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
+use crate::secrets;
 
 /// A longer message is no answer.
 const REPLY_BYTES_MAX: u64 = 64 * 1024;
@@ -72,7 +73,7 @@ fn approvals(app: &App) -> Outcome<Approvals> {
 /// Time and randomness for what makes no calls.
 pub(super) fn bare_runtime(app: &App) -> Arc<Runtime> {
     let mut runtime = Runtime::new(app.clock.clone(), Arc::new(SystemEntropy), Observers::new());
-    runtime.redactor = app.config.redactor();
+    runtime.redactor = secrets::redactor(app);
     Arc::new(runtime)
 }
 
@@ -106,7 +107,7 @@ async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcom
     }
     let redactor = app.config.redactor();
     let rows = found.iter().map(|approval| {
-        let prompt = approval.prompt(&redactor);
+        let prompt = approval.prompt(Audience::Approver, &redactor);
         let reason = prompt.reasons.first().map(|reason| reason.text.clone());
         let state = approval.state_at(now_ms);
         let left = match state {
@@ -118,8 +119,8 @@ async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcom
             state.as_str().to_owned(),
             left,
             prompt.tool,
-            harmless(&reason.unwrap_or_default()),
-            harmless(&prompt.origin_session),
+            reason.unwrap_or_default(),
+            prompt.origin_session,
         ]
     });
     let header = [
@@ -131,12 +132,17 @@ async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcom
         "session",
     ];
     output::line(&output::table(&header, rows));
+    output::line("`holdfast approvals show ID` shows all that one of them would run.");
     Ok(ExitCode::SUCCESS)
 }
 
-/// A request as programs see it, without secrets.
+/// A request as programs see it that show it to whoever answers: exactly what runs.
 fn view(app: &App, approval: &Approval) -> Value {
-    approval.view(&app.config.redactor(), app.clock.now_ms())
+    view_for(app, approval, Audience::Approver)
+}
+
+fn view_for(app: &App, approval: &Approval, audience: Audience) -> Value {
+    approval.view(audience, &secrets::redactor(app), app.clock.now_ms())
 }
 
 async fn show(app: &App, approvals: &Approvals, id: &str, json: bool) -> Outcome<ExitCode> {
@@ -146,7 +152,7 @@ async fn show(app: &App, approvals: &Approvals, id: &str, json: bool) -> Outcome
         output::json(&value);
         return Ok(ExitCode::SUCCESS);
     }
-    let prompt = found.prompt(&app.config.redactor());
+    let prompt = found.prompt(Audience::Approver, &app.config.redactor());
     let state = found.state_at(app.clock.now_ms());
     let mut lines = vec![
         format!("approval   {} ({})", prompt.id, state.as_str()),
@@ -233,8 +239,7 @@ async fn answer(
 async fn rules(app: &App, approvals: &Approvals, json: bool) -> Outcome<ExitCode> {
     let rules = approvals.rules().await?;
     if json {
-        let redactor = app.config.redactor();
-        output::json(&redactor.redact_value(&json!(rules)));
+        output::json(&rules);
         return Ok(ExitCode::SUCCESS);
     }
     if rules.is_empty() {
@@ -242,13 +247,12 @@ async fn rules(app: &App, approvals: &Approvals, json: bool) -> Outcome<ExitCode
         return Ok(ExitCode::SUCCESS);
     }
     let now_ms = app.clock.now_ms();
-    let redactor = app.config.redactor();
     let rows = rules.iter().map(|rule| {
         let reasons: Vec<&str> = rule.reasons.iter().map(|it| it.subject.as_str()).collect();
         vec![
             rule.id.clone(),
             rule.tool.clone(),
-            harmless(&redactor.redact_text(&reasons.join("; "))),
+            visible::line(&reasons.join("; ")).into_owned(),
             match &rule.session {
                 Some(session) => format!("session {}", harmless(session)),
                 None => format!("agent {}", harmless(&rule.agent)),
@@ -290,7 +294,8 @@ async fn reply(
         Ok(Heard::Answered(answered)) => {
             let state = answered.state_at(app.clock.now_ms());
             if json {
-                output::json(&json!({"answered": true, "approval": view(app, &answered)}));
+                let shown = view_for(app, &answered, Audience::Readers);
+                output::json(&json!({"answered": true, "approval": shown}));
             } else {
                 output::line(&format!("{} is {}.", answered.id, state.as_str()));
             }

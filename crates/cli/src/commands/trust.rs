@@ -132,7 +132,7 @@ async fn message(
 
 fn read(file: &str) -> Outcome<String> {
     // Beyond this only the two ends are looked at anyway.
-    let most = 64 * SIGNAL_TEXT_BYTES_MAX as u64;
+    let most = 4 * SIGNAL_TEXT_BYTES_MAX as u64;
     let mut bytes = Vec::new();
     let taken = match file {
         "-" => std::io::stdin().take(most).read_to_end(&mut bytes),

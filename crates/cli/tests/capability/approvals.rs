@@ -316,6 +316,8 @@ fn who_goes_away_withdraws_and_who_runs_out_of_time_does_not() {
     call.ended().error("cancelled");
     let state = house.run(&["approvals", "show", &id, "--json"]).json();
     assert_eq!(state["state"], "withdrawn");
+    let log = house.run(&["audit-log", "show", "--json"]).stdout;
+    assert!(log.contains("approval.withdrawn"), "{log}");
 
     let command = "rm -f ../b; echo ran >> effect";
     // On a slow disk a short deadline may pass before anybody was asked: then a longer one is given.

@@ -76,3 +76,48 @@ fn a_duplicate_at_the_terminal_says_what_it_waits_for() {
     first.ended().success();
     assert_eq!(house.lines("effect"), 1);
 }
+
+/// Commands whose worst part looks like a secret, or like nothing at all.
+const ATTACKS: &[&str] = &[
+    "rm -f ../old # -----BEGIN PRIVATE KEY-----\necho pwned >> effect",
+    "CACHE_TOKEN=\"$(echo pwned >> effect)\" rm -f ../old",
+    "rm -f ../old; mail ann@example.org --password \"$(echo pwned >> effect)\"",
+    "rm -f ../old; echo \u{202e}dewp\u{202c} \u{200b}pwned >> effect\u{9b}2K",
+];
+
+#[test]
+fn a_person_sees_all_that_would_run() {
+    let house = House::new();
+    for attack in ATTACKS {
+        let (ran, shown) = typed(&house, &command_json(attack), &["n"]);
+        ran.error("permission_denied");
+        let line = shown
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("arguments: "));
+        let read: serde_json::Value = serde_json::from_str(line.expect("a line")).expect("JSON");
+        assert_eq!(read["command"], *attack, "{shown}");
+        for hidden in ['\u{202e}', '\u{200b}', '\u{9b}'] {
+            assert!(!shown.contains(hidden), "{shown:?}");
+        }
+        // Whoever looks from elsewhere sees the same.
+        let all = house.run(&["approvals", "list", "--all", "--json"]).json();
+        let newest = &all[0];
+        let id = newest["id"].as_str().expect("an id");
+        let as_text = house.run(&["approvals", "show", id]).stdout;
+        let as_json = house.run(&["approvals", "show", id, "--json"]).json();
+        let line = as_text
+            .lines()
+            .find_map(|line| line.strip_prefix("arguments  "));
+        for arguments in [&newest["arguments"], &as_json["arguments"], &line.into()] {
+            let arguments = arguments.as_str().expect("a text");
+            let read: serde_json::Value = serde_json::from_str(arguments).expect("JSON");
+            assert_eq!(read["command"], *attack);
+        }
+    }
+    assert_eq!(house.lines("effect"), 0);
+    let log = house.run(&["audit-log", "show", "--json"]).stdout;
+    assert!(
+        log.contains("[redacted]") && log.contains("\"digest\""),
+        "{log}"
+    );
+}

@@ -228,3 +228,38 @@ fn what_strangers_say_holds_and_what_the_user_says_lets_go() {
     );
     assert_eq!(status, 400);
 }
+
+#[test]
+fn a_prompt_that_hides_a_secret_is_answered_elsewhere() {
+    let (house, chat) = (House::new(), Chat::open());
+    let config = "channel: {kind: webhook}\npermissions: {approvals: {senders: [ann]}}";
+    let config = house.file("chat.yaml", config);
+    let server = house.serve_with(&["--config", &config], |command| {
+        command.env("HOLDFAST_WEBHOOK_URL", &chat.url);
+        command.env("DEPLOY_TOKEN", "open-sesame-1234");
+    });
+    let command = "rm -f ../victim --x open-sesame-1234; echo ran >> effect";
+    let call = envelope("r1", "exec", &json!({ "command": command }), Some("k"));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.call(&call).json());
+        let prompt = eventually("a prompt is on the channel", || {
+            chat.texts.lock().expect("no panic").last().cloned()
+        });
+        assert!(!prompt.contains("open-sesame-1234"), "{prompt}");
+        assert!(!prompt.contains("reply:"), "{prompt}");
+        assert!(prompt.contains("can not be answered here"), "{prompt}");
+        let (_, id) = prompt.split_once("approvals approve ").expect("how");
+        let id = id.split(['`', ' ']).next().expect("an id");
+        // The approver's own route shows all of it, and there it is answered.
+        let path = format!("/v1/approvals/{id}");
+        let shown = server.get(&path, Some(&server.approver_token)).json();
+        let arguments = shown["arguments"].as_str().expect("a text");
+        let read: Value = serde_json::from_str(arguments).expect("JSON");
+        assert_eq!(read["command"], command);
+        let path = format!("{path}/approve");
+        let answer = server.post(&path, &server.approver_token, &json!({"by": "ann"}));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        waiting.join().expect("no panic");
+    });
+    assert_eq!(house.lines("effect"), 1);
+}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use holdfast_contract::{Answer, Scope};
+use holdfast_contract::{Answer, Audience, Scope};
 use holdfast_toolbox::approval::{AnswerError, Approval, ApprovalState, Refused};
 use http::StatusCode;
 use hyper::body::Body as _;
@@ -200,10 +200,15 @@ fn read<T: DeserializeOwned + Default>(server: &Server, body: Option<&[u8]>) -> 
     serde_json::from_value(Value::Object(fields)).map_err(wrong)
 }
 
-/// The request as it is shown, without secrets.
-pub(super) fn shown(server: &Server, approval: &Approval) -> Value {
+/// The request as the approver sees it: exactly what runs.
+fn shown(server: &Server, approval: &Approval) -> Value {
+    shown_to(server, approval, Audience::Approver)
+}
+
+/// The request as such people see it.
+pub(super) fn shown_to(server: &Server, approval: &Approval, audience: Audience) -> Value {
     let runtime = server.stack.runtime();
-    approval.view(&runtime.redactor, runtime.clock.now_ms())
+    approval.view(audience, &runtime.redactor, runtime.clock.now_ms())
 }
 
 /// The id in the path. Ids are made of letters and digits, so nothing has to be decoded.
@@ -225,7 +230,10 @@ pub(super) fn refused(server: &Server, error: &AnswerError) -> Refusal {
     let conflict = |kind| Refusal::new(StatusCode::CONFLICT, kind, error.to_string());
     match error {
         AnswerError::NotFound(_) => not_found(),
-        AnswerError::Sender(_) | AnswerError::NoSenders | AnswerError::PolicyByMessage(_) => {
+        AnswerError::Sender(_)
+        | AnswerError::NoSenders
+        | AnswerError::PolicyByMessage(_)
+        | AnswerError::NotShownWhole(_) => {
             Refusal::new(StatusCode::FORBIDDEN, "forbidden", error.to_string())
         }
         AnswerError::Refused { why, .. } => match why {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use holdfast_contract::Audience;
 use holdfast_toolbox::approval::{ApprovalState, Heard};
 use holdfast_toolbox::trust::Speaker;
 use http::StatusCode;
@@ -21,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::approvals::{refused, shown};
+use super::approvals::{refused, shown_to};
 use crate::limits::{ADMIN_WORDS_BYTES_MAX, MESSAGE_BODY_BYTES_MAX};
 use crate::respond::{Refusal, json_response};
 use crate::routes::admin::{fields, redacted, store_refusal};
@@ -112,7 +113,8 @@ async fn take(server: &Arc<Server>, message: Message, peer: &str) -> Response {
             }
             let body = MessageTaken {
                 answered: true,
-                approval: Some(shown(server, &answered)),
+                // The token for calls may be the agent's own: its holder reads along, no more.
+                approval: Some(shown_to(server, &answered, Audience::Readers)),
                 ..MessageTaken::default()
             };
             json_response(StatusCode::OK, &body)

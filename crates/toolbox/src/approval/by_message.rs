@@ -4,10 +4,13 @@
 //! replies has seen the prompt. The code is made of the approver's token, which no tool can read,
 //! and of the request with the digest of its arguments, so it is good for that one request.
 //!
+//! A channel is read by more than those who may approve, so values that are known to be secret are
+//! hidden on it. Who does not see all of a call does not answer for it: such a prompt has no code.
+//!
 //! Who may reply is configured, and without that nobody may: a channel is read by more than those
 //! who may approve, and a tool of the agent's own may read it too.
 
-use holdfast_contract::{Answer, Scope};
+use holdfast_contract::{Answer, Audience, Scope, Shown};
 use subtle::ConstantTimeEq;
 
 use super::error::AnswerError;
@@ -36,8 +39,19 @@ impl Approvals {
         self
     }
 
-    /// What a reply on a channel has to hold; nothing where nobody may reply.
+    /// What a reply on a channel has to hold; nothing where nobody may reply, or where the channel
+    /// does not show all of the request.
     pub fn code(&self, approval: &Approval) -> Option<String> {
+        self.code_of(approval)
+            .filter(|_| self.shown_to_readers(approval) == Shown::Whole)
+    }
+
+    fn shown_to_readers(&self, approval: &Approval) -> Shown {
+        let redactor = &self.runtime.redactor;
+        approval.prompt(Audience::Readers, redactor).shown
+    }
+
+    fn code_of(&self, approval: &Approval) -> Option<String> {
         if self.config.now().approvals.senders.is_empty() {
             return None;
         }
@@ -73,13 +87,16 @@ impl Approvals {
         }
         let found = self.get(&reply.id).await?;
         let found = found.ok_or_else(|| AnswerError::NotFound(reply.id.clone()))?;
-        let right = self.code(&found).is_some_and(|expected| {
+        let right = self.code_of(&found).is_some_and(|expected| {
             let (expected, code) = (expected.as_bytes(), code.as_bytes());
             bool::from(expected.ct_eq(code))
         });
         if !right {
             // The same words as for a request there is not: a guess learns nothing.
             return Err(AnswerError::NotFound(reply.id));
+        }
+        if self.shown_to_readers(&found) != Shown::Whole {
+            return Err(AnswerError::NotShownWhole(reply.id));
         }
         let policy = Answer::Approve {
             scope: Scope::Policy,

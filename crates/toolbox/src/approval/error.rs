@@ -32,6 +32,11 @@ pub enum AnswerError {
         "a message approves {0} once or for its session; for a policy: holdfast approvals approve {0} --for policy"
     )]
     PolicyByMessage(String),
+    /// A channel does not show all of it.
+    #[error(
+        "the prompt for {0} does not show secrets that are in its arguments, so it is not answered by message; `holdfast approvals show {0}` shows all of it, and there it can be answered"
+    )]
+    NotShownWhole(String),
     /// The store can not be used.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted};
+use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted, Shown};
 use holdfast_reliability::call::{Call, Entry, Failure, Judged, Reply};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
@@ -121,7 +121,8 @@ impl<S: Service> Approve<S> {
             .record(
                 "approval.advised",
                 json!({"tool": call.envelope.tool_name, "reasons": need.reasons,
-                       "request": call.envelope.request_id, "arguments": call.envelope.payload.params,
+                       "digest": digest_of(&call.envelope), "request": call.envelope.request_id,
+                       "arguments": call.envelope.payload.params,
                        "session": call.session.session_id, "channel": route.channel}),
             )
             .await?;
@@ -134,7 +135,7 @@ impl<S: Service> Approve<S> {
         // The call runs whether or not the note arrives.
         if let Err(error) = route
             .prompter
-            .tell(&draft.prompt(&self.runtime.redactor))
+            .tell(&draft.prompt(route.prompter.audience(), &self.runtime.redactor))
             .await
         {
             call.explain(format!("the note could not be shown: {error}"));
@@ -209,7 +210,8 @@ impl<S: Service> Approve<S> {
         guard: &mut Withdraw,
     ) -> Result<Seen, Stop> {
         let id = seen.approval.id.clone();
-        let mut prompt = seen.approval.prompt(&self.runtime.redactor);
+        let audience = route.prompter.audience();
+        let mut prompt = seen.approval.prompt(audience, &self.runtime.redactor);
         prompt.code = approvals.code(&seen.approval);
         let mut asking = Some(route.prompter.prompt(&prompt));
         loop {
@@ -236,7 +238,9 @@ impl<S: Service> Approve<S> {
                 _ = tokio::time::timeout(pause, changed) => {}
                 prompted = asked => {
                     asking = None;
-                    if let Ok(Prompted::Answered { by, answer }) = prompted {
+                    if let Ok(Prompted::Answered { by, answer }) = prompted
+                        && prompt.shown == Shown::Whole
+                    {
                         // One that is not taken leaves the request open for a better one.
                         match approvals.answer(&id, &answer, &by).await {
                             Ok(_) | Err(AnswerError::Refused { .. } | AnswerError::NotFound(_)) => {}
@@ -264,7 +268,8 @@ impl<S: Service> Approve<S> {
             approvals
                 .record(
                     "approval.expired",
-                    json!({"approval": expired.id, "tool": expired.request.tool}),
+                    json!({"approval": expired.id, "tool": expired.request.tool,
+                           "digest": expired.request.digest}),
                 )
                 .await?;
         }

@@ -18,6 +18,7 @@
 pub mod by_message;
 pub mod error;
 pub mod layer;
+mod marks;
 pub mod model;
 pub mod reply;
 pub mod resume;

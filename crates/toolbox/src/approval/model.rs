@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use holdfast_contract::redact::Redactor;
+use holdfast_contract::redact::{Hidden, Redactor};
 use holdfast_contract::{
-    ApprovalPrompt, Gate, Need, PathGrant, PermissionTier, Reason, Scope, ToolCallEnvelope,
+    ApprovalPrompt, Audience, Gate, Need, PathGrant, PermissionTier, Reason, Scope, Shown,
+    ToolCallEnvelope, visible,
 };
 use holdfast_reliability::canonical::{CanonicalOptions, Digest, write_canonical};
 use serde::{Deserialize, Serialize};
@@ -150,10 +151,10 @@ impl Approval {
         )
     }
 
-    /// The request as programs see it, without secrets.
-    pub fn view(&self, redactor: &Redactor, now_ms: u64) -> Value {
+    /// The request as programs see it that show it to such people.
+    pub fn view(&self, audience: Audience, redactor: &Redactor, now_ms: u64) -> Value {
         let state = self.state_at(now_ms);
-        let mut value = json!(self.prompt(redactor));
+        let mut value = json!(self.prompt(audience, redactor));
         value["state"] = json!(state.as_str());
         value["detail"] = json!(state);
         value["digest"] = json!(self.request.digest);
@@ -164,38 +165,43 @@ impl Approval {
         value
     }
 
-    /// What a person sees, without secrets.
-    pub fn prompt(&self, redactor: &Redactor) -> ApprovalPrompt {
+    /// What such people see. Whoever answers sees what runs: nothing is left out because of what it
+    /// looks like, since a call can be written so that its worst part looks like a secret.
+    pub fn prompt(&self, audience: Audience, redactor: &Redactor) -> ApprovalPrompt {
         let request = &self.request;
+        let mut arguments = request.envelope.payload.params.clone();
+        let hidden = match audience {
+            Audience::Approver => Hidden::Nothing,
+            Audience::Readers => redactor.hide_known_in(&mut arguments),
+        };
+        let text = |text: &str| match audience {
+            Audience::Approver => visible::line(text).into_owned(),
+            Audience::Readers => visible::line(&redactor.hide_known(text)).into_owned(),
+        };
+        let reason = |reason: &Reason| Reason {
+            code: reason.code.clone(),
+            subject: text(&reason.subject),
+            text: text(&reason.text),
+            // For comparing, and nothing that helps a person.
+            digest: None,
+        };
         ApprovalPrompt {
             id: self.id.clone(),
-            tool: request.tool.clone(),
+            tool: text(&request.tool),
             tier: request.tier,
             gate: request.gate,
-            arguments: redactor
-                .redact_value(&request.envelope.payload.params)
-                .to_string(),
-            reasons: request
-                .reasons
-                .iter()
-                .map(|reason| redacted(reason, redactor))
-                .collect(),
-            origin_session: request.origin_session.clone(),
-            actor: request.envelope.target.actor_id.clone(),
-            workspace: request.workspace_root.display().to_string(),
+            arguments: visible::json(&arguments),
+            shown: match hidden {
+                Hidden::Nothing => Shown::Whole,
+                Hidden::Something => Shown::Partly,
+            },
+            reasons: request.reasons.iter().map(reason).collect(),
+            origin_session: text(&request.origin_session),
+            actor: text(&request.envelope.target.actor_id),
+            workspace: text(&request.workspace_root.display().to_string()),
             expires_at_ms: request.expires_at_ms,
             code: None,
         }
-    }
-}
-
-fn redacted(reason: &Reason, redactor: &Redactor) -> Reason {
-    Reason {
-        code: reason.code.clone(),
-        subject: redactor.redact_text(&reason.subject).into_owned(),
-        text: redactor.redact_text(&reason.text).into_owned(),
-        // For comparing, and nothing that helps a person.
-        digest: None,
     }
 }
 

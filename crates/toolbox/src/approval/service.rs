@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::error::AnswerError;
 use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
 use super::step::{Action, Refused, step};
-use super::withdraw::Withdraw;
+use super::withdraw::{Withdraw, Withdrawals};
 use crate::audit::{AuditError, AuditLog};
 use crate::permit::Permissions;
 use crate::token::Token;
@@ -53,6 +53,7 @@ pub struct Approvals {
     pub(super) codes: Option<Token>,
     /// Wakes those of this process who wait; other processes look at the store.
     changed: Notify,
+    pub(super) withdrawals: Withdrawals,
 }
 
 impl Approvals {
@@ -70,6 +71,7 @@ impl Approvals {
             config,
             codes: None,
             changed: Notify::new(),
+            withdrawals: Withdrawals::default(),
         }
     }
 
@@ -296,7 +298,7 @@ impl Approvals {
                 return Ok(seen);
             }
         }
-        let open = self.open_requests().await?.len();
+        let open = self.count_open().await?;
         if open >= APPROVALS_OPEN_MAX {
             let why = format!("{open} approval requests wait for answers");
             return Err(StoreError::Full(why).into());
@@ -354,6 +356,7 @@ impl Approvals {
             };
             let document = Document::first(&new, self.now_ms());
             let mut seen = Seen { approval, document };
+            self.mark_open(&seen.approval).await?;
             guard.watch(&seen);
             let Created::New(document) = self.store.create(new).await? else {
                 // Somebody has this id already.
@@ -398,6 +401,9 @@ impl Approvals {
         let change = Replacement::of(&seen.document, json!(next));
         let replaced = self.store.replace(change).await?;
         self.changed.notify_waiters();
+        if is_over(&next) && matches!(replaced, Replaced::Done(_)) {
+            self.no_longer_open(&next.id).await;
+        }
         Ok(match replaced {
             Replaced::Done(_) => Ok(next),
             Replaced::Changed(document) => Err(Lost::Changed(Box::new(read(document)?))),
@@ -428,13 +434,18 @@ pub(super) enum Lost {
     Gone,
 }
 
-/// A request that is over is only looked at: large arguments go, their digest stays.
-fn ended_small(mut approval: Approval) -> Approval {
-    let params = &mut approval.request.envelope.payload.params;
-    let is_over = !matches!(
+/// Whether no call can come to run on it, whatever the time.
+fn is_over(approval: &Approval) -> bool {
+    !matches!(
         approval.state,
         ApprovalState::Pending | ApprovalState::Approved { .. }
-    );
+    )
+}
+
+/// A request that is over is only looked at: large arguments go, their digest stays.
+pub(super) fn ended_small(mut approval: Approval) -> Approval {
+    let is_over = is_over(&approval);
+    let params = &mut approval.request.envelope.payload.params;
     if is_over && params.to_string().len() > ENDED_ARGUMENTS_BYTES_MAX {
         *params = json!({"leftOut": format!("{} bytes", params.to_string().len())});
     }
@@ -461,7 +472,7 @@ fn intent_of(call: &Call) -> String {
     }
 }
 
-fn read(document: Document) -> StoreResult<Seen> {
+pub(super) fn read(document: Document) -> StoreResult<Seen> {
     let approval = parse(document.body.clone())?;
     Ok(Seen { approval, document })
 }

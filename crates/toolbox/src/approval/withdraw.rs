@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use holdfast_reliability::store::documents::Replacement;
+use holdfast_reliability::observe::Event;
+use holdfast_reliability::store::StoreError;
+use holdfast_reliability::store::documents::{Replaced, Replacement};
+use parking_lot::Mutex;
 use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
-use super::model::Approval;
-use super::service::{Approvals, Seen};
+use super::model::{Approval, ApprovalState};
+use super::service::{Approvals, Seen, ended_small, read};
 use super::step::{Action, step};
 
 /// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
@@ -48,12 +53,67 @@ impl Drop for Withdraw {
             return;
         };
         if let Ok(state) = step(&seen.approval, Action::Withdraw, now_ms) {
-            let next = Approval {
+            let next = ended_small(Approval {
                 state,
                 ..seen.approval
-            };
+            });
             let change = Replacement::of(&seen.document, json!(next));
-            self.approvals.store.replace_detached(change);
+            // At once: nobody may come to run on it, even if this process is about to end.
+            self.approvals.store.replace_detached(change.clone());
+            self.approvals.put_on_record(next, change);
         }
+    }
+}
+
+/// Withdrawals that are being put on record.
+#[derive(Default)]
+pub(super) struct Withdrawals(Mutex<Vec<JoinHandle<()>>>);
+
+impl Approvals {
+    /// Waits until every withdrawal so far is on record. A process that wants to end waits here.
+    pub async fn settled(&self) {
+        let open = std::mem::take(&mut *self.withdrawals.0.lock());
+        for task in open {
+            // One that panicked has nothing to wait for.
+            let _ = task.await;
+        }
+    }
+
+    fn put_on_record(self: &Arc<Self>, withdrawn: Approval, change: Replacement) {
+        // Without a runtime there is nobody to write; the state says it all the same.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let approvals = self.clone();
+        let task = runtime.spawn(async move {
+            if let Err(error) = approvals.recorded(&withdrawn, change).await {
+                approvals.runtime.tell(&Event::StoreTrouble {
+                    what: "approval",
+                    error: &error,
+                });
+            }
+        });
+        let mut open = self.withdrawals.0.lock();
+        open.retain(|task| !task.is_finished());
+        open.push(task);
+    }
+
+    async fn recorded(&self, withdrawn: &Approval, change: Replacement) -> Result<(), StoreError> {
+        // A change that is waited for comes after those that are not: this one tells how the other
+        // went, and takes its place where it was lost.
+        let stands = match self.store.replace(change).await? {
+            Replaced::Done(document) | Replaced::Changed(document) => read(document)?.approval,
+            Replaced::Gone => return Ok(()),
+        };
+        if !matches!(stands.state, ApprovalState::Withdrawn { .. }) {
+            // An answer was faster, and is on record as that.
+            return Ok(());
+        }
+        self.no_longer_open(&withdrawn.id).await;
+        let request = &withdrawn.request;
+        let told = json!({"approval": withdrawn.id, "tool": request.tool, "digest": request.digest,
+                          "session": request.origin_session});
+        let recorded = self.record("approval.withdrawn", told).await;
+        recorded.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 }

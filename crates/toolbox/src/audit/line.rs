@@ -4,8 +4,10 @@ use holdfast_reliability::canonical::{CanonicalOptions, Digest, write_canonical}
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Length of a line; fields of a longer one are left out and said to be.
+/// Length of a line; of a longer one the largest fields are left out, and their digests said.
 pub const AUDIT_LINE_BYTES_MAX: usize = 64 * 1024;
+/// A field that is no longer than this is not worth leaving out: what would stand there is as long.
+const LEFT_OUT_BYTES: usize = 128;
 /// What stands in the place of a hash before the first line.
 pub(super) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -45,14 +47,29 @@ impl AuditLine {
             hash: String::new(),
         };
         line.hash = line.right_hash();
-        if line.text().len() > AUDIT_LINE_BYTES_MAX {
-            let bytes = Value::Object(std::mem::take(&mut line.fields)).to_string();
-            let digest = Digest::of(bytes.as_bytes()).to_string();
-            let left_out = json!({"bytes": bytes.len(), "sha256": digest});
-            line.fields.insert("leftOut".to_owned(), left_out);
+        // The largest first, and no more than has to go: who, when, which call and its digest stay.
+        while line.text().len() > AUDIT_LINE_BYTES_MAX {
+            if !line.leave_out_the_largest() {
+                break;
+            }
             line.hash = line.right_hash();
         }
         line
+    }
+
+    /// Puts the size and the digest of the largest field in its place; says whether there is one
+    /// that is larger than that.
+    fn leave_out_the_largest(&mut self) -> bool {
+        let sizes = self.fields.iter();
+        let sizes = sizes.map(|(name, value)| (value.to_string().len(), name.clone()));
+        let Some((bytes, name)) = sizes.max().filter(|(bytes, _)| *bytes > LEFT_OUT_BYTES) else {
+            return false;
+        };
+        if let Some(value) = self.fields.get_mut(&name) {
+            let digest = Digest::of(value.to_string().as_bytes()).to_string();
+            *value = json!({"leftOut": {"bytes": bytes, "sha256": digest}});
+        }
+        true
     }
 
     /// The hash this line should have.

@@ -120,7 +120,9 @@ impl AuditLog {
         fields: Map<String, Value>,
     ) -> Result<AuditLine, AuditError> {
         let _turn = self.turn.lock().await;
-        let Value::Object(fields) = self.redactor.redact_value(&Value::Object(fields)) else {
+        let mut shown = self.redactor.redact_value(&Value::Object(fields));
+        self.redactor.hide_known_in(&mut shown);
+        let Value::Object(fields) = shown else {
             // An object stays an object.
             return Err(self.failed(std::io::ErrorKind::InvalidData.into()));
         };

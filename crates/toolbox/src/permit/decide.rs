@@ -60,6 +60,11 @@ pub fn decide(config: &PermissionConfig, asked: &Asked<'_>) -> Decision {
         return Decision::Allow;
     }
     let mut reasons = asked.verdict.reasons.clone();
+    if !asked.verdict.exact.is_empty() {
+        let digest = digest_of_value(asked.arguments);
+        let exact = asked.verdict.exact.iter();
+        reasons.extend(exact.map(|reason| reason.clone().bound_to(digest.clone())));
+    }
     reasons.extend_from_slice(asked.concerns);
     if reasons.is_empty() {
         let (code, text) = if tier == PermissionTier::Elevated {
@@ -172,7 +177,7 @@ fn denied_by_tier(
 }
 
 fn too_high(asked: &Asked<'_>, tier: PermissionTier, rule: &str, bound: PermissionTier) -> String {
-    let reason = asked.verdict.reasons.first();
+    let reason = asked.verdict.all_reasons().next();
     let why = reason.map_or_else(String::new, |reason| format!(" ({})", reason.text));
     format!(
         "this call of {} is of the {tier:?} tier{why}, and {rule} allows {bound:?} at most",

@@ -15,6 +15,8 @@ use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::Service;
 use serde_json::Value;
 
+use crate::tools::exec::handed_on;
+
 pub use config::{
     APPROVAL_DENIAL_MS, APPROVAL_USE_WITHIN_MS, APPROVAL_WAIT_MS, APPROVAL_WAIT_MS_MAX,
     APPROVAL_WRITE_WAIT_MS, ApprovalConfig, ChannelPermission, PartyPermission, PermissionConfig,
@@ -52,7 +54,10 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
     if let Some(why) = &call.session.halted {
         return Decision::Deny(why.clone());
     }
-    let verdict = tool.tier_for(&call.envelope.payload.params, &call.session);
+    let params = &call.envelope.payload.params;
+    let mut verdict = tool.tier_for(params, &call.session);
+    let handed = tool.hands_on(params);
+    handed_on(&handed, &call.session, &config.commands, &mut verdict);
     let route = call.session.approval.as_ref();
     decide(
         config,
@@ -60,7 +65,7 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
             tool: tool.name(),
             declared: tool.permission_tier(),
             verdict: &verdict,
-            arguments: &call.envelope.payload.params,
+            arguments: params,
             agent: &call.session.agent_id,
             concerns: &call.concerns,
             channel: route.map(|route| (route.channel.as_str(), route.level)),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use holdfast_contract::{Effect, ErrorCode, Reason, ResultOutput, Tool, Trust};
+use holdfast_contract::{Effect, ErrorCode, HostRule, Reason, ResultOutput, Tool, Trust};
 use holdfast_reliability::call::{Call, Entry, Failure, Judged, Reply};
 use holdfast_reliability::execute::TRUST_FIELD;
 use holdfast_reliability::observe::Event;
@@ -13,7 +13,7 @@ use holdfast_reliability::service::Service;
 use holdfast_reliability::store::StoreError;
 use holdfast_trust::signal::{Findings, scan, scan_value};
 use holdfast_trust::{
-    Facts, Hold, Manifest, OnHold, Provenance, SessionTrust, TrustMode, Violation, check,
+    Facts, Hold, Manifest, OnHold, Provenance, SessionTrust, TrustMode, Violation, check, host_rule,
 };
 use serde_json::{Map, Value, json};
 
@@ -28,6 +28,8 @@ const SIGNALS_FIELD: &str = "signals";
 /// What is known of a tool.
 struct Rules {
     manifest: Manifest,
+    /// The manifest's hosts, for wherever the tool is sent on to.
+    hosts: Option<HostRule>,
     is_held: bool,
     acts: bool,
 }
@@ -123,6 +125,7 @@ impl<S: Service> Vouch<S> {
             calls_last_minute: counted,
         });
         self.judge(book, call, &violations)?;
+        call.hosts.clone_from(&rules.hosts);
         let now_ms = self.runtime.clock.now_ms();
         if !rules.is_held || call.entry != Entry::New {
             return Ok(());
@@ -226,6 +229,9 @@ fn rules_of(book: &TrustBook, tool: &dyn Tool) -> Rules {
     Rules {
         is_held: config.is_held(tool.name(), &manifest),
         acts: tool.effect() != Effect::None,
+        hosts: (config.capabilities.mode == TrustMode::Enforce)
+            .then(|| host_rule(&manifest))
+            .flatten(),
         manifest,
     }
 }

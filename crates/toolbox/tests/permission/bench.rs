@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     Answer, ApprovalPrompt, Channel, ChannelLevel, Prompted, Prompter, Shows, Surface, Tool,
     ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope,
@@ -16,6 +17,7 @@ use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{Does, MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::Approvals;
+use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
@@ -132,6 +134,9 @@ pub(crate) struct Build {
     pub(crate) hooks: Hooks,
     pub(crate) documents: Option<Arc<dyn DocumentStore>>,
     pub(crate) trust: Option<TrustConfig>,
+    pub(crate) secrets: Vec<String>,
+    /// Where an audit log is written, if one is.
+    pub(crate) audit: Option<PathBuf>,
 }
 
 impl Build {
@@ -151,14 +156,20 @@ impl Build {
     fn made(self, tools: Vec<Arc<dyn Tool>>, trusted: Option<Arc<dyn DocumentStore>>) -> Bench {
         let clock = Arc::new(TokioClock::new());
         let entropy = Arc::new(SeededEntropy::new(3));
-        let runtime = Arc::new(Runtime::new(clock.clone(), entropy, Observers::new()));
+        let mut runtime = Runtime::new(clock.clone(), entropy, Observers::new());
+        runtime.redactor = Redactor::default().knowing(self.secrets);
+        let runtime = Arc::new(runtime);
         let documents = self
             .documents
-            .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock)));
+            .unwrap_or_else(|| Arc::new(MemoryDocumentStore::new(clock.clone())));
+        let audit = self.audit.map(|dir| {
+            let log = AuditLog::new(&dir, documents.clone(), clock, Redactor::default());
+            Arc::new(log)
+        });
         let permissions = Arc::new(self.permissions.into());
         let approvals = Approvals::new(
             documents.clone(),
-            None,
+            audit,
             runtime.clone(),
             Arc::clone(&permissions),
         );

@@ -14,7 +14,7 @@ use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::conformance::interposed_documents::{
     DocumentStep, InterposedDocuments,
 };
-use holdfast_reliability::store::documents::DocumentStore;
+use holdfast_reliability::store::documents::{DocumentFilter, DocumentStore};
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_testkit::TokioClock;
 use holdfast_toolbox::approval::{AnswerError, Approvals};
@@ -149,4 +149,39 @@ async fn a_call_that_goes_away_while_it_asks_withdraws() {
     }
     drop(call);
     assert!(bench.approvals.open_requests().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_withdrawal_is_on_record_and_leaves_little_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let build = Build {
+        audit: Some(dir.path().to_owned()),
+        ..Build::default()
+    };
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let bench = build.bench(vec![probe as Arc<dyn Tool>]);
+    bench.main("/w".into(), Some(Recorded::silent())).await;
+    let large = json!({"text": "x".repeat(200 * 1024)});
+    let mut call = Box::pin(bench.stack.call(ask("probe", "main", large)));
+    let request = loop {
+        assert!(futures_util::poll!(&mut call).is_pending());
+        tokio::task::yield_now().await;
+        if let Some(open) = bench.approvals.open_requests().await.unwrap().pop() {
+            break open;
+        }
+    };
+    let marks = DocumentFilter::of("approval-open");
+    assert_eq!(bench.documents.documents(&marks).await.unwrap().len(), 1);
+    drop(call);
+    bench.approvals.settled().await;
+    let log = std::fs::read_to_string(dir.path().join("audit.log")).unwrap();
+    let line = log
+        .lines()
+        .find(|line| line.contains("approval.withdrawn"))
+        .expect("a line of its own");
+    assert!(line.contains(&request.request.digest) && line.contains(&request.id));
+    let kept = bench.approvals.get(&request.id).await.unwrap().unwrap();
+    assert_eq!(kept.state.as_str(), "withdrawn");
+    assert!(kept.request.envelope.payload.params.to_string().len() < 1024);
+    assert!(bench.documents.documents(&marks).await.unwrap().is_empty());
 }

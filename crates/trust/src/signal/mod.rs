@@ -15,8 +15,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// How much of a text is looked at: of a longer one its beginning and its end.
-pub const SIGNAL_TEXT_BYTES_MAX: usize = 256 * 1024;
+/// How much of a text is looked at: of a longer one its beginning and its end, and that the rest was
+/// not seen is a signal of its own.
+pub const SIGNAL_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How much is looked at in one go: what is bounded for a text is bounded for so much of it.
+pub const SIGNAL_WINDOW_BYTES: usize = 256 * 1024;
+/// How much of a window the next one sees again, so that nothing hides on the seam.
+const OVERLAP_BYTES: usize = 4 * 1024;
+/// What a part that nobody looked at is worth: enough to hold what a stranger wrote.
+const UNSEEN_CONFIDENCE: f64 = 0.7;
 /// Characters around a finding that are shown.
 pub const EXCERPT_CHARS_MAX: usize = 120;
 /// Places of one rule that are looked at in a text.
@@ -150,9 +157,15 @@ pub fn scan(text: &str, trust: Trust) -> Findings {
     }
     let looked_at = text::bounded(text, SIGNAL_TEXT_BYTES_MAX);
     let mut best = Best::default();
-    let plain = text::plain(&looked_at);
-    rules::scan(&plain, &mut best);
-    hidden::scan(&looked_at, &mut best);
+    for window in text::windows(&looked_at, SIGNAL_WINDOW_BYTES, OVERLAP_BYTES) {
+        rules::scan(&text::plain(window), &mut best);
+        hidden::scan(window, &mut best);
+    }
+    if text.len() > SIGNAL_TEXT_BYTES_MAX {
+        best.note(SignalKind::Anomaly, UNSEEN_CONFIDENCE, || {
+            format!("{} bytes, too many to be looked at in full", text.len())
+        });
+    }
     best.weighted(weight, text)
 }
 
@@ -161,11 +174,7 @@ pub fn scan_value(value: &Value, trust: Trust) -> Findings {
     match value {
         Value::String(text) => scan(text, trust),
         Value::Null | Value::Bool(_) | Value::Number(_) => Findings::default(),
-        Value::Array(_) | Value::Object(_) => {
-            let mut all = String::new();
-            text::gather(value, &mut all, SIGNAL_TEXT_BYTES_MAX);
-            scan(&all, trust)
-        }
+        Value::Array(_) | Value::Object(_) => scan(&text::gather(value), trust),
     }
 }
 

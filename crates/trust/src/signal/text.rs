@@ -6,8 +6,6 @@ use serde_json::Value;
 
 /// Of the bound, how much goes to the end of a text that is too long: attacks stand at either end.
 const TAIL_SHARE: usize = 4;
-/// How deep texts are looked for.
-const DEPTH_MAX: usize = 32;
 
 /// The text, or its beginning and its end.
 pub(super) fn bounded(text: &str, bytes_max: usize) -> Cow<'_, str> {
@@ -20,44 +18,44 @@ pub(super) fn bounded(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}\n{tail}"))
 }
 
-/// All texts of a value, one a line.
-pub(super) fn gather(value: &Value, all: &mut String, bytes_max: usize) {
-    let mut texts = Vec::new();
-    collect(value, &mut texts, 0);
-    let total: usize = texts.iter().map(|text| text.len() + 1).sum();
-    // What does not fit is cut out of the middle of each long text, not off the last ones.
-    let share = if total > bytes_max {
-        bytes_max / texts.len().max(1)
-    } else {
-        usize::MAX
-    };
-    for text in texts {
-        all.push_str(&bounded(text, share.max(64)));
-        all.push('\n');
-        if all.len() > 2 * bytes_max {
-            return;
-        }
-    }
+/// The text in pieces of so many bytes, each of which begins a little before the last one ended.
+pub(super) fn windows(
+    text: &str,
+    bytes: usize,
+    overlap_bytes: usize,
+) -> impl Iterator<Item = &str> {
+    let mut from = Some(0_usize);
+    std::iter::from_fn(move || {
+        let start = from?;
+        let end = text.floor_char_boundary(start.saturating_add(bytes).min(text.len()));
+        let again = text.floor_char_boundary(end.saturating_sub(overlap_bytes));
+        from = (end < text.len() && again > start).then_some(again);
+        text.get(start..end)
+    })
 }
 
-fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>, depth: usize) {
-    if depth > DEPTH_MAX {
-        return;
-    }
-    match value {
-        Value::String(text) => texts.push(text),
-        Value::Array(items) => {
-            for item in items {
-                collect(item, texts, depth + 1);
+/// All texts of a value in their order, names among them, one a line. Depth costs memory, not stack.
+pub(super) fn gather(value: &Value) -> String {
+    let mut all = String::new();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => {
+                all.push_str(text);
+                all.push('\n');
             }
-        }
-        Value::Object(fields) => {
-            for field in fields.values() {
-                collect(field, texts, depth + 1);
+            Value::Array(items) => open.extend(items.iter().rev()),
+            Value::Object(fields) => {
+                for name in fields.keys() {
+                    all.push_str(name);
+                    all.push('\n');
+                }
+                open.extend(fields.values().rev());
             }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+    all
 }
 
 /// The text as it reads: without what can not be seen, and in plain letters where others look the

@@ -31,19 +31,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_confine::{ConfinementConfig, Kernel, Mode};
 use holdfast_contract::{
-    Effect, Lifeline, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext,
-    ToolError, ToolResult,
+    Effect, Lifeline, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
+    ToolResult,
 };
 use rustix::fs::MemfdFlags;
 use serde_json::{Value, json};
 
 use super::args;
 use super::beneath::Beneath;
-use super::place::{self, Place};
+use super::place::Place;
 use super::text::one_line;
 use crate::permit::Permissions;
 use danger::Judged;
 use family::Tag;
+pub(crate) use judge::handed_on;
 pub use rules::CommandRules;
 use supervise::{Ended, Finished};
 
@@ -54,6 +55,7 @@ mod danger;
 mod environment;
 mod family;
 mod guardian;
+mod judge;
 mod reach;
 mod rules;
 mod shell;
@@ -254,28 +256,13 @@ impl Tool for ExecTool {
             workspace: &session.workspace_root,
             working_dir: args::optional_text(params, "working_dir").unwrap_or_default(),
         };
-        // Whatever the command does with its input, these have no business in there.
-        for text in [Some(command), judged.stdin].into_iter().flatten() {
-            if danger::answers_for_people(text) {
-                verdict.forbidden = Some(Reason::new(
-                    "answers_for_people",
-                    "holdfast approvals",
-                    "approvals are answered by people, never by a tool",
-                ));
-            }
-            let start = session
-                .workspace_root
-                .join(judged.working_dir.unwrap_or_default());
-            if let Some(path) = reach::named(text, &session.reserved, &start, &self.environment) {
-                verdict.forbidden = Some(place::reserved(path));
-            }
-        }
-        if let Some(reason) = self.permissions.now().commands.forbid(&judged) {
-            verdict.forbidden = Some(reason);
-        }
-        for reason in danger::reasons(&judged) {
-            verdict.raise(reason);
-        }
+        judge::command(
+            &judged,
+            session,
+            &self.environment,
+            &self.permissions.now().commands,
+            &mut verdict,
+        );
         verdict
     }
 

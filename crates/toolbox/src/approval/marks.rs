@@ -1,0 +1,40 @@
+//! How many requests are open, without loading them.
+//!
+//! A request holds a whole call, and one that is over is kept for a month. So each has a small mark
+//! beside it for as long as a call may come to run on it, and the marks are counted.
+
+use holdfast_reliability::store::StoreResult;
+use holdfast_reliability::store::documents::{DocumentFilter, NewDocument, all_documents};
+use serde_json::Value;
+
+use super::model::Approval;
+use super::service::Approvals;
+
+const KIND: &str = "approval-open";
+
+impl Approvals {
+    /// How many requests may be open.
+    pub(super) async fn count_open(&self) -> StoreResult<usize> {
+        let marks = all_documents(&*self.store, DocumentFilter::of(KIND)).await?;
+        Ok(marks.len())
+    }
+
+    /// Marks a request as open, for as long as it can be.
+    pub(super) async fn mark_open(&self, approval: &Approval) -> StoreResult<()> {
+        let until_ms = approval.request.expires_at_ms;
+        let until_ms = until_ms.saturating_add(self.config.approvals.use_within_ms);
+        let mark = NewDocument {
+            kind: KIND.to_owned(),
+            id: approval.id.clone(),
+            group: String::new(),
+            body: Value::Null,
+            expires_at_ms: Some(until_ms),
+        };
+        self.store.create(mark).await.map(|_| ())
+    }
+
+    /// Takes the mark off. One that stays goes by itself.
+    pub(super) async fn no_longer_open(&self, id: &str) {
+        let _ = self.store.remove(KIND, id).await;
+    }
+}
