@@ -20,7 +20,7 @@ use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
 
 mod common;
-use common::{Bystander, Workspace, code};
+use common::{Workspace, code};
 
 const SECRET: &str = "the-approver-token-of-this-test";
 
@@ -189,6 +189,23 @@ const ATTACKS: &[(&str, &str)] = &[
         "echo x > /tmp/holdfast-attack; cat /tmp/holdfast-attack",
     ),
 ];
+
+/// A process of the same user that no command started; it ends with the test.
+struct Bystander(std::process::Child);
+
+impl Bystander {
+    fn new() -> Self {
+        let mut sleep = std::process::Command::new("sleep");
+        Self(sleep.arg("1000").spawn().expect("starts"))
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outside_is_read_or_changed() {
@@ -369,7 +386,8 @@ async fn what_a_person_approved_reaches_out_and_nothing_else_does() {
         (&[], false),
     ] {
         let scene = Scene::new();
-        let params = json!({"command": "echo x > ../new"});
+        fs::create_dir(scene.workspace.outside().join("beside")).expect("made");
+        let params = json!({"command": "echo x > ../beside/new"});
         let ran = ExecTool::new()
             .execute(&params, &scene.context(approved))
             .await;

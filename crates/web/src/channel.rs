@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_contract::visible::escape_in_json;
 use holdfast_contract::{
-    ApprovalPrompt, Channel, ChannelLevel, Clock, Effect, Prompted, Prompter, Shown, Shows, Surface,
-    ToolError,
+    ApprovalPrompt, Channel, ChannelLevel, Clock, Effect, Prompted, Prompter, Shown, Shows,
+    Surface, ToolError,
 };
 use reqwest::{Client, Url, redirect};
 use serde_json::{Map, Value, json};

@@ -402,7 +402,7 @@ fn prompt(arguments: &str, shown: Shown) -> ApprovalPrompt {
 async fn a_chat_is_asked_only_about_what_it_shows_whole() {
     let hook = Double::start(vec![("/hook", answer("204 No Content", "", ""))]).await;
     let channel =
-        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Elevated).expect("is made");
+        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Elevated, clock()).expect("is made");
     let markup = r#"{"command":"cat <http://a|http://b> ``` && x &lt; y"}"#;
     let long = format!(r#"{{"command":"true #{}; rm -rf x"}}"#, " ".repeat(3_000));
     let mut texts = Vec::new();
@@ -437,7 +437,7 @@ async fn a_chat_is_asked_only_about_what_it_shows_whole() {
 async fn what_is_offered_for_looking_changes_nothing() {
     let (double, mut config) = gateway().await;
     config.tools = [("session_status".to_owned(), GatewayToolConfig::default())].into();
-    let client = Arc::new(GatewayClient::new(&config, None).expect("is made"));
+    let client = Arc::new(GatewayClient::new(&config, None, clock()).expect("is made"));
     let offered = GatewayTool::all(&client, &config);
     let changes = json!({"args": {"sessionKey": "main", "model": "dear"}});
     let looks = json!({"args": {"sessionKey": "main"}});

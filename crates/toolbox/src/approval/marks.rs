@@ -22,7 +22,7 @@ impl Approvals {
     /// Marks a request as open, for as long as it can be.
     pub(super) async fn mark_open(&self, approval: &Approval) -> StoreResult<()> {
         let until_ms = approval.request.expires_at_ms;
-        let until_ms = until_ms.saturating_add(self.config.approvals.use_within_ms);
+        let until_ms = until_ms.saturating_add(self.config.now().approvals.use_within_ms);
         let mark = NewDocument {
             kind: KIND.to_owned(),
             id: approval.id.clone(),
