@@ -19,7 +19,10 @@ use holdfast_contract::{CallContext, Reason, SessionContext, Tool, ToolContext, 
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
 
+#[path = "common/bystander.rs"]
+mod bystander;
 mod common;
+use bystander::Bystander;
 use common::{Workspace, code};
 
 const SECRET: &str = "the-approver-token-of-this-test";
@@ -189,23 +192,6 @@ const ATTACKS: &[(&str, &str)] = &[
         "echo x > /tmp/holdfast-attack; cat /tmp/holdfast-attack",
     ),
 ];
-
-/// A process of the same user that no command started; it ends with the test.
-struct Bystander(std::process::Child);
-
-impl Bystander {
-    fn new() -> Self {
-        let mut sleep = std::process::Command::new("sleep");
-        Self(sleep.arg("1000").spawn().expect("starts"))
-    }
-}
-
-impl Drop for Bystander {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outside_is_read_or_changed() {
