@@ -44,6 +44,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "KNOWN_SECRET_BYTES_MIN",
+        value: crate::redact::KNOWN_SECRET_BYTES_MIN as u64,
+        meaning: "length from which on a secret is known by its value; a shorter one is a word that stands in many texts",
+        setting: None,
+    },
+    Limit {
         name: "REQUEST_TAGS_MAX",
         value: crate::envelope::REQUEST_TAGS_MAX as u64,
         meaning: "tags on one call",

@@ -55,13 +55,13 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "RULE_PLACES_MAX",
         value: crate::signal::RULE_PLACES_MAX as u64,
-        meaning: "places of one such window at which one signal rule is tried",
+        meaning: "places of one window of a text at which one signal rule is tried",
         setting: None,
     },
     Limit {
         name: "ENCODED_PIECES_MAX",
         value: crate::signal::ENCODED_PIECES_MAX as u64,
-        meaning: "encoded pieces of one such window that are decoded and looked at",
+        meaning: "encoded pieces of one window of a text that are decoded and looked at",
         setting: None,
     },
     Limit {
