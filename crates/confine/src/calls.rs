@@ -92,6 +92,12 @@ const TYPING: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 /// The part of a socket's type that is its kind; the rest are flags.
 const SOCKET_KIND: u64 = 0xf;
 
+/// How these calls name whoever makes them.
+const ITSELF: u64 = 0;
+
+/// All processes of a user, where priorities of disks are set; the C library has no name for it.
+const IOPRIO_WHO_USER: u64 = 3;
+
 /// The filters, in the order they are laid on.
 pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
@@ -112,17 +118,8 @@ pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
         .iter()
         .map(|request| rule(vec![when(1, SeccompCmpOp::Eq, *request)?]));
     rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
-    // The mark stays on; asking what the limit is goes on.
-    let marked = u64::from(libc::RLIMIT_RTTIME);
-    rules.insert(
-        libc::SYS_setrlimit,
-        vec![rule(vec![when(0, SeccompCmpOp::Eq, marked)?])?],
-    );
-    let pointer = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
-    rules.insert(
-        libc::SYS_prlimit64,
-        vec![rule(vec![when(1, SeccompCmpOp::Eq, marked)?, pointer])?],
-    );
+    rules.extend(limits()?);
+    rules.extend(priorities()?);
     let refusing = SeccompFilter::new(
         rules,
         SeccompAction::Allow,
@@ -130,6 +127,42 @@ pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
         TargetArch::try_from(std::env::consts::ARCH)?,
     )?;
     Ok(vec![unknown(), refusing.try_into()?])
+}
+
+/// Setting the limit that is the mark, and setting any limit of another process: with a processor
+/// time of none the kernel ends that process, whoever may not signal it. Asking goes on.
+fn limits() -> Result<[(i64, Vec<SeccompRule>); 2], ConfineError> {
+    let marked = u64::from(libc::RLIMIT_RTTIME);
+    let sets = || SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0);
+    let own = vec![rule(vec![when(0, SeccompCmpOp::Eq, marked)?])?];
+    let anybodys = vec![
+        rule(vec![when(1, SeccompCmpOp::Eq, marked)?, sets()?])?,
+        rule(vec![when(0, SeccompCmpOp::Ne, ITSELF)?, sets()?])?,
+    ];
+    Ok([(libc::SYS_setrlimit, own), (libc::SYS_prlimit64, anybodys)])
+}
+
+/// Setting how much of the machine another process gets. Which processors a thread runs on is left
+/// out: programs set that for threads of their own, by number, and nothing ends or starves of it.
+fn priorities() -> Result<Vec<(i64, Vec<SeccompRule>)>, ConfineError> {
+    let others = |argument| rule(vec![when(argument, SeccompCmpOp::Ne, ITSELF)?]);
+    let mut rules = Vec::new();
+    for call in [
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setattr,
+    ] {
+        rules.push((call, vec![others(0)?]));
+    }
+    // A user's number stands for all processes of that user; none stands for its own.
+    for (call, of_user) in [
+        (libc::SYS_setpriority, u64::from(libc::PRIO_USER)),
+        (libc::SYS_ioprio_set, IOPRIO_WHO_USER),
+    ] {
+        let everybody = rule(vec![when(0, SeccompCmpOp::Eq, of_user)?])?;
+        rules.push((call, vec![everybody, others(1)?]));
+    }
+    Ok(rules)
 }
 
 /// Every family of sockets but those that are allowed.

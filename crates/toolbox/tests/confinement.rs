@@ -20,7 +20,7 @@ use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
 
 mod common;
-use common::{Workspace, code};
+use common::{Bystander, Workspace, code};
 
 const SECRET: &str = "the-approver-token-of-this-test";
 
@@ -237,6 +237,18 @@ call("typing, in a wide number", 16, 0, 0x100005412, 0)
 limit = (ctypes.c_ulong * 2)(5, 5)
 call("taking off the mark", 160, 15, ctypes.addressof(limit))
 call("taking off the mark otherwise", 302, 0, 15, ctypes.addressof(limit), 0)
+other = int(sys.argv[1])
+call("a limit of another", 302, other, 7, ctypes.addressof(limit), 0)
+call("a limit of another, in a wide number", 302, other + (1 << 32), 7, ctypes.addressof(limit), 0)
+call("a priority of another", 141, 0, other, 5)
+call("a priority of a group", 141, 1, other, 5)
+call("a priority of all", 141, 2, 0, 5)
+param = (ctypes.c_int * 1)(0)
+call("a schedule of another", 144, other, 3, ctypes.addressof(param))
+call("a schedule parameter of another", 142, other, ctypes.addressof(param))
+call("schedule attributes of another", 314, other, ctypes.addressof(param), 0)
+call("a disk priority of another", 251, 1, other, 3 << 13)
+call("a disk priority of all", 251, 3, 0, 3 << 13)
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,9 +256,14 @@ call("taking off the mark otherwise", 302, 0, 15, ctypes.addressof(limit), 0)
 async fn system_calls_that_no_command_needs_are_refused() {
     let scene = Scene::new();
     fs::write(scene.workspace.path("calls.py"), CALLS).expect("written");
-    let output = scene.run("python3 calls.py").await;
+    // A process of the same user that is no child of the command.
+    let mut other = Bystander::new();
+    let output = scene
+        .run(&format!("python3 calls.py {}", other.0.id()))
+        .await;
+    assert!(other.0.try_wait().expect("asks").is_none(), "{output}");
     let said = output["stdout"].as_str().expect("text");
-    assert_eq!(said.lines().count(), 27, "{output}");
+    assert_eq!(said.lines().count(), 37, "{output}");
     for line in said.lines() {
         let expected = if line.starts_with("clone3 ") {
             "38"
@@ -313,6 +330,14 @@ const ORDINARY: &[(&str, &str)] = &[
         "git init -q . && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x && git log --oneline",
     ),
     ("limits", "ulimit -n 64 && ulimit -t 100 && true"),
+    (
+        "limits that are asked for",
+        "python3 -c 'import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU)'",
+    ),
+    (
+        "priorities",
+        "nice -n 5 true && python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 7); os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))'",
+    ),
     ("users", "id && ls -la / && ps > /dev/null; true"),
 ];
 
