@@ -104,10 +104,7 @@ pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![families(plan)?]);
     if plan.unix_sockets == UnixSockets::Deny {
-        // One end of a pair of these could be connected to any path.
-        let datagram = u64::from(libc::SOCK_DGRAM.unsigned_abs());
-        let kind = when(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), datagram)?;
-        rules.insert(libc::SYS_socketpair, vec![rule(vec![kind])?]);
+        rules.insert(libc::SYS_socketpair, pairs()?);
     }
     let namespaces = NAMESPACES.iter().map(|flag| {
         let flag = u64::from(flag.unsigned_abs());
@@ -127,6 +124,16 @@ pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
         TargetArch::try_from(std::env::consts::ARCH)?,
     )?;
     Ok(vec![unknown(), refusing.try_into()?])
+}
+
+/// Every kind of a pair of sockets but streams and packets in their order. One end of a pair of
+/// datagrams could be connected to any path, and the kernel makes datagrams of the raw kind too.
+fn pairs() -> Result<Vec<SeccompRule>, ConfineError> {
+    let allowed =
+        [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.unsigned_abs()));
+    let refused = (0..=SOCKET_KIND).filter(|kind| !allowed.contains(kind));
+    let rules = refused.map(|kind| rule(vec![when(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind)?]));
+    rules.collect()
 }
 
 /// Setting the limit that is the mark, and setting any limit of another process: with a processor

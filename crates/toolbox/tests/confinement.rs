@@ -249,6 +249,10 @@ call("a schedule parameter of another", 142, other, ctypes.addressof(param))
 call("schedule attributes of another", 314, other, ctypes.addressof(param), 0)
 call("a disk priority of another", 251, 1, other, 3 << 13)
 call("a disk priority of all", 251, 3, 0, 3 << 13)
+pair = (ctypes.c_int * 2)()
+call("a pair of datagrams", 53, 1, 2, 0, ctypes.addressof(pair))
+call("a pair of raw ones", 53, 1, 3, 0, ctypes.addressof(pair))
+call("a pair of raw ones that closes", 53, 1, 3 | 0o2000000, 0, ctypes.addressof(pair))
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,7 +267,7 @@ async fn system_calls_that_no_command_needs_are_refused() {
         .await;
     assert!(other.0.try_wait().expect("asks").is_none(), "{output}");
     let said = output["stdout"].as_str().expect("text");
-    assert_eq!(said.lines().count(), 37, "{output}");
+    assert_eq!(said.lines().count(), 40, "{output}");
     for line in said.lines() {
         let expected = if line.starts_with("clone3 ") {
             "38"
@@ -337,6 +341,10 @@ const ORDINARY: &[(&str, &str)] = &[
     (
         "priorities",
         "nice -n 5 true && python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 7); os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))'",
+    ),
+    (
+        "a pair of sockets with packets",
+        "python3 -c 'import socket; a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); a.send(b\"x\"); print(b.recv(1))'",
     ),
     ("users", "id && ls -la / && ps > /dev/null; true"),
 ];
