@@ -102,7 +102,7 @@ impl Confinement {
         })
     }
 
-    /// The mark alone, for a command that a person has let out.
+    /// The mark alone, for a command that runs with other rights or where nothing is to be confined.
     pub fn mark_only(mark: Mark) -> Self {
         Self {
             ruleset: None,

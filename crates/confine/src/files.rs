@@ -105,8 +105,18 @@ impl Rules<'_> {
         // Rights count for all below, and none can be taken back there. So the directories that
         // lead to what is hidden are given entry by entry; of themselves only the names in them.
         self.add(file, access & AccessFs::ReadDir)?;
-        for entry in std::fs::read_dir(&real)? {
-            self.grant(&entry?.path(), access, Link::Refused)?;
+        let entries = match std::fs::read_dir(&real) {
+            Ok(entries) => entries
+                .map(|entry| Ok(entry?.path()))
+                .collect::<io::Result<_>>()?,
+            // Others' directories may be walked through and not listed: what is known is on the way.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.plan.towards_hidden(&real)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for entry in entries {
+            self.grant(&entry, access, Link::Refused)?;
         }
         Ok(())
     }

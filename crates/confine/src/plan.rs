@@ -153,6 +153,25 @@ impl Plan {
         }
     }
 
+    /// All files, for a command that a person has let out: everything its user may touch but what is
+    /// hidden, and whom it likes to signal.
+    pub fn of_everything() -> Self {
+        Self {
+            write: vec![PathBuf::from("/")],
+            signals: Signals::Any,
+            ..Self::default()
+        }
+    }
+
+    /// The entries of `path` that lead to something hidden.
+    pub(crate) fn towards_hidden(&self, path: &Path) -> Vec<PathBuf> {
+        let below = self.hidden.iter().filter_map(|dir| {
+            let next = dir.strip_prefix(path).ok()?.components().next()?;
+            Some(path.join(next))
+        });
+        below.collect()
+    }
+
     /// The hidden directory that `path` is in, or is.
     pub(crate) fn hides(&self, path: &Path) -> bool {
         self.hidden.iter().any(|dir| path.starts_with(dir))
@@ -197,5 +216,9 @@ mod tests {
         assert!(!plan.hides(Path::new("/a/b")) && !plan.hides(Path::new("/a/b/cd")));
         assert!(plan.leads_to_hidden(Path::new("/a")) && plan.leads_to_hidden(Path::new("/")));
         assert!(!plan.leads_to_hidden(Path::new("/a/b/c")));
+        let next = [PathBuf::from("/a/b")];
+        assert_eq!(plan.towards_hidden(Path::new("/a")), next);
+        assert!(plan.towards_hidden(Path::new("/a/b/c")).is_empty());
+        assert!(plan.towards_hidden(Path::new("/x")).is_empty());
     }
 }

@@ -369,7 +369,8 @@ async fn what_a_person_approved_reaches_out_and_nothing_else_does() {
         (&[], false),
     ] {
         let scene = Scene::new();
-        let params = json!({"command": "echo x > ../new"});
+        fs::create_dir(scene.workspace.outside().join("beside")).expect("made");
+        let params = json!({"command": "echo x > ../beside/new"});
         let ran = ExecTool::new()
             .execute(&params, &scene.context(approved))
             .await;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::config::PermissionConfig;
 use crate::approval::model::digest_of_value;
+use crate::tools::exec;
 
 /// Who calls what.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,11 @@ pub fn decide(config: &PermissionConfig, asked: &Asked<'_>) -> Decision {
         return Decision::Allow;
     }
     let mut reasons = asked.verdict.reasons.clone();
+    if gate.waits() && reasons.iter().any(exec::lets_out) {
+        // The words of such a command do not say all it does once it is let out: what it runs from
+        // the workspace may be another thing the next time. So one answer is good for one call.
+        gate = Gate::Strict;
+    }
     reasons.extend_from_slice(asked.concerns);
     if reasons.is_empty() {
         let (code, text) = if tier == PermissionTier::Elevated {

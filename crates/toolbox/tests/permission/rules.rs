@@ -42,39 +42,30 @@ async fn a_yes_covers_the_same_command_in_the_same_place() {
     let long = "x".repeat(300);
     let run = |command: &str| json!({"command": command});
     let table = [
-        (run("rm -f ../old"), true),
-        (run("rm -f ../old"), false),
-        // It is let out of its confinement as a whole, so all of it counts.
-        (run("echo first; rm -f ../old"), true),
-        (run("rm -f ../older"), true),
-        // Elsewhere it is another file.
-        (run("cd .. && rm -f ../old"), true),
-        (run("cd sub/deep && rm -f ../old"), true),
+        (run("$(echo echo) old"), true),
+        (run("$(echo echo) old"), false),
+        // What runs depends on all of it.
+        (run("echo first; $(echo echo) old"), true),
+        (run("$(echo echo) older"), true),
+        // Elsewhere it is another thing.
+        (run("cd .. && $(echo echo) old"), true),
+        (run("cd sub/deep && $(echo echo) old"), true),
         (
-            json!({"command": "rm -f ../../old", "working_dir": "sub"}),
+            json!({"command": "$(echo echo) old", "working_dir": "sub"}),
             true,
         ),
         (
-            json!({"command": "rm -f ../../old", "working_dir": "sub"}),
+            json!({"command": "$(echo echo) old", "working_dir": "sub"}),
             false,
         ),
-        (run("rm -f ../../old"), true),
         // The end of a long command counts.
-        (run(&format!("rm -f ../{long}a")), true),
-        (run(&format!("rm -f ../{long}b")), true),
-        (run(&format!("rm -f ../{long}a")), false),
-        // So does all it depends on.
-        (run("X=../old; rm -rf $X"), true),
-        (run("X=../other; rm -rf $X"), true),
-        (run("X=../old; rm -rf $X"), false),
-        (json!({"command": "xargs rm -f", "stdin": "../old"}), true),
-        (json!({"command": "xargs rm -f", "stdin": "../new"}), true),
-        (json!({"command": "xargs rm -f", "stdin": "../old"}), false),
-        (json!({"command": "sh", "stdin": "rm -f ../end"}), true),
-        (
-            json!({"command": "sh", "stdin": "cd ..; rm -f ../end"}),
-            true,
-        ),
+        (run(&format!("$(echo echo) {long}a")), true),
+        (run(&format!("$(echo echo) {long}b")), true),
+        (run(&format!("$(echo echo) {long}a")), false),
+        // So does what it is given.
+        (json!({"command": "sh", "stdin": "$(echo echo) a"}), true),
+        (json!({"command": "sh", "stdin": "$(echo echo) b"}), true),
+        (json!({"command": "sh", "stdin": "$(echo echo) a"}), false),
     ];
     let calls: Vec<Value> = table.iter().map(|(params, _)| params.clone()).collect();
     for scope in [Scope::Session, Scope::Policy] {
@@ -84,6 +75,23 @@ async fn a_yes_covers_the_same_command_in_the_same_place() {
             assert_eq!(found, *expected, "{scope:?} {params}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_command_that_is_let_out_is_asked_about_each_time() {
+    let house = tempfile::tempdir().unwrap();
+    let root = house.path().canonicalize().unwrap().join("space");
+    std::fs::create_dir(&root).unwrap();
+    let commands = ["rm -f ../old", "git push --force", "sudo -n true"];
+    let once = Answer::Approve { scope: Scope::Once };
+    let (bench, channel) = exec_bench(&root, Build::default(), once).await;
+    for command in commands {
+        let calls = [json!({ "command": command }), json!({ "command": command })];
+        let asked = asked_about(&bench, &channel, &calls).await;
+        assert_eq!(asked, [true, true], "{command}");
+    }
+    let prompts = channel.prompts.lock().clone();
+    assert!(prompts.iter().all(|prompt| prompt.gate == Gate::Strict));
 }
 
 #[tokio::test]

@@ -12,11 +12,10 @@ use rustix::fs::{Mode as RawMode, OFlags};
 /// Reasons that say a command reaches out of the workspace, or needs what lies there: other rights,
 /// keys, credentials. Who approves it has let it out. What is only hard to read, or was downloaded,
 /// stays in.
-pub(super) const LETS_OUT: &[&str] = &[
-    "destructive_command",
-    "irreversible_command",
-    "other_rights",
-];
+pub(super) const LETS_OUT: &[&str] = &["destructive_command", "irreversible_command", OTHER_RIGHTS];
+/// The one of them that means `sudo` and its like, which the kernel gives no rights under any
+/// confinement.
+const OTHER_RIGHTS: &str = "other_rights";
 /// Names of the directory for temporary files of one workspace.
 const TEMPORARY: &str = "TMPDIR";
 const TEMPORARY_DIGITS: usize = 16;
@@ -29,7 +28,31 @@ pub(super) struct Rules {
     workspace: PathBuf,
     /// What no command may enter.
     reserved: Vec<PathBuf>,
-    let_out: bool,
+    reach: Reach,
+}
+
+/// How far the approval of a command goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// It stays in.
+    Workspace,
+    /// It gets all files but what is reserved.
+    AllFiles,
+    /// It gets other rights, which no confinement survives.
+    OtherRights,
+}
+
+impl Reach {
+    fn of(approved: &[Reason]) -> Self {
+        let has = |code: &str| approved.iter().any(|reason| reason.code == code);
+        if has(OTHER_RIGHTS) {
+            Self::OtherRights
+        } else if approved.iter().any(lets_out) {
+            Self::AllFiles
+        } else {
+            Self::Workspace
+        }
+    }
 }
 
 impl Rules {
@@ -46,7 +69,7 @@ impl Rules {
             mark,
             workspace: session.workspace_root.clone(),
             reserved: session.reserved.clone(),
-            let_out: approved.unwrap_or_default().iter().any(lets_out),
+            reach: Reach::of(approved.unwrap_or_default()),
         }
     }
 
@@ -55,10 +78,13 @@ impl Rules {
         self,
         environment: &mut Vec<(OsString, OsString)>,
     ) -> Result<Confinement, ToolError> {
-        if self.let_out || self.config.mode == Mode::Off {
+        if self.reach == Reach::OtherRights || self.config.mode == Mode::Off {
             return Ok(Confinement::mark_only(self.mark));
         }
-        let plan = self.plan(environment);
+        let plan = match self.reach {
+            Reach::AllFiles => self.plan_outside(),
+            _ => self.plan(environment),
+        };
         Confinement::new(&plan, self.config.mode, self.kernel, self.mark)
             .map_err(|error| ToolError::coded("not_confined", error.to_string()))
     }
@@ -95,6 +121,16 @@ impl Rules {
 }
 
 impl Rules {
+    /// For a command that was let out. Services behind Unix sockets stay as they are configured:
+    /// they run commands for whoever asks, and would read the state for it.
+    fn plan_outside(&self) -> Plan {
+        Plan {
+            hidden: self.hidden(),
+            unix_sockets: self.config.unix_sockets,
+            ..Plan::of_everything()
+        }
+    }
+
     /// What is kept from the command although something above it is granted. A file in the
     /// workspace is not, unless a directory there is anyway: hiding it means that nothing can be
     /// made or removed beside it. `holdfast doctor` says where a file lies that should not.
@@ -111,7 +147,8 @@ impl Rules {
     }
 }
 
-fn lets_out(reason: &Reason) -> bool {
+/// Whether its approval lets a command out.
+pub(crate) fn lets_out(reason: &Reason) -> bool {
     LETS_OUT.contains(&reason.code.as_str())
 }
 
@@ -194,6 +231,7 @@ mod tests {
         let reason = |code: &str| Reason::new(code, "x", "x");
         for code in LETS_OUT {
             assert!(lets_out(&reason(code)), "{code}");
+            assert_ne!(Reach::of(&[reason(code)]), Reach::Workspace, "{code}");
         }
         for code in [
             "gate",
@@ -203,6 +241,7 @@ mod tests {
             "computed_command",
         ] {
             assert!(!lets_out(&reason(code)), "{code}");
+            assert_eq!(Reach::of(&[reason(code)]), Reach::Workspace, "{code}");
         }
     }
 }

@@ -58,6 +58,7 @@ mod shell;
 mod spawner;
 mod supervise;
 
+pub(crate) use confined::lets_out;
 pub(super) use shell::SHELL_DEPTH_MAX;
 
 /// Length of a command: the kernel's limit for one argument, less the final NUL.

@@ -1,0 +1,130 @@
+//! Commands that a person has let out of their confinement, against the real kernel.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that fails is a test that fails"
+)]
+#![expect(
+    dead_code,
+    reason = "the helpers are shared with the other test binaries"
+)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_confine::{ConfinementConfig, Mode};
+use holdfast_contract::{CallContext, Reason, SessionContext, Tool, ToolContext};
+use holdfast_toolbox::tools::ExecTool;
+use serde_json::{Value, json};
+
+mod common;
+use common::{Bystander, Workspace};
+
+const SECRET: &str = "the-approver-token-of-this-test";
+
+/// A workspace with a state directory aside, and a directory of somebody else.
+struct Scene {
+    workspace: Workspace,
+    state: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let workspace = Workspace::new();
+        let state = workspace.outside().join("own/state");
+        fs::create_dir_all(&state).expect("made");
+        fs::write(state.join("approver-token"), SECRET).expect("written");
+        fs::create_dir(workspace.outside().join("others")).expect("made");
+        Self { workspace, state }
+    }
+
+    async fn run(&self, approved: &str, command: &str) -> Value {
+        let root = self.workspace.root.canonicalize().expect("is there");
+        let mut session = SessionContext::main("session", "agent", root);
+        session.reserved = vec![self.state.canonicalize().expect("is there")];
+        if let Some(exec) = &mut session.exec {
+            exec.approved = vec![Reason::new(approved, "x", "x")];
+        }
+        let context = ToolContext {
+            session: Arc::new(session),
+            call: CallContext::default(),
+        };
+        let required = ExecTool::new().with_confinement(ConfinementConfig {
+            mode: Mode::Required,
+            ..ConfinementConfig::default()
+        });
+        let params = json!({"command": command});
+        let ran = required.execute(&params, &context).await;
+        ran.expect("runs").output
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_works_outside_the_workspace() {
+    for approved in ["destructive_command", "irreversible_command"] {
+        let scene = Scene::new();
+        let command = "echo x > ../others/new && mkdir ../others/dir && rm -r ../others/dir && \
+                       mv ../others/new ../others/other && cat ~/.bashrc /etc/hosts > ../others/all; \
+                       sleep 1000 & kill $! && ls ../others /proc /dev > /dev/null";
+        let output = scene.run(approved, command).await;
+        assert_eq!(output["exit_code"], 0, "{output}");
+        assert!(scene.workspace.outside().join("others/other").exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_not_reach_the_state() {
+    for attack in [
+        "cat ../own/state/approver-token",
+        "cp -r ../own/state ../others; cat ../others/state/*",
+        "mv ../own/state ../others; cat ../others/state/*",
+        "mv ../own ../moved; cat ../moved/state/*",
+        "ln ../own/state/approver-token ../others/token; cat ../others/token",
+        "ln -s ../own/state ../others/way; cat ../others/way/approver-token",
+        "rm -rf ../own",
+        "echo x > ../own/state/approver-token",
+        "cat /proc/$PPID/root$(realpath ..)/own/state/approver-token",
+        "mkdir m; mount --bind ../own/state m; cat m/approver-token",
+        "unshare -rm cat ../own/state/approver-token",
+        "python3 -c 'import os; fd = os.open(\"..\", 0); print(os.read(os.open(\"own/state/approver-token\", 0, dir_fd=fd), 99))'",
+    ] {
+        let scene = Scene::new();
+        let output = scene.run("destructive_command", attack).await;
+        let told = format!("{}{}", output["stdout"], output["stderr"]);
+        assert!(!told.contains(SECRET), "{attack}: {output}");
+        let token = fs::read_to_string(scene.state.join("approver-token"));
+        assert_eq!(token.expect("is there"), SECRET, "{attack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_starts_from_the_workspace_does_not_either() {
+    let scene = Scene::new();
+    let prepare = "git init -q . && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x \
+                   && git init -q --bare there && git remote add there ./there && \
+                   printf '#!/bin/sh\\ncp ../own/state/approver-token got; echo ran > hook\\n' \
+                   > .git/hooks/pre-push && chmod +x .git/hooks/pre-push";
+    let output = scene.run("gate", prepare).await;
+    assert_eq!(output["exit_code"], 0, "{output}");
+    let push = "git push -q --force there HEAD:refs/heads/main";
+    let output = scene.run("irreversible_command", push).await;
+    assert_eq!(output["exit_code"], 0, "{output}");
+    assert_eq!(scene.workspace.get("hook"), "ran\n");
+    assert!(!scene.workspace.path("got").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calls_that_no_command_needs_stay_refused() {
+    let scene = Scene::new();
+    let mut other = Bystander::new();
+    let attack = format!(
+        "python3 -c 'import resource; resource.prlimit({0}, resource.RLIMIT_CPU, (0, 0))'; \
+         python3 -c 'import socket; socket.socket(socket.AF_UNIX)'; true",
+        other.0.id()
+    );
+    let output = scene.run("destructive_command", &attack).await;
+    let said = output["stderr"].as_str().expect("text");
+    assert_eq!(said.matches("PermissionError").count(), 2, "{output}");
+    assert!(other.0.try_wait().expect("asks").is_none());
+}
