@@ -19,8 +19,11 @@ use holdfast_contract::{CallContext, Reason, SessionContext, Tool, ToolContext, 
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
 
+#[path = "common/bystander.rs"]
+mod bystander;
 mod common;
-use common::{Bystander, Workspace, code};
+use bystander::Bystander;
+use common::{Workspace, code};
 
 const SECRET: &str = "the-approver-token-of-this-test";
 

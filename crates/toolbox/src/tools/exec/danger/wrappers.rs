@@ -86,14 +86,13 @@ fn is_assignment(word: &Word) -> bool {
 
 /// Whether the option is one that has no value, or has it within itself.
 fn is_known_flag(name: &str, option: &str) -> bool {
-    let holds_value = match option.strip_prefix("--") {
-        Some(long) => long.contains('='),
+    let holds_value = if let Some(long) = option.strip_prefix("--") {
+        long.contains('=')
+    } else {
         // `-oL`, `-n1`, `-5`: a letter that has a value, and the value.
-        None => {
-            let short = option.get(..2).unwrap_or(option);
-            VALUED.contains(&(name, short))
-                || option[1..].starts_with(|it: char| it.is_ascii_digit())
-        }
+        let short = option.get(..2).unwrap_or(option);
+        let behind = option.strip_prefix('-').unwrap_or_default();
+        VALUED.contains(&(name, short)) || behind.starts_with(|it: char| it.is_ascii_digit())
     };
     let all_flags = |flags: &str| {
         option.strip_prefix('-').is_some_and(|letters| {
