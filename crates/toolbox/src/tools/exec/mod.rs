@@ -12,6 +12,7 @@
 //! | `left` | what a command left in the background, until its time is up |
 //! | `shell`, `danger` | reads a command, and says whether a person has to see it first |
 //! | `reach` | says whether a command names what no tool may reach |
+//! | `modes` | puts back who may look into what is reserved |
 //! | `capture` | keeps the beginning and the end of an output |
 //!
 //! Each command is watched by a thread of its own that waits in one `poll` for its output, its
@@ -43,6 +44,7 @@ use super::place::{self, Place};
 use super::text::one_line;
 use danger::Judged;
 use family::Tag;
+use modes::Modes;
 pub use rules::CommandRules;
 use supervise::{Ended, Finished};
 
@@ -54,6 +56,7 @@ mod environment;
 mod family;
 mod guardian;
 mod left;
+mod modes;
 mod reach;
 mod rules;
 mod shell;
@@ -312,6 +315,7 @@ impl Tool for ExecTool {
             variable: tag.variable(),
             rules: confined::Rules::new(&self.confinement, self.kernel, &ctx.session, tag.mark()),
         };
+        let _kept = Modes::of(&ctx.session.reserved);
         let prepare = move || order.into_command(&place, outfit, lifeline);
         match supervise::run(prepare, tag, limit).await? {
             Ended::Exited(finished) => Ok(result(&display, finished)),
