@@ -140,11 +140,13 @@ impl Token {
         lines.take(TOKENS_PER_FILE_MAX).map(Self::chosen).collect()
     }
 
-    /// Reads the token from `path`, or makes one there. Servers that start at once on one state
+    /// Reads the token from `path`, or makes one there. One that others could read is no secret any
+    /// more, so another takes its place. Servers that start at once on one state
     /// directory get the same one: the file appears whole or not at all.
     pub fn read_or_make(path: &Path) -> Result<Self, TokenError> {
         match Self::read(path) {
             Err(TokenError::File { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(TokenError::Exposed { .. }) => return Self::replace(path),
             other => return other,
         }
         let failed = |error| TokenError::File {
@@ -159,6 +161,22 @@ impl Token {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
             _ => Self::read(path),
         }
+    }
+
+    /// Puts a new token in the place of one that others could read.
+    fn replace(path: &Path) -> Result<Self, TokenError> {
+        let token = Self::generate()?;
+        let unique = path.with_extension(format!("{}.new", Self::generate()?.fingerprint()));
+        let written = write_private(&unique, &token.0).and_then(|()| fs::rename(&unique, path));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&unique);
+            return Err(TokenError::File {
+                path: path.to_owned(),
+                error,
+            });
+        }
+        // Of several that did so at once the last one counts.
+        Self::read(path)
     }
 
     /// Whether this is the token, in a time that does not tell how much of it is right. The
@@ -233,15 +251,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_can_read_is_refused() {
+    fn a_token_that_others_could_read_is_refused_and_made_anew() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(TOKEN_FILE);
-        Token::read_or_make(&path).expect("makes one");
+        let old = Token::read_or_make(&path).expect("makes one");
         fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("changes");
         assert!(matches!(
-            Token::read_or_make(&path),
+            Token::read(&path),
             Err(TokenError::Exposed { .. })
         ));
+        let new = Token::read_or_make(&path).expect("makes another");
+        assert!(!old.matches(new.0.as_bytes()));
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(fs::read_dir(dir.path()).expect("lists").count(), 1);
     }
 
     #[test]

@@ -15,7 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdfast_contract::{CallContext, SessionContext, Tool, ToolContext};
+use holdfast_contract::{
+    CallContext, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext,
+};
+use holdfast_toolbox::tools::exec::CommandRules;
 use holdfast_toolbox::tools::{EditTool, ExecTool, ReadTool, WriteTool};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
@@ -210,4 +213,60 @@ async fn a_command_that_swaps_directories_gains_nothing() {
     );
     assert!(running.await.expect("no panic").is_ok());
     assert!(is_untouched(&outside));
+}
+
+/// Every command of a corpus with what `exec` says of it.
+fn judged(exec: &ExecTool, corpus: &str) -> Vec<(String, TierVerdict)> {
+    let session = SessionContext::main("session", "agent", "/home/u/space".into());
+    let lines = holdfast_testkit::corpus(corpus).into_iter();
+    lines
+        .map(|line| {
+            let command = line.replace("{nl}", "\n");
+            let verdict = exec.tier_for(&json!({ "command": command }), &session);
+            (command, verdict)
+        })
+        .collect()
+}
+
+fn with_rules() -> ExecTool {
+    let list = |names: &str| names.split(' ').map(str::to_owned).collect();
+    ExecTool::new().with_rules(CommandRules {
+        allowed: list("cat ls find echo env rm awk sed tar timeout stdbuf git xargs"),
+        blocked: list("curl id"),
+    })
+}
+
+#[test]
+fn no_command_of_the_corpus_gets_around_the_rules_for_commands() {
+    let found = judged(&with_rules(), include_str!("attacks/commands.txt"));
+    assert!(found.len() >= 55, "{}", found.len());
+    let around: Vec<&String> = found
+        .iter()
+        .filter(|(_, verdict)| verdict.forbidden.is_none())
+        .map(|(command, _)| command)
+        .collect();
+    assert_eq!(around, Vec::<&String>::new());
+}
+
+#[test]
+fn no_removal_of_the_corpus_goes_unasked() {
+    let found = judged(&ExecTool::new(), include_str!("attacks/removals.txt"));
+    assert!(found.len() >= 30, "{}", found.len());
+    let unasked: Vec<&String> = found
+        .iter()
+        .filter(|(_, verdict)| verdict.tier != PermissionTier::Elevated)
+        .map(|(command, _)| command)
+        .collect();
+    assert_eq!(unasked, Vec::<&String>::new());
+}
+
+#[test]
+fn commands_of_every_day_go_on() {
+    let ordinary = include_str!("attacks/ordinary.txt");
+    for (command, verdict) in judged(&with_rules(), ordinary) {
+        assert_eq!(verdict.forbidden, None, "{command}");
+    }
+    for (command, verdict) in judged(&ExecTool::new(), ordinary) {
+        assert_eq!(verdict.reasons, [], "{command}");
+    }
 }

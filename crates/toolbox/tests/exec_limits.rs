@@ -12,9 +12,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use holdfast_contract::ToolError;
 use holdfast_toolbox::tools::ExecTool;
+use holdfast_toolbox::tools::exec::wait_until_idle;
 use serde_json::json;
 
 mod common;
@@ -106,4 +108,90 @@ async fn whatever_a_command_does_it_is_gone_with_all_it_started() {
         let grown_kib = memory_kib().saturating_sub(before_kib);
         assert!(grown_kib < 16 * 1024, "{how}: {grown_kib} KiB more");
     }
+}
+
+/// Commands that end by themselves and leave something behind that wants to stay.
+const LEAVING: &[(&str, &str)] = &[
+    (
+        "in the background",
+        "sh -c 'echo $$ > 1.pid; exec sleep 1000' >/dev/null 2>&1 & while [ ! -s 1.pid ]; do :; done",
+    ),
+    (
+        "in a session of its own",
+        "setsid sh -c 'echo $$ > 1.pid; exec sleep 1000' >/dev/null 2>&1 & while [ ! -s 1.pid ]; do :; done",
+    ),
+    (
+        "without a name, and deaf",
+        "(env -i setsid sh -c '(env -i sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > 1.pid; while :; do sleep 1; done\" &)' >/dev/null 2>&1 &); while [ ! -s 1.pid ]; do :; done",
+    ),
+];
+
+/// Looks again until nothing lives there, for a while that no machine needs.
+fn eventually_empty(workspace: &Path, how: &str) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !living_in(workspace).is_empty() {
+        assert!(
+            Instant::now() < deadline,
+            "{how}: {:?}",
+            living_in(workspace)
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_command_leaves_behind_is_told_and_gone_when_its_time_is_up() {
+    for (how, command) in LEAVING {
+        let workspace = Workspace::new();
+        let params = json!({"command": format!("{command}; echo started"), "timeout_ms": 3000});
+        let ended = workspace.call(&ExecTool::new(), params).await;
+        let output = ended.expect(how).output;
+        assert_eq!(output["stdout"], "started\n", "{how}");
+        assert_eq!(output["still_running"], true, "{how}");
+        eventually_empty(&workspace.root, how);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_leaves_nothing_says_nothing() {
+    let workspace = Workspace::new();
+    let command = "setsid true; (sleep 0 &); sh -c 'exit 0' & wait";
+    let ended = workspace
+        .call(&ExecTool::new(), json!({"command": command}))
+        .await;
+    let output = ended.expect("runs").output;
+    assert_eq!(output.get("still_running"), None, "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_ends_takes_along_what_its_commands_left() {
+    let workspace = Workspace::new();
+    let (how, command) = LEAVING[1];
+    let ended = workspace
+        .call(&ExecTool::new(), json!({"command": command}))
+        .await;
+    assert_eq!(ended.expect("runs").output["still_running"], true);
+    assert!(wait_until_idle(Duration::from_mins(1)));
+    eventually_empty(&workspace.root, how);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_processes_than_one_search_follows_are_gone_as_well() {
+    // Each in a session of its own, and more than any bound on a single search.
+    let command = "python3 -c 'import os, signal, time\nfor i in range(1600):\n  if os.fork() == 0:\n    os.setsid(); signal.pause()\nopen(\"1.pid\", \"w\").close(); time.sleep(1000)'";
+    for limit_ms in [10_000, 40_000] {
+        let workspace = Workspace::new();
+        let params = json!({"command": command, "timeout_ms": limit_ms});
+        let ended = workspace.call(&ExecTool::new(), params).await;
+        assert!(
+            matches!(&ended, Err(ToolError::Timeout { .. })),
+            "{ended:?}"
+        );
+        assert_eq!(living_in(&workspace.root).len(), 0);
+        // On a slow machine the time may be up before all of them are there.
+        if workspace.path("1.pid").exists() {
+            return;
+        }
+    }
+    panic!("they never were all there");
 }

@@ -9,8 +9,9 @@
     reason = "the helpers are shared with the other test binaries"
 )]
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_confine::{ConfinementConfig, Mode};
@@ -130,4 +131,32 @@ async fn the_calls_that_no_command_needs_stay_refused() {
     let said = output["stderr"].as_str().expect("text");
     assert_eq!(said.matches("PermissionError").count(), 2, "{output}");
     assert!(other.0.try_wait().expect("asks").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_look_into_the_state_stays_as_it_was() {
+    let scene = Scene::new();
+    let token = scene.state.join("approver-token");
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("changes");
+    };
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    set(&scene.state, 0o700);
+    set(&token, 0o600);
+    for (approved, attack) in [
+        (
+            "gate",
+            "chmod 755 ../own/state; chmod 644 ../own/state/approver-token",
+        ),
+        ("gate", "chmod 000 ../own/state/approver-token ../own/state"),
+        ("destructive_command", "chmod -R a+rwx ../own"),
+    ] {
+        scene.run(approved, attack).await;
+        assert_eq!(mode(&scene.state), 0o700, "{attack}");
+        assert_eq!(mode(&token), 0o600, "{attack}");
+    }
+    // What was done to a token while nobody looked does not last either.
+    set(&token, 0o644);
+    scene.run("gate", "true").await;
+    assert_eq!(mode(&token), 0o600);
 }

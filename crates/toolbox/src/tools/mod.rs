@@ -229,15 +229,21 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
-        name: "SWEEP_PASSES_MAX",
-        value: exec::SWEEP_PASSES_MAX as u64,
-        meaning: "searches for escaped descendants of a killed command",
+        name: "SWEEP_TIME_MS_MAX",
+        value: exec::SWEEP_TIME_MS_MAX,
+        meaning: "time for searches for processes of a killed command that were not found before; they end when none is found",
+        setting: None,
+    },
+    Limit {
+        name: "LEFT_BEHIND_MAX",
+        value: exec::LEFT_BEHIND_MAX as u64,
+        meaning: "commands whose background processes wait for their time to be up; with more of them the first are ended early",
         setting: None,
     },
     Limit {
         name: "SWEEP_PROCESSES_MAX",
         value: exec::SWEEP_PROCESSES_MAX as u64,
-        meaning: "escaped descendants that one search follows; the next search finds more",
+        meaning: "killed processes of a command that are waited for at once",
         setting: None,
     },
     Limit {

@@ -1,4 +1,4 @@
-//! Somebody whom no command may reach.
+//! Somebody whom no command may touch.
 
 /// A process of the same user that no command started; it ends with the test.
 pub(crate) struct Bystander(pub(crate) std::process::Child);

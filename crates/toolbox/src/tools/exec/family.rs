@@ -6,7 +6,7 @@
 //! can change. Where it does not, a variable in the environment has to do, which a process can clear.
 //! All of them are found in `/proc`, so a process that forks faster than it is found escapes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use rustix::process::{
 };
 
 use super::{
-    ENVIRON_BYTES_MAX, REAP_WAIT_MS, SWEEP_PASSES_MAX, SWEEP_PROCESSES_MAX, TERM_GRACE_MS,
+    ENVIRON_BYTES_MAX, REAP_WAIT_MS, SWEEP_PROCESSES_MAX, SWEEP_TIME_MS_MAX, TERM_GRACE_MS,
 };
 
 const VARIABLE: &str = "HOLDFAST_CALL";
@@ -103,40 +103,75 @@ pub(super) fn is_marked() -> bool {
     false
 }
 
-/// A process that can be signalled without mistaking another one for it.
+/// A process that was found.
 struct Member {
-    group: i32,
-    handle: OwnedFd,
+    pid: i32,
+    stat: Stat,
+}
+
+impl Member {
+    /// A handle by which it can be signalled without mistaking another one for it.
+    fn handle(&self) -> Option<OwnedFd> {
+        let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        // The number may have passed to another process before the handle was there; that one
+        // would have begun later.
+        let same = Stat::of(self.pid)?.started == self.stat.started;
+        same.then_some(handle)
+    }
 }
 
 /// Ends the family of `leader`, which must not have been reaped: as long as it is not, its number
 /// can not be given to another process group.
 pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) {
-    let known = find(leader, tag);
-    let _ = kill_process_group(leader, Signal::TERM);
-    for member in known.iter().filter(|member| member.group != raw(leader)) {
-        let _ = pidfd_send_signal(&member.handle, Signal::TERM);
-    }
-    let handles = || known.iter().map(|member| &member.handle);
-    let everyone: Vec<&OwnedFd> = handles().chain([leader_handle]).collect();
+    end_found(&|| find(leader, tag), Some((leader, leader_handle)));
+}
+
+/// Ends everything that carries the tag, when the command itself is gone and was reaped.
+pub(super) fn end_left(tag: &Tag) {
+    end_found(&|| left(tag, Since::Ever), None);
+}
+
+fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) {
+    let (group, leader_handle) = leader.unzip();
+    let signal_group = |signal| group.map(|group| kill_process_group(group, signal));
+    let known = find();
+    let _ = signal_group(Signal::TERM);
+    let own = group.map(raw);
+    let outside = known.iter().filter(|member| Some(member.stat.group) != own);
+    signal_all(outside, Signal::TERM);
+    let handles = known.iter().take(SWEEP_PROCESSES_MAX);
+    let handles: Vec<OwnedFd> = handles.filter_map(Member::handle).collect();
+    let everyone: Vec<&OwnedFd> = handles.iter().chain(leader_handle).collect();
     wait_for_end(&everyone, Duration::from_millis(TERM_GRACE_MS));
 
-    let _ = kill_process_group(leader, Signal::KILL);
-    for handle in handles() {
-        let _ = pidfd_send_signal(handle, Signal::KILL);
-    }
+    let _ = signal_group(Signal::KILL);
+    signal_all(known.iter(), Signal::KILL);
     wait_for_end(&everyone, Duration::from_millis(REAP_WAIT_MS));
-    for _ in 0..SWEEP_PASSES_MAX {
-        let escaped = find(leader, tag);
-        if escaped.is_empty() {
-            break;
+    drop(handles);
+    // Until none is found, however many there are: each search may find what was started meanwhile.
+    let deadline = Instant::now() + Duration::from_millis(SWEEP_TIME_MS_MAX);
+    loop {
+        let escaped = find();
+        if escaped.is_empty() || Instant::now() >= deadline {
+            return;
         }
-        for member in &escaped {
-            let _ = pidfd_send_signal(&member.handle, Signal::KILL);
-        }
-        let handles: Vec<&OwnedFd> = escaped.iter().map(|member| &member.handle).collect();
-        wait_for_end(&handles, SWEEP_WAIT);
+        let handles = signal_all(escaped.iter(), Signal::KILL);
+        wait_for_end(&handles.iter().collect::<Vec<_>>(), SWEEP_WAIT);
     }
+}
+
+/// Signals them one by one, so that there may be more of them than we can have open files. The
+/// handles of the last ones, to wait for.
+fn signal_all<'m>(members: impl Iterator<Item = &'m Member>, signal: Signal) -> Vec<OwnedFd> {
+    let mut kept = VecDeque::new();
+    for handle in members.filter_map(Member::handle) {
+        let _ = pidfd_send_signal(&handle, signal);
+        if kept.len() == SWEEP_PROCESSES_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(handle);
+    }
+    kept.into()
 }
 
 /// Waits until all of them have ended, or for `time`.
@@ -162,10 +197,41 @@ fn wait_for_end(handles: &[&OwnedFd], time: Duration) {
     }
 }
 
-/// Whether a process that is not just waiting to be reaped is in the group.
-pub(super) fn group_is_alive(group: Pid) -> bool {
-    rustix::process::test_kill_process_group(group).is_ok()
-        && processes().values().any(|stat| stat.group == raw(group))
+/// When a process has to have begun to be looked at closely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    Ever,
+    /// In the kernel's count of time; what began earlier was not started by a command of then.
+    Then(u64),
+}
+
+impl Since {
+    /// The time at which this process began.
+    pub(super) fn start_of(process: Pid) -> Self {
+        Stat::of(raw(process)).map_or(Self::Ever, |stat| Self::Then(stat.started))
+    }
+
+    fn includes(self, stat: &Stat) -> bool {
+        match self {
+            Self::Ever => true,
+            Self::Then(started) => stat.started >= started,
+        }
+    }
+}
+
+/// Whether something lives that carries the tag.
+pub(super) fn has_left(tag: &Tag, since: Since) -> bool {
+    !left(tag, since).is_empty()
+}
+
+/// All that carries the tag.
+fn left(tag: &Tag, since: Since) -> Vec<Member> {
+    let own = raw(getpid());
+    let processes = processes().into_iter();
+    processes
+        .filter(|(pid, stat)| *pid != own && since.includes(stat) && tag.is_on(*pid))
+        .map(|(pid, stat)| Member { pid, stat })
+        .collect()
 }
 
 /// All living members of the family but the leader.
@@ -177,20 +243,9 @@ fn find(leader: Pid, tag: &Tag) -> Vec<Member> {
         stat.group == leader || descendants.contains(&pid) || tag.is_on(pid)
     };
     processes
-        .iter()
-        .filter(|(pid, _)| **pid != leader && **pid != own)
-        .filter(|(pid, stat)| belongs(**pid, stat))
-        .take(SWEEP_PROCESSES_MAX)
-        .filter_map(|(pid, stat)| {
-            let handle = pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok()?;
-            // The number may have passed to another process before the handle was there; that
-            // one would have begun later.
-            let same = Stat::of(*pid)?.started == stat.started;
-            same.then_some(Member {
-                group: stat.group,
-                handle,
-            })
-        })
+        .into_iter()
+        .filter(|(pid, stat)| *pid != leader && *pid != own && belongs(*pid, stat))
+        .map(|(pid, stat)| Member { pid, stat })
         .collect()
 }
 

@@ -9,8 +9,10 @@
 //! | `guardian` | ends a command when this process is gone |
 //! | `supervise` | watches one command: output, end, time limit, caller gone |
 //! | `family` | finds and kills everything a command started |
+//! | `left` | what a command left in the background, until its time is up |
 //! | `shell`, `danger` | reads a command, and says whether a person has to see it first |
 //! | `reach` | says whether a command names what no tool may reach |
+//! | `modes` | puts back who may look into what is reserved |
 //! | `capture` | keeps the beginning and the end of an output |
 //!
 //! Each command is watched by a thread of its own that waits in one `poll` for its output, its
@@ -45,6 +47,7 @@ use crate::permit::Permissions;
 use danger::Judged;
 use family::Tag;
 pub(crate) use judge::handed_on;
+use modes::Modes;
 pub use rules::CommandRules;
 use supervise::{Ended, Finished};
 
@@ -56,6 +59,8 @@ mod environment;
 mod family;
 mod guardian;
 mod judge;
+mod left;
+mod modes;
 mod reach;
 mod rules;
 mod shell;
@@ -81,19 +86,21 @@ pub const REAP_WAIT_MS: u64 = 300;
 pub const DRAIN_GRACE_MS: u64 = 250;
 /// Commands running at the same time in one process.
 pub const EXEC_CONCURRENT_MAX: usize = 64;
-/// Searches for escaped descendants of a killed command.
-pub const SWEEP_PASSES_MAX: usize = 5;
-/// Descendants that one search follows; each needs a file descriptor of ours for a moment.
+/// Time for searches for escaped descendants of a killed command; they end when none is found.
+pub const SWEEP_TIME_MS_MAX: u64 = 5_000;
+/// Commands whose background processes wait for their time to be up; with more, the first are ended.
+pub const LEFT_BEHIND_MAX: usize = 256;
+/// Killed descendants that are waited for at once; each needs a file descriptor of ours.
 pub const SWEEP_PROCESSES_MAX: usize = 256;
 /// Of a process's environment that is searched.
 pub const ENVIRON_BYTES_MAX: usize = 1024 * 1024;
 
 const DESCRIPTION: &str = "Runs a shell command (`sh -c`) in the workspace and returns its exit \
     code and output. Long output is cut in the middle. A command left in the background should \
-    redirect its output to a file.";
+    redirect its output to a file, and is ended when the time limit is reached.";
 const DESCRIPTION_CONFINED: &str = "Runs a shell command (`sh -c`) in the workspace and returns its \
     exit code and output. Long output is cut in the middle. A command left in the background should \
-    redirect its output to a file. Files outside the workspace can not be changed, and most of the \
+    redirect its output to a file, and is ended when the time limit is reached. Files outside the workspace can not be changed, and most of the \
     home directory not be read, without a person's approval; temporary files go to $TMPDIR.";
 /// When to come back after [`EXEC_CONCURRENT_MAX`] was reached.
 const BUSY_RETRY_AFTER_MS: u64 = 1000;
@@ -116,8 +123,9 @@ const SIGNAL_EXIT_BASE: i32 = 128;
 /// only for it: a command that worked leaves it `None`. A command that died of signal *n* has the
 /// exit code 128 + *n*, as in a shell.
 ///
-/// Processes that a command leaves in the background are not waited for and, unless time runs out
-/// first, not killed; the answer then has `"still_running": true`.
+/// Processes that a command leaves in the background are not waited for; the answer then has
+/// `"still_running": true`. They live until the call's time is up, or until this process waits for
+/// its commands at its own end ([`wait_until_idle`]), and are ended then.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -300,6 +308,7 @@ impl Tool for ExecTool {
             variable: tag.variable(),
             rules: confined::Rules::new(&self.confinement, self.kernel, &ctx.session, tag.mark()),
         };
+        let _kept = Modes::of(&ctx.session.reserved);
         let prepare = move || order.into_command(&place, outfit, lifeline);
         match supervise::run(prepare, tag, limit).await? {
             Ended::Exited(finished) => Ok(result(&display, finished)),
@@ -309,7 +318,7 @@ impl Tool for ExecTool {
 }
 
 /// Waits until no command of this process is running any more, for at most `limit`, and says
-/// whether none is.
+/// whether none is. What commands left in the background is ended as well.
 ///
 /// A command whose caller has gone away is ended in the background, gently first. A process that
 /// wants to exit meanwhile should wait here for a moment: its own end would cut that short.

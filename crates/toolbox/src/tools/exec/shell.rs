@@ -16,6 +16,16 @@ pub(super) struct Word {
     pub(super) has_substitution: bool,
     /// Begins with an unquoted `~`.
     pub(super) is_home: bool,
+    pub(super) quoting: Quoting,
+}
+
+/// Whether some of a word is quoted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Quoting {
+    #[default]
+    Bare,
+    /// The body of a here-document with such an end is not expanded.
+    Quoted,
 }
 
 /// One simple command.
@@ -58,8 +68,17 @@ struct Reader {
     at: usize,
     script: Script,
     depth: usize,
-    /// Delimiters whose bodies follow the line, with the command they belong to.
-    heredocs: Vec<String>,
+    /// Here-documents whose bodies follow the line.
+    heredocs: Vec<HereDocument>,
+}
+
+/// What is known of a here-document before its body comes.
+struct HereDocument {
+    end: Word,
+    /// `<<-` takes tabs off the lines.
+    sheds_tabs: bool,
+    /// Where its command stands, once that has ended.
+    command: Option<usize>,
 }
 
 /// A simple command being read.
@@ -69,6 +88,7 @@ struct Open {
     word: Option<Word>,
     /// The next word is where output goes, or input comes from.
     next: Next,
+    heredocs: Vec<HereDocument>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +98,9 @@ enum Next {
     Write,
     Skip,
     HereString,
-    HereDocument,
+    HereDocument {
+        sheds_tabs: bool,
+    },
 }
 
 impl Open {
@@ -86,17 +108,19 @@ impl Open {
         self.word.get_or_insert_default()
     }
 
-    /// Ends a word; the delimiter of a here-document comes back.
-    fn end_word(&mut self) -> Option<String> {
-        let word = self.word.take()?;
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
         match std::mem::take(&mut self.next) {
             Next::Word => self.simple.words.push(word),
             Next::Write => self.simple.writes.push(word),
             Next::Skip => {}
             Next::HereString => self.simple.input = Some(word.text),
-            Next::HereDocument => return Some(word.text),
+            Next::HereDocument { sheds_tabs } => self.heredocs.push(HereDocument {
+                end: word,
+                sheds_tabs,
+                command: None,
+            }),
         }
-        None
     }
 }
 
@@ -120,6 +144,8 @@ impl Reader {
             return found;
         }
         self.depth += 1;
+        // Those of the line outside have their bodies after that line.
+        let outside = std::mem::take(&mut self.heredocs);
         let mut open = Open::default();
         let mut reads_from = None;
         loop {
@@ -133,11 +159,11 @@ impl Reader {
                     self.close(&mut open, reads_from, &mut found);
                     break;
                 }
-                ' ' | '\t' | '\r' => self.end_word(&mut open),
+                ' ' | '\t' | '\r' => open.end_word(),
                 '#' if open.word.is_none() => self.skip_line(),
                 '\n' => {
-                    let last = self.close(&mut open, reads_from, &mut found);
-                    self.bodies(last);
+                    self.close(&mut open, reads_from, &mut found);
+                    self.bodies();
                     reads_from = None;
                 }
                 '|' => {
@@ -149,7 +175,7 @@ impl Reader {
                     reads_from = if is_or { None } else { last };
                 }
                 '&' if self.peek(0) == Some('>') => {
-                    self.end_word(&mut open);
+                    open.end_word();
                     self.redirect(&mut open);
                 }
                 ';' | '(' | ')' | '&' => {
@@ -166,14 +192,20 @@ impl Reader {
                 }
             }
         }
+        // A body that never came: shells differ in what they make of it.
+        self.script.is_unreadable |= end.is_some() && !self.heredocs.is_empty();
+        self.heredocs = outside;
         self.depth -= 1;
         found
     }
 
-    fn end_word(&mut self, open: &mut Open) {
-        if let Some(delimiter) = open.end_word() {
-            self.heredocs.push(delimiter);
-        }
+    /// Reads another text as commands, as far down as one more step goes.
+    fn nested<T>(&mut self, text: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let rest = std::mem::replace(&mut self.rest, text.chars().collect());
+        let at = std::mem::take(&mut self.at);
+        let found = read(self);
+        (self.rest, self.at) = (rest, at);
+        found
     }
 
     /// Ends a command and says where it stands.
@@ -183,16 +215,26 @@ impl Reader {
         reads_from: Option<usize>,
         found: &mut Vec<usize>,
     ) -> Option<usize> {
-        self.end_word(open);
-        let mut simple = std::mem::take(open).simple;
+        open.end_word();
+        let Open {
+            mut simple,
+            heredocs,
+            ..
+        } = std::mem::take(open);
         let is_empty = simple.words.is_empty() && simple.writes.is_empty();
-        if is_empty && simple.input.is_none() {
+        if is_empty && simple.input.is_none() && heredocs.is_empty() {
             return None;
         }
         simple.reads_from = reads_from;
         self.script.commands.push(simple);
         found.push(self.script.commands.len() - 1);
-        found.last().copied()
+        let command = found.last().copied();
+        self.heredocs.extend(
+            heredocs
+                .into_iter()
+                .map(|it| HereDocument { command, ..it }),
+        );
+        command
     }
 
     fn skip_line(&mut self) {
@@ -202,8 +244,8 @@ impl Reader {
     }
 
     /// The bodies of here-documents that the line just ended has asked for.
-    fn bodies(&mut self, command: Option<usize>) {
-        for delimiter in std::mem::take(&mut self.heredocs) {
+    fn bodies(&mut self) {
+        for asked in std::mem::take(&mut self.heredocs) {
             let mut body = String::new();
             loop {
                 let from = self.at;
@@ -212,16 +254,42 @@ impl Reader {
                 if self.take().is_none() && line.is_empty() {
                     break;
                 }
-                if line.trim_start_matches('\t') == delimiter {
+                let line = if asked.sheds_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    &line
+                };
+                if line == asked.end.text {
                     break;
                 }
-                body.push_str(&line);
+                body.push_str(line);
                 body.push('\n');
             }
-            if let Some(simple) = command.and_then(|at| self.script.commands.get_mut(at)) {
+            let mut inside = Vec::new();
+            if asked.end.quoting == Quoting::Bare {
+                inside = self.nested(&body, Self::expanded_text);
+            }
+            if let Some(simple) = asked
+                .command
+                .and_then(|at| self.script.commands.get_mut(at))
+            {
                 simple.input = Some(body);
+                simple.inside.extend(inside);
             }
         }
+    }
+
+    /// What runs inside a text that is expanded and nothing else. The commands found.
+    fn expanded_text(&mut self) -> Vec<usize> {
+        let mut open = Open::default();
+        while let Some(sign) = self.take() {
+            match sign {
+                '\\' => self.at += 1,
+                '$' | '`' => self.expansion(sign, Quotes::Double, &mut open),
+                _ => {}
+            }
+        }
+        open.simple.inside
     }
 
     fn redirect(&mut self, open: &mut Open) {
@@ -233,7 +301,7 @@ impl Reader {
         {
             open.word = None;
         }
-        self.end_word(open);
+        open.end_word();
         let mut signs = String::new();
         while let Some(sign) = self.peek(0) {
             let fits = matches!(sign, '<' | '>' | '&' | '|' | '-') && signs.len() < 3;
@@ -253,7 +321,8 @@ impl Reader {
         }
         open.next = match signs.as_str() {
             "<<<" => Next::HereString,
-            "<<" | "<<-" => Next::HereDocument,
+            "<<" => Next::HereDocument { sheds_tabs: false },
+            "<<-" => Next::HereDocument { sheds_tabs: true },
             "<" | "<&" => Next::Skip,
             // `2>&1` copies a descriptor.
             ">&" if self
@@ -272,10 +341,15 @@ impl Reader {
         match sign {
             '\\' => match self.take() {
                 Some('\n') | None => {}
-                Some(sign) => open.word().text.push(sign),
+                Some(sign) => {
+                    let word = open.word();
+                    word.quoting = Quoting::Quoted;
+                    word.text.push(sign);
+                }
             },
             '\'' => {
                 let word = open.word();
+                word.quoting = Quoting::Quoted;
                 loop {
                     match self.take() {
                         Some('\'') => break,
@@ -288,7 +362,7 @@ impl Reader {
                 }
             }
             '"' => self.double_quoted(open),
-            '$' | '`' => self.expansion(sign, open),
+            '$' | '`' => self.expansion(sign, Quotes::None, open),
             '~' if open.word.is_none() => {
                 let word = open.word();
                 word.is_home = true;
@@ -299,7 +373,7 @@ impl Reader {
     }
 
     fn double_quoted(&mut self, open: &mut Open) {
-        open.word();
+        open.word().quoting = Quoting::Quoted;
         loop {
             match self.take() {
                 Some('"') => break,
@@ -308,7 +382,7 @@ impl Reader {
                     Some('\n') | None => {}
                     Some(sign) => open.word().text.extend(['\\', sign]),
                 },
-                Some(sign @ ('$' | '`')) => self.expansion(sign, open),
+                Some(sign @ ('$' | '`')) => self.expansion(sign, Quotes::Double, open),
                 Some(sign) => open.word().text.push(sign),
                 None => {
                     self.script.is_unreadable = true;
@@ -318,14 +392,17 @@ impl Reader {
         }
     }
 
-    fn expansion(&mut self, sign: char, open: &mut Open) {
-        let end = match (sign, self.peek(0)) {
-            ('`', _) => '`',
+    fn expansion(&mut self, sign: char, quotes: Quotes, open: &mut Open) {
+        let inside = match (sign, self.peek(0)) {
+            ('`', _) => {
+                let text = self.backquoted(quotes);
+                self.nested(&text, |reader| reader.list(None))
+            }
             (_, Some('(')) => {
                 self.at += 1;
-                ')'
+                self.list(Some(')'))
             }
-            (_, Some('\'')) => {
+            (_, Some('\'')) if quotes == Quotes::None => {
                 // `$'…'` writes signs by their numbers: whatever it says, it is not readable here.
                 open.word().has_substitution = true;
                 return;
@@ -337,73 +414,41 @@ impl Reader {
                 return;
             }
         };
-        let inside = self.list(Some(end));
         open.simple.inside.extend(inside);
         let word = open.word();
         word.has_substitution = true;
         word.text.push('$');
     }
+
+    /// What stands between backquotes, as the shell reads it: a backslash there keeps the sign
+    /// behind it from ending or beginning anything, so pairs of them can stand within.
+    fn backquoted(&mut self, quotes: Quotes) -> String {
+        let mut text = String::new();
+        loop {
+            match self.take() {
+                Some('`') => return text,
+                Some('\\') => match self.take() {
+                    Some(sign @ ('`' | '$' | '\\')) => text.push(sign),
+                    Some('"') if quotes == Quotes::Double => text.push('"'),
+                    Some(sign) => text.extend(['\\', sign]),
+                    None => {}
+                },
+                Some(sign) => text.push(sign),
+                None => {
+                    self.script.is_unreadable = true;
+                    return text;
+                }
+            }
+        }
+    }
+}
+
+/// What an expansion stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    None,
+    Double,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every command as its words, with what it reads and writes.
-    fn shown(text: &str) -> Vec<String> {
-        let script = read(text);
-        let mut shown: Vec<String> = script
-            .commands
-            .iter()
-            .map(|simple| {
-                let words = |list: &[Word]| {
-                    let texts: Vec<&str> = list.iter().map(|word| word.text.as_str()).collect();
-                    texts.join("·")
-                };
-                let mut line = words(&simple.words);
-                if let Some(from) = simple.reads_from {
-                    line = format!("{from}| {line}");
-                }
-                if !simple.writes.is_empty() {
-                    line = format!("{line} > {}", words(&simple.writes));
-                }
-                if let Some(input) = &simple.input {
-                    line = format!("{line} << {input:?}");
-                }
-                line
-            })
-            .collect();
-        if script.is_unreadable {
-            shown.push("unreadable".to_owned());
-        }
-        shown
-    }
-
-    #[test]
-    fn commands_are_found_wherever_they_stand() {
-        let table: &[(&str, &[&str])] = &[
-            ("rm -rf /", &["rm·-rf·/"]),
-            ("r''m '-r'\"f\" \\/", &["rm·-rf·/"]),
-            ("a; b && c || d & e\nf", &["a", "b", "c", "d", "e", "f"]),
-            ("a | b |& c", &["a", "0| b", "1| c"]),
-            ("(a; b) && { c; }", &["a", "b", "{·c", "}"]),
-            ("echo $(rm x)", &["rm·x", "echo·$"]),
-            ("echo \"a `rm x` b\"", &["rm·x", "echo·a $ b"]),
-            ("bash <(curl u)", &["curl·u", "bash·"]),
-            ("a > f 2>&1 >> g &> h", &["a > f·g·h"]),
-            ("a 2>/dev/null", &["a > /dev/null"]),
-            ("a <<< 'b c'", &["a << \"b c\""]),
-            ("a <<E\nrm x\nE\nb", &["a << \"rm x\\n\"", "b"]),
-            ("# rm -rf /\na#b", &["a#b"]),
-            ("echo 'a; rm -rf /'", &["echo·a; rm -rf /"]),
-            ("echo \"open", &["echo·open", "unreadable"]),
-            ("echo \\\n x", &["echo·x"]),
-            ("", &[]),
-        ];
-        for (text, expected) in table {
-            assert_eq!(shown(text), *expected, "{text}");
-        }
-        let deep = "$(".repeat(100);
-        assert_eq!(shown(&deep).last().map(String::as_str), Some("unreadable"));
-    }
-}
+mod tests;

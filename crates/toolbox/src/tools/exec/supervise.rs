@@ -15,10 +15,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::sync::oneshot;
 
 use super::capture::Capture;
-use super::family::{self, Tag};
+use super::family::{self, Since, Tag};
 use super::guardian::Guardian;
 use super::spawner::{Order, Started};
-use super::{BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, not_startable, spawner};
+use super::{
+    BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, left, not_startable, spawner,
+};
 
 /// Read from a pipe at once: what a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -34,7 +36,7 @@ pub(super) struct Finished {
     pub(super) status: ExitStatus,
     pub(super) stdout: Capture,
     pub(super) stderr: Capture,
-    /// Processes that it left in the background live on.
+    /// Processes that it left in the background live on, until its time is up.
     pub(super) still_running: bool,
 }
 
@@ -104,13 +106,15 @@ impl Drop for Place {
     }
 }
 
-/// Waits until no command is running, for at most `limit`; says whether none is.
+/// Waits until no command is running, for at most `limit`, and ends what commands left behind; says
+/// whether none is.
 pub(super) fn wait_until_idle(limit: Duration) -> bool {
     let taken = PLACES.taken.lock().unwrap_or_else(PoisonError::into_inner);
     let (_taken, wait) = PLACES
         .freed
         .wait_timeout_while(taken, limit, |taken| *taken > 0)
         .unwrap_or_else(PoisonError::into_inner);
+    left::end_all();
     !wait.timed_out()
 }
 
@@ -162,6 +166,7 @@ struct Running {
     guardian: Option<Guardian>,
     leader: Pid,
     handle: OwnedFd,
+    began: Since,
     tag: Tag,
     stdout: Output<ChildStdout>,
     stderr: Output<ChildStderr>,
@@ -194,6 +199,7 @@ impl Running {
             guardian: Some(guardian),
             leader,
             handle,
+            began: Since::start_of(leader),
             tag,
             over: false,
         };
@@ -204,12 +210,13 @@ impl Running {
 
     fn watch(&mut self, caller_gone: &PipeReader, limit: Duration) -> Result<Ended, ToolError> {
         let started = Instant::now();
-        let outcome = self.wait(caller_gone, started.checked_add(limit));
+        let deadline = started.checked_add(limit);
+        let outcome = self.wait(caller_gone, deadline);
         if !matches!(outcome, Ok(Waited::Exited)) {
             self.end();
         }
         match outcome {
-            Ok(Waited::Exited) => self.finish(),
+            Ok(Waited::Exited) => self.finish(deadline),
             Ok(Waited::TimedOut) => Ok(Ended::TimedOut {
                 elapsed: started.elapsed(),
             }),
@@ -286,18 +293,23 @@ impl Running {
         })
     }
 
-    /// The result of a command that ended by itself.
-    fn finish(&mut self) -> Result<Ended, ToolError> {
+    /// The result of a command that ended by itself. What it left behind has until the deadline.
+    fn finish(&mut self, deadline: Option<Instant>) -> Result<Ended, ToolError> {
         self.over = true;
-        let held_open = !(self.stdout.is_over() && self.stderr.is_over());
         let status = self.reap().map_err(|error| {
             ToolError::lost_track(format!("the command ended, and nobody knows how: {error}"))
         })?;
+        // One that took its mark off, where the kernel lets it, may still hold the output open.
+        let held_open = !(self.stdout.is_over() && self.stderr.is_over());
+        let still_running = held_open || family::has_left(&self.tag, self.began);
+        if let Some(deadline) = deadline.filter(|_| still_running) {
+            left::end_at(self.tag.clone(), deadline);
+        }
         Ok(Ended::Exited(Finished {
             status,
             stdout: std::mem::take(&mut self.stdout.capture),
             stderr: std::mem::take(&mut self.stderr.capture),
-            still_running: held_open || family::group_is_alive(self.leader),
+            still_running,
         }))
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Feeding<'a> {
     runs_as_code: bool,
     /// Commands that get its words as arguments.
     argued: Vec<Vec<Word>>,
+    /// Commands that were judged with a here-document from further up their pipe.
+    piped: usize,
 }
 
 /// Strings of one line of a program from which on its strings are read as one command.
@@ -30,6 +32,7 @@ impl<'a> Feeding<'a> {
             runs_as_shell: false,
             runs_as_code: false,
             argued: Vec::new(),
+            piped: 0,
         }
     }
 
@@ -76,11 +79,26 @@ impl Judge<'_> {
         if !wrappers.any(|word| FEEDERS.contains(&program(word))) {
             return;
         }
-        if let Some(text) = given(simple, all) {
+        if let Some(text) = self.handed(simple, all) {
             self.with_arguments(behind.to_vec(), &text, depth + 1);
         } else if self.feeding.stdin.is_some() && self.feeding.argued.len() <= FED_COMMANDS_MAX {
             self.feeding.argued.push(behind.to_vec());
         }
+    }
+
+    /// What the command line hands to a command, also through a pipe, whatever stands between.
+    fn handed(&mut self, simple: &Simple, all: &[Simple]) -> Option<String> {
+        if let Some(text) = given(simple, all) {
+            return Some(text);
+        }
+        let mut piped = std::iter::successors(simple.reads_from, |at| all.get(*at)?.reads_from);
+        let input = piped.find_map(|at| all.get(at)?.input.as_ref())?;
+        self.feeding.piped += 1;
+        if self.feeding.piped > FED_COMMANDS_MAX {
+            self.raise("unreadable_command", input, "is read by too many commands");
+            return None;
+        }
+        Some(input.clone())
     }
 
     fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
@@ -122,7 +140,7 @@ impl Judge<'_> {
         } else if !is_shell && let Some(program) = inline_program(args) {
             self.code(program, depth + 1);
         }
-        if let Some(text) = given(simple, all) {
+        if let Some(text) = self.handed(simple, all) {
             if is_shell {
                 self.script(&text, depth + 1);
             } else {
@@ -140,7 +158,7 @@ impl Judge<'_> {
     /// A program in another language. Only the commands it spells out in strings are seen: one by
     /// one, as for `system("…")`, and those of a line together from each on, as for
     /// `run(["rm", "…"])`.
-    fn code(&mut self, text: &str, depth: usize) {
+    pub(super) fn code(&mut self, text: &str, depth: usize) {
         for line in text.lines() {
             let literals = literals(line);
             let starts = literals.len().min(LITERAL_STARTS_MAX);

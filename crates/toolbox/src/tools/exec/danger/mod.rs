@@ -13,14 +13,16 @@ use serde_json::json;
 use self::input::Feeding;
 pub(super) use self::paths::normal;
 use self::paths::{is_device, is_within};
-use self::tables::{ACTIONS, DESTROYERS, RIGHTS, VALUED, WRAPPERS};
+use self::tables::{ACTIONS, DESTROYERS};
 use super::confined::LETS_OUT;
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;
 
+mod carriers;
 mod input;
 mod paths;
 mod tables;
+mod wrappers;
 
 /// Characters of a command in a reason.
 const SUBJECT_CHARS_MAX: usize = 200;
@@ -49,10 +51,17 @@ pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
 /// Every command that a command line runs, without its wrappers; nothing when that is not known
 /// before it runs.
 pub(super) fn runs(judged: &Judged<'_>) -> Option<Vec<Vec<String>>> {
-    let Judge { found, runs, .. } = judge(judged);
+    let Judge {
+        found,
+        runs,
+        certainty,
+        ..
+    } = judge(judged);
     let is_unknown =
         |reason: &Reason| matches!(&*reason.code, "unreadable_command" | "computed_command");
-    let is_known = !found.iter().any(is_unknown) && runs.iter().all(|run| !run.is_empty());
+    let is_known = certainty == Certainty::Known
+        && !found.iter().any(is_unknown)
+        && runs.iter().all(|run| !run.is_empty());
     is_known.then_some(runs)
 }
 
@@ -70,6 +79,7 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         feeding: Feeding::new(judged.stdin),
         found: Vec::new(),
         runs: Vec::new(),
+        certainty: Certainty::Known,
     };
     judge.script(judged.command, 0);
     judge.standard_input();
@@ -119,6 +129,15 @@ struct Judge<'a> {
     found: Vec<Reason>,
     /// What is run; empty words where that is not known.
     runs: Vec<Vec<String>>,
+    certainty: Certainty,
+}
+
+/// Whether everything that is run was noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    Known,
+    /// A program is told to run something in a way that is not read in full.
+    MayRunMore,
 }
 
 impl Judge<'_> {
@@ -236,18 +255,25 @@ impl Judge<'_> {
             }
             "dd" => self.disk_dump(args, &whole),
             "find" => self.find(args, &whole, depth),
-            "git" => self.git(args, &whole),
-            "rsync" if args.iter().any(|word| word.text.starts_with("--delete")) => {
-                self.raise(
-                    "irreversible_command",
-                    &whole,
-                    "removes files at its destination",
-                );
+            "rsync" => {
+                if args.iter().any(|word| word.text.starts_with("--delete")) {
+                    let what = "removes files at its destination";
+                    self.raise("irreversible_command", &whole, what);
+                }
+                self.carried(name, args, depth);
+            }
+            "git" => {
+                self.git(args, &whole);
+                self.carried(name, args, depth);
             }
             "kill" if args.iter().skip(1).any(|word| word.text == "-1") => {
                 self.raise("destructive_command", &whole, "ends every process");
             }
             "cd" | "pushd" => self.change_dir(args),
+            "trap" | "awk" | "gawk" | "mawk" | "nawk" | "sed" | "tar" | "sort" | "ssh" | "su"
+            | "script" | "make" => {
+                self.carried(name, args, depth);
+            }
             // It could be `rm`.
             _ if first.has_variable => {
                 self.feeding.runs();
@@ -261,55 +287,6 @@ impl Judge<'_> {
         let is_known = words.first().is_some_and(|first| !first.has_variable);
         let texts = words.iter().map(|word| word.text.clone());
         self.runs.push(texts.filter(|_| is_known).collect());
-    }
-
-    /// The command behind its wrappers; the ones that change rights are reported on the way.
-    fn unwrapped<'w>(&mut self, words: &'w [Word], whole: &str) -> &'w [Word] {
-        let mut rest = words;
-        while let Some(first) = rest.first() {
-            let name = program(first);
-            let is_assignment = first.text.split_once('=').is_some_and(|(left, _)| {
-                !left.is_empty()
-                    && left
-                        .chars()
-                        .all(|sign| sign == '_' || sign.is_alphanumeric())
-            });
-            let own_args = match WRAPPERS.iter().find(|(known, _)| *known == name) {
-                _ if is_assignment => {
-                    rest = rest.get(1..).unwrap_or_default();
-                    continue;
-                }
-                Some((_, own_args)) => *own_args,
-                None if RIGHTS.contains(&name) => {
-                    self.raise("other_rights", whole, "runs with other rights");
-                    0
-                }
-                None => return rest,
-            };
-            rest = rest.get(1..).unwrap_or_default();
-            // Options of the wrapper; those with a value of their own take it along when it is a
-            // number, as in `nice -n 5`.
-            let mut own_args = own_args;
-            while let Some(next) = rest.first() {
-                let is_option = next.text.starts_with('-') && next.text.len() > 1;
-                let is_number = next
-                    .text
-                    .chars()
-                    .next()
-                    .is_some_and(|sign| sign.is_ascii_digit());
-                if !is_option && !is_number && own_args == 0 {
-                    break;
-                }
-                if VALUED.contains(&(name, next.text.as_str())) {
-                    rest = rest.get(1..).unwrap_or_default();
-                }
-                if !is_option {
-                    own_args = own_args.saturating_sub(1);
-                }
-                rest = rest.get(1..).unwrap_or_default();
-            }
-        }
-        rest
     }
 
     /// Removing, or changing owners and modes, which locks out as well as removal does.
@@ -354,38 +331,6 @@ impl Judge<'_> {
                     );
                 }
             }
-        }
-    }
-
-    fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
-        let starts: Vec<&Word> = args
-            .iter()
-            .take_while(|word| !word.text.starts_with(['-', '(']))
-            .collect();
-        let leaves = starts.iter().any(|word| self.leaves(word));
-        let exec = args
-            .iter()
-            .position(|word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok"));
-        let ran = exec.and_then(|at| args.get(at + 1..)).unwrap_or_default();
-        let removes = args.iter().any(|word| word.text == "-delete")
-            || ran
-                .first()
-                .is_some_and(|word| matches!(program(word), "rm" | "shred" | "unlink"));
-        if removes && !ran.is_empty() {
-            self.note_run(ran);
-        }
-        if removes && leaves {
-            self.raise(
-                "destructive_command",
-                whole,
-                "removes files outside the workspace",
-            );
-        } else if !ran.is_empty() && !removes && depth < SCRIPT_DEPTH_MAX {
-            let simple = Simple {
-                words: ran.to_vec(),
-                ..Simple::default()
-            };
-            self.simple(&simple, &[], depth + 1);
         }
     }
 

@@ -1,0 +1,150 @@
+//! Programs that run commands which stand in their arguments.
+
+use super::tables::CARRIERS;
+use super::{Certainty, Judge, SCRIPT_DEPTH_MAX, program};
+use crate::tools::exec::shell::{Simple, Word};
+
+impl Judge<'_> {
+    /// `find` with every command that it is told to run.
+    pub(super) fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
+        let starts = args
+            .iter()
+            .take_while(|word| !word.text.starts_with(['-', '(']));
+        let leaves = starts.clone().any(|word| self.leaves(word));
+        let mut removes = args.iter().any(|word| word.text == "-delete");
+        for (at, word) in args.iter().enumerate() {
+            let behind = args.get(at + 1..).unwrap_or_default();
+            match word.text.as_str() {
+                "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                    let end = behind.iter().position(|word| word.text == ";");
+                    let ran = behind.get(..end.unwrap_or(behind.len()));
+                    removes |= self.run_by_find(ran.unwrap_or_default(), depth);
+                }
+                "-fprint" | "-fprint0" | "-fprintf" | "-fls"
+                    if behind.first().is_some_and(|file| self.leaves(file)) =>
+                {
+                    let what = "overwrites a file outside the workspace";
+                    self.raise("destructive_command", whole, what);
+                }
+                _ => {}
+            }
+        }
+        if removes && leaves {
+            let what = "removes files outside the workspace";
+            self.raise("destructive_command", whole, what);
+        }
+    }
+
+    /// Judges one of them; whether it removes what was found, which is judged by where that is.
+    fn run_by_find(&mut self, ran: &[Word], depth: usize) -> bool {
+        let removes = ran
+            .first()
+            .is_some_and(|word| matches!(program(word), "rm" | "shred" | "unlink"));
+        let is_what_was_found =
+            |word: &Word| word.text == "{}" || word.text.starts_with(['-', '+']);
+        if removes && ran.iter().skip(1).all(is_what_was_found) {
+            self.note_run(ran);
+        } else if !ran.is_empty() && depth < SCRIPT_DEPTH_MAX {
+            let simple = Simple {
+                words: ran.to_vec(),
+                ..Simple::default()
+            };
+            self.simple(&simple, &[], depth + 1);
+        }
+        removes
+    }
+
+    /// Judges the commands in the arguments of a program that runs them.
+    pub(super) fn carried(&mut self, name: &str, args: &[Word], depth: usize) {
+        match name {
+            "trap" => {
+                let mut handlers = args.iter().filter(|word| word.text != "--");
+                if let Some(handler) = handlers.next().filter(|it| !it.text.starts_with('-')) {
+                    self.script(&handler.text, depth + 1);
+                }
+            }
+            "awk" | "gawk" | "mawk" | "nawk" => self.awk(args, depth),
+            "sed" if sed_may_run(args) => self.certainty = Certainty::MayRunMore,
+            _ => {}
+        }
+        for (_, option, form) in CARRIERS.iter().filter(|(known, ..)| *known == name) {
+            for (at, word) in args.iter().enumerate() {
+                let Some(value) = word.text.strip_prefix(option) else {
+                    continue;
+                };
+                let behind = args.get(at + 1).map_or("", |word| word.text.as_str());
+                let value = if value.is_empty() { behind } else { value };
+                let Some((_, command)) = value.split_once(form).filter(|_| !value.is_empty())
+                else {
+                    continue;
+                };
+                if name == "git" && HARMLESS_KEYS.iter().any(|key| value.starts_with(key)) {
+                    continue;
+                }
+                self.certainty = Certainty::MayRunMore;
+                self.script(command.trim_start_matches(['=', '!']), depth + 1);
+            }
+        }
+    }
+
+    /// Its program may run commands, which it spells out in strings.
+    fn awk(&mut self, args: &[Word], depth: usize) {
+        for word in args {
+            let text = word.text.as_str();
+            let pipes = text.contains('|') && (text.contains('"') || text.contains("getline"));
+            if !text.starts_with('-') && (pipes || text.contains("system")) {
+                self.certainty = Certainty::MayRunMore;
+                self.code(text, depth + 1);
+            }
+        }
+        if args.iter().any(|word| word.text.starts_with("-f")) {
+            self.certainty = Certainty::MayRunMore;
+        }
+    }
+}
+
+/// Settings of git that people set for one command and that name none.
+const HARMLESS_KEYS: &[&str] = &[
+    "user.",
+    "color.",
+    "init.",
+    "advice.",
+    "commit.",
+    "push.",
+    "pull.",
+    "http.",
+    "protocol.",
+    "safe.",
+    "core.quotepath",
+    "core.quotePath",
+    "core.autocrlf",
+];
+
+/// Whether `sed` gets a script that may run something, or one that is not read.
+fn sed_may_run(args: &[Word]) -> bool {
+    let texts = || args.iter().map(|word| word.text.as_str());
+    let is_from_file = |text: &str| text.starts_with("-f") || text.starts_with("--file");
+    let named = texts().zip(texts().skip(1));
+    let mut behind = named.filter(|(option, _)| matches!(*option, "-e" | "--expression" | "-ne"));
+    let first = texts().find(|text| !text.starts_with('-'));
+    texts().any(is_from_file)
+        || behind.any(|(_, script)| sed_runs(script))
+        || first.is_some_and(sed_runs)
+}
+
+/// Whether a script of `sed` may have the command `e`, or the flag `e` at a substitution.
+fn sed_runs(script: &str) -> bool {
+    let is_address =
+        |sign: char| sign.is_ascii_digit() || matches!(sign, '$' | ',' | ' ' | '!' | '{');
+    script.split([';', '\n', '}']).any(|part| {
+        let command = part.trim_start_matches(is_address);
+        let behind_pattern = command.strip_prefix('/').and_then(|it| it.rsplit_once('/'));
+        let flags = command
+            .strip_prefix('s')
+            .and_then(|rest| rest.rsplit(rest.chars().next()?).next());
+        let is_e = |text: &str| text.trim_start_matches(is_address).starts_with('e');
+        is_e(command)
+            || behind_pattern.is_some_and(|(_, rest)| is_e(rest))
+            || flags.is_some_and(|flags| flags.contains('e'))
+    })
+}
