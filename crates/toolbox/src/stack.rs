@@ -22,7 +22,7 @@ use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore};
 use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
 use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::policy::PolicyTable;
+use holdfast_reliability::policy::{Modes, PolicyTable};
 use holdfast_reliability::rate::RateLimited;
 use holdfast_reliability::retry::{Retry, RetryBudget};
 use holdfast_reliability::runtime::Runtime;
@@ -257,7 +257,8 @@ impl ToolStack {
     }
 
     /// Exchanges the policies of tools and what is allowed, for calls that begin from now on. When one
-    /// of them can not be, nothing is exchanged. What the switches say stays: operators turn them.
+    /// of them can not be, nothing is exchanged. Of the switches, those are turned whose setting is another
+    /// than before; the others stay as operators turned them.
     pub fn exchange(
         &self,
         reliability: &ReliabilityConfig,
@@ -270,8 +271,14 @@ impl ToolStack {
         for policy in policies.collect::<Result<Vec<_>, _>>()? {
             self.policies.insert(policy);
         }
+        reliability.apply_switches(&self.runtime.switches);
         self.permissions.exchange(permissions);
         Ok(())
+    }
+
+    /// What the switches come to for its tools.
+    pub fn modes(&self) -> Modes {
+        self.policies.modes(&self.runtime.switches)
     }
 
     /// The tools.

@@ -41,8 +41,9 @@ pub(crate) struct RemoteArgs {
     holdfast mode\n  \
     holdfast mode shadow\n  \
     holdfast mode --open-mode off --server http://127.0.0.1:8001\n\n\
-    A switch lasts until the server ends; `reliability.mode` and TOOL_RELIABILITY_ENABLED set\n\
-    what it starts with.")]
+    A switch lasts until the server ends, or until another setting is read on SIGHUP;\n\
+    `reliability.mode` and TOOL_RELIABILITY_ENABLED set what it starts with. It counts for every\n\
+    tool; one whose own `mode` in the configuration is less stays there, and is named.")]
 pub(crate) struct ModeArgs {
     /// What guard, idempotency, retry, breaker and rate limits may do at most; without any, only look.
     #[arg(value_enum)]

@@ -262,13 +262,18 @@ pub(super) fn mode(app: &App, args: &ModeArgs, json: bool) -> Outcome<ExitCode> 
         return Ok(ExitCode::SUCCESS);
     }
     let modes = &answer["modes"];
-    let word = |name: &str| modes[name].as_str().unwrap_or("?").to_owned();
+    let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    let apart = modes["tools"].as_object().into_iter().flatten();
+    let apart: Vec<String> = apart
+        .map(|(tool, mode)| format!(", but {tool} {}", word(mode)))
+        .collect();
+    let apart = apart.concat();
     output::line(&format!(
-        "{}: mode {}, open breakers {}, computed keys {}.",
+        "{}: mode {}, open breakers {}, computed keys {}{apart}.",
         remote.client.url(),
-        word("mode"),
-        word("openMode"),
-        word("deriveIdempotency")
+        word(&modes["mode"]),
+        word(&modes["openMode"]),
+        word(&modes["deriveIdempotency"])
     ));
     if let Some(reason) = answer["degraded"].as_str() {
         output::line(&output::red(&format!("degraded: {reason}")));
