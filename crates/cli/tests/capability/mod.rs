@@ -6,6 +6,7 @@ mod approvals_terminal;
 mod audit;
 mod breaker;
 mod cancel;
+mod config_check;
 mod dedupe;
 mod doctor;
 mod documents;
