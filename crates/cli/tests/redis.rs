@@ -218,7 +218,7 @@ fn what_ran_while_redis_went_away_is_written_when_it_is_back() {
     assert!(
         said.any(|line| line
             .unwrap()
-            .contains("waiting for Redis to take the record")),
+            .contains("waiting for Redis to take what is still to be recorded")),
         "it waits"
     );
     server.resume().unwrap();

@@ -236,17 +236,43 @@ struct Shown {
     approver: String,
 }
 
+/// What would keep a server from starting, found without making anything.
+pub(super) fn check(app: &App) -> Outcome<()> {
+    let config = &app.config.server;
+    let settings = config.settings().map_err(|problems| {
+        let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(list.join("\n"))
+    })?;
+    check_reach(config, &settings)?;
+    for (variable, file) in [
+        (environment::SERVER_TOKEN, &config.token_file),
+        (environment::ADMIN_TOKEN, &config.admin_token_file),
+    ] {
+        // One that nobody named is made on the first start.
+        if environment::get(variable).is_some() || file.is_some() {
+            token(variable, file.as_deref(), Path::new(""))?;
+        }
+    }
+    executor::keys(&app.config.executor).map(|_| ())
+}
+
+/// What others can reach has a token that they were given.
+fn check_reach(config: &ServerConfig, settings: &Settings) -> Outcome<()> {
+    let configured =
+        environment::get(environment::SERVER_TOKEN).is_some() || config.token_file.is_some();
+    if settings.is_local() || configured {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} can be reached from other machines, and no token was configured for it",
+        settings.listen
+    ))
+    .hint("Set HOLDFAST_SERVER_TOKEN or server.tokenFile, or listen on 127.0.0.1."))
+}
+
 impl FoundTokens {
     fn find(app: &App, config: &ServerConfig, settings: &Settings) -> Outcome<Self> {
-        let configured =
-            environment::get(environment::SERVER_TOKEN).is_some() || config.token_file.is_some();
-        if !settings.is_local() && !configured {
-            return Err(Failure::usage(format!(
-                "{} can be reached from other machines, and no token was configured for it",
-                settings.listen
-            ))
-            .hint("Set HOLDFAST_SERVER_TOKEN or server.tokenFile, or listen on 127.0.0.1."));
-        }
+        check_reach(config, settings)?;
         let (caller, caller_shown) = token(
             environment::SERVER_TOKEN,
             config.token_file.as_deref(),
