@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent::runs::RUN_OWNER_LEASE_MS;
+use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::janitor::Janitor;
+use holdfast_reliability::observe::Observer;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
@@ -31,6 +33,7 @@ use crate::environment;
 use crate::executor;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
+use crate::loud::Loud;
 use crate::output;
 
 /// How long commands of cancelled calls may take to end before we go without them.
@@ -160,7 +163,7 @@ fn server(
     tokens: Tokens,
 ) -> Outcome<(Arc<Server>, crate::running::Running)> {
     let trouble = Arc::new(TroubleWatch::new(app.clock.clone(), app.config.redactor()));
-    let running = app.stack_for_server(&args.workspace, trouble.clone())?;
+    let running = app.stack_for_server(&args.workspace, watcher(app, &trouble)?)?;
     let audit = Arc::new(app.audit_log(running.documents.clone()));
     let workspace = args.workspace.canonicalize();
     let server = Server::new(Parts {
@@ -179,6 +182,17 @@ fn server(
         executor: executor(app, args, &running)?,
     });
     Ok((server, running))
+}
+
+/// Who watches the calls, and says aloud what the log does not say there already.
+fn watcher(app: &App, trouble: &Arc<TroubleWatch>) -> Outcome<Arc<dyn Observer>> {
+    if app.logs_to_stderr() {
+        return Ok(trouble.clone());
+    }
+    let loud = Loud::new(trouble.clone(), app.config.redactor()).map_err(|error| {
+        Failure::failed(format!("standard error can not be written to: {error}"))
+    })?;
+    Ok(Arc::new(loud))
 }
 
 /// The model and its runs, where one is configured.
@@ -358,12 +372,22 @@ fn started(app: &App, address: SocketAddr, shown: &Shown, store: &str, json: boo
         }));
         return;
     }
+    let settings = &app.config.reliability.store;
+    let place = match settings.kind {
+        // An address is shown without its password.
+        StoreKind::Redis => format!(
+            "at {} under {:?}; state in {}",
+            settings.redis.url,
+            settings.redis.prefix,
+            app.state_dir.display()
+        ),
+        StoreKind::Sqlite | StoreKind::Memory => format!("in {}", app.state_dir.display()),
+    };
     output::line(&format!(
-        "{} Serving on http://{address} (token: {}, admin token: {}, store: {store} in {})",
+        "{} Serving on http://{address} (token: {}, admin token: {}, store: {store} {place})",
         output::green("✓"),
         shown.caller,
         shown.admin,
-        app.state_dir.display()
     ));
 }
 
