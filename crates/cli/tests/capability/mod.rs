@@ -21,5 +21,6 @@ mod screens;
 mod session_tree;
 mod sessions;
 mod state;
+mod terminal_text;
 mod trust;
 mod usage;
