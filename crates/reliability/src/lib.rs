@@ -22,6 +22,7 @@ pub mod config;
 pub mod deadline;
 pub mod execute;
 pub mod guard;
+mod hint;
 pub mod hooks;
 pub mod idempotency;
 pub mod janitor;

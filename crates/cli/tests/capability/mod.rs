@@ -11,6 +11,7 @@ mod dedupe;
 mod doctor;
 mod documents;
 mod envelope;
+mod hints;
 mod kill_9;
 mod loops;
 mod memory;
