@@ -60,3 +60,23 @@ fn a_deadline_that_passes_while_a_person_thinks_names_the_approval() {
     );
     assert_eq!(house.lines("effect"), 0);
 }
+
+#[test]
+fn a_switch_in_the_environment_says_what_it_takes() {
+    let house = House::new();
+    let call = |name: &str, value: &str| {
+        let mut command = house.command(&["tools"]);
+        let output = command.env(name, value).output().expect("runs");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        (output.status.code(), stderr)
+    };
+    for value in ["enforce", "on", "Shadow", "off"] {
+        assert_eq!(call("TOOL_RELIABILITY_OPEN_MODE", value).0, Some(0));
+    }
+    let (code, said) = call("TOOL_RELIABILITY_OPEN_MODE", "bogus");
+    assert_eq!(code, Some(2));
+    assert!(said.contains("shadow"), "{said}");
+    let (code, said) = call("TOOL_RELIABILITY_ENABLED", "bogus");
+    assert_eq!(code, Some(2));
+    assert!(said.contains("true or false"), "{said}");
+}
