@@ -80,3 +80,30 @@ fn a_switch_in_the_environment_says_what_it_takes() {
     assert_eq!(code, Some(2));
     assert!(said.contains("true or false"), "{said}");
 }
+
+/// A duplicate that only would have been answered from a record says so where people look.
+#[test]
+fn a_watched_duplicate_can_be_found() {
+    let house = House::new();
+    let config = house.file("shadow.yaml", "reliability: {mode: shadow}\n");
+    let log = house.file("events.jsonl", "");
+    let more = ["--config", &config, "--log", &log];
+    house.exec("k", "echo x >> effect", &more).success();
+    let second = house.exec("k", "echo x >> effect", &more).success();
+    assert_eq!(
+        (second["fromCache"].as_bool(), house.lines("effect")),
+        (Some(false), 2)
+    );
+    let record = house.records()[0]["key"].as_str().expect("a key")[..12].to_owned();
+    let request = second["requestId"].as_str().expect("an id");
+    let explained = house.run(&["explain", request]).stdout;
+    let says = format!("would have been answered from the record {record}");
+    assert!(explained.contains(&says), "{explained}");
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let hit = text.lines().find(|line| line.contains("tool_call_dedupe"));
+    let hit: Value = serde_json::from_str(hit.expect("a hit")).expect("JSON");
+    assert_eq!(
+        (&hit["shadow"], &hit["idempotencyKeyHash"]),
+        (&true.into(), &record.into())
+    );
+}
