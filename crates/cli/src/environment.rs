@@ -130,6 +130,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "The user's state directory; `~/.local/state` by default.",
     },
     Variable {
+        name: "USER",
+        values: "a name",
+        meaning: "Who did it, in the audit log, where `--operator` does not say.",
+    },
+    Variable {
         name: "HOME",
         values: "a directory",
         meaning: "What `~` stands for.",

@@ -34,6 +34,9 @@ pub(crate) struct RemoteArgs {
     /// that works on this state directory.
     #[arg(long, global = true, value_name = "URL|auto")]
     pub(crate) server: Option<String>,
+    /// Who does it, for the audit log; your login name by default.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) operator: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -175,10 +175,7 @@ async fn clear(store: &Records, key: &str, force: bool, json: bool) -> Outcome<(
 
 async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> Outcome<()> {
     if filter == RecordFilter::default() && !all {
-        return Err(Failure::usage(
-            "this would forget every ended call, so that each could run again",
-        )
-        .hint("Narrow it with --session, --tool or --state-is, or say --all."));
+        return Err(too_wide());
     }
     let flushed = store.flush(&filter).await?;
     if json {
@@ -187,6 +184,12 @@ async fn flush(store: &Records, filter: RecordFilter, all: bool, json: bool) -> 
         output::line(&format!("Forgot {flushed} records. Running calls stay."));
     }
     Ok(())
+}
+
+/// Flushing without saying what.
+pub(super) fn too_wide() -> Failure {
+    Failure::usage("this would forget every ended call, so that each could run again")
+        .hint("Narrow it with --session, --tool or --state-is, or say --all.")
 }
 
 /// What tells a record from others.

@@ -16,6 +16,7 @@ mod kill_9;
 mod loops;
 mod memory;
 mod once;
+mod operator;
 mod privacy;
 mod repairs;
 mod screens;
