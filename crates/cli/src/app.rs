@@ -405,6 +405,11 @@ impl App {
         })
     }
 
+    /// Whether log events go where people read what a server says.
+    pub(crate) fn logs_to_stderr(&self) -> bool {
+        self.log == "stderr"
+    }
+
     fn json_log(&self) -> Outcome<Option<JsonLog>> {
         let (clock, redactor) = (self.clock.clone(), self.config.redactor());
         match self.log.as_str() {

@@ -10,7 +10,7 @@ use holdfast_contract::redact::{Redactor, RedactorOptions};
 use holdfast_memory::MemoryConfig;
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::guard::GuardConfig;
-use holdfast_reliability::hooks::command::{CommandHook, HooksConfig};
+use holdfast_reliability::hooks::command::HooksConfig;
 use holdfast_server::ServerConfig;
 use holdfast_server::executor::Gateway;
 use holdfast_toolbox::limit_output::OutputConfig;
@@ -173,10 +173,17 @@ impl Config {
         let is_tool = |name: &str| {
             tools.iter().any(|tool| tool.name() == name) || SUBAGENT_TOOLS.contains(&name)
         };
-        for name in self.reliability.tools.keys().filter(|name| !is_tool(name)) {
-            let reason = format!("there is no tool named {name:?}");
-            problems.push(ConfigProblem::new("reliability.tools", reason));
-        }
+        let named = self.reliability.tools.keys();
+        problems.extend(unknown("reliability.tools", named, is_tool));
+        // The guard compares these names loosely.
+        let loosely = |name: &str| {
+            let own = tools.iter().map(|tool| tool.name());
+            let mut all = own.chain(SUBAGENT_TOOLS.iter().copied());
+            all.any(|tool| tool.eq_ignore_ascii_case(name.trim()))
+        };
+        let polling = self.guard.polling_tools.iter();
+        let polling = polling.filter(|name| !name.trim().is_empty());
+        problems.extend(unknown("guard.pollingTools", polling, loosely));
         problems.extend(self.permissions.problems(is_tool));
         problems.extend(self.output.problems(is_tool));
         for (field, reason) in self.trust.problems(is_tool) {
@@ -200,10 +207,13 @@ impl Config {
             ("after", &self.hooks.after),
         ];
         for (name, list) in hooks {
-            for (index, problem) in list.iter().map(CommandHook::problem).enumerate() {
-                if let Some(reason) = problem {
-                    problems.push(ConfigProblem::new(format!("hooks.{name}[{index}]"), reason));
+            for (index, hook) in list.iter().enumerate() {
+                let path = format!("hooks.{name}[{index}]");
+                if let Some(reason) = hook.problem() {
+                    problems.push(ConfigProblem::new(path.clone(), reason));
                 }
+                // A hook for a tool that is misspelt is a gate that stands open.
+                problems.extend(unknown(&format!("{path}.tools"), &hook.tools, is_tool));
             }
         }
         for (field, reason) in self.confinement.problems() {
@@ -266,6 +276,18 @@ impl Config {
             extra_fields: self.redaction.fields.clone(),
         })
     }
+}
+
+/// The names that no tool has.
+fn unknown<'a>(
+    path: &str,
+    names: impl IntoIterator<Item = &'a String>,
+    is_tool: impl Fn(&str) -> bool,
+) -> Vec<ConfigProblem> {
+    let unknown = names.into_iter().filter(|name| !is_tool(name));
+    let problem =
+        |name: &String| ConfigProblem::new(path, format!("there is no tool named {name:?}"));
+    unknown.map(problem).collect()
 }
 
 /// The user's own configuration file, whether or not it exists.

@@ -102,7 +102,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: OPEN_MODE,
-        values: "`on`, `shadow` or `off`",
+        values: "`on` (or `enforce`), `shadow` or `off`",
         meaning: "What an open circuit breaker does: refuse calls, only say so, or nothing.",
     },
     Variable {
@@ -129,6 +129,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "XDG_STATE_HOME",
         values: "a directory",
         meaning: "The user's state directory; `~/.local/state` by default.",
+    },
+    Variable {
+        name: "USER",
+        values: "a name",
+        meaning: "Who did it, in the audit log, where `--operator` does not say.",
     },
     Variable {
         name: "HOME",
@@ -204,19 +209,19 @@ pub(crate) fn secrets(redactor: &Redactor) -> Vec<String> {
 /// Lets the switches in the environment win over the file.
 pub(crate) fn apply_switches(config: &mut ReliabilityConfig) -> Outcome<()> {
     if let Some(text) = get(ENABLED) {
-        config.enabled = flag(ENABLED, &text)?;
+        config.enabled = flag(&text).ok_or_else(|| wrong(ENABLED, "true or false", &text))?;
     }
     if let Some(text) = get(OPEN_MODE) {
-        config.open_mode = if text.trim().eq_ignore_ascii_case("shadow") {
-            Mode::Shadow
-        } else if flag(OPEN_MODE, &text)? {
-            Mode::Enforce
-        } else {
-            Mode::Off
+        config.open_mode = match (text.trim().to_ascii_lowercase().as_str(), flag(&text)) {
+            ("shadow", _) => Mode::Shadow,
+            ("enforce", _) | (_, Some(true)) => Mode::Enforce,
+            (_, Some(false)) => Mode::Off,
+            (_, None) => return Err(wrong(OPEN_MODE, "on (or enforce), shadow or off", &text)),
         };
     }
     if let Some(text) = get(DERIVE) {
-        config.derive_idempotency = if flag(DERIVE, &text)? {
+        let derive = flag(&text).ok_or_else(|| wrong(DERIVE, "on or off", &text))?;
+        config.derive_idempotency = if derive {
             DeriveKeys::On
         } else {
             DeriveKeys::Off
@@ -237,13 +242,15 @@ pub(crate) fn apply_switches(config: &mut ReliabilityConfig) -> Outcome<()> {
     Ok(())
 }
 
-fn flag(name: &str, text: &str) -> Outcome<bool> {
+/// On or off; a misspelt kill switch must not be taken for either.
+fn flag(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "on" | "1" | "yes" => Ok(true),
-        "false" | "off" | "0" | "no" => Ok(false),
-        // A misspelt kill switch must not be taken for either.
-        _ => Err(Failure::usage(format!(
-            "{name} has to be on or off, not {text:?}"
-        ))),
+        "true" | "on" | "1" | "yes" => Some(true),
+        "false" | "off" | "0" | "no" => Some(false),
+        _ => None,
     }
+}
+
+fn wrong(name: &str, words: &str, text: &str) -> Failure {
+    Failure::usage(format!("{name} has to be {words}, not {text:?}"))
 }

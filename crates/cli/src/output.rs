@@ -30,6 +30,11 @@ pub(crate) fn harmless(text: &str) -> String {
     shown
 }
 
+/// The same for a text that has one line to stand in: a name, a key.
+pub(crate) fn harmless_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], " ")
+}
+
 /// Prints a value as JSON, indented on a terminal.
 pub(crate) fn json(value: &impl serde::Serialize) {
     let text = if std::io::stdout().is_terminal() {
@@ -67,9 +72,9 @@ pub(crate) fn failure(failure: &Failure, json: bool) {
         paint_if(coloured, "31", "error:"),
         paint_if(coloured, "2", "hint:"),
     );
-    let _ = writeln!(stderr, "{error} {}", failure.message);
+    let _ = writeln!(stderr, "{error} {}", harmless(&failure.message));
     if let Some(text) = &failure.hint {
-        let _ = writeln!(stderr, "{hint} {text}");
+        let _ = writeln!(stderr, "{hint} {}", harmless(text));
     }
 }
 
@@ -114,7 +119,7 @@ pub(crate) fn dim(text: &str) -> String {
     paint("2", text)
 }
 
-/// A table without frames.
+/// A table without frames. A row stays a row, whatever its cells hold.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -127,7 +132,7 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
         }
     }));
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| harmless_line(cell)));
     }
     table.to_string()
 }

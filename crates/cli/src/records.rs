@@ -50,7 +50,7 @@ mod shared {
     /// does not have.
     pub(crate) async fn written_back(shared: &Shared) -> usize {
         if shared.health().write_backs_waiting > 0 {
-            crate::output::note("waiting for Redis to take the record of what ran");
+            crate::output::note("waiting for Redis to take what is still to be recorded");
         }
         let at_most = Duration::from_millis(LAST_WORDS_WAIT_MS_MAX);
         shared.written_back(at_most).await

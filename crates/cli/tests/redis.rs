@@ -218,7 +218,7 @@ fn what_ran_while_redis_went_away_is_written_when_it_is_back() {
     assert!(
         said.any(|line| line
             .unwrap()
-            .contains("waiting for Redis to take the record")),
+            .contains("waiting for Redis to take what is still to be recorded")),
         "it waits"
     );
     server.resume().unwrap();
@@ -284,9 +284,14 @@ struct Serving {
 
 impl Serving {
     fn start(machine: &Machine, here: &Path) -> Self {
+        Self::start_saying(machine, here, Stdio::inherit())
+    }
+
+    fn start_saying(machine: &Machine, here: &Path, stderr: Stdio) -> Self {
         let words = ["serve", "--json", "--listen", "127.0.0.1:0", "--log", "off"];
         let mut command = machine.command(&words, here);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut line).unwrap();
@@ -440,4 +445,28 @@ fn a_rate_limit_that_can_not_be_is_named() {
             + &String::from_utf8_lossy(&output.stdout);
         assert!(said.contains(problem), "{said}");
     }
+}
+
+/// Also when nobody asked for a log.
+#[test]
+fn a_server_says_that_redis_is_gone_and_that_it_is_back() {
+    let args = ["--requirepass", PASSWORD];
+    let mut server = RedisServer::start(Persistence::None, &args).unwrap();
+    let machine = Machine::on(&server.url());
+    server.kill().unwrap();
+    let here = tempfile::tempdir().unwrap();
+    let said = here.path().join("said");
+    let file = std::fs::File::create(&said).unwrap();
+    let _serving = Serving::start_saying(&machine, here.path(), file.into());
+    let says = |number: usize, text: &str| {
+        let all = || std::fs::read_to_string(&said).unwrap();
+        until(text, || all().lines().count() >= number);
+        let line = all().lines().nth(number - 1).unwrap().to_owned();
+        assert!(line.contains(text) && !line.contains(PASSWORD), "{line}");
+    };
+    says(1, "calls with effects are refused");
+    server.run().unwrap();
+    says(2, "Redis is back");
+    server.kill().unwrap();
+    says(3, "calls with effects are refused");
 }

@@ -25,5 +25,7 @@ mod ending;
 mod harness;
 #[path = "server/messages.rs"]
 mod messages;
+#[path = "server/modes.rs"]
+mod modes;
 #[path = "server/villain.rs"]
 mod villain;

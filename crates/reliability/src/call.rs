@@ -115,6 +115,8 @@ pub struct Call {
     pub concerns: Vec<Reason>,
     /// What it needs before it may start, found by the permission layer.
     pub need: Option<Box<Need>>,
+    /// The approval that it waits for.
+    pub waiting_approval: Option<String>,
     /// The claim of a call that waits before it starts.
     pub held_claim: Option<HeldClaim>,
     /// Whether the tool was started, shared with the claim's drop guard.
@@ -164,6 +166,7 @@ impl Call {
             hosts: None,
             concerns: Vec::new(),
             need: None,
+            waiting_approval: None,
             held_claim: None,
             started: Arc::default(),
             admitted_at: Instant::now(),
@@ -237,7 +240,8 @@ impl Call {
 
     /// Turns a reply into the answer that leaves. The only place where that happens, and where
     /// errors lose their secrets; the record keeps what the tool said.
-    pub fn answer(&mut self, reply: Reply, redactor: &Redactor) -> ToolResultEnvelope {
+    pub fn answer(&mut self, mut reply: Reply, redactor: &Redactor) -> ToolResultEnvelope {
+        crate::hint::fill_in(self, &mut reply);
         let (status, cache, output, error) = match reply.outcome {
             Ok(output) => (Status::Success, reply.cache, Some(output), None),
             Err(failure) => (

@@ -23,6 +23,7 @@ pub mod deadline;
 pub mod exchange;
 pub mod execute;
 pub mod guard;
+mod hint;
 pub mod hooks;
 pub mod idempotency;
 pub mod janitor;

@@ -3,11 +3,11 @@
 //! On the hot path nothing looks anything up in a configuration: a call carries its
 //! [`ToolPolicy`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,17 @@ pub enum Mode {
     Off,
 }
 
+impl Mode {
+    /// Its name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Shadow => "shadow",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// The mode of each of the layers that can be switched. Permission, schema and confinement are not
 /// among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,6 +55,8 @@ pub struct LayerModes {
     pub retry: Mode,
     /// The circuit breaker.
     pub breaker: Mode,
+    /// What the breaker does about a call when it is open; it counts in any case.
+    pub open: Mode,
     /// The rate limits.
     pub rate: Mode,
 }
@@ -56,6 +69,7 @@ impl LayerModes {
             idempotency: mode,
             retry: mode,
             breaker: mode,
+            open: mode,
             rate: mode,
         }
     }
@@ -119,8 +133,8 @@ pub enum Repeats {
 pub struct ToolPolicy {
     /// The tool's name.
     pub tool: Arc<str>,
-    /// The mode set for this tool or its class.
-    pub mode: Mode,
+    /// The mode set for this tool or its class, which is set apart by it from all others.
+    pub mode: Option<Mode>,
     /// Whether repeating a call can change anything.
     pub mutating: bool,
     /// What a second run does.
@@ -166,12 +180,31 @@ pub struct ToolPolicy {
 /// The switches that can be thrown while the process runs.
 #[derive(Debug, Default)]
 pub struct Switches {
-    /// What the four layers may do at most; `TOOL_RELIABILITY_ENABLED=false` is `Off`.
+    /// What the layers do for tools that are not set apart: `reliability.mode`.
     mode: AtomicMode,
+    /// What they may do at most, set apart or not: `TOOL_RELIABILITY_ENABLED=false` is `Off`, and
+    /// an operator's word counts for every tool.
+    at_most: AtomicMode,
     /// `TOOL_RELIABILITY_OPEN_MODE`.
     open_mode: AtomicMode,
     /// `TOOL_RELIABLE_DERIVE_IDEMPOTENCY`: 0 on, 1 off.
     derive_off: AtomicU8,
+    /// What was configured last: only what changes in it turns a switch that an operator may have
+    /// turned since.
+    configured: Mutex<Option<Configured>>,
+}
+
+/// The switches as a configuration sets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Configured {
+    /// `reliability.enabled`: `false` is the kill switch.
+    pub enabled: bool,
+    /// `reliability.mode`.
+    pub mode: Mode,
+    /// `reliability.openMode`.
+    pub open_mode: Mode,
+    /// `reliability.deriveIdempotency`.
+    pub derive_keys: DeriveKeys,
 }
 
 #[derive(Debug, Default)]
@@ -207,14 +240,39 @@ impl Switches {
         self.mode() != Mode::Off
     }
 
-    /// Sets what the four layers may do at most. A tool that is configured to less stays there.
-    pub fn set_mode(&self, mode: Mode) {
-        self.mode.set(mode);
+    /// Turns the switches to what is configured: at the start all of them, later those whose setting
+    /// is another than before. What an operator turned stays, where nobody wrote anything new.
+    pub fn configure(&self, new: Configured) {
+        let old = self.configured.lock().replace(new);
+        let is_new = |same: fn(&Configured, &Configured) -> bool| {
+            old.as_ref().is_none_or(|old| !same(old, &new))
+        };
+        if is_new(|a, b| (a.enabled, a.mode) == (b.enabled, b.mode)) {
+            self.mode.set(new.mode);
+            let at_most = if new.enabled {
+                Mode::Enforce
+            } else {
+                Mode::Off
+            };
+            self.at_most.set(at_most);
+        }
+        if is_new(|a, b| a.open_mode == b.open_mode) {
+            self.set_open_mode(new.open_mode);
+        }
+        if is_new(|a, b| a.derive_keys == b.derive_keys) {
+            self.set_derive_keys(new.derive_keys);
+        }
     }
 
-    /// What the four layers may do at most.
+    /// Sets what the layers do, and may do at most. A tool that is configured to less stays there.
+    pub fn set_mode(&self, mode: Mode) {
+        self.mode.set(mode);
+        self.at_most.set(mode);
+    }
+
+    /// What the layers do for tools that are not set apart.
     pub fn mode(&self) -> Mode {
-        self.mode.get()
+        weaker(self.mode.get(), self.at_most.get())
     }
 
     /// Sets what an open breaker does.
@@ -244,8 +302,13 @@ impl Switches {
 
     /// The modes of a call to a tool with this policy.
     pub fn modes_for(&self, policy: &ToolPolicy) -> LayerModes {
-        let mut modes = LayerModes::all(weaker(policy.mode, self.mode()));
-        modes.breaker = weaker(modes.breaker, self.open_mode());
+        let own = policy.mode.unwrap_or_else(|| self.mode.get());
+        let mut modes = LayerModes::all(weaker(own, self.at_most.get()));
+        modes.open = weaker(modes.breaker, self.open_mode());
+        // One that only says so is the live one still: it counts what enforcing would count.
+        if modes.open == Mode::Off {
+            modes.breaker = Mode::Off;
+        }
         modes
     }
 }
@@ -256,6 +319,35 @@ fn weaker(a: Mode, b: Mode) -> Mode {
         (Mode::Off, _) | (_, Mode::Off) => Mode::Off,
         (Mode::Shadow, _) | (_, Mode::Shadow) => Mode::Shadow,
         (Mode::Enforce, Mode::Enforce) => Mode::Enforce,
+    }
+}
+
+/// What the switches come to, for those who look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Modes {
+    /// What guard, idempotency, retry, breaker and rate limits do.
+    pub mode: Mode,
+    /// What an open breaker does.
+    pub open_mode: Mode,
+    /// Whether keys are computed.
+    pub derive_idempotency: DeriveKeys,
+    /// The tools for which the layers do something else, each with what they do.
+    pub tools: BTreeMap<String, Mode>,
+}
+
+impl std::fmt::Display for Modes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let keys = match self.derive_idempotency {
+            DeriveKeys::On => "on",
+            DeriveKeys::Off => "off",
+        };
+        let (mode, open) = (self.mode.as_str(), self.open_mode.as_str());
+        write!(f, "mode {mode}, open breakers {open}, computed keys {keys}")?;
+        for (tool, mode) in &self.tools {
+            write!(f, ", but {tool} {}", mode.as_str())?;
+        }
+        Ok(())
     }
 }
 
@@ -281,6 +373,21 @@ impl PolicyTable {
         self.by_tool
             .write()
             .insert(policy.tool.clone(), Arc::new(policy));
+    }
+
+    /// What the switches come to for these tools.
+    pub fn modes(&self, switches: &Switches) -> Modes {
+        let by_tool = self.by_tool.read();
+        let tools = by_tool.iter().map(|(tool, policy)| {
+            let mode = switches.modes_for(policy).idempotency;
+            (tool.to_string(), mode)
+        });
+        Modes {
+            mode: switches.mode(),
+            open_mode: switches.open_mode(),
+            derive_idempotency: switches.derive_keys(),
+            tools: tools.filter(|(_, mode)| *mode != switches.mode()).collect(),
+        }
     }
 
     /// The policy of a tool.

@@ -23,7 +23,7 @@ use holdfast_reliability::guard::{Guard, GuardConfig, GuardStore};
 use holdfast_reliability::hooks::{AdmitHooks, Hooks, ObservingHooks};
 use holdfast_reliability::idempotency::{DedupeStores, Idempotency};
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::policy::PolicyTable;
+use holdfast_reliability::policy::{Modes, PolicyTable};
 use holdfast_reliability::rate::RateLimited;
 use holdfast_reliability::retry::{Retry, RetryBudget};
 use holdfast_reliability::runtime::Runtime;
@@ -256,8 +256,8 @@ impl ToolStack {
     }
 
     /// Exchanges the policies of tools, what is allowed and the guard's limits, for calls that begin
-    /// from now on. When one of them can not be, nothing is exchanged. What the switches say stays:
-    /// operators turn them.
+    /// from now on. When one of them can not be, nothing is exchanged. Of the switches, those are turned whose setting is another
+    /// than before; the others stay as operators turned them.
     pub fn exchange(
         &self,
         reliability: &ReliabilityConfig,
@@ -272,9 +272,15 @@ impl ToolStack {
         for policy in policies.collect::<Result<Vec<_>, _>>()? {
             self.policies.insert(policy);
         }
+        reliability.apply_switches(&self.runtime.switches);
         self.permissions.exchange(permissions);
         self.guard.exchange(guard);
         Ok(())
+    }
+
+    /// What the switches come to for its tools.
+    pub fn modes(&self) -> Modes {
+        self.policies.modes(&self.runtime.switches)
     }
 
     /// The tools.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use holdfast_reliability::breaker::NO_REASON;
 
 use super::server::RemoteArgs;
 
@@ -125,7 +126,7 @@ pub(crate) enum BreakerCommand {
         /// The breaker's key, or a tool's name.
         key: String,
         /// Why, for those who meet it.
-        #[arg(long, default_value = "by an operator")]
+        #[arg(long, default_value = NO_REASON)]
         reason: String,
     },
 }

@@ -34,6 +34,9 @@ pub(crate) struct RemoteArgs {
     /// that works on this state directory.
     #[arg(long, global = true, value_name = "URL|auto")]
     pub(crate) server: Option<String>,
+    /// Who does it, for the audit log; your login name by default.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) operator: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -41,8 +44,9 @@ pub(crate) struct RemoteArgs {
     holdfast mode\n  \
     holdfast mode shadow\n  \
     holdfast mode --open-mode off --server http://127.0.0.1:8001\n\n\
-    A switch lasts until the server ends; `reliability.mode` and TOOL_RELIABILITY_ENABLED set\n\
-    what it starts with.")]
+    A switch lasts until the server ends, or until another setting is read on SIGHUP;\n\
+    `reliability.mode` and TOOL_RELIABILITY_ENABLED set what it starts with. It counts for every\n\
+    tool; one whose own `mode` in the configuration is less stays there, and is named.")]
 pub(crate) struct ModeArgs {
     /// What guard, idempotency, retry, breaker and rate limits may do at most; without any, only look.
     #[arg(value_enum)]

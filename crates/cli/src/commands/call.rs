@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
-use holdfast_contract::{CallHints, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_contract::{
+    CallHints, ErrorCode, SystemEntropy, ToolCallEnvelope, ToolResultEnvelope,
+};
 use holdfast_toolbox::tools::exec;
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
@@ -45,11 +47,19 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     running.finish();
     runtime.block_on(running.tidy());
     write_metrics(&running, args)?;
-    Ok(if result.is_success() {
+    Ok(exit_code(&result))
+}
+
+/// A call that could not be understood is bad usage, however it was written.
+fn exit_code(result: &ToolResultEnvelope) -> ExitCode {
+    let code = result.error.as_ref().map(|error| error.code.as_str());
+    if result.is_success() {
         ExitCode::SUCCESS
+    } else if code == Some(ErrorCode::InvalidEnvelope.as_str()) {
+        ExitCode::from(2)
     } else {
         ExitCode::from(1)
-    })
+    }
 }
 
 /// Says, in the answer and on standard error, that nobody else will know of it.

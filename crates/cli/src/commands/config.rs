@@ -1,11 +1,16 @@
 //! `holdfast config`
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use holdfast_reliability::config::StoreKind;
 
 use crate::app::{App, runtime};
 use crate::args::{ConfigCommand, GlobalArgs, Which};
+use crate::config::expand;
 use crate::executor_file;
 use crate::fail::{Failure, Outcome};
 use crate::output;
@@ -40,6 +45,9 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
                 (None, Some(path)) => path.display().to_string(),
                 (None, None) => "the built-in defaults".to_owned(),
             };
+            super::serve::check(&app)?;
+            check_log(&app)?;
+            check_hooks(&app)?;
             let tried = try_store(&app, *offline)?;
             if global.json {
                 output::json(&serde_json::json!({
@@ -61,6 +69,57 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The log is opened by every command that calls tools; one that can not be is found here without
+/// making it.
+fn check_log(app: &App) -> Outcome<()> {
+    let path = match app.config.observability.log.as_str() {
+        "off" | "stderr" => return Ok(()),
+        path => expand(path),
+    };
+    let opened = match OpenOptions::new().append(true).open(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+            folder.map_or(Ok(()), |it| std::fs::metadata(it).map(|_| ()))
+        }
+        opened => opened.map(|_| ()),
+    };
+    let path = path.display();
+    opened.map_err(|error| Failure::usage(format!("the log {path} can not be opened: {error}")))
+}
+
+/// A hook that can not be started refuses every call it is asked about.
+fn check_hooks(app: &App) -> Outcome<()> {
+    let hooks = &app.config.hooks;
+    let lists = [
+        ("admit", &hooks.admit),
+        ("before", &hooks.before),
+        ("after", &hooks.after),
+    ];
+    for (name, list) in lists {
+        for (index, hook) in list.iter().enumerate() {
+            let program = hook.command.first().map_or("", String::as_str);
+            if !is_program(program) {
+                let problem = format!("hooks.{name}[{index}]: there is no program {program:?}");
+                return Err(Failure::usage(problem)
+                    .hint("Give its whole path, or see that it is in a directory of PATH."));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_program(name: &str) -> bool {
+    let runs = |path: &Path| {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return runs(Path::new(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| runs(&dir.join(name)))
 }
 
 /// What is known of the store that other machines share.

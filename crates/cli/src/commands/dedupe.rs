@@ -258,10 +258,7 @@ async fn flush(store: &Records, args: &RecordArgs, all: bool, json: bool) -> Out
     }
     let filter = filter_of(args, None);
     if filter == RecordFilter::default() && !all {
-        return Err(Failure::usage(
-            "this would forget every ended call, so that each could run again",
-        )
-        .hint("Narrow it with --session, --tool or --state-is, or say --all."));
+        return Err(too_wide());
     }
     let flushed = store.flush(&filter).await?;
     if json {
@@ -275,6 +272,12 @@ async fn flush(store: &Records, args: &RecordArgs, all: bool, json: bool) -> Out
 pub(super) fn forgot(records: u64) -> String {
     let records = output::counted(records, "record");
     format!("Forgot {records}. Running calls stay.")
+}
+
+/// Flushing without saying what.
+pub(super) fn too_wide() -> Failure {
+    Failure::usage("this would forget every ended call, so that each could run again")
+        .hint("Narrow it with --session, --tool or --state-is, or say --all.")
 }
 
 /// What tells a record from others.

@@ -179,7 +179,31 @@ fn list(app: &App, entries: &[JournalEntry], json: bool) {
     ));
 }
 
+/// The same with what its caller chose to be called as it may stand in a line.
+fn harmless(entry: &JournalEntry) -> JournalEntry {
+    let mut shown = entry.clone();
+    let names = [
+        &mut shown.request_id,
+        &mut shown.tool,
+        &mut shown.session_key,
+        &mut shown.actor_id,
+    ];
+    let others = [&mut shown.turn, &mut shown.model_id, &mut shown.error_code];
+    for text in names.into_iter().chain(others.into_iter().flatten()) {
+        *text = output::harmless_line(text);
+    }
+    let said = [&mut shown.error_message, &mut shown.hint];
+    for text in shown.why.iter_mut().chain(said.into_iter().flatten()) {
+        *text = output::harmless(text);
+    }
+    for retry in &mut shown.retries {
+        retry.reason_code = output::harmless_line(&retry.reason_code);
+    }
+    shown
+}
+
 fn explain(entry: &JournalEntry) {
+    let entry = &harmless(entry);
     let outcome = match &entry.error_code {
         Some(code) => format!("{} ({code})", entry.status),
         None => entry.status.clone(),

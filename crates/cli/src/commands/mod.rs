@@ -13,6 +13,7 @@ mod doctor;
 mod explain;
 mod memory;
 mod openclaw;
+mod operator;
 mod parse;
 mod reload;
 mod remote;
@@ -48,17 +49,23 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Serve(args) => serve::run(&cli.global, &args),
         Command::Dedupe(args) => {
             let app = App::new(&cli.global)?;
-            match &args.remote.server {
-                Some(server) => remote::dedupe(&app, server, args.command, json),
-                None => dedupe::run(&app, args.command, json),
+            let operator = args.remote.operator.as_deref();
+            if let Some(server) = &args.remote.server {
+                return remote::dedupe(&app, server, operator, args.command, json);
             }
+            let action = operator::of_records(&args.command);
+            let run = || dedupe::run(&app, args.command, json);
+            operator::audited(&app, operator, action, run)
         }
         Command::Breaker(args) => {
             let app = App::new(&cli.global)?;
-            match &args.remote.server {
-                Some(server) => remote::breaker(&app, server, args.command, json),
-                None => breaker::run(&app, args.command, json),
+            let operator = args.remote.operator.as_deref();
+            if let Some(server) = &args.remote.server {
+                return remote::breaker(&app, server, operator, args.command, json);
             }
+            let action = operator::of_breakers(&args.command);
+            let run = || breaker::run(&app, args.command, json);
+            operator::audited(&app, operator, action, run)
         }
         Command::Mode(args) => remote::mode(&App::new(&cli.global)?, &args, json),
         Command::Approvals(command) => approvals::run(&App::new(&cli.global)?, command, json),

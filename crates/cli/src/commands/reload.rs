@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use holdfast_reliability::policy::Modes;
 use holdfast_server::executor::ModelLimits;
 use holdfast_server::{Server, Settings};
 use holdfast_toolbox::stack::ToolStack;
@@ -35,7 +36,7 @@ pub(super) fn on_hangup(
     Ok(tokio::spawn(async move {
         while hangups.recv().await.is_some() {
             match reload(&global, listen.as_deref(), &started, &server, &stack) {
-                Ok(new) => said(global.json, &fixed(&started, &new)),
+                Ok(new) => said(global.json, &fixed(&started, &new), &stack.modes()),
                 Err(failure) => refused(global.json, &failure),
             }
         }
@@ -117,14 +118,16 @@ fn fixed(old: &Config, new: &Config) -> Vec<&'static str> {
     changed.map(|(section, _)| section).collect()
 }
 
-fn said(json: bool, fixed: &[&str]) {
+fn said(json: bool, fixed: &[&str], modes: &Modes) {
     if json {
-        output::json(&json!({"event": "server_reloaded", "needRestart": fixed}));
+        output::json(&json!({"event": "server_reloaded", "needRestart": fixed, "modes": modes}));
     } else if fixed.is_empty() {
-        output::line("Read the configuration again; limits and policies are exchanged.");
+        output::line(&format!(
+            "Read the configuration again; limits and policies are exchanged ({modes})."
+        ));
     } else {
         output::line(&format!(
-            "Read the configuration again; limits and policies are exchanged. What changed in {} needs a restart.",
+            "Read the configuration again; limits and policies are exchanged ({modes}). What changed in {} needs a restart.",
             fixed.join(", ")
         ));
     }

@@ -25,10 +25,12 @@ const AUTO: &str = "auto";
 struct Remote {
     client: Client,
     runtime: tokio::runtime::Runtime,
+    /// Who asks.
+    operator: Option<String>,
 }
 
 impl Remote {
-    fn new(app: &App, server: &str) -> Outcome<Self> {
+    fn new(app: &App, server: &str, operator: Option<&str>) -> Outcome<Self> {
         let url = if server == AUTO {
             discover(app)?
         } else {
@@ -39,6 +41,7 @@ impl Remote {
         Ok(Self {
             client,
             runtime: runtime()?,
+            operator: super::operator::name(operator),
         })
     }
 
@@ -49,8 +52,12 @@ impl Remote {
     }
 
     fn act(&self, action: &Value) -> Outcome<Value> {
+        let mut action = action.clone();
+        if let Some(operator) = &self.operator {
+            action["operator"] = json!(operator);
+        }
         self.runtime
-            .block_on(self.client.post(PATH, action))
+            .block_on(self.client.post(PATH, &action))
             .map_err(|error| failure(&error))
     }
 }
@@ -91,10 +98,11 @@ fn discover(app: &App) -> Outcome<String> {
 pub(super) fn breaker(
     app: &App,
     server: &str,
+    operator: Option<&str>,
     command: BreakerCommand,
     json: bool,
 ) -> Outcome<ExitCode> {
-    let remote = Remote::new(app, server)?;
+    let remote = Remote::new(app, server, operator)?;
     match command {
         BreakerCommand::List => {
             let answer = remote.get(BREAKERS)?;
@@ -134,10 +142,11 @@ fn names(list: &Value) -> Vec<String> {
 pub(super) fn dedupe(
     app: &App,
     server: &str,
+    operator: Option<&str>,
     command: DedupeCommand,
     json: bool,
 ) -> Outcome<ExitCode> {
-    let remote = Remote::new(app, server)?;
+    let remote = Remote::new(app, server, operator)?;
     match command {
         DedupeCommand::List { filter, limit } => {
             if filter.state_is == Some(State::Abandoned) {
@@ -184,6 +193,9 @@ pub(super) fn dedupe(
         }
         DedupeCommand::Flush { filter, all } => {
             let mut action = fields(&filter);
+            if action.is_empty() && !all {
+                return Err(super::dedupe::too_wide());
+            }
             action.insert("action".to_owned(), json!("flush"));
             action.insert("all".to_owned(), json!(all));
             let answer = remote.act(&Value::Object(action))?;
@@ -199,7 +211,7 @@ pub(super) fn dedupe(
 }
 
 /// A filter in the server's words.
-fn fields(filter: &RecordArgs) -> Map<String, Value> {
+pub(super) fn fields(filter: &RecordArgs) -> Map<String, Value> {
     let given = super::dedupe::filter_of(filter, None);
     let mut fields = Map::new();
     let state = given.state.map(|state| state.as_str().to_owned());
@@ -249,7 +261,11 @@ fn show_records(app: &App, records: &Value) {
 
 /// `holdfast mode`
 pub(super) fn mode(app: &App, args: &ModeArgs, json: bool) -> Outcome<ExitCode> {
-    let remote = Remote::new(app, args.remote.server.as_deref().unwrap_or(AUTO))?;
+    let remote = Remote::new(
+        app,
+        args.remote.server.as_deref().unwrap_or(AUTO),
+        args.remote.operator.as_deref(),
+    )?;
     let mut action = Map::new();
     if let Some(mode) = args.mode {
         action.insert("mode".to_owned(), json!(mode.as_str()));
@@ -271,13 +287,18 @@ pub(super) fn mode(app: &App, args: &ModeArgs, json: bool) -> Outcome<ExitCode> 
         return Ok(ExitCode::SUCCESS);
     }
     let modes = &answer["modes"];
-    let word = |name: &str| modes[name].as_str().unwrap_or("?").to_owned();
+    let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    let apart = modes["tools"].as_object().into_iter().flatten();
+    let apart: Vec<String> = apart
+        .map(|(tool, mode)| format!(", but {tool} {}", word(mode)))
+        .collect();
+    let apart = apart.concat();
     output::line(&format!(
-        "{}: mode {}, open breakers {}, computed keys {}.",
+        "{}: mode {}, open breakers {}, computed keys {}{apart}.",
         remote.client.url(),
-        word("mode"),
-        word("openMode"),
-        word("deriveIdempotency")
+        word(&modes["mode"]),
+        word(&modes["openMode"]),
+        word(&modes["deriveIdempotency"])
     ));
     if let Some(reason) = answer["degraded"].as_str() {
         output::line(&output::red(&format!("degraded: {reason}")));

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent::runs::RUN_OWNER_LEASE_MS;
+use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::janitor::Janitor;
+use holdfast_reliability::observe::Observer;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
@@ -31,6 +33,7 @@ use crate::environment;
 use crate::executor;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
+use crate::loud::Loud;
 use crate::output;
 
 /// How long commands of cancelled calls may take to end before we go without them.
@@ -162,7 +165,7 @@ fn server(
     tokens: Tokens,
 ) -> Outcome<(Arc<Server>, crate::running::Running)> {
     let trouble = Arc::new(TroubleWatch::new(app.clock.clone(), app.config.redactor()));
-    let running = app.stack_for_server(&args.workspace, trouble.clone())?;
+    let running = app.stack_for_server(&args.workspace, watcher(app, &trouble)?)?;
     let audit = Arc::new(app.audit_log(running.documents.clone()));
     let workspace = args.workspace.canonicalize();
     let server = Server::new(Parts {
@@ -181,6 +184,17 @@ fn server(
         executor: executor(app, args, &running)?,
     });
     Ok((server, running))
+}
+
+/// Who watches the calls, and says aloud what the log does not say there already.
+fn watcher(app: &App, trouble: &Arc<TroubleWatch>) -> Outcome<Arc<dyn Observer>> {
+    if app.logs_to_stderr() {
+        return Ok(trouble.clone());
+    }
+    let loud = Loud::new(trouble.clone(), app.config.redactor()).map_err(|error| {
+        Failure::failed(format!("standard error can not be written to: {error}"))
+    })?;
+    Ok(Arc::new(loud))
 }
 
 /// The model and its runs, where one is configured.
@@ -238,17 +252,43 @@ struct Shown {
     approver: String,
 }
 
+/// What would keep a server from starting, found without making anything.
+pub(super) fn check(app: &App) -> Outcome<()> {
+    let config = &app.config.server;
+    let settings = config.settings().map_err(|problems| {
+        let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(list.join("\n"))
+    })?;
+    check_reach(config, &settings)?;
+    for (variable, file) in [
+        (environment::SERVER_TOKEN, &config.token_file),
+        (environment::ADMIN_TOKEN, &config.admin_token_file),
+    ] {
+        // One that nobody named is made on the first start.
+        if environment::get(variable).is_some() || file.is_some() {
+            token(variable, file.as_deref(), Path::new(""))?;
+        }
+    }
+    executor::keys(&app.config.executor).map(|_| ())
+}
+
+/// What others can reach has a token that they were given.
+fn check_reach(config: &ServerConfig, settings: &Settings) -> Outcome<()> {
+    let configured =
+        environment::get(environment::SERVER_TOKEN).is_some() || config.token_file.is_some();
+    if settings.is_local() || configured {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} can be reached from other machines, and no token was configured for it",
+        settings.listen
+    ))
+    .hint("Set HOLDFAST_SERVER_TOKEN or server.tokenFile, or listen on 127.0.0.1."))
+}
+
 impl FoundTokens {
     fn find(app: &App, config: &ServerConfig, settings: &Settings) -> Outcome<Self> {
-        let configured =
-            environment::get(environment::SERVER_TOKEN).is_some() || config.token_file.is_some();
-        if !settings.is_local() && !configured {
-            return Err(Failure::usage(format!(
-                "{} can be reached from other machines, and no token was configured for it",
-                settings.listen
-            ))
-            .hint("Set HOLDFAST_SERVER_TOKEN or server.tokenFile, or listen on 127.0.0.1."));
-        }
+        check_reach(config, settings)?;
         let (caller, caller_shown) = token(
             environment::SERVER_TOKEN,
             config.token_file.as_deref(),
@@ -334,12 +374,22 @@ fn started(app: &App, address: SocketAddr, shown: &Shown, store: &str, json: boo
         }));
         return;
     }
+    let settings = &app.config.reliability.store;
+    let place = match settings.kind {
+        // An address is shown without its password.
+        StoreKind::Redis => format!(
+            "at {} under {:?}; state in {}",
+            settings.redis.url,
+            settings.redis.prefix,
+            app.state_dir.display()
+        ),
+        StoreKind::Sqlite | StoreKind::Memory => format!("in {}", app.state_dir.display()),
+    };
     output::line(&format!(
-        "{} Serving on http://{address} (token: {}, admin token: {}, store: {store} in {})",
+        "{} Serving on http://{address} (token: {}, admin token: {}, store: {store} {place})",
         output::green("✓"),
         shown.caller,
         shown.admin,
-        app.state_dir.display()
     ));
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use holdfast_reliability::policy::ToolPolicy;
+use holdfast_reliability::policy::{Mode, Switches, ToolPolicy};
 use holdfast_toolbox::declare;
 use holdfast_toolbox::registry::Registry;
 use serde_json::{Value, json};
@@ -106,7 +106,10 @@ fn show(app: &App, registry: &Registry, name: &str, json: bool) -> Outcome<ExitC
                     .join("\n"),
             )
         })?;
-    let described = describe(found, Some(&policy));
+    let switches = Switches::default();
+    app.config.reliability.apply_switches(&switches);
+    let mode = switches.modes_for(&policy).idempotency;
+    let described = describe(found, Some((&policy, mode)));
     if json {
         output::json(&described);
     } else {
@@ -120,7 +123,10 @@ fn show(app: &App, registry: &Registry, name: &str, json: bool) -> Outcome<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(found: &holdfast_toolbox::registry::Registered, policy: Option<&ToolPolicy>) -> Value {
+fn describe(
+    found: &holdfast_toolbox::registry::Registered,
+    policy: Option<(&ToolPolicy, Mode)>,
+) -> Value {
     let tool = &found.tool;
     let mut described = json!({
         "name": tool.name(),
@@ -131,9 +137,9 @@ fn describe(found: &holdfast_toolbox::registry::Registered, policy: Option<&Tool
         "idempotent": tool.is_idempotent(),
         "parameters": found.schema,
     });
-    if let Some(policy) = policy {
+    if let Some((policy, mode)) = policy {
         described["policy"] = json!({
-            "mode": policy.mode,
+            "mode": mode,
             "timeoutMs": policy.timeout_ms,
             "maxAttempts": policy.retry.max_attempts(),
             "records": policy.keep,

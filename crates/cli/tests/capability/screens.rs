@@ -25,9 +25,12 @@ fn screen(ran: &Ran) -> String {
     )
 }
 
-/// A request id becomes a mark.
+/// A request id becomes a mark, and so does the name of a record.
 fn steady(word: &str) -> String {
-    let bare = word.trim_end_matches(')');
+    let bare = word.trim_end_matches([')', '`']);
+    if bare.len() == 12 && bare.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return word.replace(bare, "[record]");
+    }
     let is_id = bare.len() == 36 && bare.bytes().filter(|byte| *byte == b'-').count() == 4;
     if is_id {
         word.replace(bare, "[id]")

@@ -197,7 +197,9 @@ impl Ran {
     #[track_caller]
     pub(crate) fn error(&self, code: &str) -> Value {
         let answer = self.json();
-        assert_eq!(self.code, Some(1), "{self:#?}");
+        // What can not be understood is bad usage.
+        let exit = if code == "invalid_envelope" { 2 } else { 1 };
+        assert_eq!(self.code, Some(exit), "{self:#?}");
         assert_eq!(answer["error"]["code"], code, "{self:#?}");
         answer
     }

@@ -58,8 +58,10 @@ fn the_command_line_does_to_a_server_what_the_server_can() {
     assert_eq!(at(&["dedupe", "clear", "k"]).json()["cleared"], true);
     assert_eq!(call("r4").json()["fromCache"], false);
     let refused = at(&["dedupe", "flush"]);
-    assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("all"), "{refused:?}");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("--all"), "{refused:?}");
+    let refused = server.act(&json!({"action": "flush"}));
+    assert_eq!(refused.status, 400, "it is not left to the command line");
     assert_eq!(
         at(&["dedupe", "flush", "--tool", "exec"]).json()["flushed"],
         1
@@ -73,6 +75,15 @@ fn the_command_line_does_to_a_server_what_the_server_can() {
     assert_eq!(call("r7").json()["fromCache"], false);
     assert_eq!(call("r8").json()["fromCache"], true);
 
+    let by: Vec<Value> = audit(&house)
+        .iter()
+        .map(|entry| entry["fields"]["operator"].clone())
+        .collect();
+    assert_eq!(by[0], "tester", "the login name");
+    let named = at(&["mode", "enforce", "--operator", "ann"]);
+    assert_eq!(named.code, Some(0), "{named:?}");
+    let last = audit(&house).pop().expect("an entry");
+    assert_eq!(last["fields"]["operator"], "ann");
     let written: Vec<(String, String)> = audit(&house)
         .iter()
         .map(|entry| {
@@ -87,6 +98,7 @@ fn the_command_line_does_to_a_server_what_the_server_can() {
         ("clear", "done"),
         ("flush", "failed"),
         ("flush", "done"),
+        ("mode", "done"),
         ("mode", "done"),
         ("mode", "done"),
     ]

@@ -18,6 +18,9 @@ use crate::service::Service;
 /// When to ask again for a tool whose breaker an operator holds open: nobody knows, and not at once.
 pub const FORCED_OPEN_RETRY_AFTER_MS: u64 = 30_000;
 
+/// The reason of those who hold a breaker open and give none.
+pub const NO_REASON: &str = "by an operator";
+
 /// The context of breakers that only watch.
 const SHADOW_CONTEXT: &str = "shadow";
 
@@ -139,7 +142,7 @@ impl<S: Service> Breaker<S> {
 
     async fn run(&self, call: &mut Call, key: Arc<BreakerKey>, permit: Permit) -> Reply {
         // A breaker that only watches leaves no mark on the answer.
-        let enforced = call.modes.breaker == Mode::Enforce;
+        let enforced = call.modes.open == Mode::Enforce;
         if enforced {
             call.breaker_state = Some(if permit.is_probe() {
                 CircuitBreakerState::HalfOpen
@@ -179,17 +182,29 @@ impl<S: Service> Breaker<S> {
         reply
     }
 
-    fn reject(
+    /// The reason that the operator gave for holding a breaker open.
+    async fn forced_reason(&self, key: &BreakerKey) -> Option<String> {
+        // The refusal stands without it.
+        let breakers = self.store.breakers().await.ok()?;
+        let (_, state) = breakers.into_iter().find(|(it, _)| it == key)?;
+        let policy = BreakerPolicy::standard();
+        let reason = state.snapshot(&policy, 0).forced_reason?;
+        (!reason.trim().is_empty() && reason != NO_REASON).then_some(reason)
+    }
+
+    async fn why(
         &self,
-        call: &mut Call,
         state: CircuitBreakerState,
         retry_after_ms: Option<u64>,
         key: &BreakerKey,
-    ) -> Reply {
-        call.breaker_state = Some(state);
-        let why = match (state, retry_after_ms) {
+    ) -> String {
+        match (state, retry_after_ms) {
             (CircuitBreakerState::ForcedOpen, _) => {
-                format!("the circuit breaker {key} is held open by an operator")
+                let held = format!("the circuit breaker {key} is held open by an operator");
+                match self.forced_reason(key).await {
+                    Some(reason) => format!("{held}: {reason}"),
+                    None => held,
+                }
             }
             (CircuitBreakerState::HalfOpen, _) => {
                 format!("the circuit breaker {key} is probing whether the tool is back")
@@ -200,14 +215,30 @@ impl<S: Service> Breaker<S> {
                 )
             }
             (_, None) => format!("the circuit breaker {key} is open"),
-        };
+        }
+    }
+
+    /// Refuses the call, or says that it would have been and lets it through.
+    async fn reject(
+        &self,
+        call: &mut Call,
+        state: CircuitBreakerState,
+        retry_after_ms: Option<u64>,
+        key: &BreakerKey,
+    ) -> Reply {
+        let why = self.why(state, retry_after_ms, key).await;
         let code = ErrorCode::CircuitOpen;
         self.runtime.tell(&Event::Blocked {
             call,
             code: code.as_str(),
             why: &why,
-            mode: Mode::Enforce,
+            mode: call.modes.open,
         });
+        if call.modes.open != Mode::Enforce {
+            call.explain(format!("only watched: it would have been refused: {why}"));
+            return self.inner.call(call).await;
+        }
+        call.breaker_state = Some(state);
         call.explain(why.clone());
         let mut failure = Failure::before_start(code, why, Judged::Counts(FailureKind::Retryable))
             .with_status(Status::CircuitOpen);
@@ -235,33 +266,21 @@ impl<S: Service> Service for Breaker<S> {
         if mode == Mode::Enforce
             && let Some(held) = self.held_open(call, &key).await
         {
-            return self.reject(call, CircuitBreakerState::ForcedOpen, None, &held);
+            let forced = CircuitBreakerState::ForcedOpen;
+            return self.reject(call, forced, None, &held).await;
         }
         let prober = self.prober();
         let policy = call.policy.clone();
         let outcome = self
             .step(&key, BreakerOp::Admit { prober }, &policy.breaker)
             .await;
-        match (outcome.and_then(|outcome| outcome.admission), mode) {
-            (Some(Admission::Pass(permit)), _) => self.run(call, key, permit).await,
-            (
-                Some(Admission::Rejected {
-                    state,
-                    retry_after_ms,
-                }),
-                Mode::Enforce,
-            ) => self.reject(call, state, retry_after_ms, &key),
-            (Some(Admission::Rejected { .. }), _) => {
-                let (code, why) = (ErrorCode::CircuitOpen.as_str(), "the circuit would be open");
-                self.runtime.tell(&Event::Blocked {
-                    call,
-                    code,
-                    why,
-                    mode: Mode::Shadow,
-                });
-                self.inner.call(call).await
-            }
-            (None, _) => self.inner.call(call).await,
+        match outcome.and_then(|outcome| outcome.admission) {
+            Some(Admission::Pass(permit)) => self.run(call, key, permit).await,
+            Some(Admission::Rejected {
+                state,
+                retry_after_ms,
+            }) => self.reject(call, state, retry_after_ms, &key).await,
+            None => self.inner.call(call).await,
         }
     }
 }

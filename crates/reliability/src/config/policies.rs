@@ -12,7 +12,7 @@ use crate::breaker::{BreakerKey, BreakerPolicy};
 use crate::canonical::{FieldNames, Whitespace};
 use crate::idempotency::key::{Access, Scope};
 use crate::idempotency::transition::Lifetimes;
-use crate::policy::{ContentWindows, Keep, Repeats, Switches, ToolPolicy};
+use crate::policy::{Configured, ContentWindows, Keep, Repeats, Switches, ToolPolicy};
 use crate::policy_check::InvalidPolicy;
 use crate::rate::{RateLimitOverrides, ToolLimit};
 use crate::retry::{RetryBudget, RetryBudgetPolicy, RetryPolicy};
@@ -116,9 +116,12 @@ impl ReliabilityConfig {
 
     /// Throws the switches as configured.
     pub fn apply_switches(&self, switches: &Switches) {
-        switches.set_enabled(self.enabled);
-        switches.set_open_mode(self.open_mode);
-        switches.set_derive_keys(self.derive_idempotency);
+        switches.configure(Configured {
+            enabled: self.enabled,
+            mode: self.mode,
+            open_mode: self.open_mode,
+            derive_keys: self.derive_idempotency,
+        });
     }
 
     /// The policy of a tool.
@@ -185,7 +188,7 @@ impl ReliabilityConfig {
         let wait_ms = limits.iter().map(|limit| limit.limit.max_wait_ms()).min();
         Ok(ToolPolicy {
             tool: nature.name.into(),
-            mode: nearest(&sources, |s| s.mode).unwrap_or(self.mode),
+            mode: nearest(&sources, |s| s.mode),
             mutating,
             repeats: if !mutating || nature.idempotent {
                 Repeats::Harmless

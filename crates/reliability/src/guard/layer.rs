@@ -9,8 +9,8 @@ use holdfast_contract::{ErrorCode, ResultOutput};
 use serde_json::Value;
 
 use super::{
-    Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardConfig, GuardStore, Observation,
-    OutputDigest, TurnKey, Verdict, decorate_error,
+    Advice, Block, BlockCode, CallIdentity, ExitDigest, GuardAction, GuardConfig, GuardStore,
+    Observation, OutputDigest, TurnKey, Verdict, decorate_error,
 };
 use crate::call::{Call, Failure, Judged, Reply};
 use crate::exchange::Exchanged;
@@ -120,7 +120,12 @@ impl<S: Service> Guard<S> {
             && failure.judged != Judged::Neutral
             && !call.redelivered
         {
-            log.record(call, failure, advice.action, self.runtime.clock.now_ms());
+            // A guard that only watches has done nothing.
+            let action = match call.modes.guard {
+                Mode::Enforce => advice.action,
+                Mode::Shadow | Mode::Off => GuardAction::Continue,
+            };
+            log.record(call, failure, action, self.runtime.clock.now_ms());
         }
         if call.modes.guard == Mode::Enforce {
             apply(call, &mut reply, &advice);
@@ -154,6 +159,9 @@ impl<S: Service> Service for Guard<S> {
                     why,
                     mode: Mode::Shadow,
                 });
+                call.explain(format!(
+                    "only watched: the guard would have refused it: {why}"
+                ));
                 self.inner.call(call).await
             }
             (Verdict::Run, _) => self.inner.call(call).await,
@@ -241,7 +249,7 @@ fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice) {
                 );
                 failure.hint = Some(
                     "The model does not get the arguments right: hand the task back to the parent \
-                     session."
+                     session. At a prompt, `--turn NEW` starts afresh."
                         .to_owned(),
                 );
             }

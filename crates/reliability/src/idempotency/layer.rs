@@ -328,8 +328,11 @@ impl<S: Service> Idempotency<S> {
                     let guard = ClaimGuard::new(store, &derived.wish, call);
                     self.run_claimed(call, guard).await
                 }
-                Ok(Claim::InFlight { .. }) => self.shadow_hit(call, RecordState::Inflight).await,
-                Ok(Claim::Ended(record)) => self.shadow_hit(call, record.state).await,
+                Ok(Claim::InFlight { .. }) => {
+                    let state = RecordState::Inflight;
+                    self.shadow_hit(call, derived.wish.key, state).await
+                }
+                Ok(Claim::Ended(record)) => self.shadow_hit(call, record.key, record.state).await,
                 Ok(Claim::Conflict { recorded_digest }) => {
                     if self
                         .on_conflict(call, &mut derived, recorded_digest)
@@ -348,12 +351,20 @@ impl<S: Service> Idempotency<S> {
         }
     }
 
-    async fn shadow_hit(&self, call: &mut Call, state: RecordState) -> Reply {
+    async fn shadow_hit(&self, call: &mut Call, key: StoredKey, state: RecordState) -> Reply {
+        // The event names the record; the call itself runs as one that has none.
+        call.stored_key = Some(key);
         self.runtime.tell(&Event::DedupeHit {
             call,
             state,
             mode: Mode::Shadow,
         });
+        call.stored_key = None;
+        call.explain(format!(
+            "only watched: it would have been answered from the record {} ({})",
+            key.fingerprint(),
+            state.as_str()
+        ));
         self.inner.call(call).await
     }
 }

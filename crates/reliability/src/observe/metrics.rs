@@ -49,7 +49,7 @@ pub const METRICS: &[MetricDoc] = &[
         name: "openclaw_tool_calls_total",
         kind: "counter",
         labels: "tool, status, scope",
-        meaning: "Calls answered. `scope` is `live`, or `shadow` where the layers only watch.",
+        meaning: "Calls answered. `scope` is `shadow` where the layers only watch, else `live`, also where they are off.",
     },
     MetricDoc {
         name: "openclaw_tool_call_duration_ms",

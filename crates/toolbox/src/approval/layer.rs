@@ -189,7 +189,9 @@ impl<S: Service> Approve<S> {
             seen.approval.id,
             reasons(need)
         ));
+        call.waiting_approval = Some(seen.approval.id.clone());
         let outcome = self.answered(approvals, seen, route, &mut guard).await;
+        call.waiting_approval = None;
         if !matches!(outcome, Err(Stop::Trouble(_))) {
             // Answered or over: there is nothing left to withdraw.
             guard.stand_down();

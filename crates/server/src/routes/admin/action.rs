@@ -1,12 +1,12 @@
 //! What an operator can do, by the names of the specification.
 
-use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy};
+use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, NO_REASON};
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::idempotency::record::RecordState;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::{DeriveKeys, Mode};
-use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::{ClearIf, Cleared, DedupeStore, RecordFilter, StoreResult};
+use holdfast_toolbox::stack::ToolStack;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,6 @@ use super::{Found, find, store_refusal};
 use crate::limits::ADMIN_WORDS_BYTES_MAX;
 use crate::respond::Refusal;
 use crate::server::Server;
-
-/// Why a breaker is held open, unless somebody says.
-const NO_REASON: &str = "by an operator";
 
 /// One action. The `action` field names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -153,7 +150,7 @@ pub(super) async fn perform(server: &Server, action: Action) -> Result<Value, Re
             open_mode,
             derive_idempotency,
         } => switch(
-            server.stack.runtime(),
+            &server.stack,
             mode.as_deref(),
             open_mode.as_deref(),
             derive_idempotency.as_deref(),
@@ -285,7 +282,7 @@ fn running() -> Refusal {
 }
 
 fn switch(
-    runtime: &Runtime,
+    stack: &ToolStack,
     mode: Option<&str>,
     open_mode: Option<&str>,
     derive: Option<&str>,
@@ -307,7 +304,8 @@ fn switch(
         ));
     }
     // Everything was understood before anything is changed.
-    let before = modes(runtime);
+    let before = stack.modes();
+    let runtime = stack.runtime();
     if let Some(mode) = mode {
         runtime.switches.set_mode(mode);
     }
@@ -317,17 +315,7 @@ fn switch(
     if let Some(derive) = derive {
         runtime.switches.set_derive_keys(derive);
     }
-    Ok(json!({"before": before, "modes": modes(runtime)}))
-}
-
-/// What is switched how.
-pub(super) fn modes(runtime: &Runtime) -> Value {
-    let switches = &runtime.switches;
-    json!({
-        "mode": switches.mode(),
-        "openMode": switches.open_mode(),
-        "deriveIdempotency": switches.derive_keys(),
-    })
+    Ok(json!({"before": before, "modes": stack.modes()}))
 }
 
 fn mode_word(text: &str) -> Result<Mode, String> {

@@ -119,7 +119,7 @@ pub(super) async fn overview(server: Arc<Server>, _: Request) -> Response {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         started_at_ms: server.started_at_ms,
-        modes: action::modes(server.stack.runtime()),
+        modes: json!(server.stack.modes()),
         degraded: json!(condition.degraded()),
         last_trouble: json!(server.health.watch().last()),
         store: StoreShown {

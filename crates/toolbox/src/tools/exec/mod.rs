@@ -312,7 +312,10 @@ impl Tool for ExecTool {
         let prepare = move || order.into_command(&place, outfit, lifeline);
         match supervise::run(prepare, tag, limit).await? {
             Ended::Exited(finished) => Ok(result(&display, finished)),
-            Ended::TimedOut { elapsed } => Err(ToolError::Timeout { elapsed }),
+            // Ending it takes a moment; what is told is the limit that it was held to.
+            Ended::TimedOut { elapsed } => Err(ToolError::Timeout {
+                elapsed: elapsed.min(limit),
+            }),
         }
     }
 }

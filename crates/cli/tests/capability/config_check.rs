@@ -1,0 +1,63 @@
+//! `holdfast config check` refuses what would not work, before a server does.
+
+use crate::common::House;
+
+#[test]
+fn a_misspelt_tool_opens_no_gate() {
+    let house = House::new();
+    let yaml = "hooks:\n  admit: [{command: [\"true\"], tools: [exec, exce]}]\n  \
+                before: [{command: [\"true\"], tools: [wirte]}]\n  \
+                after: [{command: [\"true\"], tools: [sessions_spawn]}]\n\
+                guard: {pollingTools: [raed, \" Exec \"]}\n";
+    let config = house.file("wrong.yaml", yaml);
+    let ran = house.run(&["config", "check", "--config", &config]);
+    for says in [
+        "hooks.admit[0].tools: there is no tool named \"exce\"",
+        "hooks.before[0].tools: there is no tool named \"wirte\"",
+        "guard.pollingTools: there is no tool named \"raed\"",
+    ] {
+        ran.bad_usage(says);
+    }
+    assert_eq!(ran.stderr.matches("there is no tool").count(), 3, "{ran:?}");
+}
+
+/// Every row is refused by both, and for the same reason.
+#[test]
+fn what_serve_refuses_is_refused() {
+    let (house, other) = (House::new(), House::new());
+    let table = [
+        (
+            "server: {listen: \"0.0.0.0:0\"}",
+            "no token was configured for it",
+        ),
+        ("server: {tokenFile: /no/such/token}", "/no/such/token"),
+        ("server: {adminTokenFile: /no/such/token}", "/no/such/token"),
+        (
+            "observability: {log: /no/such/folder/log}",
+            "the log /no/such/folder/log can not be opened",
+        ),
+    ];
+    for (number, (yaml, says)) in table.iter().enumerate() {
+        let config = house.file(&format!("{number}.yaml"), yaml);
+        let serve = ["serve", "--config", &config];
+        other.run(&serve).bad_usage(says);
+        house
+            .run(&["config", "check", "--config", &config])
+            .bad_usage(says);
+    }
+    // A hook that can not be started refuses every call.
+    let hooks = [
+        "hooks: {admit: [{command: [/no/such/hook]}]}",
+        "hooks: {after: [{command: [no-such-hook-anywhere]}]}",
+    ];
+    for (number, yaml) in hooks.iter().enumerate() {
+        let config = house.file(&format!("hook-{number}.yaml"), yaml);
+        let checked = house.run(&["config", "check", "--config", &config]);
+        checked.bad_usage("[0]: there is no program");
+    }
+    let config = house.file("right.yaml", "hooks: {admit: [{command: [\"true\"]}]}");
+    let checked = house.run(&["config", "check", "--config", &config]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    // Looking makes nothing.
+    assert!(!house.state().exists());
+}
