@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use holdfast_contract::{
     CallContext, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext,
 };
+use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::tools::exec::CommandRules;
 use holdfast_toolbox::tools::{EditTool, ExecTool, ReadTool, WriteTool};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -230,10 +231,15 @@ fn judged(exec: &ExecTool, corpus: &str) -> Vec<(String, TierVerdict)> {
 
 fn with_rules() -> ExecTool {
     let list = |names: &str| names.split(' ').map(str::to_owned).collect();
-    ExecTool::new().with_rules(CommandRules {
+    let commands = CommandRules {
         allowed: list("cat ls find echo env rm awk sed tar timeout stdbuf git xargs"),
         blocked: list("curl id"),
-    })
+    };
+    let config = PermissionConfig {
+        commands,
+        ..PermissionConfig::default()
+    };
+    ExecTool::new().with_permissions(Arc::new(config.into()))
 }
 
 #[test]
