@@ -7,7 +7,7 @@ use crate::common::{House, Process, Ran, command_json, eventually};
 
 const KEY: &str = "clean-up-7";
 /// Reaches outside the workspace, so it needs a person. Each run leaves a line.
-const COMMAND: &str = "rm -f ../victim; echo ran >> effect";
+const COMMAND: &str = "rm -f ../aside/victim; echo ran >> effect";
 
 /// The requests that nobody has answered.
 pub(super) fn open_requests(house: &House) -> Vec<Value> {
@@ -54,7 +54,9 @@ fn state_of(house: &House, id: &str) -> String {
 #[test]
 fn approved_after_death_runs_once_with_the_captured_arguments() {
     let house = House::new();
-    std::fs::write(house.workspace().join("../victim"), "x").expect("writes");
+    // Not beside the state, where nothing can be removed.
+    std::fs::create_dir(house.workspace().join("../aside")).expect("made");
+    std::fs::write(house.workspace().join("../aside/victim"), "x").expect("writes");
     let id = killed_while_waiting(&house, &[]);
     // Nothing runs before the answer, however often it is resumed.
     assert_eq!(resume(&house), (Some(0), vec![]));
@@ -77,7 +79,7 @@ fn approved_after_death_runs_once_with_the_captured_arguments() {
         }
     }
     assert_eq!(house.lines("effect"), 1);
-    assert!(!house.workspace().join("../victim").exists());
+    assert!(!house.workspace().join("../aside/victim").exists());
     assert_eq!(state_of(&house, &id), "used");
     // Who asks again under the same key gets the answer of that run.
     let again = house.exec(KEY, COMMAND, &[]).success();
@@ -166,7 +168,7 @@ fn changed_arguments_do_not_run_on_an_approval() {
     let id = killed_while_waiting(&house, &[]);
     assert_eq!(house.run(&["approvals", "approve", &id]).code, Some(0));
     // Same key, same session, one more word.
-    let other = "rm -f ../victim; echo ran >> effect; echo more >> effect";
+    let other = "rm -f ../aside/victim; echo ran >> effect; echo more >> effect";
     let call = house.start_exec(KEY, other, &[]);
     let fresh = eventually("the changed call asks for itself", || {
         let listed = house.run(&["approvals", "list", "--json"]).json();

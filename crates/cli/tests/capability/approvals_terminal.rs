@@ -36,7 +36,8 @@ fn a_person_at_the_terminal_is_asked_in_place() {
     for said in [
         "exec (Elevated) asks for approval",
         "reaches outside the workspace",
-        "[s]ession",
+        // It lets the command out, so it is for this call only.
+        "Run it? [y]es, [n]o: ",
     ] {
         assert!(shown.contains(said), "not {said:?}: {shown}");
     }

@@ -11,7 +11,7 @@ mod shared;
 
 const KEY: &str = "clean-up-7";
 /// Reaches outside the workspace, so it needs a person. Each run leaves a line.
-const COMMAND: &str = "rm -f ../victim; echo ran >> effect";
+const COMMAND: &str = "rm -f ../aside/victim; echo ran >> effect";
 
 impl Serving {
     fn approvals(&self, query: &str) -> Vec<Value> {
@@ -51,9 +51,13 @@ fn call(command: &str) -> Value {
 
 /// A server whose call waits for a person, killed with -9 while it does, and the request's id.
 fn killed_while_waiting(house: &House, more: &[&str]) -> String {
+    killed_while_waiting_for(house, more, COMMAND)
+}
+
+fn killed_while_waiting_for(house: &House, more: &[&str], command: &str) -> String {
     let server = house.serve(more);
     let mut connection = server.connect();
-    let asked = call(COMMAND);
+    let asked = call(command);
     let waiting = std::thread::scope(|scope| {
         let bearer = format!("Bearer {}", server.token);
         let sender = scope.spawn(move || {
@@ -72,7 +76,7 @@ fn killed_while_waiting(house: &House, more: &[&str]) -> String {
     assert_eq!(waiting["state"], "pending");
     assert_eq!(
         waiting["arguments"],
-        json!({ "command": COMMAND }).to_string()
+        json!({ "command": command }).to_string()
     );
     assert_eq!(house.lines("effect"), 0);
     waiting["id"].as_str().expect("an id").to_owned()
@@ -81,7 +85,9 @@ fn killed_while_waiting(house: &House, more: &[&str]) -> String {
 #[test]
 fn approved_after_a_restart_runs_once_with_the_captured_arguments() {
     let house = House::new();
-    let victim = house.workspace().join("../victim");
+    // Not beside the state, where nothing can be removed.
+    std::fs::create_dir(house.workspace().join("../aside")).expect("made");
+    let victim = house.workspace().join("../aside/victim");
     std::fs::write(&victim, "x").expect("writes");
     let id = killed_while_waiting(&house, &[]);
     let server = house.serve(&[]);
@@ -195,7 +201,8 @@ fn of_many_answers_at_once_one_counts() {
 fn an_answer_can_cover_the_session_or_become_a_policy() {
     for (scope, session) in [("session", json!("cli")), ("policy", Value::Null)] {
         let house = House::new();
-        let id = killed_while_waiting(&house, &[]);
+        // It is asked about because of its words, and is not let out by an answer.
+        let id = killed_while_waiting_for(&house, &[], "$(echo true); echo ran >> effect");
         let server = house.serve(&[]);
         let (status, answered) = server.answer(&id, "approve", &json!({"scope": scope}));
         assert_eq!((status, &answered["detail"]["scope"]), (200, &json!(scope)));
