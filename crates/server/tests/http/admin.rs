@@ -124,7 +124,7 @@ async fn actions_that_make_no_sense_are_refused_with_the_reason() {
     let modes = harness.get("/debug/tool-reliability", ADMIN).await.json()["modes"].clone();
     assert_eq!(
         modes,
-        json!({"mode": "enforce", "openMode": "enforce", "deriveIdempotency": "on"})
+        json!({"mode": "enforce", "openMode": "enforce", "deriveIdempotency": "on", "tools": {}})
     );
 }
 
