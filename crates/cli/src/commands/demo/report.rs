@@ -83,7 +83,13 @@ fn gist(message: &str) -> String {
         .find(|line| line.starts_with('[') && line.contains(']'))
         .or_else(|| message.lines().next())
         .unwrap_or_default();
-    line.chars().take(GIST_CHARS).collect()
+    if line.chars().count() <= GIST_CHARS {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(GIST_CHARS).collect();
+    // Not in the middle of a word.
+    let whole = cut.rsplit_once(' ').map_or(&*cut, |(whole, _)| whole);
+    format!("{whole} …")
 }
 
 pub(super) fn outcome(narrate: bool, run: Run, counts: &Counts) {
@@ -94,9 +100,9 @@ pub(super) fn outcome(narrate: bool, run: Run, counts: &Counts) {
     line(
         narrate,
         &format!(
-            "  {who}: {} calls, {} effects, {} of them duplicates, {} wasted, {}",
-            counts.calls,
-            counts.effects,
+            "  {who}: {}, {}, {} of them duplicates, {} wasted, {}",
+            output::counted(counts.calls.into(), "call"),
+            output::counted(counts.effects.into(), "effect"),
             counts.duplicates,
             counts.wasted,
             output::duration(counts.elapsed_ms)
