@@ -24,7 +24,9 @@ before(async () => {
   gateway = await startGateway(home);
   scratch = await mkdtemp(join(tmpdir(), "holdfast-gateway-"));
   config = join(scratch, "holdfast.yaml");
-  const tools = OFFERED.map((name) => `    ${name}: {}\n`).join("");
+  // Nobody is there to be asked about a new recipient.
+  const settings = { message: "{recipients: [nobody]}" };
+  const tools = OFFERED.map((name) => `    ${name}: ${settings[name] ?? "{}"}\n`).join("");
   // A machine with much to do may take minutes for what is asked here.
   const patient = OFFERED.map((name) => `    gateway_${name}: {timeoutMs: 180000}\n`).join("");
   await writeFile(config, `gateway:\n  url: ${gateway.url}\n  tools:\n${tools}reliability:\n  tools:\n${patient}`);
@@ -83,8 +85,9 @@ test("what works comes back as the tool said it", async () => {
 });
 
 test("tools that HTTP callers do not get are not found", async () => {
+  const args = { read: { path: "a.txt" }, exec: { command: "true" } };
   for (const tool of [...NOT_OVER_HTTP, "unheard_of"]) {
-    const { status, error } = await holdfast(tool, { path: "a.txt", command: "true", content: "x" });
+    const { status, error } = await holdfast(tool, args[tool] ?? { path: "a.txt", content: "x" });
     assert.deepEqual([tool, status, error.code], [tool, "error", "gateway_tool_not_found"]);
     assert.match(error.message, new RegExp(`404 Not Found for ${tool}: Tool not available: ${tool}`));
   }
