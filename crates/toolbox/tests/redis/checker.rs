@@ -289,7 +289,9 @@ pub(crate) fn read(dir: &Path) -> BTreeMap<StoredKey, Vec<Operation>> {
     let mut asked: HashMap<u64, (StoredKey, Operation)> = HashMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        for line in text.lines() {
+        // A process that was killed in the middle of a line had not asked yet, or not heard.
+        let whole = text.split_inclusive('\n').filter(|it| it.ends_with('\n'));
+        for line in whole {
             let line: Line = serde_json::from_str(line).unwrap();
             if let Some(ask) = line.asked {
                 let operation = Operation {
