@@ -15,17 +15,15 @@ use std::sync::Arc;
 
 use holdfast_confine::kernel::Has;
 use holdfast_confine::{ConfinementConfig, Kernel, Mode, UnixSockets};
-use holdfast_contract::{CallContext, Reason, SessionContext, Tool, ToolContext, ToolError};
+use holdfast_contract::{Tool, ToolContext, ToolError};
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
 
-#[path = "common/bystander.rs"]
-mod bystander;
 mod common;
-use bystander::Bystander;
+#[path = "common/guarded.rs"]
+mod guarded;
 use common::{Workspace, code};
-
-const SECRET: &str = "the-approver-token-of-this-test";
+use guarded::{Bystander, SECRET};
 
 /// A workspace beside a state directory with a token, and a file of somebody else.
 struct Scene {
@@ -44,19 +42,7 @@ impl Scene {
     }
 
     fn context(&self, approved: &[&str]) -> ToolContext {
-        let root = self.workspace.root.canonicalize().expect("is there");
-        let mut session = SessionContext::main("session", "agent", root);
-        session.reserved = vec![self.state.canonicalize().expect("is there")];
-        if let Some(exec) = &mut session.exec {
-            exec.approved = approved
-                .iter()
-                .map(|code| Reason::new(code, "x", "x"))
-                .collect();
-        }
-        ToolContext {
-            session: Arc::new(session),
-            call: CallContext::default(),
-        }
+        guarded::context(&self.workspace.root, &self.state, approved)
     }
 
     async fn run_with(&self, exec: &ExecTool, command: &str) -> Value {

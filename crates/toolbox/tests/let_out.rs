@@ -12,20 +12,17 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use holdfast_confine::{ConfinementConfig, Mode};
-use holdfast_contract::{CallContext, Reason, SessionContext, Tool, ToolContext};
+use holdfast_contract::Tool;
 use holdfast_toolbox::tools::ExecTool;
 use serde_json::{Value, json};
 
-#[path = "common/bystander.rs"]
-mod bystander;
 mod common;
-use bystander::Bystander;
+#[path = "common/guarded.rs"]
+mod guarded;
 use common::Workspace;
-
-const SECRET: &str = "the-approver-token-of-this-test";
+use guarded::{Bystander, SECRET};
 
 /// A workspace with a state directory aside, and a directory of somebody else.
 struct Scene {
@@ -44,16 +41,7 @@ impl Scene {
     }
 
     async fn run(&self, approved: &str, command: &str) -> Value {
-        let root = self.workspace.root.canonicalize().expect("is there");
-        let mut session = SessionContext::main("session", "agent", root);
-        session.reserved = vec![self.state.canonicalize().expect("is there")];
-        if let Some(exec) = &mut session.exec {
-            exec.approved = vec![Reason::new(approved, "x", "x")];
-        }
-        let context = ToolContext {
-            session: Arc::new(session),
-            call: CallContext::default(),
-        };
+        let context = guarded::context(&self.workspace.root, &self.state, &[approved]);
         let required = ExecTool::new().with_confinement(ConfinementConfig {
             mode: Mode::Required,
             ..ConfinementConfig::default()

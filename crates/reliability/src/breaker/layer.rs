@@ -18,9 +18,6 @@ use crate::service::Service;
 /// When to ask again for a tool whose breaker an operator holds open: nobody knows, and not at once.
 pub const FORCED_OPEN_RETRY_AFTER_MS: u64 = 30_000;
 
-/// The reason of those who hold a breaker open and give none.
-pub const NO_REASON: &str = "by an operator";
-
 /// The context of breakers that only watch.
 const SHADOW_CONTEXT: &str = "shadow";
 
@@ -113,7 +110,11 @@ impl<S: Service> Breaker<S> {
 
     /// The breaker that an operator holds open, among those that do not judge this call. The
     /// operator's word holds, whichever breaker the caller would rather be judged by.
-    async fn held_open(&self, call: &Call, judge: &BreakerKey) -> Option<BreakerKey> {
+    async fn held_open(
+        &self,
+        call: &Call,
+        judge: &BreakerKey,
+    ) -> Option<(BreakerKey, Option<String>)> {
         let own =
             (*judge != *call.policy.tool_breaker).then(|| (*call.policy.tool_breaker).clone());
         let dependency = call.policy.dependency.as_ref().map(BreakerKey::dependency);
@@ -121,11 +122,12 @@ impl<S: Service> Breaker<S> {
             let op = BreakerOp::Admit {
                 prober: self.prober(),
             };
-            match self.step(&key, op, &call.policy.breaker).await?.admission? {
+            let outcome = self.step(&key, op, &call.policy.breaker).await?;
+            match outcome.admission? {
                 Admission::Rejected {
                     state: CircuitBreakerState::ForcedOpen,
                     ..
-                } => return Some(key),
+                } => return Some((key, outcome.forced_reason)),
                 Admission::Rejected { .. } => {}
                 // Only looked at: nothing was learnt.
                 Admission::Pass(permit) => {
@@ -182,51 +184,15 @@ impl<S: Service> Breaker<S> {
         reply
     }
 
-    /// The reason that the operator gave for holding a breaker open.
-    async fn forced_reason(&self, key: &BreakerKey) -> Option<String> {
-        // The refusal stands without it.
-        let breakers = self.store.breakers().await.ok()?;
-        let (_, state) = breakers.into_iter().find(|(it, _)| it == key)?;
-        let policy = BreakerPolicy::standard();
-        let reason = state.snapshot(&policy, 0).forced_reason?;
-        (!reason.trim().is_empty() && reason != NO_REASON).then_some(reason)
-    }
-
-    async fn why(
-        &self,
-        state: CircuitBreakerState,
-        retry_after_ms: Option<u64>,
-        key: &BreakerKey,
-    ) -> String {
-        match (state, retry_after_ms) {
-            (CircuitBreakerState::ForcedOpen, _) => {
-                let held = format!("the circuit breaker {key} is held open by an operator");
-                match self.forced_reason(key).await {
-                    Some(reason) => format!("{held}: {reason}"),
-                    None => held,
-                }
-            }
-            (CircuitBreakerState::HalfOpen, _) => {
-                format!("the circuit breaker {key} is probing whether the tool is back")
-            }
-            (_, Some(wait_ms)) => {
-                format!(
-                    "the circuit breaker {key} is open after repeated failures; it probes again in {wait_ms} ms"
-                )
-            }
-            (_, None) => format!("the circuit breaker {key} is open"),
-        }
-    }
-
     /// Refuses the call, or says that it would have been and lets it through.
     async fn reject(
         &self,
         call: &mut Call,
         state: CircuitBreakerState,
         retry_after_ms: Option<u64>,
-        key: &BreakerKey,
+        (key, reason): (&BreakerKey, Option<String>),
     ) -> Reply {
-        let why = self.why(state, retry_after_ms, key).await;
+        let why = why(state, retry_after_ms, key, reason.as_deref());
         let code = ErrorCode::CircuitOpen;
         self.runtime.tell(&Event::Blocked {
             call,
@@ -264,22 +230,26 @@ impl<S: Service> Service for Breaker<S> {
         }
         let key = key_of(call);
         if mode == Mode::Enforce
-            && let Some(held) = self.held_open(call, &key).await
+            && let Some((held, reason)) = self.held_open(call, &key).await
         {
             let forced = CircuitBreakerState::ForcedOpen;
-            return self.reject(call, forced, None, &held).await;
+            return self.reject(call, forced, None, (&held, reason)).await;
         }
         let prober = self.prober();
         let policy = call.policy.clone();
         let outcome = self
             .step(&key, BreakerOp::Admit { prober }, &policy.breaker)
             .await;
+        let reason = outcome.as_ref().and_then(|it| it.forced_reason.clone());
         match outcome.and_then(|outcome| outcome.admission) {
             Some(Admission::Pass(permit)) => self.run(call, key, permit).await,
             Some(Admission::Rejected {
                 state,
                 retry_after_ms,
-            }) => self.reject(call, state, retry_after_ms, &key).await,
+            }) => {
+                self.reject(call, state, retry_after_ms, (&key, reason))
+                    .await
+            }
             None => self.inner.call(call).await,
         }
     }
@@ -300,5 +270,29 @@ fn key_of(call: &Call) -> Arc<BreakerKey> {
         Arc::new(Arc::unwrap_or_clone(key).in_context(SHADOW_CONTEXT))
     } else {
         key
+    }
+}
+
+/// Why a call is refused, for its caller.
+fn why(
+    state: CircuitBreakerState,
+    retry_after_ms: Option<u64>,
+    key: &BreakerKey,
+    reason: Option<&str>,
+) -> String {
+    match (state, retry_after_ms) {
+        (CircuitBreakerState::ForcedOpen, _) => {
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("the circuit breaker {key} is held open by an operator{reason}")
+        }
+        (CircuitBreakerState::HalfOpen, _) => {
+            format!("the circuit breaker {key} is probing whether the tool is back")
+        }
+        (_, Some(wait_ms)) => {
+            format!(
+                "the circuit breaker {key} is open after repeated failures; it probes again in {wait_ms} ms"
+            )
+        }
+        (_, None) => format!("the circuit breaker {key} is open"),
     }
 }

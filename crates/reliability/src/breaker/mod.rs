@@ -59,11 +59,11 @@ mod tests;
 
 pub use holdfast_contract::CircuitBreakerState;
 pub use key::{BreakerKey, BreakerKeyError, BreakerTarget};
-pub use layer::{Breaker, CUT_OFF_COUNTS_AFTER_MS, FORCED_OPEN_RETRY_AFTER_MS, NO_REASON};
+pub use layer::{Breaker, CUT_OFF_COUNTS_AFTER_MS, FORCED_OPEN_RETRY_AFTER_MS};
 pub use policy::{BreakerOverrides, BreakerPolicy};
 pub use snapshot::BreakerSnapshot;
 pub use state::{BreakerState, Permit, ProbeId};
 pub use step::{
-    Admission, AttemptResult, BreakerOp, StepOutcome, Transition, TransitionReason, step,
+    Admission, AttemptResult, BreakerOp, NO_REASON, StepOutcome, Transition, TransitionReason, step,
 };
 pub use store::{BREAKERS_MAX, BreakerStore};

@@ -13,6 +13,9 @@ use super::state::{BreakerState, Gate, Permit, PermitKind, Phase, Probe, ProbeId
 /// Most characters kept of the reason somebody gives for forcing a breaker open.
 const REASON_CHARS_MAX: usize = 256;
 
+/// The reason of those who hold a breaker open and give none.
+pub const NO_REASON: &str = "by an operator";
+
 /// Something that happens to a breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BreakerOp {
@@ -110,11 +113,13 @@ pub struct Transition {
 }
 
 /// What a [`step`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "it holds the permit, and whether the state has to be stored"]
 pub struct StepOutcome {
     /// The answer to [`BreakerOp::Admit`], and only to it.
     pub admission: Option<Admission>,
+    /// Why an operator holds the breaker open that refused, where one was given.
+    pub forced_reason: Option<String>,
     /// The change of state, if there was one.
     pub transition: Option<Transition>,
     /// Whether the state differs from before and has to be stored. An attempt admitted by a
@@ -355,15 +360,25 @@ fn reject(state: &BreakerState, retry_after_ms: Option<u64>) -> StepOutcome {
         state: state.circuit(),
         retry_after_ms,
     };
+    let forced_reason = match &state.phase {
+        Phase::ForcedOpen { reason } if is_given(reason) => Some(reason.clone()),
+        _ => None,
+    };
     StepOutcome {
         admission: Some(admission),
+        forced_reason,
         ..unchanged()
     }
+}
+
+fn is_given(reason: &str) -> bool {
+    !reason.trim().is_empty() && reason != NO_REASON
 }
 
 fn done(transition: Option<Transition>) -> StepOutcome {
     StepOutcome {
         admission: None,
+        forced_reason: None,
         transition,
         changed: true,
     }
@@ -372,6 +387,7 @@ fn done(transition: Option<Transition>) -> StepOutcome {
 fn unchanged() -> StepOutcome {
     StepOutcome {
         admission: None,
+        forced_reason: None,
         transition: None,
         changed: false,
     }
