@@ -156,7 +156,7 @@ impl Config {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+        serde_saphyr::from_str(text).map_err(|error| holdfast_agent::config::explained(&error))
     }
 
     /// Everything that is wrong with the values.

@@ -155,7 +155,8 @@ async fn what_a_command_leaves_behind_is_told_and_gone_when_its_time_is_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_leaves_nothing_says_nothing() {
     let workspace = Workspace::new();
-    let command = "setsid true; (sleep 0 &); sh -c 'exit 0' & wait";
+    // Each of them is waited for: one that is still ending is still there.
+    let command = "setsid true; (sleep 0 & wait); sh -c 'exit 0' & wait";
     let ended = workspace
         .call(&ExecTool::new(), json!({"command": command}))
         .await;

@@ -1,9 +1,10 @@
 //! A YAML text as values that know their line.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use serde_saphyr::{Error, MessageFormatter, Spanned, UserMessageFormatter};
 
 /// A value, and where it stands.
 pub(super) type Node = Spanned<Yaml>;
@@ -46,7 +47,51 @@ pub(super) fn read(text: &str) -> Result<Option<Node>, String> {
     }
     serde_saphyr::from_str(text)
         .map(Some)
-        .map_err(|error| error.to_string())
+        .map_err(|error| explained(&error))
+}
+
+/// What is wrong with a text and where, in words for the person who wrote it: the reader's own speak
+/// of its types and of its options.
+#[must_use]
+pub fn explained(error: &Error) -> String {
+    let text = error.render_with_formatter(&ForItsAuthor);
+    // Whoever shows it has said already that it is an error.
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+struct ForItsAuthor;
+
+impl MessageFormatter for ForItsAuthor {
+    fn format_message<'a>(&self, error: &'a Error) -> Cow<'a, str> {
+        match error {
+            Error::WithSnippet { error, .. } => self.format_message(error),
+            Error::DuplicateMappingKey { key: Some(key), .. } => {
+                Cow::Owned(format!("{key} is there twice; keep one"))
+            }
+            Error::DuplicateMappingKey { key: None, .. } => {
+                Cow::Borrowed("the same key is there twice; keep one")
+            }
+            Error::InvalidScalar { ty, .. } => Cow::Owned(format!("it should be {}", kind(ty))),
+            Error::Unexpected { expected, .. } => {
+                Cow::Owned(format!("it should be {}", kind(expected)))
+            }
+            _ => UserMessageFormatter.format_message(error),
+        }
+    }
+}
+
+/// The kind of a value that the reader names after a type.
+fn kind(of: &str) -> Cow<'_, str> {
+    Cow::Borrowed(match of {
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "bool" | "boolean" => "true or false",
+        "string scalar" => "a text",
+        "mapping start" => "a section of `key: value` lines",
+        "sequence start" => "a list",
+        other => other,
+    })
 }
 
 struct Any;

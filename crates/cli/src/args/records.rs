@@ -1,5 +1,6 @@
 //! What can be typed about records and breakers.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -73,8 +74,8 @@ pub(crate) enum DedupeCommand {
         #[command(flatten)]
         filter: RecordArgs,
         /// At most this many.
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
+        #[arg(long, default_value = "50")]
+        limit: NonZeroUsize,
     },
     /// Show one record.
     Show {

@@ -30,7 +30,9 @@ pub(super) fn run(app: &App, command: DedupeCommand, json: bool) -> Outcome<Exit
     let state = app.open_records()?;
     runtime()?.block_on(async {
         match command {
-            DedupeCommand::List { filter, limit } => list(app, &state, &filter, limit, json).await,
+            DedupeCommand::List { filter, limit } => {
+                list(app, &state, &filter, limit.get(), json).await
+            }
             DedupeCommand::Show { key, reveal } => show(app, &state, &key, reveal, json).await,
             DedupeCommand::Clear { key, force } => clear(&state, &key, force, json).await,
             DedupeCommand::Flush { filter, all } => flush(&state, &filter, all, json).await,
@@ -90,16 +92,19 @@ async fn list(
     json: bool,
 ) -> Outcome<()> {
     let only_abandoned = args.state_is == Some(State::Abandoned);
-    // No store can tell them apart, so all in flight are looked at.
-    let filter = filter_of(args, (!only_abandoned).then_some(limit));
+    // No store can tell them apart, so all in flight are looked at. One more than asked for tells
+    // whether there are more.
+    let filter = filter_of(args, (!only_abandoned).then_some(limit.saturating_add(1)));
     let listing = store.listing(&filter).await?;
     let mut found = Vec::new();
     for record in listing.records {
         let seen = look(store, record).await?;
-        if (seen.abandoned || !only_abandoned) && found.len() < limit {
+        if seen.abandoned || !only_abandoned {
             found.push(seen);
         }
     }
+    let is_cut = found.len() > limit;
+    found.truncate(limit);
     if json {
         output::json(
             &found
@@ -142,7 +147,15 @@ async fn list(
     for unread in unread_views(app, &listing.unread) {
         output::line(&unread_line(&unread));
     }
+    if is_cut {
+        output::line(&more_line(limit));
+    }
     Ok(())
+}
+
+/// Below a listing that was cut off.
+pub(super) fn more_line(limit: usize) -> String {
+    format!("These are the newest {limit}; there are more (--limit).")
 }
 
 /// What is known of the records that can not be read.

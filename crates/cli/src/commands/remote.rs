@@ -164,6 +164,9 @@ pub(super) fn dedupe(
                 output::json(&answer["records"]);
             } else {
                 show_records(app, &answer["records"]);
+                if !answer["nextOffset"].is_null() {
+                    output::line(&super::dedupe::more_line(limit.get()));
+                }
             }
         }
         DedupeCommand::Show { key, reveal } => {

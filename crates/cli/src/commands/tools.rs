@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use holdfast_agent::subagents::SUBAGENT_TOOLS;
 use holdfast_reliability::policy::{Mode, Switches, ToolPolicy};
 use holdfast_toolbox::declare;
 use holdfast_toolbox::registry::Registry;
@@ -44,6 +45,10 @@ pub(super) fn run(app: &App, args: &ToolsArgs, json: bool) -> Outcome<ExitCode> 
     output::line(&output::table(
         &["tool", "tier", "effect", "idempotent", "what it does"],
         rows,
+    ));
+    output::line(&format!(
+        "Only in runs and under `holdfast serve`: {}.",
+        SUBAGENT_TOOLS.join(", ")
     ));
     Ok(ExitCode::SUCCESS)
 }

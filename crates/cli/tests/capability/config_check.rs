@@ -61,3 +61,40 @@ fn what_serve_refuses_is_refused() {
     // Looking makes nothing.
     assert!(!house.state().exists());
 }
+
+#[test]
+fn what_can_not_be_read_is_said_in_the_words_of_its_author() {
+    let house = House::new();
+    let table = [
+        (
+            "guard:\n  maxIdenticalFailures: x\n",
+            "line 2 column 25: it should be a whole number that is not negative",
+        ),
+        (
+            "guard:\n  enabled: true\n  enabled: false\n",
+            "line 3 column 3: enabled is there twice; keep one",
+        ),
+        (
+            "guard: [1]\n",
+            "line 1 column 8: it should be a section of `key: value` lines",
+        ),
+        (
+            "guard:\n  enabled: perhaps\n",
+            "line 2 column 12: it should be true or false",
+        ),
+        (
+            "guard:\n  pollingTools: read\n",
+            "line 2 column 17: it should be a list",
+        ),
+        ("garud: {}\n", "unknown field `garud`"),
+    ];
+    for (number, (yaml, says)) in table.iter().enumerate() {
+        let config = house.file(&format!("{number}.yaml"), yaml);
+        let ran = house.run(&["config", "check", "--config", &config]);
+        ran.bad_usage(says);
+        assert_eq!(ran.stderr.matches("error:").count(), 1, "{ran:?}");
+        for inner in ["Options", "u32", "mapping start"] {
+            assert!(!ran.stderr.contains(inner), "{inner}: {ran:?}");
+        }
+    }
+}

@@ -54,6 +54,17 @@ fn list_filters() {
     assert_eq!(none.stdout, "No records.\n");
 }
 
+#[test]
+fn a_list_that_is_cut_off_says_so() {
+    let house = some_records();
+    let text = |limit: &str| house.run(&["dedupe", "list", "--limit", limit]);
+    let cut = text("3").stdout;
+    let says = "These are the newest 3; there are more (--limit).";
+    assert!(cut.trim_end().ends_with(says), "{cut}");
+    assert!(!text("4").stdout.contains("there are more"));
+    text("0").bad_usage("--limit");
+}
+
 /// Writes another word of the same length into the body of a record, as a later version might.
 fn rewrite(house: &House, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());

@@ -19,6 +19,9 @@ use super::place::{self, Place};
 /// Length of a path argument, as the kernel has it.
 pub(super) const PATH_BYTES_MAX: usize = 4096;
 
+/// Links in a row that are followed, as the kernel has it.
+const LINKS_FOLLOWED_MAX: usize = 40;
+
 /// How far symbolic links are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Links {
@@ -181,7 +184,7 @@ impl Beneath {
         let real = match self.root.metadata(&self.relative) {
             Ok(seen) => {
                 self.regular(&seen)?;
-                self.root.canonicalize(&self.relative).map_err(failed)?
+                self.behind_links()?
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if self.root.symlink_metadata(&self.relative).is_ok() {
@@ -204,17 +207,39 @@ impl Beneath {
                 format!("{:?} names a directory, not a file", self.asked),
             ));
         };
-        let parent = match real.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
+        let directory = directory_of(&real);
+        let parent = match self.root.open_dir(directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.root.create_dir_all(directory).map_err(failed)?;
+                self.root.open_dir(directory)
+            }
+            opened => opened,
         };
-        self.root.create_dir_all(parent).map_err(failed)?;
-        let parent = self.root.open_dir(parent).map_err(failed)?;
+        let parent = parent.map_err(failed)?;
         self.out_of_bounds(&parent, name)?;
         Ok(Slot {
             parent,
             name: name.to_owned(),
         })
+    }
+
+    /// The path with the links at its end followed, up to a name that is none.
+    ///
+    /// By reading them, and not by asking the kernel what an open file is called: a file that
+    /// another call replaces at this moment is called "name (deleted)" there.
+    fn behind_links(&self) -> Result<PathBuf, ToolError> {
+        let failed = |error: std::io::Error| self.fault("write", &error);
+        let mut path = self.relative.clone();
+        for _ in 0..LINKS_FOLLOWED_MAX {
+            match self.root.read_link(&path) {
+                // As the kernel reads it: beside the link, whatever leads there.
+                Ok(target) => path = directory_of(&path).join(target),
+                // It is no link.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => return Ok(path),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(failed(rustix::io::Errno::LOOP.into()))
     }
 
     /// A failed operation on this path.
@@ -240,6 +265,14 @@ impl Beneath {
                 ),
             ))
         }
+    }
+}
+
+/// Where the last name of a path stands.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 
@@ -314,6 +347,36 @@ mod tests {
                 "{asked}"
             );
         }
+    }
+
+    #[test]
+    fn a_file_that_is_being_replaced_keeps_its_name() {
+        let house = tempfile::tempdir().expect("a directory");
+        let place = |name: &str| house.path().join(name);
+        std::fs::write(place("file"), "old").expect("writes");
+        std::os::unix::fs::symlink("file", place("link")).expect("links");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::fs::write(place("new"), "new").expect("writes");
+                    std::fs::rename(place("new"), place("file")).expect("renames");
+                }
+            });
+            let names = (0..5000).flat_map(|_| ["file", "link"]).map(|asked| {
+                let target = Beneath {
+                    root: Dir::open_ambient_dir(house.path(), ambient_authority()).expect("opens"),
+                    links: Links::Beneath,
+                    reserved: Vec::new(),
+                    asked: asked.to_owned(),
+                    relative: asked.into(),
+                };
+                target.slot().map(|slot| slot.name)
+            });
+            let wrong: Vec<_> = names.filter(|name| *name != Ok("file".into())).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(wrong.is_empty(), "{}: {:?}", wrong.len(), wrong[0]);
+        });
     }
 
     #[test]
