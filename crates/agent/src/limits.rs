@@ -148,4 +148,22 @@ pub const LIMITS: &[Limit] = &[
         meaning: "size of a day's page of errors; further errors are in the log only",
         setting: None,
     },
+    Limit {
+        name: "PAGE_QUEUE_MAX",
+        value: crate::log::pages::PAGE_QUEUE_MAX as u64,
+        meaning: "errors that wait to be written to a page; further ones are in the log only",
+        setting: None,
+    },
+    Limit {
+        name: "PAGE_LOCK_WAIT_MS",
+        value: crate::log::pages::PAGE_LOCK_WAIT_MS,
+        meaning: "how long a page of errors that another process holds is waited for; then its error is in the log only",
+        setting: None,
+    },
+    Limit {
+        name: "PAGE_LAST_LINES_MS",
+        value: crate::log::pages::PAGE_LAST_LINES_MS,
+        meaning: "how long a process that ends waits for its last errors to be written to their page",
+        setting: None,
+    },
 ];

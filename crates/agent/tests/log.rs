@@ -13,13 +13,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::{Script, call, counted, stack, task};
-use holdfast_agent::log::pages::Entry;
+use holdfast_agent::log::pages::{Entry, PAGE_QUEUE_MAX};
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::model::ModelError;
 use holdfast_agent::run::{Loop, NoCheckpoint, RunState};
+use holdfast_contract::Effect;
 use holdfast_contract::redact::{Redactor, RedactorOptions};
-use holdfast_contract::{Effect, SystemClock};
 use holdfast_reliability::observe::log::LineSink;
+use holdfast_reliability::store::conformance::ManualClock;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -88,6 +89,7 @@ impl Told {
         self.events().iter().map(name).collect()
     }
 
+    /// Written by the time the agent that watched is gone.
     fn page(&self) -> String {
         let mut pages = std::fs::read_dir(self.dir.path()).expect("a directory");
         pages.next().map_or(String::new(), |page| {
@@ -221,13 +223,12 @@ const DIR: &str = "HOLDFAST_TEST_PAGES";
 const WRITERS: usize = 6;
 const LINES_EACH: usize = 200;
 
+/// Noon, so that a test ends on the day on which it began.
+const NOON_MS: u64 = 12 * 3_600_000;
+
 fn pages(dir: &Path) -> ErrorPages {
-    ErrorPages::new(
-        dir,
-        "YYYY-MM-DD-errors.md",
-        Arc::new(SystemClock),
-        redactor(),
-    )
+    let clock = ManualClock::new(NOON_MS);
+    ErrorPages::new(dir, "YYYY-MM-DD-errors.md", clock, redactor())
 }
 
 /// Does nothing, unless it is started by the test below.
@@ -246,7 +247,7 @@ fn writes_its_lines() {
             status: "x\ny|z",
         });
     }
-    assert_eq!(pages.lost(), 0);
+    assert_eq!(pages.close(), 0);
 }
 
 #[test]
@@ -280,4 +281,93 @@ fn several_processes_write_one_page() {
         }
     }
     assert_eq!(entries, WRITERS * LINES_EACH);
+}
+
+fn one_error(pages: &ErrorPages) {
+    pages.add(&Entry {
+        component: "read",
+        error: "$(touch made-by-a-tool)",
+        attempted_fix: "none",
+        status: "told",
+    });
+}
+
+fn page_of_today(dir: &Path) -> std::path::PathBuf {
+    dir.join("1970-01-01-errors.md")
+}
+
+/// What a tool can put in the place of a page, or of their directory.
+#[test]
+fn nothing_is_written_through_what_a_tool_has_put_there() {
+    type Trap = fn(&Path, &Path);
+    let traps: [(&str, Trap); 4] = [
+        ("a link to a file", |logs, victim| {
+            std::fs::create_dir(logs).expect("a directory");
+            std::os::unix::fs::symlink(victim, page_of_today(logs)).expect("a link");
+        }),
+        ("a second name of a file", |logs, victim| {
+            std::fs::create_dir(logs).expect("a directory");
+            std::fs::hard_link(victim, page_of_today(logs)).expect("a link");
+        }),
+        ("a pipe", |logs, _| {
+            std::fs::create_dir(logs).expect("a directory");
+            let made = Command::new("mkfifo").arg(page_of_today(logs)).status();
+            assert!(made.expect("runs").success());
+        }),
+        ("a link to a directory", |logs, victim| {
+            let other = victim.parent().expect("a directory");
+            std::os::unix::fs::symlink(other, logs).expect("a link");
+        }),
+    ];
+    for (what, lay) in traps {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = dir.path().join("home");
+        std::fs::create_dir(&home).expect("a directory");
+        let victim = home.join("profile");
+        std::fs::write(&victim, "mine\n").expect("writes");
+        let logs = dir.path().join("logs");
+        let pages = pages(&logs);
+        lay(&logs, &victim);
+        one_error(&pages);
+        assert_eq!(pages.close(), 1, "{what}");
+        let text = std::fs::read_to_string(&victim).expect("reads");
+        assert_eq!(text, "mine\n", "{what}");
+        assert_eq!(
+            std::fs::read_dir(&home).expect("lists").count(),
+            1,
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn the_operator_may_have_the_pages_behind_a_link() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let real = dir.path().join("real");
+    std::fs::create_dir(&real).expect("a directory");
+    std::os::unix::fs::symlink(&real, dir.path().join("link")).expect("a link");
+    let pages = pages(&dir.path().join("link/deep/logs"));
+    one_error(&pages);
+    assert_eq!(pages.close(), 0);
+    assert!(page_of_today(&real.join("deep/logs")).exists());
+}
+
+#[test]
+fn whoever_holds_a_page_holds_nobody_up() {
+    // One queue may be on its way to the page, and one behind it.
+    const SENT: usize = 4 * PAGE_QUEUE_MAX;
+    let dir = tempfile::tempdir().expect("a directory");
+    let held = std::fs::File::create(page_of_today(dir.path())).expect("a page");
+    held.lock().expect("locks");
+    let pages = pages(dir.path());
+    // More than there is room for: not one of them waits.
+    for _ in 0..SENT {
+        one_error(&pages);
+    }
+    held.unlock().expect("unlocks");
+    let lost = pages.close();
+    let text = std::fs::read_to_string(page_of_today(dir.path())).expect("reads");
+    let written = text.lines().filter(|line| line.starts_with('[')).count() as u64;
+    assert!(written > 0 && lost > 0);
+    assert_eq!(written + lost, SENT as u64);
 }

@@ -1,6 +1,5 @@
 //! From configuration to a stack that answers calls.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +33,7 @@ use crate::args::GlobalArgs;
 use crate::config::{Config, expand, state_dir, user_file};
 use crate::executor;
 use crate::fail::{Failure, Outcome};
+use crate::logfile;
 use crate::records::{self, Held, Shared};
 use crate::running::{Running, mains};
 use crate::secrets;
@@ -422,19 +422,7 @@ impl App {
                 Ok(Some(JsonLog::new(Arc::new(sink), clock, redactor)))
             }
             path => {
-                use std::os::unix::fs::OpenOptionsExt;
-                let path = expand(path);
-                let file = OpenOptions::new()
-                    .create(true)
-                    .append(true)
-                    .mode(0o600)
-                    .open(&path)
-                    .map_err(|error| {
-                        Failure::usage(format!(
-                            "the log {} can not be opened: {error}",
-                            path.display()
-                        ))
-                    })?;
+                let file = logfile::open(path)?;
                 Ok(Some(JsonLog::new(
                     Arc::new(WriterSink::new(file)),
                     clock,

@@ -22,6 +22,7 @@ use holdfast_toolbox::tools::CommandRules;
 use crate::app::App;
 use crate::config::{Config, expand};
 use crate::fail::{Failure, Outcome};
+use crate::logfile;
 use crate::output;
 
 /// The model that clients get when the file says nothing else.
@@ -235,16 +236,7 @@ fn sink(output: &str, stdout: Stdout) -> Outcome<Arc<dyn LineSink>> {
         ("stdout", Stdout::Taken) | ("stderr", _) => {
             Arc::new(QueuedSink::start(std::io::stderr()).map_err(failed)?)
         }
-        (path, _) => {
-            use std::os::unix::fs::OpenOptionsExt;
-            let mut options = std::fs::OpenOptions::new();
-            let file = options
-                .create(true)
-                .append(true)
-                .mode(0o600)
-                .open(expand(path));
-            Arc::new(WriterSink::new(file.map_err(failed)?))
-        }
+        (path, _) => Arc::new(WriterSink::new(logfile::open(path)?)),
     };
     Ok(sink)
 }

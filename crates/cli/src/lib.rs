@@ -15,6 +15,7 @@ mod executor;
 mod executor_file;
 mod extras;
 mod fail;
+mod logfile;
 mod loud;
 mod output;
 mod records;

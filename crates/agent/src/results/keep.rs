@@ -4,8 +4,8 @@ use serde_json::Value;
 
 /// Lines of a file that are kept, at its beginning and at its end.
 const LINES_KEPT: (usize, usize) = (100, 20);
-/// Texts of an answer that are shortened one after the other before it is cut as a whole.
-const TEXTS_SHORTENED_MAX: usize = 8;
+/// Lists of an answer that are shortened one after the other before its texts are.
+const LISTS_SHORTENED_MAX: usize = 8;
 /// A text in an answer is not cut to less than this many characters.
 const TEXT_CHARS_MIN: usize = 64;
 /// Room for the words that say how much was left out.
@@ -73,33 +73,65 @@ impl Keep {
         }
         let mut value = value.clone();
         let mut written = value.to_string();
-        for _ in 0..TEXTS_SHORTENED_MAX {
+        for _ in 0..LISTS_SHORTENED_MAX {
             let chars = written.chars().count();
             if chars <= chars_max {
                 return written;
             }
-            let excess = chars - chars_max;
-            if !shorten_list(&mut value, excess) && !self.shorten_text(&mut value, excess) {
+            if !shorten_list(&mut value, chars - chars_max) {
                 break;
             }
             written = value.to_string();
         }
-        self.text(&written, chars_max)
+        if written.chars().count() <= chars_max {
+            return written;
+        }
+        self.with_short_texts(&value, chars_max)
+            .unwrap_or_else(|| self.text(&written, chars_max))
     }
 
-    fn shorten_text(self, value: &mut Value, excess: usize) -> bool {
-        let Some(Value::String(text)) = longest(value) else {
-            return false;
+    /// The answer with no text longer than it has to be for all of it to fit: what is long gives
+    /// way to what is short. What counts is the text as it is written, where a line's end is two
+    /// characters.
+    fn with_short_texts(self, value: &Value, chars_max: usize) -> Option<String> {
+        let cut_to = |limit: usize| {
+            let mut cut = value.clone();
+            self.shorten_texts(&mut cut, limit);
+            say_truncated(&mut cut);
+            let written = cut.to_string();
+            (written.chars().count() <= chars_max).then_some(written)
         };
-        let chars = text.chars().count();
-        let kept = chars
-            .saturating_sub(excess + MARK_CHARS)
-            .max(TEXT_CHARS_MIN);
-        if chars <= kept + MARK_CHARS {
-            return false;
+        let mut best = cut_to(TEXT_CHARS_MIN)?;
+        let (mut fits, mut too_long) = (TEXT_CHARS_MIN, chars_max.max(TEXT_CHARS_MIN) + 1);
+        while too_long - fits > 1 {
+            let limit = usize::midpoint(fits, too_long);
+            match cut_to(limit) {
+                Some(written) => (best, fits) = (written, limit),
+                None => too_long = limit,
+            }
         }
-        *text = self.text(text, kept);
-        true
+        Some(best)
+    }
+
+    fn shorten_texts(self, value: &mut Value, limit: usize) {
+        match value {
+            // What says how much is missing may be longer than what is missing.
+            Value::String(text) if text.chars().count() > limit + MARK_CHARS => {
+                *text = self.text(text, limit);
+            }
+            Value::Array(list) => list.iter_mut().for_each(|it| self.shorten_texts(it, limit)),
+            Value::Object(members) => members
+                .values_mut()
+                .for_each(|it| self.shorten_texts(it, limit)),
+            _ => {}
+        }
+    }
+}
+
+/// An answer that says whether it is whole says so truly.
+fn say_truncated(value: &mut Value) {
+    if let Some(truncated) = value.get_mut("truncated").filter(|it| it.is_boolean()) {
+        *truncated = true.into();
     }
 }
 
@@ -137,26 +169,6 @@ fn first_and_last_lines(text: &str) -> Option<String> {
         lines.len(),
         lines[lines.len() - last..].join("\n")
     ))
-}
-
-/// The longest text in an answer.
-fn longest(value: &mut Value) -> Option<&mut Value> {
-    match value {
-        Value::String(_) => Some(value),
-        Value::Array(list) => list
-            .iter_mut()
-            .filter_map(longest)
-            .max_by_key(|it| size(it)),
-        Value::Object(members) => members
-            .values_mut()
-            .filter_map(longest)
-            .max_by_key(|it| size(it)),
-        _ => None,
-    }
-}
-
-fn size(value: &Value) -> usize {
-    value.as_str().map_or(0, str::len)
 }
 
 /// Where the character with this number begins.
@@ -210,6 +222,43 @@ mod tests {
         assert_eq!(read["results"][0]["title"], 0);
         let shown = read["results"].as_array().unwrap().len() as u64;
         assert_eq!(read["left_out"].as_u64().unwrap() + shown, 20);
+    }
+
+    /// What is written as more than one character must not take the place of what is shown.
+    #[test]
+    fn lines_and_quotes_cost_no_more_than_themselves() {
+        let numbers: Vec<String> = (1..=30_000).map(|n| n.to_string()).collect();
+        let quotes = "\"name\": \"value\",\n".repeat(2000);
+        for (printed, least) in [(numbers.join("\n"), 1300), (quotes, 900)] {
+            let ran = json!({"exit_code": 0, "stdout": printed, "stderr": "", "truncated": false});
+            let kept = Keep::of("exec").value(&ran, 2000);
+            let read: Value = serde_json::from_str(&kept).unwrap();
+            let shown = read["stdout"].as_str().unwrap();
+            assert!(shown.chars().count() >= least, "{}: {shown}", shown.len());
+            assert!(
+                printed.starts_with(&shown[..400])
+                    && printed.ends_with(&shown[shown.len() - 200..])
+            );
+            assert_eq!(read["truncated"], true);
+        }
+        let file = json!({"content": numbers.join("\n"), "truncated": false});
+        let kept = Keep::of("read").value(&file, 5000);
+        let read: Value = serde_json::from_str(&kept).unwrap();
+        let shown = read["content"].as_str().unwrap();
+        assert!(
+            shown.contains("\n100\n[… 29880 of 30000 lines left out …]\n29981\n"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_short_text_is_not_cut_for_a_long_one() {
+        let why = "error: the file is missing\n".repeat(4);
+        let ran = json!({"exit_code": 1, "stdout": "a\n".repeat(9000), "stderr": why});
+        let kept = Keep::of("exec").value(&ran, 2000);
+        let read: Value = serde_json::from_str(&kept).unwrap();
+        assert_eq!(read["stderr"], why);
+        assert!(read["stdout"].as_str().unwrap().len() > 900);
     }
 
     fn values() -> impl Strategy<Value = Value> {

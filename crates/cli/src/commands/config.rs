@@ -1,7 +1,5 @@
 //! `holdfast config`
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,9 +8,9 @@ use holdfast_reliability::config::StoreKind;
 
 use crate::app::{App, runtime};
 use crate::args::{ConfigCommand, GlobalArgs, Which};
-use crate::config::expand;
 use crate::executor_file;
 use crate::fail::{Failure, Outcome};
+use crate::logfile;
 use crate::output;
 
 pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitCode> {
@@ -74,19 +72,10 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
 /// The log is opened by every command that calls tools; one that can not be is found here without
 /// making it.
 fn check_log(app: &App) -> Outcome<()> {
-    let path = match app.config.observability.log.as_str() {
-        "off" | "stderr" => return Ok(()),
-        path => expand(path),
-    };
-    let opened = match OpenOptions::new().append(true).open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-            folder.map_or(Ok(()), |it| std::fs::metadata(it).map(|_| ()))
-        }
-        opened => opened.map(|_| ()),
-    };
-    let path = path.display();
-    opened.map_err(|error| Failure::usage(format!("the log {path} can not be opened: {error}")))
+    match app.config.observability.log.as_str() {
+        "off" | "stderr" => Ok(()),
+        path => logfile::check(path),
+    }
 }
 
 /// A hook that can not be started refuses every call it is asked about.

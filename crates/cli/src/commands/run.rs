@@ -124,7 +124,7 @@ fn list(app: &App, workspace: &Path, json: bool) -> Outcome<ExitCode> {
         output::line("Nothing was left unfinished here.");
     }
     for (_, line) in shown {
-        output::line(&line);
+        output::line(&output::harmless_line(&line));
     }
     Ok(ExitCode::SUCCESS)
 }

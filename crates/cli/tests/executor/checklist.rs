@@ -8,7 +8,7 @@ use holdfast_testkit::http::Answer;
 use holdfast_testkit::model::{ModelServer, Say, turns};
 use serde_json::{Value, json};
 
-use crate::common::House;
+use crate::common::{House, eventually};
 use crate::harness::Serving;
 use crate::{Executor, code, task};
 
@@ -260,20 +260,19 @@ fn check_11_it_keeps_a_page_of_errors_a_day() {
     );
     let (_house, serving) = with_file(&model, &yaml);
     assert_eq!(ask(&serving, &task("Read")).status, 200);
-    let pages: Vec<String> = std::fs::read_dir(&dir)
-        .expect("a directory")
-        .map(|page| {
-            page.expect("a page")
-                .file_name()
-                .into_string()
-                .expect("UTF-8")
-        })
-        .collect();
-    let [page] = pages.as_slice() else {
-        panic!("{pages:?}");
-    };
-    assert!(page.ends_with("-errors.md") && page.len() == "2026-02-28-errors.md".len());
-    let text = std::fs::read_to_string(dir.join(page)).expect("a page");
+    // It is written beside the run, not before its answer.
+    let text = eventually("a page", || {
+        let page = std::fs::read_dir(&dir)
+            .ok()?
+            .next()?
+            .expect("a page")
+            .path();
+        let name = page.file_name()?.to_str().expect("UTF-8");
+        assert!(name.ends_with("-errors.md") && name.len() == "2026-02-28-errors.md".len());
+        let text = std::fs::read_to_string(&page).expect("a page");
+        text.contains(" | Status: ").then_some(text)
+    });
+    assert_eq!(std::fs::read_dir(&dir).expect("a directory").count(), 1);
     assert!(text.contains("read | Error: "), "{text}");
 }
 
@@ -391,7 +390,7 @@ fn check_15_it_can_be_watched() {
     );
     let Executor { model, serving, .. } = executor;
     drop(model);
-    let away = crate::common::eventually("the model is seen to be away", || {
+    let away = eventually("the model is seen to be away", || {
         let health = serving.get("/health", None);
         (health.status == 503).then(|| health.json())
     });

@@ -14,6 +14,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use holdfast_contract::redact::Redactor;
+use rustix::fs::OFlags;
 use serde_json::Value;
 
 use super::{AttributionEntry, GuardAction, attribute_model};
@@ -194,11 +195,13 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    // Owner-only: the arguments in it are redacted, and still somebody's.
+    // Owner-only: the arguments in it are redacted, and still somebody's. Not through a link: where
+    // tools can write beside it, one of them would choose whose file the lines go to.
     OpenOptions::new()
         .create(true)
         .append(true)
         .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)
 }
 
