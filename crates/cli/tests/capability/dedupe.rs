@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{House, Ran};
+use crate::common::{House, Ran, eventually};
 
 fn list(house: &House, filter: &[&str]) -> Vec<Value> {
     let ran = house.run(&[&["dedupe", "list", "--json"], filter].concat());
@@ -247,8 +247,11 @@ fn a_call_whose_process_died_is_not_running() {
     let command = "echo x >> effect; kill -9 $PPID; sleep 1000";
     let killed = house.exec("k", command, &["--config", &deadly]);
     assert_eq!(killed.code, None);
-    // Nobody has asked for it since, and still it can be cleared without force.
-    assert_eq!(list(&house, &[])[0]["abandoned"], true);
+    // Nobody has asked for it since, and still it can be cleared without force. Its command ends a
+    // moment after it.
+    eventually("its command has ended", || {
+        (list(&house, &[])[0]["abandoned"] == true).then_some(())
+    });
     let text = house.run(&["dedupe", "list"]).stdout;
     assert!(text.contains("abandoned"), "{text}");
     let cleared = house.run(&["dedupe", "clear", "k"]);
