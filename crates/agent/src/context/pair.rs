@@ -1,6 +1,6 @@
 //! Calls and their results belong together: a server refuses a history in which they do not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use holdfast_transcript::format::Format;
 use holdfast_transcript::values::validate_as;
@@ -80,19 +80,23 @@ fn rebuild(messages: Vec<Message>, task: usize) -> (Vec<Message>, usize) {
     (made, task_now)
 }
 
-/// The text of each call's result. A result answers the last call before it that has its id.
+/// The text of each call's result. A result answers the last message before it that has calls with
+/// its id; of several calls with one id in a message, the first that has no result yet.
 fn results_by_call(messages: &[Message]) -> HashMap<(usize, usize), String> {
-    let mut open: HashMap<&str, (usize, usize)> = HashMap::new();
+    let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
     let mut results = HashMap::new();
     for (place, message) in messages.iter().enumerate() {
         match message.role {
             Role::Assistant => {
-                let calls = message.calls.iter().enumerate();
-                open.extend(calls.map(|(at, call)| (call.id.as_str(), (place, at))));
+                for (at, call) in message.calls.iter().enumerate() {
+                    let same = open.entry(call.id.as_str()).or_default();
+                    same.retain(|(earlier, _)| *earlier == place);
+                    same.push_back((place, at));
+                }
             }
             Role::Tool => {
                 let id = message.answers.as_deref().unwrap_or_default();
-                if let Some(call) = open.remove(id) {
+                if let Some(call) = open.get_mut(id).and_then(VecDeque::pop_front) {
                     results.insert(call, message.content.clone());
                 }
             }
@@ -154,6 +158,19 @@ mod tests {
                 ("z", STAND_IN)
             ]
         );
+    }
+
+    #[test]
+    fn calls_of_one_message_with_one_id_keep_their_results() {
+        let history = vec![
+            Message::text(Role::User, "task"),
+            called(&["x", "x"]),
+            result("x", "first"),
+            result("x", "second"),
+        ];
+        let (mended, _) = mend(history, 0);
+        let told: Vec<&str> = mended[2..].iter().map(|it| it.content.as_str()).collect();
+        assert_eq!(told, ["first", "second"]);
     }
 
     proptest! {

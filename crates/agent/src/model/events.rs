@@ -10,6 +10,12 @@ use super::{Hear, ModelError, ModelReply, Piece, wire};
 pub(super) struct Events {
     /// The line that is not whole yet.
     rest: Vec<u8>,
+    /// The last line ended with a carriage return, to which the next line feed belongs.
+    after_return: bool,
+    /// The event that is not whole yet: its data may be written in several lines.
+    data: String,
+    /// The server has said that this was all.
+    is_done: bool,
     pieces: ReplyPieces,
     usage: Value,
 }
@@ -17,27 +23,58 @@ pub(super) struct Events {
 impl Events {
     /// Takes bytes as they come, and tells what they say.
     pub(super) fn feed(&mut self, bytes: &[u8], hear: Hear<'_>) -> Result<(), ModelError> {
-        self.rest.extend_from_slice(bytes);
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
-            self.line(&line, hear)?;
+        for line in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            if self.is_done {
+                return Ok(());
+            }
+            let starts_anew = std::mem::take(&mut self.after_return) && line == b"\n";
+            if starts_anew {
+                continue;
+            }
+            self.rest.extend_from_slice(line);
+            if let Some(end @ (b'\n' | b'\r')) = line.last() {
+                self.after_return = *end == b'\r';
+                let whole = std::mem::take(&mut self.rest);
+                self.line(&whole, hear)?;
+            }
         }
         Ok(())
     }
 
+    /// Whether the server has said that this was all; what else it sends says nothing.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Whether the answer is whole, also when its stream breaks off now.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_done || self.pieces.is_over()
+    }
+
     fn line(&mut self, line: &[u8], hear: Hear<'_>) -> Result<(), ModelError> {
         let text = String::from_utf8_lossy(line);
-        // Comments, names of events and empty lines say nothing.
-        let Some(data) = text.trim().strip_prefix("data:").map(str::trim) else {
-            return Ok(());
+        let text = text.trim();
+        let Some(data) = text.strip_prefix("data:").map(str::trim) else {
+            // An empty line ends an event. Comments and names of events say nothing.
+            return match text {
+                "" if !self.data.is_empty() => self.no_event(),
+                _ => Ok(()),
+            };
         };
         if data == "[DONE]" {
             self.pieces.end();
+            self.is_done = true;
             return Ok(());
         }
-        let event: Value = serde_json::from_str(data).map_err(|error| {
-            ModelError::Unavailable(format!("an event of the answer is no JSON ({error})"))
-        })?;
+        if !self.data.is_empty() {
+            self.data.push('\n');
+        }
+        self.data.push_str(data);
+        // Servers that leave out the empty line write an event in one line.
+        let Ok(event) = serde_json::from_str::<Value>(&self.data) else {
+            return Ok(());
+        };
+        let data = std::mem::take(&mut self.data);
         if event.get("error").is_some_and(|error| !error.is_null()) {
             return Err(wire::read_error(200, data.as_bytes()));
         }
@@ -60,10 +97,22 @@ impl Events {
         Ok(())
     }
 
+    fn no_event(&self) -> Result<(), ModelError> {
+        let why = serde_json::from_str::<Value>(&self.data)
+            .err()
+            .map_or_else(String::new, |error| format!(" ({error})"));
+        Err(ModelError::Unavailable(format!(
+            "an event of the answer is no JSON{why}"
+        )))
+    }
+
     /// The whole answer.
     pub(super) fn finish(mut self, hear: Hear<'_>) -> Result<ModelReply, ModelError> {
         let last = std::mem::take(&mut self.rest);
         self.line(&last, hear)?;
+        if !self.data.is_empty() && !self.is_whole() {
+            self.no_event()?;
+        }
         if !self.pieces.is_over() {
             let why = "the answer broke off before its end";
             return Err(ModelError::Unavailable(why.to_owned()));
@@ -100,18 +149,38 @@ mod tests {
         (heard, reply)
     }
 
+    /// The same stream as other servers would write it.
+    fn written(how: usize) -> String {
+        match how {
+            0 => STREAM.to_owned(),
+            1 => STREAM.replace("\r\n", "\n").replace('\n', "\r"),
+            2 => STREAM.replace("\r\n", "\n").replace('\n', "\r\n"),
+            // One event in several lines.
+            3 => STREAM.replace("{\"choices\"", "{\ndata: \"choices\""),
+            4 => STREAM
+                .replace("{\"choices\"", "{\ndata:\ndata: \"choices\"")
+                .replace("\r\n", "\n")
+                .replace('\n', "\r\n"),
+            // No empty lines.
+            _ => STREAM.replace("\r\n", "\n").replace("\n\n", "\n"),
+        }
+    }
+
     proptest! {
         #[test]
-        fn however_it_is_cut_a_stream_says_the_same(cuts in prop::collection::vec(0..STREAM.len(), 0..9)) {
-            let mut cuts = cuts;
+        fn however_it_is_cut_a_stream_says_the_same(
+            how in 0..6_usize, cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
+        ) {
+            let stream = written(how);
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
             cuts.sort_unstable();
             let mut parts = Vec::new();
             let mut from = 0;
             for cut in cuts {
-                parts.push(&STREAM.as_bytes()[from..cut]);
+                parts.push(&stream.as_bytes()[from..cut]);
                 from = cut;
             }
-            parts.push(&STREAM.as_bytes()[from..]);
+            parts.push(&stream.as_bytes()[from..]);
             let (heard, reply) = read(&parts);
             let reply = reply.unwrap();
             prop_assert_eq!((reply.content.as_str(), reply.reasoning.as_str()), ("Grüezi", "Hm. "));
@@ -128,6 +197,8 @@ mod tests {
             matches!(reply, Err(ModelError::Unavailable(_))),
             "{reply:?}"
         );
+        let (_, reply) = read(&[b"data: {\"choices\": [\n\ndata: [DONE]\n\n"]);
+        assert!(reply.unwrap_err().to_string().contains("no JSON"));
         let (_, reply) = read(&[b"data: {\"error\": {\"message\": \"boom\"}}\n\n"]);
         assert!(reply.unwrap_err().to_string().contains("boom"));
     }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use holdfast_contract::redact::REDACTED;
+use holdfast_contract::{Clock, SystemClock};
+use holdfast_reliability::retry::parse_retry_after;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, Url, redirect};
 use serde_json::{Value, json};
 
@@ -81,12 +84,21 @@ impl HttpModel {
     ) -> Result<ModelReply, ModelError> {
         let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
         let status = answer.status();
+        let wait_ms = retry_after_ms(&answer);
         let body = whole(answer).await?.map_err(failed)?;
-        if status.is_success() {
+        let read = if status.is_success() {
             wire::read_reply(&body)
         } else {
             Err(wire::read_error(status.as_u16(), &body))
-        }
+        };
+        read.map_err(|error| match (error, wait_ms) {
+            (ModelError::Unavailable(why), Some(retry_after_ms)) => ModelError::Busy {
+                why,
+                retry_after_ms,
+            },
+            (error, _) => error,
+        })
+        .map_err(|error| self.without_key(error))
     }
 
     /// The same, told as it comes. A server that does not stream answers in one piece.
@@ -107,15 +119,34 @@ impl HttpModel {
         let mut events = Events::default();
         let mut bytes = 0;
         loop {
-            let part = answer.chunk().await;
-            match part.map_err(|error| self.failed(&error, request.timeout_ms))? {
-                None => return events.finish(hear),
-                Some(part) if bytes + part.len() > MODEL_REPLY_BYTES_MAX => return Err(too_large()),
-                Some(part) => {
-                    bytes += part.len();
-                    events.feed(&part, hear)?;
+            match answer.chunk().await {
+                Ok(Some(part)) if bytes + part.len() > MODEL_REPLY_BYTES_MAX => {
+                    return Err(too_large());
                 }
+                Ok(Some(part)) => {
+                    bytes += part.len();
+                    let fed = events.feed(&part, hear);
+                    fed.map_err(|error| self.without_key(error))?;
+                    // Some servers leave the connection open after their last word.
+                    if events.is_done() {
+                        return events.finish(hear);
+                    }
+                }
+                // Nothing is missing from an answer that breaks off after its end.
+                Err(error) if !events.is_whole() => {
+                    return Err(self.failed(&error, request.timeout_ms));
+                }
+                Ok(None) | Err(_) => return events.finish(hear),
             }
+        }
+    }
+
+    /// Some servers repeat the key that they do not know.
+    fn without_key(&self, error: ModelError) -> ModelError {
+        let key = self.key.as_ref().and_then(|key| key.to_str().ok());
+        match key.and_then(|key| key.strip_prefix("Bearer ")) {
+            Some(key) if !key.is_empty() => error.in_words(|why| why.replace(key, REDACTED)),
+            _ => error,
         }
     }
 
@@ -133,6 +164,12 @@ impl HttpModel {
         }
         ModelError::Unavailable(format!("{place}: {reason}"))
     }
+}
+
+/// How long the server wants to be left alone.
+fn retry_after_ms(answer: &Response) -> Option<u64> {
+    let wait = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    parse_retry_after(wait, SystemClock.now_ms())
 }
 
 /// The whole body, or that it is too large.
@@ -212,6 +249,80 @@ impl Model for HttpModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ANSWER: &str = "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Yes.\"}, \"finish_reason\": \"stop\"}]}\n\n";
+
+    /// A server that gives this answer to one question, then waits, or resets the connection.
+    async fn answered(answer: String, resets: bool, key: &str) -> Result<ModelReply, ModelError> {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", server.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let (mut client, _) = server.accept().await.unwrap();
+            let mut asked = vec![0; 16 * 1024];
+            let _ = client.read(&mut asked).await.unwrap();
+            client.write_all(answer.as_bytes()).await.unwrap();
+            if resets {
+                client.set_zero_linger().unwrap();
+                // The client has read all of it by the time it sends no more.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        });
+        let model = HttpModel::new(&HttpModelConfig {
+            base_url,
+            model: "m".to_owned(),
+            api_key: Some(key.to_owned()),
+        });
+        let request = ModelRequest {
+            body: json!({"messages": []}),
+            timeout_ms: 60_000,
+        };
+        let mut hear = |_: super::super::Piece<'_>| {};
+        let reply = model.unwrap().stream(&request, &mut hear).await;
+        served.abort();
+        reply
+    }
+
+    /// One that waited for the connection's end would run into the test's own time limit.
+    #[tokio::test]
+    async fn a_stream_ends_where_its_server_says_so() {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        for (rest, resets) in [("data: [DONE]\n\n", false), ("", true)] {
+            let answer = format!("{head}{ANSWER}{rest}");
+            let reply = answered(answer, resets, "k").await.unwrap();
+            assert_eq!(reply.content, "Yes.", "{resets}");
+        }
+        let half = ANSWER.replace("\"stop\"", "null");
+        let broken = answered(format!("{head}{half}"), true, "k").await;
+        assert!(
+            matches!(broken, Err(ModelError::Unavailable(_))),
+            "{broken:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_busy_says_when_and_keeps_the_key_to_itself() {
+        let body = "{\"error\": {\"message\": \"not for correct-horse-42\"}}";
+        let answer = |status: &str| {
+            let length = body.len();
+            format!("HTTP/1.1 {status}\r\nretry-after: 4\r\ncontent-length: {length}\r\n\r\n{body}")
+        };
+        let busy = answered(answer("429 Too Many Requests"), false, "correct-horse-42").await;
+        let error = busy.unwrap_err();
+        assert_eq!(error.retry_after_ms(), Some(4_000));
+        assert_eq!(
+            error.to_string(),
+            "the model server answered 429: not for [redacted]"
+        );
+        let barred = answered(answer("401 Unauthorized"), false, "correct-horse-42").await;
+        let error = barred.unwrap_err();
+        assert!(
+            matches!(&error, ModelError::Barred(why) if !why.contains("horse")),
+            "{error}"
+        );
+    }
 
     #[test]
     fn addresses_are_read_as_people_write_them() {

@@ -56,6 +56,17 @@ pub enum ModelError {
     /// Nobody answers, or too late, or with an error of its own: it may help to ask again.
     #[error("{0}")]
     Unavailable(String),
+    /// The same, and the server says when.
+    #[error("{why}")]
+    Busy {
+        /// What it said.
+        why: String,
+        /// How long it wants to be left alone.
+        retry_after_ms: u64,
+    },
+    /// This server does not let us in, or does not have the model; another may.
+    #[error("{0}")]
+    Barred(String),
     /// The server does not want this request.
     #[error("{0}")]
     Refused(String),
@@ -65,6 +76,45 @@ pub enum ModelError {
     /// The server will not take the calls and results of the history.
     #[error("{0}")]
     History(String),
+}
+
+impl ModelError {
+    /// Whether the same server may answer when it is asked again.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Busy { .. })
+    }
+
+    /// Whether another server of the same model may answer.
+    pub fn is_of_one_server(&self) -> bool {
+        self.may_pass() || matches!(self, Self::Barred(_))
+    }
+
+    /// How long the server wants to be left alone.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::Busy { retry_after_ms, .. } => Some(*retry_after_ms),
+            _ => None,
+        }
+    }
+
+    /// The same, in other words.
+    #[must_use]
+    pub fn in_words(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Unavailable(why) => Self::Unavailable(change(why)),
+            Self::Busy {
+                why,
+                retry_after_ms,
+            } => Self::Busy {
+                why: change(why),
+                retry_after_ms,
+            },
+            Self::Barred(why) => Self::Barred(change(why)),
+            Self::Refused(why) => Self::Refused(change(why)),
+            Self::TooLong(why) => Self::TooLong(change(why)),
+            Self::History(why) => Self::History(change(why)),
+        }
+    }
 }
 
 /// A piece of an answer that is on its way.

@@ -124,7 +124,7 @@ impl Model for Upstreams {
                 continue;
             };
             match server.complete(request).await {
-                Err(error @ ModelError::Unavailable(_)) => {
+                Err(error) if error.is_of_one_server() => {
                     self.learn(at, true);
                     why = error;
                 }
@@ -156,7 +156,7 @@ impl Model for Upstreams {
                 hear(piece);
             };
             match server.stream(request, &mut note).await {
-                Err(error @ ModelError::Unavailable(_)) => {
+                Err(error) if error.is_of_one_server() => {
                     self.learn(at, true);
                     why = error;
                     if told {
@@ -270,6 +270,12 @@ mod tests {
             Err(ModelError::Refused("no".to_owned()))
         );
         assert_eq!(second.asked(), 2);
+        // A wrong key, or a model that is not there: the next one may have it.
+        *first.answers.lock() = Err(ModelError::Barred("401".to_owned()));
+        *second.answers.lock() = Ok(ModelReply::default());
+        tokio::time::advance(std::time::Duration::from_millis(UPSTREAM_REST_MS_MAX)).await;
+        assert!(both.complete(&question()).await.is_ok());
+        assert_eq!(second.asked(), 3);
         let none = Upstreams::new(Vec::new(), Arc::new(TokioClock::new()));
         assert!(matches!(
             none.complete(&question()).await,

@@ -11,13 +11,19 @@ use crate::run::TokensUsed;
 /// Characters of a server's own words about its failure.
 pub const MODEL_ERROR_CHARS_MAX: usize = 500;
 
-/// Words in an error that mean that the history does not fit.
-const TOO_LONG: [&str; 5] = [
+/// Words in an error, in small letters, that mean that the history does not fit.
+const TOO_LONG: [&str; 11] = [
     "context_length_exceeded",
     "context_window_exceeded",
+    "exceed_context_size",
     "maximum context length",
+    "model's context length is only",
     "exceeds the available context size",
+    "exceeds the model's context",
     "longer than the maximum model length",
+    "longer than the model's context length",
+    "prompt is too long",
+    "input is too long",
 ];
 
 /// Words in a refusal, in small letters, that mean the calls, the results or the turns of the
@@ -103,21 +109,17 @@ pub fn read_error(status: u16, body: &[u8]) -> ModelError {
     .unwrap_or("no reason given");
     let code = error["code"].as_str().unwrap_or_default();
     let text = format!("the model server answered {status}: {}", shown(said));
+    let (said, code) = (said.to_lowercase(), code.to_lowercase());
     let is_named = |word: &&str| said.contains(*word) || code.contains(*word);
     if TOO_LONG.iter().any(is_named) {
-        ModelError::TooLong(text)
-    } else if matches!(status, 400 | 422) && is_about_pairing(said) {
-        ModelError::History(text)
-    } else if matches!(status, 200 | 408 | 409 | 425 | 429 | 500..) {
-        ModelError::Unavailable(text)
-    } else {
-        ModelError::Refused(text)
+        return ModelError::TooLong(text);
     }
-}
-
-fn is_about_pairing(said: &str) -> bool {
-    let said = said.to_lowercase();
-    PAIRING.iter().any(|words| said.contains(words))
+    match status {
+        400 | 422 if PAIRING.iter().any(|words| said.contains(words)) => ModelError::History(text),
+        200 | 408 | 409 | 425 | 429 | 500.. => ModelError::Unavailable(text),
+        401 | 403 | 404 => ModelError::Barred(text),
+        _ => ModelError::Refused(text),
+    }
 }
 
 #[cfg(test)]
@@ -205,6 +207,17 @@ mod tests {
             read_error(400, &bytes(&too_long)),
             ModelError::TooLong(_)
         ));
+        for said in [
+            "You passed 9000 input tokens and requested 1000 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 7192 tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=9000)",
+            "prompt is too long: 9000 tokens > 8192 maximum",
+            "the request exceeds the available context size, try increasing it",
+            "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+        ] {
+            let body = bytes(&json!({"error": {"message": said, "code": 400}}));
+            let error = read_error(400, &body);
+            assert!(matches!(error, ModelError::TooLong(_)), "{said}");
+        }
+        assert!(matches!(read_error(401, b"{}"), ModelError::Barred(_)));
         let coded = json!({"error": {"message": "x", "code": "context_length_exceeded"}});
         assert!(matches!(
             read_error(400, &bytes(&coded)),

@@ -28,14 +28,16 @@ pub(super) fn patience(state: &RunState) -> RetryPolicy {
     standard.with(&slower).unwrap_or(standard)
 }
 
-/// A server that is away may come back; one that refused will refuse again.
-pub(super) fn classified(error: &ModelError) -> Classified {
+/// A server that is away may come back; one that refused will refuse again. It is left alone for
+/// as long as it asks for, and at least for `rest_ms`: a model server that starts anew takes its time,
+/// and three questions within a second would all be lost.
+pub(super) fn classified(error: &ModelError, rest_ms: u64) -> Classified {
     Classified {
         code: Cow::Borrowed("model_unavailable"),
-        retriable: matches!(error, ModelError::Unavailable(_)),
+        retriable: error.may_pass(),
         evidence: Evidence::NoEffect,
         counts_for_breaker: false,
-        retry_after_ms: None,
+        retry_after_ms: Some(error.retry_after_ms().unwrap_or(0).max(rest_ms)),
     }
 }
 

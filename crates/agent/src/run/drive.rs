@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::retry::{Next, RepeatSafety, decide};
+use holdfast_reliability::retry::{Next, RepeatSafety, backoff_window_ms, decide};
 use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
 
@@ -261,7 +261,7 @@ impl Loop {
             };
             let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             let next = decide(
-                &classified(&error),
+                &classified(&error, backoff_window_ms(attempt, &policy)),
                 // Asking a model changes nothing.
                 RepeatSafety::Safe,
                 attempt,
@@ -392,9 +392,7 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
 fn failed(state: &mut RunState, error: ModelError) {
     match error {
         ModelError::TooLong(why) => state.fail(RunErrorCode::ContextWindowExceeded, why),
-        ModelError::Unavailable(why) | ModelError::Refused(why) | ModelError::History(why) => {
-            state.fail(RunErrorCode::GptOssUnreachable, why);
-        }
+        error => state.fail(RunErrorCode::GptOssUnreachable, error.to_string()),
     }
 }
 

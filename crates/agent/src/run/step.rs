@@ -1,5 +1,7 @@
 //! The steps of a run as pure functions: no clock, no model, no tool.
 
+use std::collections::HashSet;
+
 use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
@@ -44,6 +46,11 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         plan(state, &runnable, &others);
         return;
     }
+    if is_nothing(reply) && !state.corrected {
+        state.corrected = true;
+        go_on(state);
+        return;
+    }
     if let Some(correction) = correction(state, &parsed, parser) {
         state.messages.push(said(reply, &[]));
         state.messages.push(Message::text(Role::User, correction));
@@ -52,6 +59,15 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         return;
     }
     answer(state, reply, parsed.final_text);
+}
+
+/// A model that said nothing at all is asked once more: that is no answer.
+fn is_nothing(reply: &ModelReply) -> bool {
+    reply.calls.is_null()
+        && reply.finish != FinishReason::Length
+        && [&reply.content, &reply.reasoning]
+            .iter()
+            .all(|text| text.trim().is_empty())
 }
 
 /// The model has answered, and its answer was shown as it came: it begins there in the content.
@@ -84,8 +100,9 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
 /// Reads a native call where there is one, else the field that is to be read first, else the other.
 pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
     if !reply.calls.is_null() {
-        let native = parser.parse_reply(&reply.calls, reply.finish);
+        let mut native = parser.parse_reply(&reply.calls, reply.finish);
         if !native.intents.is_empty() {
+            tell_apart(&mut native.intents, state.iteration);
             return native;
         }
     }
@@ -107,6 +124,19 @@ pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Par
         return parser.parse(second, reply.finish);
     }
     parsed
+}
+
+/// Servers give two calls of one reply the same id, or none. A result has to find its own call.
+fn tell_apart(intents: &mut [Intent], iteration: u32) {
+    let mut used = HashSet::new();
+    for (place, intent) in intents.iter_mut().enumerate() {
+        let given = intent.call_id.take().filter(|id| !id.trim().is_empty());
+        let mut id = given.unwrap_or_else(|| format!("call_{iteration}_{place}"));
+        while !used.insert(id.clone()) {
+            id = format!("{id}_{place}");
+        }
+        intent.call_id = Some(id);
+    }
 }
 
 /// What the model said, as it goes into the history.

@@ -218,3 +218,41 @@ fn the_second_field_is_read_only_where_it_is_another() {
     heard(&mut state, &thought("", READ), &parser());
     assert_eq!(planned(&state), Vec::<&str>::new());
 }
+
+/// Servers that give every call the id `call_0`, or none at all.
+#[test]
+fn every_result_finds_its_own_call() {
+    for ids in [["call_0", "call_0"], ["", ""], ["call_0_1", "call_0"]] {
+        let call = |id: &str, path: &str| {
+            json!({"id": id, "type": "function",
+                   "function": {"name": "read", "arguments": json!({"path": path}).to_string()}})
+        };
+        let calls = [call(ids[0], "a.txt"), call(ids[1], "b.txt")];
+        let mut reply = thought("", "");
+        reply.calls = json!({"role": "assistant", "content": null, "tool_calls": calls});
+        let mut state = begun(RunSettings::default());
+        heard(&mut state, &reply, &parser());
+        assert_eq!(planned(&state), ["read", "read"], "{ids:?}");
+        acted(&mut state, 0, found("of a"));
+        acted(&mut state, 1, found("of b"));
+        let mended = state.messages;
+        let [.., asked, first, second] = mended.as_slice() else {
+            panic!("{mended:?}");
+        };
+        assert_eq!(asked.calls[0].arguments["path"], "a.txt", "{ids:?}");
+        assert_eq!(first.answers.as_ref(), Some(&asked.calls[0].id));
+        assert_eq!(second.answers.as_ref(), Some(&asked.calls[1].id));
+        assert_ne!(first.answers, second.answers, "{ids:?}");
+        assert_eq!([&*first.content, &*second.content], ["of a", "of b"]);
+    }
+}
+
+#[test]
+fn a_model_that_says_nothing_is_asked_once_more() {
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought(" ", "\n"), &parser());
+    assert_eq!(state.phase, Phase::Ask);
+    assert_eq!(state.messages.len(), 1);
+    heard(&mut state, &thought("", ""), &parser());
+    assert_eq!(answer(&state), "");
+}
