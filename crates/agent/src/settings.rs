@@ -115,7 +115,7 @@ impl Default for RunSettings {
             temperature: 0.25,
             top_p: None,
             strategy: Strategy::React.name().to_owned(),
-            fallback_strategy: Some(Strategy::Fuzzy.name().to_owned()),
+            fallback_strategy: Some(Strategy::Auto.name().to_owned()),
             source_field: SourceField::Reasoning,
             fallback_field: SourceField::Content,
             result_limits: limits

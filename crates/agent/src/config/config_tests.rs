@@ -29,6 +29,9 @@ fn the_specification_is_accepted_as_it_is() {
     like_built_in
         .result_limits
         .extend(model.run.result_limits.clone());
+    // Without a file every form is read, not only the two that it names.
+    assert_eq!(like_built_in.fallback_strategy.as_deref(), Some("auto"));
+    like_built_in.fallback_strategy = Some("fuzzy".to_owned());
     assert_eq!(model.run, like_built_in);
     assert_eq!(config.http.port, 8001);
     assert_eq!(config.tools.enabled.as_ref().map(Vec::len), Some(6));

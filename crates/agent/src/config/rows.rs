@@ -239,7 +239,7 @@ pub const ROWS: &[Row] = &[
         "parser.fallback_strategy",
         STRATEGIES,
         Used::Yes,
-        "fuzzy",
+        "auto",
         "How replies are read when the first way finds nothing; empty for not at all.",
     ),
     row(

@@ -255,10 +255,10 @@ mod tests {
     /// A server that gives this answer to one question, then waits, or resets the connection.
     async fn answered(answer: String, resets: bool, key: &str) -> Result<ModelReply, ModelError> {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}", server.local_addr().unwrap());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap());
         let served = tokio::spawn(async move {
-            let (mut client, _) = server.accept().await.unwrap();
+            let (mut client, _) = listener.accept().await.unwrap();
             let mut asked = vec![0; 16 * 1024];
             let _ = client.read(&mut asked).await.unwrap();
             client.write_all(answer.as_bytes()).await.unwrap();

@@ -256,3 +256,23 @@ fn a_model_that_says_nothing_is_asked_once_more() {
     heard(&mut state, &thought("", ""), &parser());
     assert_eq!(answer(&state), "");
 }
+
+/// gpt-oss writes the first of them by itself, others the rest, whatever the prompt asks for.
+#[test]
+fn every_form_is_read_unless_settings_say_otherwise() {
+    let settings = RunSettings::default();
+    let (primary, fallback) = settings.strategies();
+    let parser = Parser::new(ToolSet::built_in()).with_strategies(primary, fallback);
+    for said in [
+        "<|channel|>commentary to=functions.read <|message|>{\"path\": \"a\"}<|call|>",
+        "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>",
+        "[TOOL:read|path=a]",
+        "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}",
+        "[read(path=\"a\")]",
+        "Action: read\nAction Input: {\"path\": \"a\"}",
+    ] {
+        let mut state = begun(settings.clone());
+        heard(&mut state, &thought("", said), &parser);
+        assert_eq!(planned(&state), ["read"], "{said}");
+    }
+}
