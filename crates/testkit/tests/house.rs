@@ -115,6 +115,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("prometheus-client", &["holdfast-reliability"]),
     ("cap-std", &["holdfast-toolbox"]),
     ("dom_smoothie", &["holdfast-web"]),
+    ("encoding_rs", &["holdfast-web"]),
     ("htmd", &["holdfast-web"]),
     ("landlock", &["holdfast-confine"]),
     ("seccompiler", &["holdfast-confine"]),

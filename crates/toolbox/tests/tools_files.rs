@@ -335,6 +335,25 @@ async fn edits_of_one_file_at_the_same_time_are_all_kept() {
     assert_eq!(workspace.get("file"), ["done"; 20].join("\n"));
 }
 
+/// Larger than what is counted through; most of it is a hole.
+#[tokio::test]
+async fn the_end_of_a_huge_file_is_its_end() {
+    use std::os::unix::fs::FileExt;
+    let workspace = Workspace::new();
+    let log = fs::File::create(workspace.path("log")).expect("a file");
+    log.write_all_at("the beginning\n".repeat(1000).as_bytes(), 0)
+        .expect("writes");
+    // One byte more than is counted through.
+    let far = 1024 * 1024 * 1024 + 1;
+    log.write_all_at(b"\nbut two\nbut one\nlast\n", far)
+        .expect("writes");
+    let params = json!({"path": "log", "tail": 2});
+    let read = workspace.call(&ReadTool, params).await.expect("reads");
+    assert_eq!(read.output["content"], "but one\nlast\n");
+    assert_eq!(read.output["lines"], 2);
+    assert_eq!(read.output["truncated"], false);
+}
+
 #[tokio::test]
 async fn the_end_of_a_file_is_read_without_its_beginning() {
     let workspace = Workspace::new();

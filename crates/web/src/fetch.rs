@@ -126,7 +126,7 @@ impl Tool for WebFetchTool {
             let message = format!("{} is {}, which is not text", page.url, page.content_type);
             return Err(ToolError::coded("unsupported_type", message));
         };
-        let text = page::text(&page.body, page.charset.as_deref());
+        let page::Decoded { text, note } = page::text(&page.body, page.charset.as_deref());
         let readable = match kind {
             Kind::Html => {
                 let address = page.url.to_string();
@@ -134,7 +134,11 @@ impl Tool for WebFetchTool {
             }
             Kind::Text => page::Readable { title: None, text },
         };
-        Ok(result(&page, readable, chars_max))
+        let mut result = result(&page, readable, chars_max);
+        if let Some(note) = note {
+            result.output["note"] = note.into();
+        }
+        Ok(result)
     }
 }
 

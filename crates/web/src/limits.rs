@@ -14,6 +14,8 @@ pub const WEB_TEXT_CHARS_MAX: usize = 50_000;
 pub const WEB_PAGE_DEPTH_MAX: usize = 256;
 /// Nodes of a page that is looked at.
 pub const WEB_PAGE_NODES_MAX: usize = 100_000;
+/// Beginning of a page in which it may name its character set.
+pub const CHARSET_LOOK_BYTES: usize = 4 * 1024;
 /// A page that is looked at, after scripts and the like are left out.
 pub const WEB_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Pages that are read at once.
@@ -73,6 +75,11 @@ pub const LIMITS: &[Limit] = &[
         "WEB_PAGE_NODES_MAX",
         WEB_PAGE_NODES_MAX as u64,
         "tags and texts of a page, those that a parser repeats included; a page of more is shown without its tags",
+    ),
+    limit(
+        "CHARSET_LOOK_BYTES",
+        CHARSET_LOOK_BYTES as u64,
+        "beginning of a page in which a character set that it names itself is looked for",
     ),
     limit(
         "WEB_PAGE_BYTES_MAX",

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use dom_smoothie::{Config, Readability};
+use encoding_rs::{Encoding, UTF_8};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::limits::{WEB_PAGE_NODES_MAX, WEB_READERS_MAX};
+use crate::limits::{CHARSET_LOOK_BYTES, WEB_PAGE_NODES_MAX, WEB_READERS_MAX};
 use crate::tidy::{tidy, without_tags};
 
 /// What was made of a body.
@@ -85,15 +86,56 @@ fn read(html: &str, address: &str) -> Readable {
     }
 }
 
-/// The text of a body in the character set it names. Anything but UTF-8 and Latin-1 is read as UTF-8
-/// with what does not fit replaced.
-pub fn text(body: &[u8], charset: Option<&str>) -> String {
-    match charset {
-        Some("iso-8859-1" | "latin1" | "us-ascii" | "windows-1252") => {
-            body.iter().map(|byte| char::from(*byte)).collect()
-        }
-        _ => String::from_utf8_lossy(body).into_owned(),
+/// The text of a body, and what can not be trusted in it.
+pub struct Decoded {
+    /// The text.
+    pub text: String,
+    /// That some of it could not be read, and why.
+    pub note: Option<String>,
+}
+
+/// The text of a body, read as browsers do: by its byte order mark, else by the character set that
+/// its headers name, else by the one that it names itself at its beginning, else as UTF-8.
+pub fn text(body: &[u8], charset: Option<&str>) -> Decoded {
+    let named = charset.map(str::to_owned).or_else(|| named_within(body));
+    let known = named
+        .as_deref()
+        .and_then(|label| Encoding::for_label(label.as_bytes()));
+    let (text, used, is_damaged) = known.unwrap_or(UTF_8).decode(body);
+    let note = match (named, known) {
+        (Some(label), None) if is_damaged => Some(format!(
+            "its character set {label:?} is not known; what could not be read is \u{fffd}"
+        )),
+        _ if is_damaged => Some(format!(
+            "not all of it is {}; what could not be read is \u{fffd}",
+            used.name()
+        )),
+        _ => None,
+    };
+    Decoded {
+        text: text.into_owned(),
+        note,
     }
+}
+
+/// The character set in `<meta charset="…">` or `<meta … content="…; charset=…">`.
+fn named_within(body: &[u8]) -> Option<String> {
+    let head = &body[..body.len().min(CHARSET_LOOK_BYTES)];
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let mut rest = head.as_str();
+    while let Some(at) = rest.find("<meta") {
+        let tag = &rest[at..];
+        let end = tag.find('>').unwrap_or(tag.len());
+        if let Some((_, value)) = tag[..end].split_once("charset") {
+            let value = value.trim_start().strip_prefix('=').unwrap_or_default();
+            let value = value.trim_start().trim_start_matches(['"', '\'']);
+            let is_over = |it: char| it.is_whitespace() || "\"';/>".contains(it);
+            let label = value.split(is_over).next().unwrap_or_default();
+            return Some(label.to_owned()).filter(|label| !label.is_empty());
+        }
+        rest = &tag[end..];
+    }
+    None
 }
 
 #[cfg(test)]
@@ -126,6 +168,50 @@ mod tests {
         );
         for gone in ["alert", "<p>", "<script"] {
             assert!(!page.text.contains(gone), "{gone}: {}", page.text);
+        }
+    }
+
+    #[test]
+    fn pages_are_read_in_their_own_character_set() {
+        let table: [(&[u8], Option<&str>, &str); 9] = [
+            (
+                b"\x93quoted\x94 \x80",
+                Some("windows-1252"),
+                "\u{201c}quoted\u{201d} \u{20ac}",
+            ),
+            (b"gr\xfc\xdfe", Some("iso-8859-1"), "grüße"),
+            (b"\x83\x65\x83\x58\x83\x67", Some("Shift_JIS"), "テスト"),
+            (
+                b"<meta charset=\"windows-1251\">\xcf\xf0\xe8\xe2\xe5\xf2",
+                None,
+                "Привет",
+            ),
+            (
+                b"<META http-equiv=Content-Type content='text/html; charset=koi8-r'>\xf0\xd2\xc9",
+                None,
+                "При",
+            ),
+            // A mark at the beginning says more than anybody's words.
+            (b"\xff\xfeh\0i\0", Some("utf-8"), "hi"),
+            ("Grüezi".as_bytes(), None, "Grüezi"),
+            ("Grüezi".as_bytes(), Some("no-such-set"), "Grüezi"),
+            (b"", Some(""), ""),
+        ];
+        for (body, charset, expected) in table {
+            let read = text(body, charset);
+            assert!(read.text.ends_with(expected), "{:?}", read.text);
+            assert_eq!(read.note, None, "{expected}");
+        }
+        for (body, charset, says) in [
+            (&b"\xff\xfa"[..], None, "not all of it is UTF-8"),
+            (
+                b"\xff\xfa",
+                Some("no-such-set"),
+                "\"no-such-set\" is not known",
+            ),
+        ] {
+            let read = text(body, charset);
+            assert!(read.note.is_some_and(|note| note.contains(says)), "{says}");
         }
     }
 
@@ -162,8 +248,8 @@ mod tests {
             let most = deep.repeat(WEB_PAGE_DEPTH_MAX / 3);
             let _ = markdown(most, "https://example.com".to_owned()).await;
         }
-        assert_eq!(text(b"\xe4", Some("iso-8859-1")), "ä");
-        assert_eq!(text(b"\xff", None), "\u{fffd}");
+        assert_eq!(text(b"\xe4", Some("iso-8859-1")).text, "ä");
+        assert_eq!(text(b"\xff", None).text, "\u{fffd}");
     }
 
     #[tokio::test]

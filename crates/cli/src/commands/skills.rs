@@ -1,6 +1,8 @@
 //! `holdfast skills`
 
+use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +22,7 @@ use crate::output::{self, harmless};
 
 /// In the state directory, where no tool gets.
 const REGISTER_FILE: &str = "skills.json";
+const LOCK_FILE: &str = "skills.lock";
 
 pub(super) fn run(app: &App, command: SkillsCommand, json: bool) -> Outcome<ExitCode> {
     match command {
@@ -45,6 +48,16 @@ pub(super) fn run(app: &App, command: SkillsCommand, json: bool) -> Outcome<Exit
 fn owner_only(app: &App) -> Outcome<()> {
     app.open_state()?;
     person_only(app)
+}
+
+/// Who changes the register is alone with it: it is read, changed and written as a whole.
+fn lock(app: &App) -> Outcome<File> {
+    let path = app.state_dir.join(LOCK_FILE);
+    let mut options = File::options();
+    let opened = options.create(true).append(true).mode(0o600).open(&path);
+    let locked = opened.and_then(|file| file.lock().map(|()| file));
+    locked
+        .map_err(|error| Failure::failed(format!("{} can not be locked: {error}", path.display())))
 }
 
 fn unusable(error: &RegisterError) -> Failure {
@@ -269,9 +282,14 @@ fn verify(
         Some(Require::Pinned) => Standing::Pinned,
     };
     let path = app.state_dir.join(REGISTER_FILE);
+    let _lock = if remember {
+        owner_only(app)?;
+        Some(lock(app)?)
+    } else {
+        None
+    };
     let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
     if remember {
-        owner_only(app)?;
         for dir in named(app, &register, dirs)?.skills {
             if let Ok(digest) = SkillDigest::of(&dir) {
                 register.skills.entry(dir).or_insert(Entry {
@@ -318,6 +336,7 @@ fn digest_of(dir: &Path) -> Outcome<SkillDigest> {
 }
 
 fn pin(app: &App, dirs: &[PathBuf], by: &str, json: bool) -> Outcome<ExitCode> {
+    let _lock = lock(app)?;
     let path = app.state_dir.join(REGISTER_FILE);
     let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
     for dir in named(app, &register, dirs)?.skills {
@@ -343,19 +362,26 @@ fn pin(app: &App, dirs: &[PathBuf], by: &str, json: bool) -> Outcome<ExitCode> {
 }
 
 fn unpin(app: &App, dirs: &[PathBuf], json: bool) -> Outcome<ExitCode> {
+    let _lock = lock(app)?;
     let path = app.state_dir.join(REGISTER_FILE);
     let mut register = Register::read(&path).map_err(|error| unusable(&error))?;
-    let mut forgotten = 0;
+    let mut forgotten = 0_u64;
     for dir in dirs {
         // A skill that is gone is still to be forgotten.
-        let dir = own_name(dir)?;
-        forgotten += usize::from(register.skills.remove(&dir).is_some());
+        let place = own_name(dir)?;
+        if register.skills.remove(&place).is_none() {
+            return Err(
+                Failure::failed(format!("{} is not pinned", place.display()))
+                    .hint("Name it by its path; `holdfast skills verify --json` shows them."),
+            );
+        }
+        forgotten += 1;
     }
     register.write(&path).map_err(|error| unusable(&error))?;
     if json {
         output::json(&json!({"forgotten": forgotten}));
     } else {
-        output::line(&format!("Forgot {forgotten} skills."));
+        output::line(&format!("Forgot {}.", output::counted(forgotten, "skill")));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -314,3 +314,30 @@ fn skills_that_are_gone_or_can_not_be_read_are_not_passed_over() {
         assert!(found.stderr.contains("can not be read"), "{found:?}");
     }
 }
+
+#[test]
+fn pins_that_are_made_at_once_are_all_kept() {
+    let house = House::new();
+    let skills: Vec<String> = (0..8)
+        .map(|number| {
+            let dir = house.path(&format!("skill-{number}"));
+            fs::create_dir_all(&dir).expect("a directory");
+            fs::write(dir.join("SKILL.md"), number.to_string()).expect("writes");
+            dir.to_str().expect("a path").to_owned()
+        })
+        .collect();
+    let pinning: Vec<_> = skills
+        .iter()
+        .map(|dir| house.start(&["skills", "pin", dir]))
+        .collect();
+    for pin in pinning {
+        assert_eq!(pin.ended().code, Some(0));
+    }
+    let register = fs::read_to_string(house.state().join("skills.json")).expect("reads");
+    for dir in &skills {
+        assert!(register.contains(dir.as_str()), "{dir}: {register}");
+    }
+    let unknown = house.run(&["skills", "unpin", "weather"]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(unknown.stderr.contains("is not pinned"), "{unknown:?}");
+}

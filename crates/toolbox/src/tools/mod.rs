@@ -39,6 +39,7 @@ pub mod message;
 mod nearest;
 mod place;
 pub mod read;
+mod tail;
 mod text;
 pub mod write;
 
