@@ -14,7 +14,9 @@ use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
 use super::{RESUME_AGAIN_MS, RUNS_MAX, RUNS_WAITING_MAX};
+use crate::model::Model;
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Loop, RunState};
+use crate::settings::RunSettings;
 use crate::subagents::Subagents;
 
 /// The line of runs that are gone on with.
@@ -155,6 +157,14 @@ impl Runs {
             if after.is_none() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Runs that begin from now on ask this model, and those of subagents have these settings.
+    pub fn exchange(&self, model: Arc<dyn Model>, subagents: RunSettings) {
+        self.agent.exchange_model(model);
+        if let Some(desk) = self.subagents.get() {
+            desk.exchange_settings(subagents);
         }
     }
 
