@@ -156,8 +156,9 @@ impl Loop {
         let (Some(book), 0) = (self.stack.trust(), state.iteration) else {
             return;
         };
-        // What a parent tells its child is no user's word; the tree has handed on whose it is.
-        if state.parent.is_some() {
+        // What a parent tells its child is no user's word; the tree has handed on whose it is. And
+        // where the calls are the client's, no tool of ours ever asks whom it may trust.
+        if state.parent.is_some() || matches!(state.mode, Mode::Return(_)) {
             return;
         }
         let session = self.stack.session(&state.session, None);
