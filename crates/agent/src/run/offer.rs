@@ -77,9 +77,9 @@ impl ClientTools {
             registry.register(Arc::new(ClientTool {
                 description: description.unwrap_or_default().to_owned(),
                 // A function without parameters takes none.
-                schema: match spec.schema {
+                schema: match &*spec.schema {
                     Value::Null => json!({"type": "object", "properties": {}}),
-                    schema => schema,
+                    schema => schema.clone(),
                 },
                 effect: if spec.mutating {
                     Effect::External

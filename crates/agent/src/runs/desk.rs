@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::Either;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
@@ -385,7 +386,10 @@ struct Here {
 impl Here {
     async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> Outcome {
         let mut stop = self.live.stop.subscribe();
-        let begun = state.clone();
+        let before = match kept {
+            Some(kept) => Either::Left(kept),
+            None => Either::Right(Box::new(state.clone())),
+        };
         let companion = Companion { here: self, kept };
         let stopped = async {
             let found = stop.wait_for(Option::is_some).await;
@@ -401,9 +405,9 @@ impl Here {
         match why {
             Stop::Leave => Outcome::Left,
             Stop::Cancel => {
-                let mut state = match kept {
-                    Some(kept) => kept.last().await,
-                    None => begun,
+                let mut state = match before {
+                    Either::Left(kept) => kept.last().await,
+                    Either::Right(begun) => *begun,
                 };
                 state.cancel();
                 // Once more, for a store that was away for a moment. A run that is not kept as
