@@ -18,7 +18,8 @@ def added(percentile):
     return lambda row: row["paced"][percentile] - row["floor"][percentile]
 
 
-names = ["direct", "holdfast", "litellm", "portkey"]
+# What only passes on is the floor of what stands in between. Older files do not have it.
+names = [kind for kind in ("direct", "proxy", "holdfast", "litellm", "portkey") if any(row["kind"] == kind for row in result["rounds"])]
 head = ["", "requests/s", "CPU µs", "at rate", "+p50 ms", "+p99 ms", "idle MB", "1,000 MB", "answered", "ready ms"]
 print("".join(f"{name:>12}" for name in head))
 for kind in names:

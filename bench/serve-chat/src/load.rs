@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::Failed;
 
@@ -166,10 +166,11 @@ pub async fn rate(target: &Target, per_second: u32, seconds: u64) -> Result<(), 
     }
     drop(say);
     let begun = Instant::now();
-    let pace = tokio::spawn(async move {
+    // On a thread of its own: the runtime's timers are a millisecond apart, as are the requests.
+    let pace = std::thread::spawn(move || {
         for number in 0..count {
             let at = begun + every * u32::try_from(number).unwrap_or(u32::MAX);
-            sleep_until(at).await;
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
             let _ = due.send(at);
         }
     });
@@ -177,7 +178,7 @@ pub async fn rate(target: &Target, per_second: u32, seconds: u64) -> Result<(), 
     while let Some(one) = told.recv().await {
         tally.add(one);
     }
-    pace.await?;
+    pace.join().map_err(|_| "the pace was lost")?;
     tally.report(begun.elapsed());
     Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! bench-serve-chat upstream [DELAY_MS]                        prints its port, serves until stdin ends
+//! bench-serve-chat proxy PORT UPSTREAM                       passes on to the model server, and does nothing else
 //! bench-serve-chat rate URL MODEL KEY PER_SECOND SECONDS      requests at a fixed rate
 //! bench-serve-chat flood URL MODEL KEY CONNECTIONS SECONDS    as many as go through
 //! bench-serve-chat hold URL MODEL KEY REQUESTS                all at once; says "held", then what came of them
@@ -13,6 +14,7 @@
 //! for it: a server that stalls is charged for everybody whom it kept waiting.
 
 mod load;
+mod proxy;
 mod upstream;
 
 use std::error::Error;
@@ -26,6 +28,7 @@ async fn main() -> Result<(), Failed> {
     match words[..] {
         ["upstream"] => upstream::serve(0).await,
         ["upstream", delay_ms] => upstream::serve(delay_ms.parse()?).await,
+        ["proxy", port, upstream] => proxy::serve(port, upstream).await,
         ["rate", url, model, key, rate, seconds] => {
             let target = load::Target::new(url, model, key)?;
             load::rate(&target, rate.parse()?, seconds.parse()?).await

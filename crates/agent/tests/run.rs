@@ -16,7 +16,8 @@ use common::{Counted, Script, call, counted, stack, task};
 use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{
-    Checkpoint, CheckpointError, Ending, Loop, NoCheckpoint, Phase, RunErrorCode, RunState,
+    CallsAtOnce, Checkpoint, CheckpointError, ClientTools, Ending, Loop, Mode, NoCheckpoint, Phase,
+    RunErrorCode, RunState, ToolChoice,
 };
 use holdfast_contract::{Effect, Trust};
 use holdfast_toolbox::stack::ToolStack;
@@ -282,6 +283,38 @@ async fn only_the_last_message_is_the_user_speaking_and_history_is_no_ones_word(
         let now_ms = stack.runtime().clock.now_ms();
         assert_eq!(known.held(now_ms).is_some(), holds, "{told}");
         assert_eq!(known.trust(), trust, "{told}");
+    }
+}
+
+/// A record for each request would fill the store with what nobody ever asks for.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_put_on_record_of_who_spoke_when_nobody_will_ask() {
+    let tools = ClientTools {
+        tools: Vec::new(),
+        choice: ToolChoice::Auto,
+        at_once: CallsAtOnce::Many,
+    };
+    let history = || Message::text(Role::Tool, "Fine.");
+    let user = || Message::text(Role::User, "Hello.");
+    for (mode, messages, records) in [
+        (Mode::Return(tools.clone()), vec![user()], 0),
+        (Mode::Return(tools), vec![user(), history()], 0),
+        // A session begins with its user's words.
+        (Mode::Loop, vec![user()], 0),
+        (Mode::Loop, vec![user(), history()], 1),
+    ] {
+        let stack = stack(vec![]);
+        let book = stack.trust().expect("a book").clone();
+        let told = format!("{mode:?}, {messages:?}");
+        let state = RunState {
+            mode,
+            messages,
+            ..task(&stack)
+        };
+        let agent = Loop::new(Script::thinks(&["Final Answer: done."]), stack);
+        agent.go_on(state, &NoCheckpoint).await.unwrap();
+        let known = book.sessions(None).await.unwrap();
+        assert_eq!(known.len(), records, "{told}");
     }
 }
 

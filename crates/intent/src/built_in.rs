@@ -108,7 +108,7 @@ fn tool(
 ) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
-        schema: json!({"type": "object", "properties": properties, "required": required}),
+        schema: json!({"type": "object", "properties": properties, "required": required}).into(),
         aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
         mutating,
     }

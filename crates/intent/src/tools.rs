@@ -1,5 +1,7 @@
 //! The tools that a reply can mean: their names, other names, schemas.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::limits::{NAME_BYTES_MAX, SIMILAR_NAMES_MAX};
@@ -10,7 +12,7 @@ pub struct ToolSpec {
     /// The name a call is made by.
     pub name: String,
     /// JSON Schema of the arguments; anything that is not an object schema means "unknown".
-    pub schema: Value,
+    pub schema: Arc<Value>,
     /// Other names that models use for it.
     pub aliases: Vec<String>,
     /// Whether a call changes anything. Assumed when nobody says.
@@ -19,10 +21,10 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// A tool without other names, assumed to change things.
-    pub fn new(name: impl Into<String>, schema: Value) -> Self {
+    pub fn new(name: impl Into<String>, schema: impl Into<Arc<Value>>) -> Self {
         Self {
             name: name.into(),
-            schema,
+            schema: schema.into(),
             aliases: Vec::new(),
             mutating: true,
         }
@@ -48,7 +50,8 @@ impl ToolSpec {
             .iter()
             .find_map(|key| value.get(*key))
             .cloned()
-            .unwrap_or(Value::Null);
+            .unwrap_or(Value::Null)
+            .into();
         let aliases = value
             .get("aliases")
             .and_then(Value::as_array)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_agent::model::Model;
 use holdfast_agent::run::RunState;
 use holdfast_agent::runs::Runs;
 use holdfast_agent::settings::RunSettings;
@@ -85,6 +86,10 @@ impl Served {
 
 /// What can be exchanged while it works.
 pub struct ModelLimits {
+    /// Their servers.
+    pub model: Arc<dyn Model>,
+    /// The rules of runs that no client asked for: those of subagents.
+    pub common: RunSettings,
     /// The models that clients can ask.
     pub models: Vec<Served>,
     /// Requests of one client within a minute.
@@ -138,8 +143,10 @@ impl Executor {
         self.models.read().clone()
     }
 
-    /// From now on these. A run that has begun goes on by its own.
+    /// From now on these. A run that has begun goes on by its own, on its own servers.
     pub(crate) fn exchange(&self, limits: ModelLimits) {
+        // Before the names: a new one has its server when it is first asked for.
+        self.runs.exchange(limits.model, limits.common);
         *self.models.write() = limits.models.into();
         self.rates.exchange(limits.requests_per_minute_max);
     }

@@ -134,13 +134,18 @@ impl Server {
     }
 
     /// Exchanges what can be exchanged while it serves: the bounds of bodies and, where there is a
-    /// model, its models' settings and how often a client may ask. Requests that are being worked
+    /// model, the models with their servers and how often a client may ask. Requests that are being worked
     /// on keep what they began with.
     pub fn exchange(&self, settings: &Settings, model: Option<ModelLimits>) {
         *self.bounds.write() = settings.bounds();
         if let (Some(executor), Some(model)) = (&self.executor, model) {
             executor.exchange(model);
         }
+    }
+
+    /// Whether there is a model to ask.
+    pub fn has_model(&self) -> bool {
+        self.executor.is_some()
     }
 
     /// Whether the request may use a route of this access.

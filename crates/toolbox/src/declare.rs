@@ -15,7 +15,7 @@ pub fn openai(registry: &Registry) -> Value {
             "function": {
                 "name": found.tool.name(),
                 "description": found.tool.description(),
-                "parameters": found.schema,
+                "parameters": *found.schema,
             }
         })
     })
@@ -27,7 +27,7 @@ pub fn anthropic(registry: &Registry) -> Value {
         json!({
             "name": found.tool.name(),
             "description": found.tool.description(),
-            "input_schema": found.schema,
+            "input_schema": *found.schema,
         })
     })
 }
@@ -39,7 +39,7 @@ pub fn mcp(registry: &Registry) -> Value {
         json!({
             "name": found.tool.name(),
             "description": found.tool.description(),
-            "inputSchema": found.schema,
+            "inputSchema": *found.schema,
             "annotations": {
                 "readOnlyHint": effect == Effect::None,
                 // Doing it twice may equal doing it once, and still replace what was there.
@@ -86,7 +86,7 @@ mod tests {
         let (openai, anthropic, mcp) = (openai(&registry), anthropic(&registry), mcp(&registry));
         let text = prompt(&registry);
         for (at, found) in registry.iter().enumerate() {
-            let (name, schema) = (found.tool.name(), &found.schema);
+            let (name, schema) = (found.tool.name(), &*found.schema);
             assert_eq!(openai[at]["type"], "function");
             let function = &openai[at]["function"];
             assert_eq!(

@@ -18,8 +18,8 @@ const SUGGESTION_LIKENESS_MIN: f64 = 0.6;
 pub struct Registered {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// Its schema as declared.
-    pub schema: Value,
+    /// Its schema as declared. Shared: every run that is offered the tool reads replies by it.
+    pub schema: Arc<Value>,
     pub(crate) validator: Validator,
 }
 
@@ -86,7 +86,7 @@ impl Registry {
             name,
             Arc::new(Registered {
                 tool,
-                schema,
+                schema: Arc::new(schema),
                 validator,
             }),
         );

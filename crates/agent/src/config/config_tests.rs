@@ -295,6 +295,44 @@ proptest! {
     }
 }
 
+/// A value for a key that is not its default.
+fn another(row: &Row) -> String {
+    match row.kind {
+        Kind::Address => "http://127.0.0.1:7".to_owned(),
+        Kind::Secret | Kind::Text if row.path.ends_with("filename") => "YYYY-MM-DD-x.md".to_owned(),
+        Kind::Secret | Kind::Text => "other".to_owned(),
+        Kind::File => "missing-file".to_owned(),
+        Kind::Texts if row.path.ends_with("upstreams") => "http://127.0.0.1:7".to_owned(),
+        Kind::Texts => "other".to_owned(),
+        // Of the two fields the second is by itself the other one.
+        Kind::Choice(_) if row.path == "parser.fallback_field" => "reasoning".to_owned(),
+        Kind::Choice(words) => {
+            let other = words.iter().find(|word| **word != row.default);
+            (*other.expect("two words")).to_owned()
+        }
+        // A run may not take longer than its answer.
+        Kind::Number { .. } if row.path == "executor.run_timeout_seconds" => "299".to_owned(),
+        Kind::Number { .. } if row.path.ends_with("context_window_limit") => "70100".to_owned(),
+        Kind::Number { min, .. } => (min.max(700) + 1).to_string(),
+        Kind::Decimal { min, max } => (min + (max - min) * 0.7).min(1.5).to_string(),
+    }
+}
+
+/// A file that sets one key.
+fn file_of(row: &Row, path: &str) -> String {
+    let value = match row.kind {
+        Kind::Texts => format!("[\"{}\"]", another(row)),
+        _ => another(row),
+    };
+    let keys: Vec<&str> = path.split('.').collect();
+    let lines = keys.iter().enumerate().map(|(depth, key)| {
+        let is_last = depth + 1 == keys.len();
+        let end = if is_last { value.as_str() } else { "" };
+        format!("{}{key}: {end}\n", "  ".repeat(depth))
+    });
+    lines.collect()
+}
+
 /// No key may be read and then forgotten: whatever is said to be used changes the settings.
 #[test]
 fn every_key_that_is_used_has_an_effect() {
@@ -302,51 +340,8 @@ fn every_key_that_is_used_has_an_effect() {
     let made = |text: &str| ExecutorConfig::read(text, Path::new("."), &none);
     let without = made("executor: {}\n").expect("a configuration");
     for row in ROWS {
-        let value = match row.kind {
-            Kind::Address => "http://127.0.0.1:7".to_owned(),
-            Kind::Secret | Kind::Text if row.path.ends_with("filename") => {
-                "YYYY-MM-DD-x.md".to_owned()
-            }
-            Kind::Secret | Kind::Text => "other".to_owned(),
-            Kind::File => "missing-file".to_owned(),
-            Kind::Texts if row.path.ends_with("upstreams") => "[\"http://127.0.0.1:7\"]".to_owned(),
-            Kind::Texts => "[other]".to_owned(),
-            Kind::Choice(words) => {
-                let other = words.iter().find(|word| **word != row.default);
-                // Of the two fields the second is by itself the other one.
-                let same = row.path == "parser.fallback_field";
-                if same {
-                    "reasoning".to_owned()
-                } else {
-                    (*other.expect("two words")).to_owned()
-                }
-            }
-            // A run may not take longer than its answer.
-            Kind::Number { .. } if row.path == "executor.run_timeout_seconds" => "299".to_owned(),
-            Kind::Number { min, .. } => (min.max(700) + 1).to_string(),
-            Kind::Decimal { min, max } => (min + (max - min) * 0.7).min(1.5).to_string(),
-        };
         let path = row.path.replace("NAME", "other");
-        let keys: Vec<&str> = path.split('.').collect();
-        let mut text = String::new();
-        for (depth, key) in keys.iter().enumerate() {
-            let end = if depth + 1 == keys.len() {
-                format!(" {value}")
-            } else {
-                String::new()
-            };
-            text += &"  ".repeat(depth);
-            text += key;
-            text += ":";
-            text += &end;
-            text += "\n";
-        }
-        if row.path == "executor.context_window_limit" {
-            text = text.replace("701", "70100");
-        }
-        if row.path == "models.NAME.context_window_limit" {
-            text = text.replace("701", "70100");
-        }
+        let text = file_of(row, &path);
         if row.path == "http_server.write_timeout_seconds" || row.path.ends_with("extract_mode") {
             let with = made(&text).expect(&text);
             let said = with.warnings.iter().any(|it| it.starts_with(&path));
@@ -360,4 +355,34 @@ fn every_key_that_is_used_has_an_effect() {
             Err(problems) => assert!(problems.iter().any(|it| it.key == path), "{problems:?}"),
         }
     }
+}
+
+/// Every variable of every key does what the key does in a file.
+#[test]
+fn every_variable_says_what_its_key_says() {
+    let mut count = 0;
+    for row in ROWS.iter().filter(|row| !row.path.contains("NAME")) {
+        let of_file = read(&file_of(row, row.path), &[]);
+        let names = row.variables();
+        let long = row.path.replace('.', "_").to_uppercase();
+        assert!(
+            names.contains(&format!("GPTOSS_EXECUTOR_{long}")),
+            "{names:?}"
+        );
+        for name in names {
+            let set = [(name.as_str(), another(row))];
+            let set = set.each_ref().map(|(name, value)| (*name, value.as_str()));
+            match (&of_file, read("executor: {}\n", &set)) {
+                (Ok(of_file), Ok(of_variable)) => assert_eq!(*of_file, of_variable, "{name}"),
+                (Err(_), Err(problems)) => {
+                    let named = problems.iter().any(|it| it.contains(row.path));
+                    assert!(named, "{name}: {problems:?}");
+                }
+                (of_file, of_variable) => panic!("{name}: {of_file:?}, {of_variable:?}"),
+            }
+            count += 1;
+        }
+    }
+    // One of each key, one more for the first section's, and the short ones.
+    assert!(count > ROWS.len(), "{count} of {}", ROWS.len());
 }

@@ -8,6 +8,7 @@ use holdfast_contract::{Clock, SystemClock};
 use holdfast_reliability::retry::parse_retry_after;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, Url, redirect};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::events::Events;
@@ -55,25 +56,34 @@ impl HttpModel {
         })
     }
 
-    async fn send(&self, request: &ModelRequest, mut body: Value) -> Result<Response, ModelError> {
-        body["model"] = self.model.as_str().into();
+    /// Sends the question, with these members beside or in place of its own.
+    async fn send(
+        &self,
+        request: &ModelRequest,
+        more: &[(&str, Value)],
+    ) -> Result<Response, ModelError> {
+        let body = Amended {
+            body: &request.body,
+            model: &self.model,
+            more,
+        };
+        let body = serde_json::to_vec(&body)
+            .map_err(|error| ModelError::Refused(format!("it can not be written: {error}")))?;
         let mut asked = self
             .client
             .post(self.url.clone())
             .timeout(Duration::from_millis(request.timeout_ms))
             .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
+            .body(body);
         if let Some(key) = &self.key {
             asked = asked.header(AUTHORIZATION, key.clone());
         }
-        // An answer may take minutes, and what was asked is written out.
-        drop(body);
         let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
         asked.send().await.map_err(failed)
     }
 
     async fn ask(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        let answer = self.send(request, request.body.clone()).await?;
+        let answer = self.send(request, &[]).await?;
         self.read(request, answer).await
     }
 
@@ -107,10 +117,11 @@ impl HttpModel {
         request: &ModelRequest,
         hear: Hear<'_>,
     ) -> Result<ModelReply, ModelError> {
-        let mut body = request.body.clone();
-        body["stream"] = true.into();
-        body["stream_options"] = json!({"include_usage": true});
-        let mut answer = self.send(request, body).await?;
+        let more = [
+            ("stream", Value::Bool(true)),
+            ("stream_options", json!({"include_usage": true})),
+        ];
+        let mut answer = self.send(request, &more).await?;
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !answer.status().is_success() || !kind.starts_with("text/event-stream") {
@@ -170,6 +181,30 @@ impl HttpModel {
 fn retry_after_ms(answer: &Response) -> Option<u64> {
     let wait = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
     parse_retry_after(wait, SystemClock.now_ms())
+}
+
+/// A question as one server is asked it: nothing of it is copied but into the bytes that are sent.
+struct Amended<'a> {
+    body: &'a Value,
+    /// The model's name, as the server knows it.
+    model: &'a str,
+    more: &'a [(&'a str, Value)],
+}
+
+impl Serialize for Amended<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", self.model)?;
+        let is_other = |name: &str| name != "model" && self.more.iter().all(|(it, _)| *it != name);
+        let own = self.body.as_object().into_iter().flatten();
+        for (name, value) in own.filter(|(name, _)| is_other(name)) {
+            map.serialize_entry(name, value)?;
+        }
+        for (name, value) in self.more {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
 }
 
 /// The whole body, or that it is too large.
@@ -322,6 +357,29 @@ mod tests {
             matches!(&error, ModelError::Barred(why) if !why.contains("horse")),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_server_is_asked_by_its_own_name_and_told_what_else_is_wanted() {
+        let body = json!({"model": "gpt-oss", "messages": [], "stream": false, "seed": 7});
+        let sent = |more: &[(&str, Value)]| {
+            let amended = Amended {
+                body: &body,
+                model: "openai/gpt-oss-20b",
+                more,
+            };
+            serde_json::to_string(&amended).unwrap()
+        };
+        let plain = sent(&[]);
+        assert_eq!(plain.matches("\"model\"").count(), 1, "{plain}");
+        let plain: Value = serde_json::from_str(&plain).unwrap();
+        let named =
+            json!({"model": "openai/gpt-oss-20b", "messages": [], "stream": false, "seed": 7});
+        assert_eq!(plain, named);
+        let live = sent(&[("stream", Value::Bool(true)), ("top_k", json!(1))]);
+        assert_eq!(live.matches("\"stream\"").count(), 1, "{live}");
+        let live: Value = serde_json::from_str(&live).unwrap();
+        assert_eq!((&live["stream"], &live["top_k"]), (&json!(true), &json!(1)));
     }
 
     #[test]

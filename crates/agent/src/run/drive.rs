@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
+use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::retry::{Next, RepeatSafety, backoff_window_ms, decide};
 use holdfast_toolbox::stack::ToolStack;
@@ -68,7 +69,7 @@ impl Checkpoint for NoCheckpoint {
 
 /// A model and its tools.
 pub struct Loop {
-    model: Arc<dyn Model>,
+    model: Exchanged<Arc<dyn Model>>,
     stack: Arc<ToolStack>,
     watch: Option<Watch>,
 }
@@ -77,7 +78,7 @@ impl Loop {
     /// Puts them together.
     pub fn new(model: Arc<dyn Model>, stack: Arc<ToolStack>) -> Self {
         Self {
-            model,
+            model: Exchanged::new(model),
             stack,
             watch: None,
         }
@@ -92,9 +93,14 @@ impl Loop {
         }
     }
 
-    /// The model.
-    pub fn model(&self) -> &Arc<dyn Model> {
-        &self.model
+    /// The model that runs which begin now ask.
+    pub fn model(&self) -> Arc<dyn Model> {
+        self.model.now().as_ref().clone()
+    }
+
+    /// Runs that begin from now on ask this one. Those that have begun keep theirs.
+    pub fn exchange_model(&self, model: Arc<dyn Model>) {
+        self.model.exchange(model);
     }
 
     /// The tools.
@@ -120,7 +126,8 @@ impl Loop {
                 .registry()
                 .map_err(|error| CheckpointError(error.to_string()))?,
         };
-        let offer = Offer::new(&registry, &state);
+        let model = self.model();
+        let offer = Offer::new(&*model, &registry, &state);
         kept.keep(&state).await?;
         self.listen(&state).await;
         while !matches!(state.phase, Phase::Ended(_)) {
@@ -149,8 +156,9 @@ impl Loop {
         let (Some(book), 0) = (self.stack.trust(), state.iteration) else {
             return;
         };
-        // What a parent tells its child is no user's word; the tree has handed on whose it is.
-        if state.parent.is_some() {
+        // What a parent tells its child is no user's word; the tree has handed on whose it is. And
+        // where the calls are the client's, no tool of ours ever asks whom it may trust.
+        if state.parent.is_some() || matches!(state.mode, Mode::Return(_)) {
             return;
         }
         let session = self.stack.session(&state.session, None);
@@ -290,7 +298,7 @@ impl Loop {
         kept: &dyn Checkpoint,
     ) -> (Result<ModelReply, ModelError>, Option<usize>) {
         if state.telling == Telling::Whole {
-            return (self.model.complete(asked).await, None);
+            return (offer.model.complete(asked).await, None);
         }
         let mut saying = Saying::new(state, offer);
         let mut hear = |piece: Piece<'_>| {
@@ -298,7 +306,7 @@ impl Loop {
                 kept.told(state, Happened::Says { text });
             }
         };
-        let answered = self.model.stream(asked, &mut hear).await;
+        let answered = offer.model.stream(asked, &mut hear).await;
         (answered, saying.shown())
     }
 

@@ -1,4 +1,4 @@
-//! The tools that a model is offered in one run, and how its replies are read for calls of them.
+//! The model of one run, the tools that it is offered, and how its replies are read for calls of them.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::returning::{ClientTools, Mode, ToolChoice};
 use super::state::RunState;
+use crate::model::Model;
 
 /// Why a client's tools can not be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,9 +77,9 @@ impl ClientTools {
             registry.register(Arc::new(ClientTool {
                 description: description.unwrap_or_default().to_owned(),
                 // A function without parameters takes none.
-                schema: match spec.schema {
+                schema: match &*spec.schema {
                     Value::Null => json!({"type": "object", "properties": {}}),
-                    schema => schema,
+                    schema => schema.clone(),
                 },
                 effect: if spec.mutating {
                     Effect::External
@@ -97,15 +98,17 @@ impl ClientTools {
     }
 }
 
-/// What is offered.
+/// What is offered, and to whom.
 pub(super) struct Offer<'a> {
+    /// The same to the end of the run, whatever is exchanged meanwhile.
+    pub(super) model: &'a dyn Model,
     pub(super) registry: &'a Registry,
     pub(super) parser: Parser,
 }
 
 impl<'a> Offer<'a> {
-    /// These tools, read as the run's settings say.
-    pub(super) fn new(registry: &'a Registry, state: &RunState) -> Self {
+    /// These tools for this model, its replies read as the run's settings say.
+    pub(super) fn new(model: &'a dyn Model, registry: &'a Registry, state: &RunState) -> Self {
         let (primary, fallback) = state.settings.strategies();
         let specs = registry.iter().map(|found| ToolSpec {
             mutating: found.tool.effect().is_mutating(),
@@ -113,6 +116,7 @@ impl<'a> Offer<'a> {
         });
         let parser = Parser::new(ToolSet::new(specs.collect()));
         Self {
+            model,
             registry,
             parser: parser.with_strategies(primary, fallback),
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::Either;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
@@ -14,7 +15,9 @@ use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
 use super::store::{Kept, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
 use super::{RESUME_AGAIN_MS, RUNS_MAX, RUNS_WAITING_MAX};
+use crate::model::Model;
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Loop, RunState};
+use crate::settings::RunSettings;
 use crate::subagents::Subagents;
 
 /// The line of runs that are gone on with.
@@ -155,6 +158,14 @@ impl Runs {
             if after.is_none() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Runs that begin from now on ask this model, and those of subagents have these settings.
+    pub fn exchange(&self, model: Arc<dyn Model>, subagents: RunSettings) {
+        self.agent.exchange_model(model);
+        if let Some(desk) = self.subagents.get() {
+            desk.exchange_settings(subagents);
         }
     }
 
@@ -375,7 +386,10 @@ struct Here {
 impl Here {
     async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> Outcome {
         let mut stop = self.live.stop.subscribe();
-        let begun = state.clone();
+        let before = match kept {
+            Some(kept) => Either::Left(kept),
+            None => Either::Right(Box::new(state.clone())),
+        };
         let companion = Companion { here: self, kept };
         let stopped = async {
             let found = stop.wait_for(Option::is_some).await;
@@ -391,9 +405,9 @@ impl Here {
         match why {
             Stop::Leave => Outcome::Left,
             Stop::Cancel => {
-                let mut state = match kept {
-                    Some(kept) => kept.last().await,
-                    None => begun,
+                let mut state = match before {
+                    Either::Left(kept) => kept.last().await,
+                    Either::Right(begun) => *begun,
                 };
                 state.cancel();
                 // Once more, for a store that was away for a moment. A run that is not kept as

@@ -5,28 +5,26 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use holdfast_contract::{
-    Artifact, Cause, SessionContext, SessionKind, ToolCallEnvelope, ToolContext, ToolError,
+    Cause, SessionContext, SessionKind, ToolCallEnvelope, ToolContext, ToolError,
 };
 use holdfast_reliability::canonical::Digest;
+use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::store::StoreError;
-use holdfast_toolbox::session::model::{CANCEL_GRACE_MS, SUMMARY_BYTES_MAX};
+use holdfast_toolbox::session::model::CANCEL_GRACE_MS;
 use holdfast_toolbox::session::{
-    Named, Session, SessionArtifact, SessionResult, SessionStatus, SessionTree, Spawn, Spent,
-    TreeError,
+    Named, Session, SessionResult, SessionStatus, SessionTree, Spawn, Spent, TreeError,
 };
 use holdfast_toolbox::stack::Sessions;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::result::result_of;
 use super::tools::SPAWN;
 use super::{SUBAGENT_LOOK_MS, SUBAGENT_PREFIX, SUBAGENTS_MAX};
 use crate::chat::{Message, Role};
 use crate::run::{Ending, RunError, RunErrorCode, RunState};
 use crate::runs::{Listener, Outcome, Runs, wholly};
 use crate::settings::RunSettings;
-
-/// How memories are referred to.
-const MEMORY: &str = "memory:";
 
 /// A subagent to be made.
 pub(super) struct Wish {
@@ -55,7 +53,7 @@ struct Child {
 /// The subagents of one process.
 pub struct Subagents {
     tree: Arc<SessionTree>,
-    settings: RunSettings,
+    settings: Exchanged<RunSettings>,
     places: Arc<Semaphore>,
     here: Mutex<HashMap<String, Child>>,
     /// How many have ended, for whoever waits for one.
@@ -68,12 +66,17 @@ impl Subagents {
     pub fn new(tree: Arc<SessionTree>, settings: RunSettings) -> Arc<Self> {
         Arc::new(Self {
             tree,
-            settings,
+            settings: Exchanged::new(settings),
             places: Arc::new(Semaphore::new(SUBAGENTS_MAX)),
             here: Mutex::default(),
             ended: watch::Sender::new(0),
             runs: OnceLock::new(),
         })
+    }
+
+    /// Runs that begin from now on have these settings.
+    pub fn exchange_settings(&self, settings: RunSettings) {
+        self.settings.exchange(settings);
     }
 
     /// The tree that they live in.
@@ -195,7 +198,7 @@ impl Subagents {
         let runtime = runs.agent().stack().runtime();
         let id = holdfast_contract::clock::new_request_id(&*runtime.clock, &*runtime.entropy);
         let now_ms = runtime.clock.now_ms();
-        let mut settings = self.settings.clone();
+        let mut settings = self.settings.now().as_ref().clone();
         if let Some(end_ms) = session.expires_at_ms {
             let left_ms = end_ms.saturating_sub(now_ms);
             settings.run_timeout_ms = settings.run_timeout_ms.min(left_ms);
@@ -448,48 +451,6 @@ impl Subagents {
             Ok(_) | Err(_) => Ok(()),
         }
     }
-}
-
-/// What a run gives its parent; nothing while it may still go on.
-fn result_of(outcome: &Outcome) -> Option<SessionResult> {
-    let state = match outcome {
-        Outcome::Ended(state) => state,
-        Outcome::Lost(why) => return Some(SessionResult::new(SessionStatus::Failed, why.clone())),
-        Outcome::Left => return None,
-    };
-    let (status, summary) = match state.ending()? {
-        Ending::Answered { content, .. } => (SessionStatus::Completed, content.clone()),
-        Ending::Calls { .. } => (
-            SessionStatus::Failed,
-            "it has no tools of its own".to_owned(),
-        ),
-        Ending::Failed(error) if error.code == RunErrorCode::TimeoutExceeded => {
-            (SessionStatus::Expired, error.to_string())
-        }
-        Ending::Failed(error) => (SessionStatus::Failed, error.to_string()),
-        Ending::Cancelled => (SessionStatus::Cancelled, "it was told to end".to_owned()),
-    };
-    let mut end = summary.len().min(SUMMARY_BYTES_MAX);
-    while !summary.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut result = SessionResult::new(status, &summary[..end]);
-    for made in &state.made {
-        match made {
-            Artifact::File { path } => {
-                result
-                    .artifacts
-                    .push(SessionArtifact::File { path: path.clone() });
-            }
-            Artifact::Reference { uri } => match uri.strip_prefix(MEMORY) {
-                Some(id) => result.memory_ids.push(id.to_owned()),
-                None => result
-                    .artifacts
-                    .push(SessionArtifact::Reference { uri: uri.clone() }),
-            },
-        }
-    }
-    Some(result)
 }
 
 fn refused(error: &TreeError) -> ToolError {

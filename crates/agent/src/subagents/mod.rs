@@ -11,6 +11,7 @@
 //! | `tools` | `sessions_spawn`, `sessions_list`, `sessions_resume` and `sessions_kill` |
 
 mod desk;
+mod result;
 mod tools;
 
 pub use desk::Subagents;

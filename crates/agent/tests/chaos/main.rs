@@ -1,7 +1,8 @@
-//! Model servers and tools that do everything wrong: thousands of runs, each by its seed.
+//! Model servers, tools and stores that do everything wrong: thousands of runs, each by its seed.
 //!
 //! Every run ends, with an answer that the model gave or with a documented code, not after its
-//! deadline, and no effect happens twice. `HOLDFAST_SIM_SEED=N` plays one again,
+//! deadline; no effect happens twice, what was told of an answer is the answer, and nothing stays
+//! behind: no task, and no call that somebody holds. `HOLDFAST_SIM_SEED=N` plays one again,
 //! `HOLDFAST_SIM_SCHEDULES=N` plays more of them.
 
 #![expect(
@@ -13,6 +14,7 @@
 mod model;
 mod play;
 mod sockets;
+mod stores;
 mod tools;
 
 use std::collections::BTreeMap;

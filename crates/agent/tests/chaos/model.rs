@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest, read_error, read_reply};
+use holdfast_agent::model::{
+    Hear, Model, ModelError, ModelReply, ModelRequest, Piece, read_error, read_reply,
+};
 use holdfast_testkit::SeededEntropy;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -46,6 +48,8 @@ pub(crate) const FAULTS: [Fault; 14] = [
 pub(crate) struct Said {
     pub(crate) answers: Vec<String>,
     calls: u64,
+    /// How often a stream ended in its midst.
+    pub(crate) broken_off: u64,
 }
 
 /// The body of a sensible answer.
@@ -63,11 +67,13 @@ pub(crate) fn sensible(chance: &SeededEntropy, said: &Mutex<Said>) -> Value {
         _ => {
             let answer = format!("The answer is {number}.");
             said.answers.push(answer.clone());
-            let thought = format!("Final Answer: {answer}");
-            return reply(
-                &json!({"content": null, "reasoning_content": thought}),
-                chance,
-            );
+            let told = format!("Final Answer: {answer}");
+            let message = if chance.chance(50) {
+                json!({"content": null, "reasoning_content": told})
+            } else {
+                json!({"content": told, "reasoning_content": "That is all."})
+            };
+            return reply(&message, chance);
         }
     };
     reply(&json!({"content": "", "reasoning": text}), chance)
@@ -205,4 +211,47 @@ impl Model for Chaotic {
         tokio::time::sleep(Duration::from_millis(self.chance.below(3_000))).await;
         read_reply(sensible(&self.chance, &self.said).to_string().as_bytes())
     }
+
+    /// The same in pieces, of which the last ones may never come.
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        let reply = self.complete(request).await?;
+        let mut pieces: Vec<Piece<'_>> = cut(&reply.reasoning).map(Piece::Reasoning).collect();
+        pieces.extend(cut(&reply.content).map(Piece::Content));
+        if !reply.calls.is_null() {
+            pieces.push(Piece::Call);
+        }
+        let breaks_off = self.chance.chance(self.faults_percent / 2);
+        if breaks_off {
+            let kept = self.chance.below(pieces.len() as u64 + 1);
+            pieces.truncate(usize::try_from(kept).expect("small"));
+        }
+        for piece in pieces {
+            tokio::time::sleep(Duration::from_millis(self.chance.below(20))).await;
+            hear(piece);
+        }
+        if breaks_off {
+            self.said.lock().broken_off += 1;
+            return Err(ModelError::Unavailable("closed mid-stream".to_owned()));
+        }
+        Ok(reply)
+    }
+}
+
+/// A text in at most a handful of pieces.
+fn cut(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let length = text.len() / 5 + 1;
+    std::iter::from_fn(move || {
+        let mut end = length.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end += 1;
+        }
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }

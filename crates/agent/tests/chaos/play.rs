@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, Upstreams};
-use holdfast_agent::run::{Checkpoint, CheckpointError, Ending, Loop, Phase, RunState};
+use holdfast_agent::run::{
+    Checkpoint, CheckpointError, Ending, Happened, Loop, Phase, RunState, Telling,
+};
 use holdfast_agent::settings::{RunSettings, WhenUsedUp};
 use holdfast_contract::{Clock, Effect, SessionContext, Tool};
+use holdfast_reliability::idempotency::layer::DedupeStores;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::memory::MemoryLimits;
@@ -18,6 +22,7 @@ use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use parking_lot::Mutex;
 
 use crate::model::{Chaotic, Said};
+use crate::stores::Vanishing;
 use crate::tools::{Flaky, Ledger};
 
 /// What a run may take beyond its deadline: nothing but the step that notices it.
@@ -41,10 +46,11 @@ pub(crate) fn run(seed: u64) -> Result<&'static str, Box<Violation>> {
     runtime.block_on(play(seed)).map_err(broken)
 }
 
-/// Keeps the run, and dies once.
+/// Keeps the run, hears what is told of its answer, and dies once.
 struct Mortal {
     kept: Mutex<Option<RunState>>,
     lives: Mutex<u64>,
+    told: Mutex<String>,
 }
 
 #[async_trait]
@@ -59,13 +65,20 @@ impl Checkpoint for Mortal {
         *self.kept.lock() = Some(state.clone());
         Ok(())
     }
+
+    fn told(&self, _: &RunState, what: Happened<'_>) {
+        if let Happened::Says { text } = what {
+            self.told.lock().push_str(text);
+        }
+    }
 }
 
 async fn play(seed: u64) -> Result<&'static str, String> {
     let chance = SeededEntropy::new(seed);
     let ledger: Ledger = Arc::default();
     let clock = Arc::new(TokioClock::new());
-    let stack = stack(seed, &chance, &ledger, clock.clone());
+    let records = Arc::new(Vanishing::new(seed, clock.clone()));
+    let stack = stack(seed, &chance, &ledger, &records, clock.clone());
     let faults_percent = [0, 10, 30, 60, 95][usize::try_from(chance.below(5)).unwrap_or(0)];
     let said: Arc<Mutex<Said>> = Arc::default();
     let models: Vec<Arc<Chaotic>> = (0..=chance.below(3))
@@ -82,12 +95,14 @@ async fn play(seed: u64) -> Result<&'static str, String> {
     let mortal = Mortal {
         kept: Mutex::default(),
         lives: Mutex::new(chance.below(24) + 1),
+        told: Mutex::default(),
     };
     let ended = if let Ok(ended) = agent.go_on(state.clone(), &mortal).await {
         ended
     } else {
         // Killed: another process goes on with what was kept.
         let kept = mortal.kept.lock().clone().unwrap_or(state);
+        mortal.told.lock().clear();
         agent
             .go_on(kept, &mortal)
             .await
@@ -100,8 +115,41 @@ async fn play(seed: u64) -> Result<&'static str, String> {
             now_ms - deadline_ms
         ));
     }
+    drop(agent);
+    left_behind(&records).await?;
     twice(&ledger.lock())?;
+    told(&ended, &mortal.told.lock(), &said.lock())?;
     ending(&ended, &said.lock())
+}
+
+/// What still works or is held when all is over and every time has passed.
+async fn left_behind(records: &Vanishing) -> Result<(), String> {
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let tasks = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    if tasks > 0 {
+        return Err(format!("{tasks} tasks stay behind"));
+    }
+    match records.held().await {
+        0 => Ok(()),
+        // Of what a store was not told it knows nothing.
+        _ if !records.stays() => Ok(()),
+        held => Err(format!("{held} calls are held by nobody")),
+    }
+}
+
+/// Whether what a client was told while the answer came is what the run ended with.
+fn told(ended: &RunState, told: &str, said: &Said) -> Result<(), String> {
+    match &ended.phase {
+        _ if told.is_empty() => Ok(()),
+        Phase::Ended(Ending::Answered { content, .. }) if content.starts_with(told) => Ok(()),
+        // Two halves are no whole: a stream that breaks off ends the run.
+        Phase::Ended(Ending::Failed(_)) if said.broken_off > 0 => Ok(()),
+        other => Err(format!(
+            "{told:.100?} was told, and it ended as {other:.300?}"
+        )),
+    }
 }
 
 /// The effects that happened more than once.
@@ -142,6 +190,11 @@ fn task(chance: &SeededEntropy, now_ms: u64) -> RunState {
         settings.when_used_up = WhenUsedUp::Answer;
     }
     settings.window.tokens = 4_000 + chance.below(30_000);
+    let telling = if chance.chance(50) {
+        Telling::AsItComes
+    } else {
+        Telling::Whole
+    };
     let earlier = usize::try_from(chance.below(40)).unwrap_or(0);
     let mut messages: Vec<Message> = (0..earlier)
         .map(|at| {
@@ -157,18 +210,23 @@ fn task(chance: &SeededEntropy, now_ms: u64) -> RunState {
         })
         .collect();
     messages.push(Message::text(Role::User, "Do it."));
-    RunState::new("r", "gpt-oss", messages, settings, now_ms)
+    let state = RunState::new("r", "gpt-oss", messages, settings, now_ms);
+    RunState { telling, ..state }
 }
 
 fn stack(
     seed: u64,
     chance: &SeededEntropy,
     ledger: &Ledger,
+    records: &Arc<Vanishing>,
     clock: Arc<TokioClock>,
 ) -> Arc<ToolStack> {
     let runtime = Runtime::new(clock, Arc::new(SeededEntropy::new(seed)), Observers::new());
     let runtime = Arc::new(runtime);
-    let stores = Stores::memory(&runtime, MemoryLimits::default());
+    let stores = Stores {
+        dedupe: DedupeStores::single(records.clone()),
+        ..Stores::memory(&runtime, MemoryLimits::default())
+    };
     let session = Arc::new(SessionContext::main("run:r", "main", "/nonexistent".into()));
     let parts = Parts::new(runtime, stores, Arc::new(move |_| session.clone()));
     let faults_percent = chance.below(60);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// Which model to ask.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ModelArgs {
     /// The model's server, such as `http://127.0.0.1:8000`; anything that speaks chat completions.
     #[arg(long, value_name = "URL")]

@@ -1,5 +1,5 @@
-//! What `holdfast serve` does when it hears SIGHUP: reads its configuration again and exchanges limits
-//! and policies. A file that is wrong changes nothing, and is said.
+//! What `holdfast serve` does when it hears SIGHUP: reads its configuration again and exchanges limits,
+//! policies and models. A file that is wrong changes nothing, and is said.
 
 use std::sync::Arc;
 
@@ -13,61 +13,72 @@ use tokio::task::JoinHandle;
 
 use crate::app::App;
 use crate::args::GlobalArgs;
-use crate::args::server::ServeArgs;
+use crate::args::executor::ModelArgs;
 use crate::config::Config;
+use crate::executor::{self, ExecutorConfig};
 use crate::executor_file;
 use crate::fail::{Failure, Outcome};
 use crate::output;
 
-/// Listens for the signal until it is aborted.
-pub(super) fn on_hangup(
-    app: &App,
-    global: &GlobalArgs,
-    args: &ServeArgs,
-    server: &Arc<Server>,
-    stack: &Arc<ToolStack>,
-) -> Outcome<JoinHandle<()>> {
-    let mut hangups = signal(SignalKind::hangup())
-        .map_err(|error| Failure::failed(format!("signals can not be listened to: {error}")))?;
-    let (global, listen) = (global.clone(), args.listen.clone());
-    let (server, stack) = (server.clone(), stack.clone());
-    // What can not be exchanged stays as it was at the start, however often it is read again.
-    let started = app.config.clone();
-    Ok(tokio::spawn(async move {
-        while hangups.recv().await.is_some() {
-            match reload(&global, listen.as_deref(), &started, &server, &stack) {
-                Ok(new) => said(global.json, &fixed(&started, &new), &stack.modes()),
-                Err(failure) => refused(global.json, &failure),
-            }
-        }
-    }))
+/// What is exchanged, and what it is read from.
+pub(super) struct Reload {
+    pub(super) global: GlobalArgs,
+    pub(super) listen: Option<String>,
+    pub(super) model: ModelArgs,
+    /// What can not be exchanged stays as it was at the start, however often it is read again.
+    pub(super) started: Config,
+    pub(super) server: Arc<Server>,
+    pub(super) stack: Arc<ToolStack>,
 }
 
-fn reload(
-    global: &GlobalArgs,
-    listen: Option<&str>,
-    started: &Config,
-    server: &Server,
-    stack: &ToolStack,
-) -> Outcome<Config> {
-    let config = App::new_for_server(global)?.config;
-    let settings = settings(&config, listen)?;
-    let (permissions, guard) = (config.permissions.clone(), config.guard.clone());
-    let exchanged = stack.exchange(&config.reliability, permissions, guard);
-    exchanged.map_err(|problems| {
-        let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::usage(list.join("\n"))
-    })?;
-    // A name that is new has no server here yet: it would be answered by another model.
-    let known = executor_file::served(started);
-    let mut models = executor_file::served(&config);
-    models.retain(|model| known.iter().any(|it| it.name == model.name));
-    let model = ModelLimits {
-        models,
-        requests_per_minute_max: config.executor.requests_per_minute_max,
-    };
-    server.exchange(&settings, Some(model));
-    Ok(config)
+impl Reload {
+    /// Listens for the signal until it is aborted.
+    pub(super) fn on_hangup(self) -> Outcome<JoinHandle<()>> {
+        let mut hangups = signal(SignalKind::hangup())
+            .map_err(|error| Failure::failed(format!("signals can not be listened to: {error}")))?;
+        Ok(tokio::spawn(async move {
+            let json = self.global.json;
+            while hangups.recv().await.is_some() {
+                match self.reload() {
+                    Ok(fixed) => said(json, &fixed, &self.stack.modes()),
+                    Err(failure) => refused(json, &failure),
+                }
+            }
+        }))
+    }
+
+    /// Says what needs a restart. All that can fail comes before the first exchange.
+    fn reload(&self) -> Outcome<Vec<&'static str>> {
+        let app = App::new_for_server(&self.global)?;
+        let config = &app.config;
+        let settings = settings(config, self.listen.as_deref())?;
+        let model = executor::model(&app, &self.model)?;
+        let fixed = fixed(
+            &self.started,
+            config,
+            if model.is_some() == self.server.has_model() {
+                Model::Stays
+            } else {
+                Model::CameOrWent
+            },
+        );
+        let (permissions, guard) = (config.permissions.clone(), config.guard.clone());
+        let exchanged = self.stack.exchange(&config.reliability, permissions, guard);
+        exchanged.map_err(|problems| {
+            let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Failure::usage(list.join("\n"))
+        })?;
+        // Without one, the models of before go on: nobody can serve none.
+        let limits = model.map(|model| ModelLimits {
+            model,
+            common: executor_file::settings(config),
+            models: executor_file::served(config),
+            requests_per_minute_max: config.executor.requests_per_minute_max,
+        });
+        self.server.exchange(&settings, limits);
+        executor_file::warn(config);
+        Ok(fixed)
+    }
 }
 
 fn settings(config: &Config, listen: Option<&str>) -> Outcome<Settings> {
@@ -81,18 +92,35 @@ fn settings(config: &Config, listen: Option<&str>) -> Outcome<Settings> {
     })
 }
 
+/// Whether there is a model as there was one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Model {
+    Stays,
+    CameOrWent,
+}
+
 /// Sections that have changed and stay as they were until the server is started again. Of `server`
-/// only the bounds of bodies are exchanged, of `executor` only how often a client may ask, of
-/// `executor.yaml` not the servers.
-fn fixed(old: &Config, new: &Config) -> Vec<&'static str> {
+/// only the bounds of bodies are exchanged, of `executor` the model and how often a client may ask. A
+/// model where there was none, or none where there was one, needs another server.
+fn fixed(old: &Config, new: &Config, model: Model) -> Vec<&'static str> {
     let mut server = new.server.clone();
     server.body_bytes_max = old.server.body_bytes_max;
     server.body_ms_max = old.server.body_ms_max;
-    let mut executor = new.executor.clone();
-    executor.requests_per_minute_max = old.executor.requests_per_minute_max;
+    let executor = ExecutorConfig {
+        model_url: old.executor.model_url.clone(),
+        model: old.executor.model.clone(),
+        api_key_env: old.executor.api_key_env.clone(),
+        requests_per_minute_max: old.executor.requests_per_minute_max,
+        ..new.executor.clone()
+    };
+    let log = |config: &Config| config.file.as_ref().map(|file| file.log.clone());
     let changed = [
         ("server", server != old.server),
-        ("executor", executor != old.executor),
+        (
+            "executor",
+            executor != old.executor || model == Model::CameOrWent,
+        ),
+        ("logging", log(new) != log(old)),
         // Where the guard writes is fixed, its limits are not.
         ("guard.logPath", new.guard.log_path != old.guard.log_path),
         #[cfg(feature = "web")]
@@ -123,11 +151,11 @@ fn said(json: bool, fixed: &[&str], modes: &Modes) {
         output::json(&json!({"event": "server_reloaded", "needRestart": fixed, "modes": modes}));
     } else if fixed.is_empty() {
         output::line(&format!(
-            "Read the configuration again; limits and policies are exchanged ({modes})."
+            "Read the configuration again; limits, policies and models are exchanged ({modes})."
         ));
     } else {
         output::line(&format!(
-            "Read the configuration again; limits and policies are exchanged ({modes}). What changed in {} needs a restart.",
+            "Read the configuration again; limits, policies and models are exchanged ({modes}). What changed in {} needs a restart.",
             fixed.join(", ")
         ));
     }

@@ -25,6 +25,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::reload::Reload;
 use crate::app::{App, workspace_id};
 use crate::args::GlobalArgs;
 use crate::args::server::ServeArgs;
@@ -90,7 +91,15 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
             running.all_documents(),
             running.subagents.as_ref().map(|it| it.tree().clone()),
         ));
-        let reloading = super::reload::on_hangup(&app, global, args, &server, &running.stack)?;
+        let reload = Reload {
+            global: global.clone(),
+            listen: args.listen.clone(),
+            model: args.model.clone(),
+            started: app.config.clone(),
+            server: server.clone(),
+            stack: running.stack.clone(),
+        };
+        let reloading = reload.on_hangup()?;
         let looking = running
             .shared
             .is_some()

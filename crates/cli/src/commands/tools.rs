@@ -140,7 +140,7 @@ fn describe(
         "tier": tool.permission_tier(),
         "effect": tool.effect(),
         "idempotent": tool.is_idempotent(),
-        "parameters": found.schema,
+        "parameters": *found.schema,
     });
     if let Some((policy, mode)) = policy {
         described["policy"] = json!({

@@ -109,6 +109,62 @@ fn check_05_tools_run_one_after_the_other() {
     assert_eq!(log, "one\ntwo\n");
 }
 
+/// A tool of the gateway is asked in the gateway's words, after what comes before it and before what
+/// comes after it.
+#[cfg(feature = "web")]
+#[test]
+fn check_05_tools_of_the_openclaw_gateway_run_in_their_turn() {
+    let house = House::new();
+    let log = house.path("log");
+    let gateway = ModelServer::start(move |_| {
+        let is_its_turn = std::fs::read_to_string(&log).is_ok_and(|log| log == "one\n");
+        let title = if is_its_turn {
+            "after one, before two"
+        } else {
+            "too early or too late"
+        };
+        let found = json!({"title": title, "url": "https://example.com"});
+        let result = json!({"content": [], "details": {"results": [found]}});
+        Say::Body(json!({"ok": true, "result": result}).to_string())
+    });
+    let gateway = gateway.expect("starts");
+    let step = |tool: &str, arguments: Value| format!("Action: {tool}\nAction Input: {arguments}");
+    let model = ModelServer::says(vec![
+        Say::thinks(
+            [
+                step("exec", json!({"command": "echo one >> log"})),
+                step("web_search", json!({"query": "Claude AI news"})),
+                step("exec", json!({"command": "echo two >> log"})),
+            ]
+            .join("\n"),
+        ),
+        Say::says("Final Answer: Done."),
+    ]);
+    let model = model.expect("starts");
+    let yaml = format!(
+        "executor:\n  gpt_oss_url: {}\n  openclaw_gateway_url: {}\n  openclaw_gateway_token: secret-1\n",
+        model.url(),
+        gateway.url()
+    );
+    let file = house.file("executor.yaml", &yaml);
+    let serving = house.serve(&["--config", &file]);
+    let answer = ask(&serving, &task("Search"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let asked = gateway.asked();
+    let [asked] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(
+        (&asked["tool"], &asked["args"]["query"]),
+        (&json!("web_search"), &json!("Claude AI news"))
+    );
+    assert_eq!(gateway.keys(), ["Bearer secret-1"]);
+    let told = model.asked()[1]["messages"].to_string();
+    assert!(told.contains("after one, before two"), "{told}");
+    let log = std::fs::read_to_string(house.path("log")).expect("a log");
+    assert_eq!(log, "one\ntwo\n");
+}
+
 #[test]
 fn check_06_results_go_back_into_the_conversation() {
     let executor = Executor::on(ModelServer::says(vec![

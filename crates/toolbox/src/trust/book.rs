@@ -320,6 +320,10 @@ impl TrustBook {
         for _ in 0..ROUNDS_MAX {
             let Some(document) = self.store.document(KIND, id).await? else {
                 let next = rule(SessionTrust::default());
+                // A session that has heard nobody but its user is as every session begins.
+                if next == SessionTrust::default() {
+                    return Ok(next);
+                }
                 let new = NewDocument {
                     kind: KIND.to_owned(),
                     id: id.to_owned(),
