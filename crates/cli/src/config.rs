@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment;
 use crate::executor::ExecutorConfig;
+use crate::executor_file;
 use crate::fail::{Failure, Outcome};
 use crate::telemetry::config::OtlpConfig;
 
@@ -111,6 +112,10 @@ impl Config {
                 None => Self::default(),
             },
         };
+        if config.file.is_none() && executor_file::is_in_environment() {
+            let path = named.unwrap_or(Path::new("the environment"));
+            config = executor_file::applied(config, path, "")?.checked(path)?;
+        }
         environment::apply_switches(&mut config.reliability)?;
         Ok(config)
     }
@@ -123,7 +128,7 @@ impl Config {
             ))
         })?;
         if holdfast_agent::config::ExecutorConfig::is_meant_by(&text) {
-            let config = crate::executor_file::read(path, &text)?;
+            let config = executor_file::read(path, &text)?;
             return config.checked(path);
         }
         let config = Self::parse(&text).map_err(|error| {
@@ -235,7 +240,7 @@ impl Config {
 
     /// What works otherwise than it may be meant.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let warnings = crate::executor_file::warnings(self);
+        let warnings = executor_file::warnings(self);
         #[cfg(feature = "web")]
         let warnings = warnings.into_iter().chain(crate::web::warning(self));
         warnings.into_iter().collect()

@@ -108,16 +108,24 @@ pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<Arc<dyn Model
     let url = typed
         .or_else(|| environment::get(environment::MODEL_URL))
         .or_else(|| config.model_url.clone());
-    let Some(base_url) = url else {
-        return executor_file::model(app);
-    };
     let name = args.model.clone();
+    let name = name.or_else(|| environment::get(environment::MODEL));
+    let key = environment::named(&config.api_key_env);
+    if app.config.file.is_some() {
+        let typed = executor_file::Typed {
+            url,
+            model: name,
+            key,
+        };
+        return executor_file::model(app, typed);
+    }
+    let Some(base_url) = url else {
+        return Ok(None);
+    };
     let made = HttpModel::new(&HttpModelConfig {
         base_url,
-        model: name
-            .or_else(|| environment::get(environment::MODEL))
-            .unwrap_or_else(|| config.model.clone()),
-        api_key: environment::named(&config.api_key_env),
+        model: name.unwrap_or_else(|| config.model.clone()),
+        api_key: key,
     });
     made.map(|server| Some(Arc::new(server) as Arc<dyn Model>))
         .map_err(|why| Failure::usage(format!("the model server can not be used: {why}")))

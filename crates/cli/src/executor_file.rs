@@ -9,15 +9,20 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_agent::config::{ExecutorConfig, ModelSettings, ProcessEnvironment};
+use holdfast_agent::config::table::PREFIX;
+use holdfast_agent::config::{
+    Environment, ExecutorConfig, HttpSettings, ModelSettings, OWN_SECTION, ProcessEnvironment,
+    explained,
+};
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::model::{ByName, Model, Upstreams};
 use holdfast_agent::settings::RunSettings;
 use holdfast_agent::subagents::SUBAGENT_TOOLS;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
-use holdfast_server::Served;
+use holdfast_server::{Served, ServerConfig};
 use holdfast_toolbox::tools::CommandRules;
+use serde::Deserialize;
 
 use crate::app::App;
 use crate::config::{Config, expand};
@@ -35,34 +40,71 @@ pub(crate) enum Stdout {
     Taken,
 }
 
+/// What such a file says beside the settings of its own.
+#[derive(Deserialize)]
+struct Beside {
+    #[serde(default)]
+    holdfast: Option<Config>,
+}
+
 /// Reads such a file; every problem is in the failure, with its line.
 pub(crate) fn read(path: &Path, text: &str) -> Outcome<Config> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let file = ExecutorConfig::read(text, dir, &ProcessEnvironment).map_err(|problems| {
-        let list: Vec<String> = problems.iter().map(|it| format!("  {it}")).collect();
-        let name = path.display();
-        Failure::usage(format!(
-            "the configuration {name} is wrong:\n{}",
-            list.join("\n")
-        ))
-        .hint("docs/reference/executor.md lists every key.")
-    })?;
-    let mut config = Config::default();
-    let http = &file.http;
-    config.server.listen = if http.bind.contains(':') {
-        format!("[{}]:{}", http.bind, http.port)
-    } else {
-        format!("{}:{}", http.bind, http.port)
+    let beside = serde_saphyr::from_str::<Beside>(text);
+    let base = match beside {
+        Ok(beside) => beside.holdfast.unwrap_or_default(),
+        Err(error) if text.contains(OWN_SECTION) => {
+            return Err(wrong(path, &explained(&error)));
+        }
+        // The one who reads the rest says what is wrong with it.
+        Err(_) => Config::default(),
     };
-    config.server.head_ms_max = http.read_timeout_ms;
-    config.server.body_ms_max = http.read_timeout_ms;
-    config.server.idle_ms_max = Some(http.idle_timeout_ms);
-    config.server.shutdown_ms_max = http.shutdown_timeout_ms.max(1);
+    applied(base, path, text)
+}
+
+/// Whether the environment has settings of such a file.
+pub(crate) fn is_in_environment() -> bool {
+    let mut names = std::env::vars_os().map(|(name, _)| name);
+    names.any(|name| name.to_string_lossy().starts_with(PREFIX))
+}
+
+fn wrong(path: &Path, why: &str) -> Failure {
+    let name = path.display().to_string();
+    let why = why.replace("<input>", &name);
+    Failure::usage(format!("the configuration {name} is wrong:\n{why}"))
+        .hint("docs/reference/executor.md lists every key.")
+}
+
+/// Other settings with those of such a file over them.
+pub(crate) fn applied(mut config: Config, path: &Path, text: &str) -> Outcome<Config> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let read = |text: &str, environment: &dyn Environment| {
+        ExecutorConfig::read(text, dir, environment).map_err(|problems| {
+            let list: Vec<String> = problems.iter().map(|it| format!("  {it}")).collect();
+            wrong(path, &list.join("\n"))
+        })
+    };
+    let file = read(text, &ProcessEnvironment)?;
+    let standard = read("", &BTreeMap::new())?;
+    if file.http != standard.http || config.server == ServerConfig::default() {
+        listens(&mut config.server, &file.http);
+    }
     #[cfg(feature = "web")]
     web(&mut config, &file);
     tools(&mut config, &file);
     config.file = Some(Arc::new(file));
     Ok(config)
+}
+
+fn listens(server: &mut ServerConfig, http: &HttpSettings) {
+    server.listen = if http.bind.contains(':') {
+        format!("[{}]:{}", http.bind, http.port)
+    } else {
+        format!("{}:{}", http.bind, http.port)
+    };
+    server.head_ms_max = http.read_timeout_ms;
+    server.body_ms_max = http.read_timeout_ms;
+    server.idle_ms_max = Some(http.idle_timeout_ms);
+    server.shutdown_ms_max = http.shutdown_timeout_ms.max(1);
 }
 
 /// The gateway, and what tools may bring from the web.
@@ -86,7 +128,7 @@ fn web(config: &mut Config, file: &ExecutorConfig) {
             .map(|name| (name.clone(), GatewayToolConfig::default()))
             .collect(),
     });
-    config.web.search = Some(SearchConfig::Gateway {});
+    config.web.search.get_or_insert(SearchConfig::Gateway {});
 }
 
 /// The tool's name in the file: a gateway's has a prefix here.
@@ -110,10 +152,13 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
         let others = ours.iter().filter(|tool| !is_enabled(tool));
         config.permissions.denied_tools.extend(others.cloned());
     }
-    config.permissions.commands = CommandRules {
+    let rules = CommandRules {
         allowed: file.tools.allowed_commands.clone(),
         blocked: file.tools.blocked_commands.clone(),
     };
+    if rules != CommandRules::default() {
+        config.permissions.commands = rules;
+    }
     for tool in &ours {
         let own = file.tools.timeouts_ms.get(named_in_file(tool)).copied();
         // Whoever waits for a subagent waits longer than for any other tool, unless the file says
@@ -122,6 +167,7 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
             continue;
         }
         let settings = config.reliability.tools.entry(tool.clone()).or_default();
+        let own = own.or(settings.timeout_ms);
         settings.timeout_ms = Some(own.unwrap_or(file.tools.default_timeout_ms));
     }
 }
@@ -162,15 +208,50 @@ pub(crate) fn served(config: &Config) -> Vec<Served> {
     Served::all(&settings(config), &own.collect())
 }
 
+/// What was typed, or is in the environment, about the model that has no name of its own.
+#[derive(Default)]
+pub(crate) struct Typed {
+    pub(crate) url: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) key: Option<String>,
+}
+
+/// The models of the file, and what was typed over them. Those on the same servers want the same key.
+fn models(file: &ExecutorConfig, typed: Typed) -> BTreeMap<String, ModelSettings> {
+    let mut models = file.models.clone();
+    let Some(standard) = models.get(MODEL).cloned() else {
+        return models;
+    };
+    for (name, model) in &mut models {
+        let is_there = model.upstreams == standard.upstreams;
+        if is_there && let Some(url) = &typed.url {
+            model.upstreams = vec![url.clone()];
+        }
+        if name == MODEL
+            && let Some(known_as) = &typed.model
+        {
+            model.model.clone_from(known_as);
+        }
+        if is_there
+            && model.api_key.reveal().is_none()
+            && let Some(key) = &typed.key
+        {
+            model.api_key = key.clone().into();
+        }
+    }
+    models
+}
+
 /// The servers of all models, when the file names them. Names that mean the same share a connection
 /// pool, and what is known of a server's health.
-pub(crate) fn model(app: &App) -> Outcome<Option<Arc<dyn Model>>> {
+pub(crate) fn model(app: &App, typed: Typed) -> Outcome<Option<Arc<dyn Model>>> {
     let Some(file) = &app.config.file else {
         return Ok(None);
     };
+    let models = models(file, typed);
     let mut made: Vec<(&ModelSettings, Arc<dyn Model>)> = Vec::new();
     let mut named: BTreeMap<String, Arc<dyn Model>> = BTreeMap::new();
-    for (name, model) in &file.models {
+    for (name, model) in &models {
         let is_same = |other: &ModelSettings| {
             (&other.upstreams, &other.model) == (&model.upstreams, &model.model)
                 && other.api_key == model.api_key

@@ -48,6 +48,18 @@ fn the_specification_is_accepted_as_it_is() {
         config.warnings
     );
     assert!(ExecutorConfig::is_meant_by(SEED));
+    for text in [
+        "executor:\n  max_iterations: 5\n",
+        "executor: {upstreams: [\"http://a:1\"]}\n",
+        "executor:\n  context_buffer_tokens: 100\n",
+        "holdfast:\n  server: {}\n",
+        "executor:\n  gpt_oss_url: [broken\n",
+    ] {
+        assert!(ExecutorConfig::is_meant_by(text), "{text}");
+    }
+    assert!(!ExecutorConfig::is_meant_by(
+        "executor:\n  modelUrl: http://a:1\n"
+    ));
     assert!(!ExecutorConfig::is_meant_by(
         "reliability:\n  enabled: true\n"
     ));

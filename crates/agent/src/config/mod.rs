@@ -25,6 +25,12 @@ pub use yaml::explained;
 
 use crate::settings::RunSettings;
 
+/// The section of such a file that holds the settings of everything else.
+pub const OWN_SECTION: &str = "holdfast";
+const EXECUTOR: &str = "executor";
+/// Sections that no other file has.
+const SECTIONS: [&str; 5] = ["parser", "http_server", "models", "logging", "tools"];
+
 /// Where variables are looked up.
 pub trait Environment {
     /// One of them.
@@ -133,6 +139,12 @@ impl SecretText {
     /// The text, for whom it is meant.
     pub fn reveal(&self) -> Option<&str> {
         Some(self.0.trim()).filter(|text| !text.is_empty())
+    }
+}
+
+impl From<String> for SecretText {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 
@@ -249,14 +261,38 @@ impl ExecutorConfig {
     }
 
     /// Whether a file is one of these, and not of another kind: it has a section that only these
-    /// have.
+    /// have, or a key.
     pub fn is_meant_by(text: &str) -> bool {
-        let sections = ["parser:", "http_server:", "models:", "logging:", "tools:"];
-        text.lines().any(|line| {
-            let is_key = line.trim_start().starts_with("gpt_oss_");
-            is_key || sections.iter().any(|name| line.starts_with(name))
-        })
+        match yaml::read(text) {
+            Ok(Some(top)) => is_meant(&top.value),
+            Ok(None) => false,
+            // Then its kind is told by its words, so that the right reader says what is wrong.
+            Err(_) => text.lines().any(|line| {
+                let is_key = line.trim_start().starts_with("gpt_oss_");
+                is_key
+                    || SECTIONS
+                        .iter()
+                        .any(|name| line.starts_with(&format!("{name}:")))
+            }),
+        }
     }
+}
+
+fn is_meant(top: &yaml::Yaml) -> bool {
+    let yaml::Yaml::Map(sections) = top else {
+        return false;
+    };
+    sections.iter().any(|(name, section)| {
+        let is_ours = SECTIONS.contains(&name.value.as_str()) || name.value == OWN_SECTION;
+        let keys = match &section.value {
+            yaml::Yaml::Map(keys) if name.value == EXECUTOR => keys.as_slice(),
+            _ => &[],
+        };
+        let mut paths = keys
+            .iter()
+            .map(|(key, _)| format!("{EXECUTOR}.{}", key.value));
+        is_ours || paths.any(|path| read::row_of(&path).is_some())
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::expand::expand;
 use super::kind::Held;
 use super::table::{PREFIX, ROWS, Row};
 use super::yaml::{Node, Yaml, line_of, read};
-use super::{Environment, Problem};
+use super::{Environment, OWN_SECTION, Problem};
 
 /// Texts closer than this to a known name are taken for it misspelt.
 const CLOSE_ENOUGH: f64 = 0.8;
@@ -56,7 +56,9 @@ impl Reader<'_> {
                 "" => name.value.clone(),
                 _ => format!("{path}.{}", name.value),
             };
-            if let Some(row) = row_of(&full) {
+            if full == OWN_SECTION {
+                // Read by whoever has settings of that name.
+            } else if let Some(row) = row_of(&full) {
                 self.value(row, full, value);
             } else if is_section(&full) {
                 self.section(&full, value);

@@ -256,3 +256,61 @@ fn each_model_is_asked_on_its_own_server_with_its_own_settings() {
     assert_eq!(first.asked()[0]["model"], "gpt-oss");
     assert!(first.keys().is_empty());
 }
+
+/// One file for a whole deployment.
+#[test]
+fn its_own_section_holds_the_settings_of_everything_else() {
+    let house = House::new();
+    let text = "executor:\n  max_iterations: 2\nholdfast:\n  permissions: {deniedTools: [exec]}\n  \
+                executor: {runsMax: 7}\n  server: {listen: \"127.0.0.1:18888\"}\n";
+    let file = house.file("executor.yaml", text);
+    assert_eq!(house.run(&["config", "check", &file]).code, Some(0));
+    let shown = house.run(&["--config", &file, "config", "show"]).stdout;
+    assert!(
+        shown.contains("runsMax: 7") && shown.contains("127.0.0.1:18888"),
+        "{shown}"
+    );
+    let args = json!({"command": "true"}).to_string();
+    house
+        .run(&["--config", &file, "call", "exec", "--json", "--args", &args])
+        .error("permission_denied");
+    let wrong = house.file("executor.yaml", &text.replace("runsMax", "runsMaxx"));
+    house
+        .run(&["config", "check", &wrong])
+        .bad_usage("line 5 column 14: unknown field `runsMaxx`");
+    let twice = house.file("executor.yaml", "executor:\n  max_iterations: 5\n");
+    assert_eq!(house.run(&["config", "check", &twice]).code, Some(0));
+}
+
+#[test]
+fn what_is_typed_changes_the_servers_and_nothing_else() {
+    let (house, model) = (
+        House::new(),
+        ModelServer::says(vec![Say::says("Final Answer: Done.")]).expect("starts"),
+    );
+    let text = "executor:\n  gpt_oss_url: http://127.0.0.1:1\n  gpt_oss_model: real-name\n";
+    let file = house.file("executor.yaml", text);
+    let mut command = house.command(&["run", "x", "--config", &file, "--model-url", &model.url()]);
+    command.env("HOLDFAST_MODEL_KEY", "a-key-for-it");
+    let ran = crate::common::Ran::of(&command.output().expect("runs"));
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!(model.asked()[0]["model"], "real-name");
+    assert_eq!(model.keys(), ["Bearer a-key-for-it"]);
+}
+
+#[test]
+fn its_variables_count_without_a_file() {
+    let (house, model) = (
+        House::new(),
+        ModelServer::start(|_| Say::calls("read", &json!({"path": "missing"}))).expect("starts"),
+    );
+    let mut command = house.command(&["run", "x", "--json", "--model-url", &model.url()]);
+    command.env("GPTOSS_EXECUTOR_MAX_ITERATIONS", "2");
+    let ran = crate::common::Ran::of(&command.output().expect("runs"));
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert_eq!(model.asked().len(), 2);
+    let mut command = house.command(&["tools"]);
+    command.env("GPTOSS_EXECUTOR_MAX_ITERATION", "2");
+    let ran = crate::common::Ran::of(&command.output().expect("runs"));
+    ran.bad_usage("GPTOSS_EXECUTOR_MAX_ITERATION sets no setting");
+}
