@@ -153,6 +153,8 @@ pub(crate) struct DoctorArgs {
     /// The directory that tools would work in.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workspace: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: executor::ModelArgs,
 }
 
 #[derive(Debug, Args)]

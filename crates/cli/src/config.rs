@@ -116,8 +116,20 @@ impl Config {
             let path = named.unwrap_or(Path::new("the environment"));
             config = executor_file::applied(config, path, "")?.checked(path)?;
         }
+        #[cfg(feature = "web")]
+        config.limit_searches();
         environment::apply_switches(&mut config.reliability)?;
         Ok(config)
+    }
+
+    /// Searches cost money and are the first thing that a service blocks: they have a limit also
+    /// where nobody has set one.
+    #[cfg(feature = "web")]
+    fn limit_searches(&mut self) {
+        let tools = &mut self.reliability.tools;
+        let own = tools.entry("web_search".to_owned()).or_default();
+        let most = holdfast_web::limits::SEARCHES_PER_MINUTE_MAX;
+        own.rate_limit.calls.get_or_insert(most);
     }
 
     fn read(path: &Path) -> Outcome<Self> {

@@ -35,14 +35,20 @@ pub(crate) fn tools(config: &Config) -> Vec<Arc<dyn Tool>> {
 }
 
 fn gateway(config: &Config, clock: &Arc<dyn Clock>) -> Option<Arc<GatewayClient>> {
+    gateway_client(config, clock)?.ok().map(Arc::new)
+}
+
+/// The gateway's client, where there is a gateway; the error says why there can be none.
+pub(crate) fn gateway_client(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+) -> Option<Result<GatewayClient, String>> {
     let gateway = config.gateway.as_ref()?;
     let in_file = config.file.as_ref().map(|file| &file.gateway_token);
     let token = in_file
         .and_then(|token| token.reveal().map(str::to_owned))
         .or_else(|| environment::named(&gateway.token_env));
-    GatewayClient::new(gateway, token.as_deref(), clock.clone())
-        .ok()
-        .map(Arc::new)
+    Some(GatewayClient::new(gateway, token.as_deref(), clock.clone()))
 }
 
 fn search(

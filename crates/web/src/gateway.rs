@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Clock, Effect, HandsOn, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext,
-    ToolError, ToolResult,
+    Cause, Clock, Effect, HandsOn, PermissionTier, Reason, SessionContext, TierVerdict, Tool,
+    ToolContext, ToolError, ToolResult,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
@@ -198,6 +198,22 @@ impl GatewayClient {
             token_env: config.token_env.clone(),
             time: Time(clock),
         })
+    }
+
+    /// Whether the gateway is there and lets us in; the error says what is wrong. Asks for a tool that
+    /// no gateway has, so that nothing is done.
+    pub async fn reach(&self) -> Result<(), String> {
+        let nothing = ("holdfast_is_anybody_there", Effect::None);
+        match self.invoke(nothing, None, &json!({}), None).await {
+            Ok(_) => Ok(()),
+            Err(error) => match &error {
+                ToolError::ExecutionError {
+                    cause: Cause::Coded { code },
+                    ..
+                } if code == "gateway_tool_not_found" => Ok(()),
+                _ => Err(error.to_string()),
+            },
+        }
     }
 
     /// Calls a tool of the gateway that has this effect; the answer is its `result`, always as an

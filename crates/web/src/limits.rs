@@ -22,6 +22,8 @@ pub const WEB_PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const WEB_READERS_MAX: usize = 4;
 /// Length of an address.
 pub const URL_BYTES_MAX: usize = 8 * 1024;
+/// Searches that may begin within a minute where no limit of the tool is set.
+pub const SEARCHES_PER_MINUTE_MAX: u32 = 10;
 /// Results of one search.
 pub const SEARCH_RESULTS_MAX: usize = 20;
 /// Length of a query.
@@ -95,6 +97,11 @@ pub const LIMITS: &[Limit] = &[
         "URL_BYTES_MAX",
         URL_BYTES_MAX as u64,
         "length of an address; a longer one is refused as invalid",
+    ),
+    limit(
+        "SEARCHES_PER_MINUTE_MAX",
+        SEARCHES_PER_MINUTE_MAX as u64,
+        "searches that may begin within a minute; `reliability.tools.web_search.rateLimit` says otherwise",
     ),
     limit(
         "SEARCH_RESULTS_MAX",

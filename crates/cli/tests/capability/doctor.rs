@@ -91,3 +91,48 @@ fn what_is_open_is_said_to_be() {
         assert_eq!(check(&report, name)["status"], "warn", "{name}: {report}");
     }
 }
+
+#[test]
+fn the_servers_that_runs_need_are_asked() {
+    let house = House::new();
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    let found = check(&report, "model server")["found"].as_str();
+    assert!(found.is_some_and(|found| found.starts_with("none is configured")));
+
+    let model = holdfast_testkit::model::ModelServer::says(Vec::new()).expect("starts");
+    let (ran, report) = looked(&house, &["--model-url", &model.url()]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    assert_eq!(check(&report, "model server")["found"], "it answers");
+
+    // Nobody listens there.
+    let away = "http://127.0.0.1:1";
+    let (ran, report) = looked(&house, &["--model-url", away]);
+    assert_eq!(ran.code, Some(1), "{report}");
+    let model = check(&report, "model server");
+    assert_eq!(model["status"], "bad");
+    assert!(
+        model["advice"]
+            .as_str()
+            .is_some_and(|it| it.contains("Start it"))
+    );
+
+    let file = house.file("holdfast.yaml", &format!("gateway: {{url: \"{away}\"}}\n"));
+    let (ran, report) = looked(&house, &["--config", &file]);
+    assert_eq!(ran.code, Some(1), "{report}");
+    assert_eq!(check(&report, "gateway")["status"], "bad");
+}
+
+#[test]
+fn searches_have_a_limit_that_nobody_has_to_set() {
+    let house = House::new();
+    let shown = |file: &str| house.run(&["--config", file, "config", "show"]).stdout;
+    let plain = shown(&house.file("plain.yaml", ""));
+    assert!(plain.contains("calls: 10"), "{plain}");
+    let own = "reliability: {tools: {web_search: {rateLimit: {calls: 3}}}}\n";
+    let own = shown(&house.file("own.yaml", own));
+    assert!(
+        own.contains("calls: 3") && !own.contains("calls: 10"),
+        "{own}"
+    );
+}

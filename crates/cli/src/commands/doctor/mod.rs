@@ -4,6 +4,7 @@
 //! nothing but what opening a state changes.
 
 mod confinement;
+mod servers;
 mod state;
 
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs) -> Outcome<ExitCode> {
             let mut checks = vec![Check::ok("configuration", source)];
             let runtime = runtime()?;
             checks.extend(runtime.block_on(state::checks(&app)));
+            checks.extend(runtime.block_on(servers::checks(&app, &args.model)));
             checks.extend(runtime.block_on(confinement::checks(&app, &args.workspace)));
             checks
         }
