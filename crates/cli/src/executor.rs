@@ -117,7 +117,7 @@ pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<Arc<dyn Model
             model: name,
             key,
         };
-        return executor_file::model(app, typed);
+        return executor_file::model(app, &typed);
     }
     let Some(base_url) = url else {
         return Ok(None);

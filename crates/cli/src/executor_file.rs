@@ -217,7 +217,7 @@ pub(crate) struct Typed {
 }
 
 /// The models of the file, and what was typed over them. Those on the same servers want the same key.
-fn models(file: &ExecutorConfig, typed: Typed) -> BTreeMap<String, ModelSettings> {
+fn models(file: &ExecutorConfig, typed: &Typed) -> BTreeMap<String, ModelSettings> {
     let mut models = file.models.clone();
     let Some(standard) = models.get(MODEL).cloned() else {
         return models;
@@ -244,7 +244,7 @@ fn models(file: &ExecutorConfig, typed: Typed) -> BTreeMap<String, ModelSettings
 
 /// The servers of all models, when the file names them. Names that mean the same share a connection
 /// pool, and what is known of a server's health.
-pub(crate) fn model(app: &App, typed: Typed) -> Outcome<Option<Arc<dyn Model>>> {
+pub(crate) fn model(app: &App, typed: &Typed) -> Outcome<Option<Arc<dyn Model>>> {
     let Some(file) = &app.config.file else {
         return Ok(None);
     };
