@@ -6,8 +6,8 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-/// A buffer that had to grow beyond this is given back.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// A buffer that had to grow beyond this is given back. The arguments of a call that writes a whole file fit.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 thread_local! {
     static KEPT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };

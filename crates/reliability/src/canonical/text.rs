@@ -42,6 +42,7 @@ pub(super) fn is_collapsed(text: &str) -> bool {
 
 fn write_escaped(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
+    out.reserve(rest.len());
     while let Some(at) = next_escape(rest) {
         out.extend_from_slice(&rest[..at]);
         write_escape(rest[at], out);

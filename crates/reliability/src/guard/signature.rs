@@ -78,15 +78,23 @@ fn next_word(text: &str) -> (&str, &str) {
     if let Some(after) = address(text) {
         return text.split_at(text.len() - after.len());
     }
-    let mut end = 0;
-    for (at, c) in text.char_indices() {
-        let joins = c == '-' && text[at + 1..].chars().next().is_some_and(is_word);
+    let mut end = ascii_word(text);
+    while let Some(c) = text[end..].chars().next() {
+        let joins = c == '-' && text[end + 1..].starts_with(is_word);
         if !is_word(c) && !joins {
             break;
         }
-        end = at + c.len_utf8();
+        end += c.len_utf8();
     }
     text.split_at(end)
+}
+
+/// How long the ASCII word at the start is, up to its first dash: nearly always the whole word, and seen byte by
+/// byte.
+fn ascii_word(text: &str) -> usize {
+    text.bytes()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        .count()
 }
 
 /// What follows an IPv6 or MAC address or a clock time: hexadecimal groups with two colons or more.
@@ -97,22 +105,35 @@ fn address(text: &str) -> Option<&str> {
         .take_while(|byte| byte.is_ascii_hexdigit() || *byte == b':')
         .count();
     let run = &text[..end];
-    let groups_fit = run.split(':').all(|group| group.len() <= 4);
     let colons = run.bytes().filter(|byte| *byte == b':').count();
+    if colons < 2 {
+        return None;
+    }
+    let groups_fit = run.split(':').all(|group| group.len() <= 4);
     let digits = run.bytes().any(|byte| byte.is_ascii_hexdigit());
     let whole = !text[end..].chars().next().is_some_and(is_word);
-    (colons >= 2 && groups_fit && digits && whole).then(|| &text[end..])
+    (groups_fit && digits && whole).then(|| &text[end..])
 }
 
 fn push_word(out: &mut String, word: &str) {
-    let changes = word.contains(|c: char| c.is_numeric())
-        || word.contains(':')
+    let is_ascii = word.is_ascii();
+    let changes = if is_ascii {
+        word.bytes()
+            .any(|byte| byte.is_ascii_digit() || byte == b':')
+    } else {
+        word.contains(|c: char| c.is_numeric() || c == ':')
+    };
+    let changes = changes
         || (word.len() >= HEX_WORD_CHARS_MIN && word.bytes().all(|b| b.is_ascii_hexdigit()));
     if changes {
         push_dropped(out);
     } else if out.ends_with("# ") && is_time_unit(word) {
         // "31 ms" and "1.2 s" are one time: the unit goes with its number.
         out.pop();
+    } else if is_ascii {
+        let start = out.len();
+        out.push_str(word);
+        out[start..].make_ascii_lowercase();
     } else {
         out.extend(word.chars().flat_map(char::to_lowercase));
     }

@@ -79,39 +79,51 @@ fn printable(name: &str) -> String {
 /// );
 /// ```
 pub fn decorate_error(message: &str, advice: &Advice) -> String {
+    message.to_owned() + &error_suffix(message, advice)
+}
+
+/// What [`decorate_error`] writes behind a message, for hosts that have the message already.
+pub fn error_suffix(message: &str, advice: &Advice) -> String {
     let texts = advice.texts.join("\n");
+    let mut suffix = String::new();
     if !texts.is_empty() && message.ends_with(&texts) {
-        return message.to_owned();
+        return suffix;
     }
-    let mut out = message.to_owned();
-    if advice.non_retryable && !out.trim_end().ends_with(NON_RETRYABLE_TAG) {
-        if !out.is_empty() && !out.ends_with(char::is_whitespace) {
-            out.push(' ');
+    if advice.non_retryable && !message.trim_end().ends_with(NON_RETRYABLE_TAG) {
+        if !message.is_empty() && !message.ends_with(char::is_whitespace) {
+            suffix.push(' ');
         }
-        out.push_str(NON_RETRYABLE_TAG);
+        suffix.push_str(NON_RETRYABLE_TAG);
     }
-    append(out, &texts)
+    append(message, suffix, &texts)
 }
 
 /// A result as the model sees it: the text, then the guard's texts. Idempotent like
 /// [`decorate_error`].
 pub fn decorate_output(text: &str, advice: &Advice) -> String {
+    text.to_owned() + &output_suffix(text, advice)
+}
+
+/// What [`decorate_output`] writes behind a text.
+pub fn output_suffix(text: &str, advice: &Advice) -> String {
     let texts = advice.texts.join("\n");
     if text.ends_with(&texts) {
-        text.to_owned()
+        String::new()
     } else {
-        append(text.to_owned(), &texts)
+        append(text, String::new(), &texts)
     }
 }
 
-fn append(mut out: String, texts: &str) -> String {
+/// The suffix of a message, and then the guard's texts on lines of their own.
+fn append(message: &str, mut suffix: String, texts: &str) -> String {
     if !texts.is_empty() {
-        if !out.is_empty() && !out.ends_with('\n') {
-            out.push('\n');
+        let before = if suffix.is_empty() { message } else { &suffix };
+        if !before.is_empty() && !before.ends_with('\n') {
+            suffix.push('\n');
         }
-        out.push_str(texts);
+        suffix.push_str(texts);
     }
-    out
+    suffix
 }
 
 #[cfg(test)]

@@ -1,25 +1,92 @@
 //! Finds times, durations, UUIDs and memory addresses in a text, by hand: this runs over every
 //! result of every tool, and a regular expression would be its most expensive part.
 
+use std::ops::Range;
+
+use super::digits::digits;
+
 const UUID_BYTES: usize = 36;
 const UUID_DASHES: [usize; 4] = [8, 13, 18, 23];
 /// Shorter hexadecimal literals are constants of a program rather than addresses.
 const ADDRESS_DIGITS_MIN: usize = 5;
 
-/// The volatile part of `bytes` around the digit at `digit`, as start and end. Nothing before
-/// `floor` is looked at: it belongs to an earlier part.
-pub(super) fn volatile_len(bytes: &[u8], floor: usize, digit: usize) -> Option<(usize, usize)> {
-    if let Some(found) = uuid(bytes, floor, digit) {
-        return Some(found);
+/// The volatile part of `bytes` around a run of digits. Nothing before `floor` is looked at: it belongs to an
+/// earlier part.
+#[inline]
+pub(super) fn volatile_part(
+    bytes: &[u8],
+    floor: usize,
+    run: &Range<usize>,
+) -> Option<Range<usize>> {
+    if is_plain(bytes, floor, run) {
+        return None;
     }
-    let starts = digit == floor || !continues(bytes[digit - 1]);
-    if !starts {
+    uuid(bytes, floor, run.start).or_else(|| time_or_address(bytes, floor, run.start))
+}
+
+/// A byte next to a number: part of a UUID.
+const ID: u8 = 1;
+/// A number after it is the middle of something: a version, a position, a name.
+const JOINS: u8 = 2;
+/// A number before it may be a time, a duration or an address.
+const GOES_ON: u8 = 4;
+/// It begins a unit of time, or the minutes in `0m3.2s`.
+const UNIT: u8 = 8;
+
+/// What each byte is next to a number.
+static BESIDE: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        classes[byte as usize] = class(byte);
+        if byte == u8::MAX {
+            break classes;
+        }
+        byte += 1;
+    }
+};
+
+const fn class(byte: u8) -> u8 {
+    let mut class = 0;
+    if is_id_part(byte) {
+        class |= ID;
+    }
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-' | b'/') {
+        class |= JOINS;
+    }
+    if matches!(byte, b'-' | b'/' | b':' | b'.' | b'x' | b'X') {
+        class |= GOES_ON;
+    }
+    if matches!(byte, b'n' | b'u' | b'm' | b's') || !byte.is_ascii() {
+        class |= GOES_ON | UNIT;
+    }
+    class
+}
+
+const fn is_id_part(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte == b'-'
+}
+
+/// Whether what is beside a number shows that it is no part of any of these: nearly always so, and seen at
+/// once.
+#[inline]
+fn is_plain(bytes: &[u8], floor: usize, run: &Range<usize>) -> bool {
+    let class = |byte: Option<&u8>| byte.map_or(0, |byte| BESIDE[usize::from(*byte)]);
+    let before = class(bytes[floor..run.start].last());
+    let next = bytes.get(run.end);
+    let mut after = class(next);
+    if next == Some(&b' ') && class(bytes.get(run.end + 1)) & UNIT != 0 {
+        after |= GOES_ON;
+    }
+    (before | after) & ID == 0 && (before & JOINS != 0 || after & GOES_ON == 0)
+}
+
+fn time_or_address(bytes: &[u8], floor: usize, digit: usize) -> Option<Range<usize>> {
+    let before = bytes[floor..digit].last();
+    if before.is_some_and(|byte| class(*byte) & JOINS != 0) {
         return None;
     }
     let rest = &bytes[digit..];
-    if is_plain(rest) {
-        return None;
-    }
     let len = date(rest)
         .map(|day| day + after_date(&rest[day..]))
         .or_else(|| clock(rest))
@@ -29,60 +96,34 @@ pub(super) fn volatile_len(bytes: &[u8], floor: usize, digit: usize) -> Option<(
     let ends = rest
         .get(len)
         .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-    ends.then_some((digit, digit + len))
+    ends.then_some(digit..digit + len)
 }
 
-/// Whether what follows the digits at the start can not go on like any of these: nearly always so,
-/// and seen at once.
-fn is_plain(bytes: &[u8]) -> bool {
-    let after = &bytes[digits(bytes)..];
-    match after {
-        [b'-' | b'/' | b':' | b'.' | b'x' | b'X', ..] => false,
-        [b' ', unit, ..] | [unit, ..] => !is_unit_start(*unit),
-        [] => true,
-    }
-}
-
-/// The first bytes of all units of time, and of the minutes in `0m3.2s`.
-fn is_unit_start(byte: u8) -> bool {
-    matches!(byte, b'n' | b'u' | b'm' | b's') || !byte.is_ascii()
-}
-
-/// Whether a number after this byte is the middle of something: a version, a position, a name.
-fn continues(before: u8) -> bool {
-    before.is_ascii_alphanumeric() || matches!(before, b'_' | b'.' | b':' | b'-' | b'/')
-}
-
-fn uuid(bytes: &[u8], floor: usize, digit: usize) -> Option<(usize, usize)> {
-    let is_part = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+fn uuid(bytes: &[u8], floor: usize, digit: usize) -> Option<Range<usize>> {
     let back = bytes[floor..digit]
         .iter()
         .rev()
         .take(UUID_BYTES)
-        .take_while(|byte| is_part(**byte))
+        .take_while(|byte| is_id_part(**byte))
         .count();
-    let start = digit - back;
-    let run = bytes[start..]
+    let rest = &bytes[digit - back..];
+    // The first dash decides nearly always.
+    if !is_at(rest, UUID_DASHES[0], b"-") {
+        return None;
+    }
+    let run = rest
         .iter()
         .take(UUID_BYTES + 1)
-        .take_while(|byte| is_part(**byte))
+        .take_while(|byte| is_id_part(**byte))
         .count();
     if run != UUID_BYTES {
         return None;
     }
-    let candidate = &bytes[start..start + UUID_BYTES];
-    let shaped = candidate
+    let shaped = rest[..UUID_BYTES]
         .iter()
         .enumerate()
         .all(|(at, byte)| (*byte == b'-') == UUID_DASHES.contains(&at));
-    shaped.then_some((start, start + UUID_BYTES))
-}
-
-fn digits(bytes: &[u8]) -> usize {
-    bytes
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count()
+    shaped.then_some(digit - back..digit - back + UUID_BYTES)
 }
 
 fn is_at(bytes: &[u8], at: usize, wanted: &[u8]) -> bool {
@@ -202,23 +243,27 @@ fn decimal(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::digits::DigitRuns;
     use super::*;
 
     /// The first volatile part of a text, looked for at its first digit only.
     fn part(text: &str) -> Option<&str> {
-        let digit = text.bytes().position(|byte| byte.is_ascii_digit())?;
-        volatile_len(text.as_bytes(), 0, digit).map(|(start, end)| &text[start..end])
+        let run = DigitRuns::of(text.as_bytes()).next()?;
+        volatile_part(text.as_bytes(), 0, &run).map(|part| &text[part])
     }
 
     proptest::proptest! {
         #[test]
-        fn what_is_plain_at_once_is_nothing_else(text in "[0-9]{1,5}[-/:.xXTZ nums\u{b5}%a]{0,3}[0-9nmsx:/-]{0,9}") {
+        fn what_is_plain_at_once_is_nothing_else(
+            text in "[-a-f0-9 .x_µ]{0,40}[0-9]{1,5}[-/:.xXTZ nums\u{b5}%a]{0,3}[-0-9a-fnmsx:/]{0,36}",
+            floor in 0_usize..40,
+        ) {
             let bytes = text.as_bytes();
-            let found = date(bytes)
-                .or_else(|| clock(bytes))
-                .or_else(|| address(bytes))
-                .or_else(|| duration(bytes));
-            proptest::prop_assert!(found.is_none() || !is_plain(bytes), "{text:?}");
+            for run in DigitRuns::of(bytes) {
+                let floor = floor.min(run.start);
+                let found = uuid(bytes, floor, run.start).or_else(|| time_or_address(bytes, floor, run.start));
+                proptest::prop_assert!(found.is_none() || !is_plain(bytes, floor, &run), "{text:?} at {run:?}");
+            }
         }
     }
 
