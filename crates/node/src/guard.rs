@@ -5,7 +5,7 @@
     reason = "what comes from JavaScript is a copy of its own"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -15,14 +15,14 @@ use holdfast_contract::time::rfc3339;
 use holdfast_reliability::guard::attribution_log::AttributionLog;
 use holdfast_reliability::guard::{
     Advice, AttributionEntry, BlockCode, CallIdentity, FailureKind, GuardAction, GuardConfig,
-    GuardStore, KeptIdentity, TurnKey, Verdict, attribute_model, decorate_error, decorate_output,
+    GuardStore, KeptIdentity, TurnKey, Verdict, attribute_model, error_suffix, output_suffix,
 };
 use holdfast_reliability::store::StoreFuture;
 use holdfast_reliability::store::memory::MemoryGuardStore;
 use napi::Result;
 use napi_derive::napi;
 
-use crate::arguments;
+use crate::arguments::{self, KeptArguments};
 use crate::outcome::{Ending, Outcome};
 use crate::safely::{failed, run};
 
@@ -38,9 +38,6 @@ pub struct ToolCall {
     /// The arguments as JSON; what is no JSON counts as a string where calls are compared, and is denied
     /// where they are judged.
     pub args: String,
-    /// Long texts of the arguments, where calls are compared: in the JSON a NUL and a text's place in this
-    /// list stand for it.
-    pub texts: Option<Vec<String>>,
     /// The model's id of the call.
     pub call_id: Option<String>,
     /// The model, where the host knows it.
@@ -48,27 +45,49 @@ pub struct ToolCall {
 }
 
 /// A call as the guard compares it. The host's hooks tell of a call several times: its arguments cross from
-/// JavaScript once, and are read and compared once. It keeps none of them: V8 does not know what memory is
-/// held here, and would let many calls pile up.
+/// JavaScript once, and are read and compared once.
 #[napi]
 pub struct GuardedCall {
     identity: KeptIdentity,
     turn: TurnKey,
+    /// What the log needs of it should it fail, until it has ended.
+    told: Option<Told>,
+}
+
+/// A call as the log tells of it.
+struct Told {
+    tool: String,
+    args: KeptArguments,
+    call_id: Option<String>,
+    model: Option<String>,
 }
 
 #[napi]
 impl GuardedCall {
-    /// Reads a call.
+    /// Reads a call. Long texts of its arguments cross by themselves, in UTF-8 one after the other: `ends`
+    /// says where in `texts` each of them ends, and in the JSON a NUL and a text's place stand for it.
     #[napi(constructor)]
-    pub fn new(call: ToolCall) -> Result<Self> {
+    pub fn new(call: ToolCall, texts: Option<&[u8]>, ends: Option<Vec<u32>>) -> Result<Self> {
         run(|| {
-            let args = arguments::with_texts(&call.args, call.texts.unwrap_or_default());
+            let texts = arguments::apart(texts.unwrap_or_default(), &ends.unwrap_or_default())?;
+            let bytes = call.args.len() + texts.iter().map(String::len).sum::<usize>();
+            let args = arguments::with_texts(&call.args, texts);
             let identity = CallIdentity::of(&call.tool, &args).into();
             let turn = TurnKey {
                 session: call.session,
                 turn: call.turn,
             };
-            Ok(Self { identity, turn })
+            let told = Told {
+                tool: call.tool,
+                args: KeptArguments::of(args, bytes),
+                call_id: call.call_id,
+                model: call.model,
+            };
+            Ok(Self {
+                identity,
+                turn,
+                told: Some(told),
+            })
         })
     }
 
@@ -129,7 +148,12 @@ impl ToolGuard {
     pub fn configure(&mut self, settings: String, log_path: Option<String>) -> Result<()> {
         run(|| {
             self.config = parse(&settings)?;
-            self.log = log_path.map(open_log).transpose()?;
+            let known = self.log.as_ref().map(AttributionLog::path);
+            if known != log_path.as_deref().map(Path::new) {
+                let old = std::mem::replace(&mut self.log, log_path.map(open_log).transpose()?);
+                // It writes what waits before it is gone, and nobody is to wait for that.
+                std::thread::spawn(move || drop(old));
+            }
             Ok(())
         })
     }
@@ -151,25 +175,29 @@ impl ToolGuard {
         })
     }
 
-    /// Takes note of what became of a call, and says what the model has to read. For the log a call that did
-    /// not work is told once more.
+    /// Takes note of what became of a call, and says what the model has to read. The text is the result or
+    /// the error before anything was appended to it: the first `length` bytes of `text`, in UTF-8. What is to be
+    /// logged waits for `writeLog`.
     #[napi]
     pub fn observe(
         &self,
-        call: &GuardedCall,
+        call: &mut GuardedCall,
         outcome: Outcome,
-        told: Option<ToolCall>,
+        text: &[u8],
+        length: u32,
     ) -> Result<Answer> {
         run(|| {
+            let text = arguments::first(text, length)?;
             let identity = call.identity.identity();
-            let failure = outcome.failure();
-            let observation = outcome.observation(failure);
+            let failure = outcome.failure(&text);
+            let observation = outcome.observation(&text, failure);
             let advice = now(self
                 .turns
                 .observe(&call.turn, &identity, observation, &self.config))?;
-            let append = appended(&outcome, &advice);
-            if let Some(told) = told {
-                self.note(told, outcome, failure, advice.action);
+            let append = appended(&outcome, &text, &advice);
+            // Whatever became of it, its arguments are not needed any longer.
+            if let Some(told) = call.told.take() {
+                self.note(&call.turn, told, &outcome, &text, (failure, advice.action));
             }
             Ok(Answer {
                 append,
@@ -185,6 +213,18 @@ impl ToolGuard {
         run(|| now(self.turns.end_turn(&TurnKey { session, turn })))
     }
 
+    /// Has the lines of the attribution log written that came since it was asked last: when the host has its
+    /// answers.
+    #[napi]
+    pub fn write_log(&self) -> Result<()> {
+        run(|| {
+            if let Some(log) = &self.log {
+                log.release();
+            }
+            Ok(())
+        })
+    }
+
     /// Lines of the attribution log that could not be written.
     #[napi]
     pub fn lines_lost(&self) -> i64 {
@@ -194,13 +234,15 @@ impl ToolGuard {
 }
 
 impl ToolGuard {
-    /// Layer D: a line for every call that went wrong. Its arguments are read by the thread that writes it.
+    /// Layer D: a line for every call that went wrong. What is secret in it is hidden by the thread that
+    /// writes it.
     fn note(
         &self,
-        call: ToolCall,
-        outcome: Outcome,
-        failure: Option<FailureKind>,
-        action: GuardAction,
+        turn: &TurnKey,
+        told: Told,
+        outcome: &Outcome,
+        text: &str,
+        (failure, action): (Option<FailureKind>, GuardAction),
     ) {
         let Some(log) = &self.log else { return };
         let error_type = match (&outcome.ending, failure) {
@@ -211,39 +253,36 @@ impl ToolGuard {
             (_, Some(kind)) => name(kind),
             _ => return,
         };
+        let call_id = told.call_id.as_deref().unwrap_or_default();
+        let model_id = attribute_model(told.model.as_deref(), call_id).to_owned();
         let timestamp = rfc3339(SystemClock.now_ms());
-        let texts = call.texts.unwrap_or_default();
-        let apart: usize = texts.iter().map(String::len).sum();
-        let error = outcome.into_error();
-        let bytes = call.args.len() + apart + error.len();
-        log.add_later(bytes, move || {
-            let call_id = call.call_id.as_deref().unwrap_or_default();
-            AttributionEntry {
-                timestamp,
-                model_id: attribute_model(call.model.as_deref(), call_id).to_owned(),
-                tool: call.tool,
-                args: arguments::with_texts(&call.args, texts),
-                error_type: error_type.to_owned(),
-                error,
-                request_id: None,
-                tool_call_id: call.call_id,
-                session_key: Some(call.session),
-                turn_id: call.turn,
-                action,
-            }
+        let error = outcome.error(text).to_owned();
+        let bytes = told.args.bytes() + error.len();
+        let args = told.args.into_value();
+        let TurnKey { session, turn } = turn.clone();
+        log.hold(bytes, move || AttributionEntry {
+            timestamp,
+            model_id,
+            tool: told.tool,
+            args,
+            error_type: error_type.to_owned(),
+            error,
+            request_id: None,
+            tool_call_id: told.call_id,
+            session_key: Some(session),
+            turn_id: turn,
+            action,
         });
     }
 }
 
-/// What the model reads besides. Nearly every result stays as it is, and is not copied for that.
-fn appended(outcome: &Outcome, advice: &Advice) -> Option<String> {
-    let mut text = match outcome.ending {
-        Ending::Failed | Ending::Blocked => decorate_error(&outcome.text, advice),
-        Ending::Succeeded | Ending::ExitedNonZero if advice.texts.is_empty() => return None,
-        Ending::Succeeded | Ending::ExitedNonZero => decorate_output(&outcome.text, advice),
+/// What the model reads besides. Nearly every result stays as it is.
+fn appended(outcome: &Outcome, text: &str, advice: &Advice) -> Option<String> {
+    let append = match outcome.ending {
+        Ending::Failed | Ending::Blocked => error_suffix(text, advice),
+        Ending::Succeeded | Ending::ExitedNonZero => output_suffix(text, advice),
         Ending::Neutral => return None,
     };
-    let append = text.split_off(outcome.text.len());
     (!append.is_empty()).then_some(append)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It translates and decides nothing: what a call's outcome is, the host's plugin says
 //! (`integrations/openclaw`); what follows from it, the guard says. Values cross as strings and plain
-//! objects.
+//! objects, and long texts as bytes.
 //!
 //! | module | what it gives |
 //! |---|---|
@@ -28,7 +28,7 @@ use napi_derive::napi;
 
 /// The version of the interface between the addon and its packages. One that finds another does not
 /// use it.
-const INTERFACE_VERSION: u32 = 3;
+const INTERFACE_VERSION: u32 = 4;
 
 /// The version of the interface that this addon has.
 #[napi]

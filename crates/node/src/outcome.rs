@@ -26,9 +26,7 @@ pub enum Ending {
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
-    /// The result or the error, before anything was appended to it.
-    pub text: String,
-    /// The error alone, where `text` wraps it.
+    /// The error alone, where the result's text wraps it.
     pub error: Option<String>,
     /// The tool can change the world outside itself.
     pub mutating: Option<bool>,
@@ -37,37 +35,36 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The error's text.
-    pub(crate) fn error(&self) -> &str {
-        self.error.as_deref().unwrap_or(&self.text)
-    }
-
-    /// The error's text, kept.
-    pub(crate) fn into_error(self) -> String {
-        self.error.unwrap_or(self.text)
+    /// The error's text, of a result with this text.
+    pub(crate) fn error<'a>(&'a self, text: &'a str) -> &'a str {
+        self.error.as_deref().unwrap_or(text)
     }
 
     /// Why the call failed, when it did.
-    pub(crate) fn failure(&self) -> Option<FailureKind> {
-        (self.ending == Ending::Failed).then(|| classify_failure(self.error()))
+    pub(crate) fn failure(&self, text: &str) -> Option<FailureKind> {
+        (self.ending == Ending::Failed).then(|| classify_failure(self.error(text)))
     }
 
-    /// What the guard counts; why the call failed is known by now.
-    pub(crate) fn observation(&self, failure: Option<FailureKind>) -> Observation<'_> {
+    /// What the guard counts of a result with this text; why the call failed is known by now.
+    pub(crate) fn observation<'a>(
+        &'a self,
+        text: &'a str,
+        failure: Option<FailureKind>,
+    ) -> Observation<'a> {
         let polls = self.polls.unwrap_or(false);
         match self.ending {
             Ending::Succeeded => Observation::Succeeded {
                 mutating: self.mutating.unwrap_or(false),
                 polls,
-                output: OutputDigest::of_text(&self.text),
+                output: OutputDigest::of_text(text),
             },
             Ending::ExitedNonZero => Observation::NonZeroExit {
                 polls,
-                output: ExitDigest::of_text(&self.text),
+                output: ExitDigest::of_text(text),
             },
             Ending::Failed => Observation::Failed {
                 kind: failure.unwrap_or(FailureKind::Deterministic),
-                error: self.error(),
+                error: self.error(text),
             },
             Ending::Blocked => Observation::Blocked,
             Ending::Neutral => Observation::Neutral,

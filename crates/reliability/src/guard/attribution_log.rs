@@ -14,6 +14,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use holdfast_contract::redact::Redactor;
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use serde_json::Value;
 
@@ -38,7 +39,10 @@ struct Waiting {
 
 /// The log and its writing thread.
 pub struct AttributionLog {
+    path: PathBuf,
     queue: Option<SyncSender<Waiting>>,
+    /// Lines that the writing thread does not know of yet.
+    held: Mutex<Vec<Waiting>>,
     /// The texts of what waits.
     bytes: Arc<AtomicUsize>,
     writer: Option<JoinHandle<()>>,
@@ -53,22 +57,30 @@ impl AttributionLog {
         let lost = dropped.clone();
         let bytes = Arc::new(AtomicUsize::new(0));
         let waiting = bytes.clone();
+        let file = path.clone();
         let writer = std::thread::Builder::new()
             .name("attribution-log".to_owned())
             .spawn(move || {
                 for Waiting { entry, bytes } in entries {
                     waiting.fetch_sub(bytes, Ordering::Relaxed);
-                    if !write_line(&path, entry(), &redactor) {
+                    if !write_line(&file, entry(), &redactor) {
                         lost.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             })?;
         Ok(Self {
+            path,
             queue: Some(queue),
+            held: Mutex::new(Vec::new()),
             bytes,
             writer: Some(writer),
             dropped,
         })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Adds the line for a failed call.
@@ -105,14 +117,38 @@ impl AttributionLog {
         bytes: usize,
         entry: impl FnOnce() -> AttributionEntry + Send + 'static,
     ) {
+        self.hold(bytes, entry);
+        self.release();
+    }
+
+    /// As [`Self::add_later`], but the line waits for [`Self::release`]: waking the writing thread can cost the
+    /// caller its processor, so a host does that when it has given its answer.
+    pub fn hold(&self, bytes: usize, entry: impl FnOnce() -> AttributionEntry + Send + 'static) {
         let entry = Box::new(entry);
         let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let fits = waiting.saturating_add(bytes) <= ATTRIBUTION_QUEUE_BYTES_MAX;
-        let queue = self.queue.as_ref().filter(|_| fits);
-        if queue.is_none_or(|queue| queue.try_send(Waiting { entry, bytes }).is_err()) {
-            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        let mut held = self.held.lock();
+        if fits && held.len() < ATTRIBUTION_QUEUE_MAX {
+            held.push(Waiting { entry, bytes });
+        } else {
+            self.drop_line(bytes);
         }
+    }
+
+    /// Hands the lines that were held to the writing thread.
+    pub fn release(&self) {
+        for waiting in self.held.lock().drain(..) {
+            let bytes = waiting.bytes;
+            let queue = self.queue.as_ref();
+            if queue.is_none_or(|queue| queue.try_send(waiting).is_err()) {
+                self.drop_line(bytes);
+            }
+        }
+    }
+
+    fn drop_line(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lines that could not be written.
@@ -124,6 +160,7 @@ impl AttributionLog {
 impl Drop for AttributionLog {
     /// Writes what is queued: a short-lived process must not lose its last line.
     fn drop(&mut self) {
+        self.release();
         self.queue = None;
         if let Some(writer) = self.writer.take() {
             // A writer that panicked has nothing left to write.
@@ -216,4 +253,64 @@ fn rotate(path: &Path) -> io::Result<()> {
         let _ = std::fs::rename(numbered(number), numbered(number + 1));
     }
     std::fs::rename(path, numbered(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(tool: usize) -> AttributionEntry {
+        AttributionEntry {
+            timestamp: "2026-02-13T10:00:00Z".into(),
+            model_id: "anthropic".into(),
+            tool: tool.to_string(),
+            args: Value::Null,
+            error_type: "tool_error".into(),
+            error: "no such file".into(),
+            request_id: None,
+            tool_call_id: None,
+            session_key: None,
+            turn_id: None,
+            action: GuardAction::Continue,
+        }
+    }
+
+    fn lines(path: &Path) -> usize {
+        std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
+    }
+
+    #[test]
+    fn what_is_held_is_written_when_it_is_released_or_the_log_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("guard.log");
+        let log = AttributionLog::start(path.clone(), Redactor::default()).unwrap();
+        log.hold(1, || line(1));
+        log.hold(1, || line(2));
+        // The writing thread knows of nothing, so it can not have written it.
+        assert_eq!(log.held.lock().len(), 2);
+        log.release();
+        assert!(log.held.lock().is_empty());
+        log.hold(1, || line(3));
+        drop(log);
+        assert_eq!(lines(&path), 3);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_and_what_is_lost_is_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("guard.log");
+        let log = AttributionLog::start(path, Redactor::default()).unwrap();
+        for number in 0..=ATTRIBUTION_QUEUE_MAX {
+            log.hold(1, move || line(number));
+        }
+        assert_eq!(log.held.lock().len(), ATTRIBUTION_QUEUE_MAX);
+        assert_eq!(log.dropped(), 1);
+        log.hold(ATTRIBUTION_QUEUE_BYTES_MAX, || line(0));
+        assert_eq!(log.dropped(), 2);
+        assert_eq!(
+            log.bytes.load(Ordering::Relaxed),
+            ATTRIBUTION_QUEUE_MAX,
+            "what was lost takes no room"
+        );
+    }
 }

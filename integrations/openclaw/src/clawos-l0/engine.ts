@@ -59,7 +59,7 @@ async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: s
   const agentId = sessionTarget?.agentId;
   const entries = await stored({ sessionId, sessionKey, ...(agentId !== undefined && { agentId }) });
   if (!entries || entries.length > MESSAGES_MAX) return nothing;
-  const ids = new Set(JSON.parse(await addon.resultsToExclude(JSON.stringify(skeleton(entries)))) as string[]);
+  const ids = new Set(JSON.parse(await addon.resultsToExclude(await skeleton(entries))) as string[]);
   if (ids.size === 0) return nothing;
   const replacements = entries.filter(isRecord).flatMap(({ id, message }) => {
     const known = typeof id === "string" && ids.has(id) && isRecord(message);

@@ -1,10 +1,13 @@
 // Checks a session before a run: advisory, because a plugin can not change the history.
 
+import { setImmediate } from "node:timers/promises";
 import type { HoldfastAddon } from "../shared/addon.js";
 import { isRecord, type CallContext } from "../shared/host.js";
 
 /** Longest history that is looked at before a run; longer ones are left to the scans, so that no run waits. */
 export const MESSAGES_MAX = 5_000;
+/** Entries that are written down in one go: far less than a millisecond's worth. */
+const SLICE_MESSAGES = 250;
 /** The host's own module; an older host does not have it. */
 const MODULE = "openclaw/plugin-sdk/session-transcript-runtime";
 
@@ -28,14 +31,22 @@ export async function stored(context: CallContext): Promise<unknown[] | undefine
   return runtime?.readSessionTranscriptEvents?.(target);
 }
 
-/** What pairing needs of some entries or messages, and nothing else: texts can be megabytes. */
-export function skeleton(messages: unknown[]): unknown[] {
-  return messages.map((entry) => {
-    if (!isRecord(entry)) return { role: "user", content: "" };
-    if (typeof entry["type"] !== "string") return bare(entry);
-    const { type, id, parentId, firstKeptEntryId, targetId, message } = entry;
-    return { type, id, parentId, firstKeptEntryId, targetId, ...(isRecord(message) && { message: bare(message) }) };
-  });
+/** What pairing needs of some entries or messages as JSON, and nothing else: texts can be megabytes. The event loop has a round after each slice. */
+export async function skeleton(messages: unknown[]): Promise<string> {
+  const slices: string[] = [];
+  for (let at = 0; at < messages.length; at += SLICE_MESSAGES) {
+    if (at > 0) await setImmediate();
+    const slice = messages.slice(at, at + SLICE_MESSAGES).map(entry);
+    slices.push(JSON.stringify(slice).slice(1, -1));
+  }
+  return `[${slices.join(",")}]`;
+}
+
+function entry(given: unknown): unknown {
+  if (!isRecord(given)) return { role: "user", content: "" };
+  if (typeof given["type"] !== "string") return bare(given);
+  const { type, id, parentId, firstKeptEntryId, targetId, message } = given;
+  return { type, id, parentId, firstKeptEntryId, targetId, ...(isRecord(message) && { message: bare(message) }) };
 }
 
 function bare(message: Record<string, unknown>): unknown {
@@ -57,7 +68,7 @@ export async function check(
   stateDir: string,
 ): Promise<{ issues: Issue[]; incident?: string }> {
   if (messages.length === 0 || messages.length > MESSAGES_MAX) return { issues: [] };
-  const json = JSON.stringify(skeleton(messages));
+  const json = await skeleton(messages);
   const issues = JSON.parse(await addon.checkMessages(json)) as Issue[];
   if (issues.length === 0) return { issues };
   const incident = JSON.parse(await addon.writeIncident(stateDir, sessionKey, json)) as string;

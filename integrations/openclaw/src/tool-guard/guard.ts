@@ -11,12 +11,13 @@ import type {
   ModelCallStarted,
   ToolResultPersist,
 } from "../shared/host.js";
+import { Crossing } from "../shared/crossing.js";
 import { comparable, exact, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
 import { isGuarded, Once } from "./once.js";
 import { OldHost } from "./old-host.js";
-import { append, outcomeOf } from "./outcome.js";
+import { append, outcomeOf, type Ended } from "./outcome.js";
 import type { Settings } from "./settings.js";
 
 /** Calls under way at most; of more the oldest is forgotten, and passes unguarded. */
@@ -31,12 +32,20 @@ const UNREADABLE_ERROR = "Invalid arguments for tool: they were not one whole JS
 /** Calls inside `tool_call` have ids of their own; the model only sees the outer one. */
 const NESTED = "tool_search_code:";
 
-interface CallNote {
-  call: ToolCall;
-  /** The same for the guard: what is long in it is read once, however often the host tells of the call. */
-  guarded: GuardedCall;
+/** Where a call belongs, and what it asks for. */
+interface Place {
+  session: string;
+  turn: string | undefined;
+  model: string | undefined;
+  tool: string;
+  args: unknown;
   /** Which of the run's requests to the model brought it. */
   request: number;
+}
+
+interface CallNote extends Omit<Place, "args" | "model"> {
+  /** The call for the guard: what is long in it crosses once, however often the host tells of the call. */
+  guarded: GuardedCall;
   sessionId: string | undefined;
   /** The guard's text, when it refused the call. */
   refused: string | undefined;
@@ -70,6 +79,8 @@ export class HostGuard {
   readonly #current = new BoundedMap<string, string>(RUNS_MAX);
   /** What the model of a run still has to be told, because no result could carry it. */
   readonly #untold = new BoundedMap<string, string>(RUNS_MAX);
+  readonly #crossing = new Crossing();
+  #isLogWaiting = false;
   readonly #said = new Set<string>();
   /** What is known of an older host's calls. */
   readonly oldHost = new OldHost();
@@ -110,7 +121,7 @@ export class HostGuard {
       const note = this.#note(id, event, context);
       const refusal = this.#guard.check(note.guarded);
       note.refused = refusal?.text;
-      this.#calls.set(key(note.call.session, id), note);
+      this.#calls.set(key(note.session, id), note);
       if (refusal) return { block: true, blockReason: refusal.text };
     }
     // Inside `tool_call` too: there the tool itself is named.
@@ -120,10 +131,11 @@ export class HostGuard {
 
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
-    const { call, request } = this.#place(id, event, context, (args) => ({ args: exact(args) }));
+    const place = this.#place(event, context);
+    const call = told(place, id, exact(place.args));
     let answer: string | undefined;
     try {
-      answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
+      answer = await this.#once.before(key(call.session, id), `${call.turn}/${place.request}`, call, this.#settings.once);
     } catch (error) {
       this.trouble("once", error);
       answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
@@ -144,7 +156,7 @@ export class HostGuard {
     const at = key(sessionOf(context), id);
     const known = this.#calls.get(at);
     // Some servers use an id again: a note of an earlier run is about another call.
-    if (known === undefined || known.call.turn !== (event.runId ?? context.runId)) {
+    if (known === undefined || known.turn !== (event.runId ?? context.runId)) {
       this.#calls.set(at, this.#note(id, event, context));
     }
   }
@@ -158,8 +170,8 @@ export class HostGuard {
     // Counted already: a second registration of this plugin hears of it too.
     if (!note) return;
     this.#calls.delete(at);
-    const outcome = this.#outcome(note, event);
-    const answer = this.#guard.observe(note.guarded, outcome, worked(outcome) ? undefined : note.call);
+    const { outcome, text } = this.#outcome(note, event);
+    const answer = this.#observe(note.guarded, outcome, text);
     if (answer.append !== undefined) append(event.message, answer.append);
     this.#mayEndRun(note, outcome, answer);
   }
@@ -170,10 +182,9 @@ export class HostGuard {
     const session = sessionOf(context);
     const runId = this.#current.get(session);
     if (runId === undefined) return;
-    const call: ToolCall = { session, turn: runId, tool: UNREADABLE_TOOL, args: "{}" };
     const model = this.#runs.get(runId)?.model;
-    if (model !== undefined) call.model = model;
-    const answer = this.#guard.observe(new this.#addon.GuardedCall(call), { ending: "failed", text: UNREADABLE_ERROR }, call);
+    const call = told({ session, turn: runId, model, tool: UNREADABLE_TOOL }, undefined, "{}");
+    const answer = this.#observe(new this.#addon.GuardedCall(call), { ending: "failed" }, UNREADABLE_ERROR);
     this.#untold.set(runId, UNREADABLE_ERROR + (answer.append ?? ""));
   }
 
@@ -185,10 +196,27 @@ export class HostGuard {
     return { prependContext: untold };
   }
 
-  #outcome(note: CallNote, event: ToolResultPersist): Outcome {
-    const outcome = outcomeOf(note.call.tool, event.message, this.#settings.readOnlyTools);
-    if (note.answered) return { ending: "neutral", text: outcome.text };
-    return note.refused === undefined ? outcome : { ending: "blocked", text: outcome.text };
+  #outcome(note: CallNote, event: ToolResultPersist): Ended {
+    const ended = outcomeOf(note.tool, event.message, this.#settings.readOnlyTools);
+    if (note.answered) return { outcome: { ending: "neutral" }, text: ended.text };
+    return note.refused === undefined ? ended : { outcome: { ending: "blocked" }, text: ended.text };
+  }
+
+  #observe(guarded: GuardedCall, outcome: Outcome, text: string): Answer {
+    const { bytes, length } = this.#crossing.one(text);
+    const answer = this.#guard.observe(guarded, outcome, bytes, length);
+    if (outcome.ending === "failed" || outcome.ending === "blocked") this.#writeLogSoon();
+    return answer;
+  }
+
+  /** When the hook has returned: whoever wakes the thread that writes may have to wait for it. */
+  #writeLogSoon(): void {
+    if (this.#isLogWaiting) return;
+    this.#isLogWaiting = true;
+    setImmediate(() => {
+      this.#isLogWaiting = false;
+      this.#guard.writeLog();
+    });
   }
 
   /**
@@ -197,7 +225,7 @@ export class HostGuard {
    */
   #mayEndRun(note: CallNote, outcome: Outcome, answer: Answer): void {
     const { endRunAfterIgnored } = this.#settings;
-    const runId = note.call.turn;
+    const runId = note.turn;
     if (!runId) return;
     const run = this.#run(runId);
     const { request } = note;
@@ -216,20 +244,23 @@ export class HostGuard {
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
-    const { call, request } = this.#place(id, event, context);
-    const guarded = new this.#addon.GuardedCall(call);
-    return { call, guarded, request, sessionId: context.sessionId, refused: undefined, answered: false };
+    const { args, model, ...place } = this.#place(event, context);
+    return { ...place, guarded: this.#guarded({ ...place, model }, id, args), sessionId: context.sessionId, refused: undefined, answered: false };
   }
 
-  #place(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext, written = comparable): Pick<CallNote, "call" | "request"> {
+  #guarded(place: Omit<Place, "args" | "request">, id: string, args: unknown): GuardedCall {
+    const { args: json, texts } = comparable(args);
+    const call = told(place, id, json);
+    if (texts === undefined) return new this.#addon.GuardedCall(call);
+    const { bytes, ends } = this.#crossing.all(texts);
+    return new this.#addon.GuardedCall(call, bytes, ends);
+  }
+
+  #place(event: BeforeToolCall | AfterToolCall, context: CallContext): Place {
     const { tool, args } = meant(event.toolName, event.params);
-    const runId = event.runId ?? context.runId;
-    const run = runId === undefined ? undefined : this.#runs.get(runId);
-    const model = run?.model;
-    const call: ToolCall = { session: sessionOf(context), tool, ...written(args), callId: id };
-    if (runId !== undefined) call.turn = runId;
-    if (model !== undefined) call.model = model;
-    return { call, request: run?.requests ?? 0 };
+    const turn = event.runId ?? context.runId;
+    const run = turn === undefined ? undefined : this.#runs.get(turn);
+    return { session: sessionOf(context), turn, model: run?.model, tool, args, request: run?.requests ?? 0 };
   }
 
   #run(runId: string): RunNote {
@@ -254,9 +285,13 @@ export class HostGuard {
   }
 }
 
-/** Whether nothing is to be logged of a call. */
-function worked({ ending }: Outcome): boolean {
-  return ending !== "failed" && ending !== "blocked";
+/** A call as the addon is told of it. */
+function told({ session, turn, model, tool }: Omit<Place, "args" | "request">, callId: string | undefined, args: string): ToolCall {
+  const call: ToolCall = { session, tool, args };
+  if (turn !== undefined) call.turn = turn;
+  if (callId !== undefined) call.callId = callId;
+  if (model !== undefined) call.model = model;
+  return call;
 }
 
 function sessionOf(context: CallContext): string {

@@ -15,21 +15,28 @@ export function textOf(message: ToolResultMessage): string {
   return texts.length === 1 ? (texts[0] as string) : texts.join("\n");
 }
 
+/** What became of a call, and the text of its result. */
+export interface Ended {
+  outcome: Outcome;
+  text: string;
+}
+
 /** What became of a call that this guard did not refuse. */
-export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: ReadonlySet<string>): Outcome {
+export function outcomeOf(tool: string, message: ToolResultMessage, readOnly: ReadonlySet<string>): Ended {
   const text = bounded(textOf(message));
   const { details } = message;
   const error = typeof details?.error === "string" ? details.error : undefined;
   // Older hosts, and some tools, only say so in the details.
   if (message.isError || (details?.status === "error" && error !== undefined)) {
-    return { ending: "failed", text, ...(error !== undefined && { error }) };
+    return { outcome: { ending: "failed", ...(error !== undefined && { error }) }, text };
   }
   const polls = POLLING.has(tool);
   // A command that returned non-zero is no error to OpenClaw.
   if (typeof details?.exitCode === "number" && details.exitCode !== 0) {
-    return { ending: "exitedNonZero", text, polls };
+    return { outcome: { ending: "exitedNonZero", polls }, text };
   }
-  return { ending: "succeeded", text, polls, mutating: !LOOKING.has(tool) && !readOnly.has(tool) };
+  const mutating = !LOOKING.has(tool) && !readOnly.has(tool);
+  return { outcome: { ending: "succeeded", polls, mutating }, text };
 }
 
 /** A stored result as other hooks tell of it. */
