@@ -7,11 +7,11 @@
 // percentile is above its median, the machine did and not the plugin. Calls in the middle of which the kernel gave
 // the processor to nobody else ("alone") are counted by themselves too.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, release, tmpdir } from "node:os";
 import { join } from "node:path";
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 /** What a call may cost at the 99th percentile. */
@@ -19,11 +19,16 @@ const AIM_MS = 0.2;
 const WARM = 2_000;
 /** Calls of one run, so that turns come and go as they do; after each the event loop has a round. */
 const CALLS_A_RUN = 40;
+/** How long nothing is said at most. */
+const PROGRESS_MS = 10_000;
+/** The log is written when it has not grown for so long. */
+const QUIET_MS = 1_000;
 
 const [folder, count, commit, output] = process.argv.slice(2);
 const calls = Number(count);
 const plugin = (await import(pathToFileURL(join(folder, "dist/tool-guard/index.js")))).default;
 const scratch = await mkdtemp(join(tmpdir(), "holdfast-bench-"));
+const logPath = join(scratch, "guard.log");
 
 function register(made) {
   const handlers = new Map();
@@ -31,7 +36,7 @@ function register(made) {
   made.register({
     id: "tool-guard",
     config: {},
-    pluginConfig: { logPath: join(scratch, "guard.log") },
+    pluginConfig: { logPath },
     runtime: { version: "2026.9.6" },
     logger: { info: quiet, warn: quiet, error: quiet },
     on: (name, handler) => handlers.set(name, handler),
@@ -51,19 +56,22 @@ const flat = (text) => Buffer.from(text).toString("latin1");
 const line = "fn main() { println!(\"{}\", 1 + 1); }\n";
 const lines = (bytes) => line.repeat(Math.ceil(bytes / line.length));
 const [kilobyte, page, file] = [lines(1_000), lines(100_000), lines(50_000)];
+const passed = (n) => `test case_${n} ... ok (${n % 50} ms)\n`;
+const report = Array.from({ length: 700 }, (_, n) => passed(n)).join("");
 const kinds = {
   "a command that works": (n) => ({ tool: "exec", params: { command: `echo ${n}` }, text: flat(`${n}\n${kilobyte}`) }),
   "a file of 100 KB read": (n) => ({ tool: "read", params: { path: `src/${n}.rs` }, text: flat(`${n} ${page}`) }),
   "a 50 KB file written": (n) => ({ tool: "write", params: { path: `src/${n}.rs`, content: flat(`${n} ${file}`) }, text: "ok" }),
+  "a test run of 20 KB that fails": (n) => ({ tool: "exec", params: { command: `cargo test ${n}` }, text: flat(`${n} ${report}`), exitCode: 1 }),
   "a call that fails its schema": () => ({ tool: "read", params: {}, text: "Missing required parameter: path", isError: true }),
   "a 50 KB file not written": (n) => ({ tool: "write", params: { content: flat(`${n} ${file}`) }, text: "Missing required parameter: path", isError: true }),
 };
 
 /** The three hooks of one call, as a function that is timed. */
-function hooks(handlers, { tool, params, text, isError }, n) {
+function hooks(handlers, { tool, params, text, isError, exitCode = 0 }, n) {
   const context = { sessionKey: "agent:main:main", runId: `run-${Math.floor(n / CALLS_A_RUN)}`, toolCallId: `call_${n}` };
   const event = { toolName: tool, params, toolCallId: context.toolCallId, runId: context.runId };
-  const message = { role: "toolResult", toolCallId: context.toolCallId, toolName: tool, isError: isError === true, content: [{ type: "text", text }] };
+  const message = { role: "toolResult", toolCallId: context.toolCallId, toolName: tool, isError: isError === true, details: { exitCode }, content: [{ type: "text", text }] };
   return () => {
     if (!isError) handlers.get("before_tool_call")(event, context);
     handlers.get("after_tool_call")(event, context);
@@ -104,26 +112,40 @@ function shares(values) {
   return { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: sorted.at(-1) };
 }
 
-async function measure(kind, amount, controlMs) {
+async function measure(kind, amount, controlMs, progress = () => undefined) {
   const [ours, floor, control] = [new Times(), new Times(), new Times()];
   const length = spin(controlMs);
   for (let n = 0; n < amount; n++) {
-    ours.time(hooks(guarded, kind(n), n));
-    floor.time(hooks(empty, kind(n), n));
+    const call = kind(n);
+    ours.time(hooks(guarded, call, n));
+    floor.time(hooks(empty, call, n));
     control.time(length);
-    if (n % CALLS_A_RUN === 0) await setImmediate();
+    if (n % CALLS_A_RUN === 0) {
+      progress(n);
+      await setImmediate();
+    }
   }
   return { guard: ours.figures, floor: floor.figures, control: control.figures };
+}
+
+/** Says on standard error how far a kind is, now and then: a whole run takes minutes. */
+function progressOf(name) {
+  let saidMs = performance.now();
+  return (n) => {
+    if (performance.now() - saidMs < PROGRESS_MS) return;
+    saidMs = performance.now();
+    console.error(`${name}: ${n} of ${calls} calls`);
+  };
 }
 
 const guarded = register(plugin);
 const empty = register(nothing);
 const results = {};
-const row = (...cells) => console.log(cells[0].padEnd(30), ...cells.slice(1).map((cell) => String(cell).padStart(11)));
+const row = (...cells) => console.log(cells[0].padEnd(32), ...cells.slice(1).map((cell) => String(cell).padStart(11)));
 row("ms a call", "p50", "p99", "p99.9", "p99 alone", "floor p99", "control p50", "control p99", "aim");
 for (const [name, kind] of Object.entries(kinds)) {
   const warm = await measure(kind, WARM, 0);
-  const { guard, floor, control } = await measure(kind, calls, warm.guard.p50);
+  const { guard, floor, control } = await measure(kind, calls, warm.guard.p50, progressOf(name));
   results[name] = { guard, floor, control };
   const met = guard.p99 < AIM_MS ? "met" : control.p99 < AIM_MS ? "missed" : "busy";
   const times = [guard.p50, guard.p99, guard.p999, guard.alone.p99, floor.p99, control.p50, control.p99];
@@ -135,5 +157,16 @@ const machine = { cpu, cores: cpus().length, kernel: release(), node: process.ve
 const rssBytes = process.memoryUsage.rss();
 console.log(`memory at the end: ${Math.round(rssBytes / 1e6)} MB; load average ${machine.loadAverage.map((load) => load.toFixed(1)).join(" ")}`);
 await writeFile(output, `${JSON.stringify({ machine, calls, aimMs: AIM_MS, rssBytes, results }, null, 2)}\n`);
-// The log is still being written.
-await rm(scratch, { recursive: true, force: true, maxRetries: 10 });
+await logWritten();
+await rm(scratch, { recursive: true, force: true });
+
+/** Waits for the thread that writes the log: a line after the folder is gone would make it anew. */
+async function logWritten() {
+  const sizeOf = () => stat(logPath).then(({ size, ino }) => `${ino} ${size}`, () => "none");
+  let [last, sinceMs] = [undefined, 0];
+  while (performance.now() - sinceMs < QUIET_MS) {
+    const size = await sizeOf();
+    if (size !== last) [last, sinceMs] = [size, performance.now()];
+    await setTimeout(QUIET_MS / 10);
+  }
+}
