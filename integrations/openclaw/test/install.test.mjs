@@ -41,6 +41,12 @@ async function install() {
   }
 }
 
+/** Which of the plugins are in the host's list as enabled. */
+async function enabled() {
+  const listed = await openclaw("plugins", "list");
+  return Object.keys(PLUGINS).filter((id) => new RegExp(`│ ${id}\\s+│ \\S+\\s+│ enabled\\s+│`).test(listed));
+}
+
 async function start() {
   gateway = await startGateway(home);
   await turn(gateway, "[[script:warm]]", { session: "agent:main:warm" });
@@ -71,8 +77,7 @@ async function guarded(name) {
 
 test("installed from the tarballs and enabled, the plugins work", async () => {
   await install();
-  const listed = await openclaw("plugins", "list");
-  for (const id of Object.keys(PLUGINS)) assert.match(listed, new RegExp(id));
+  assert.deepEqual(await enabled(), Object.keys(PLUGINS));
   await start();
   await guarded("one");
 });
@@ -91,6 +96,7 @@ test("reloaded twice they count no call twice and start no second log", async ()
 test("uninstalled they are gone, and nothing of them runs", async () => {
   await gateway.stop();
   for (const id of Object.keys(PLUGINS)) await openclaw("plugins", "uninstall", id, "--force");
+  assert.deepEqual(await enabled(), []);
   await start();
   assert.doesNotMatch(gateway.log(), /tool-guard|clawos-l0: |clawos-trust: /);
   await gateway.stop();

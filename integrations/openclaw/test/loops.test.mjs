@@ -9,8 +9,8 @@ import { findings, loading, startSession, told } from "./rig/session.mjs";
 
 /** A run has to end by itself within this many requests. */
 const REQUESTS_ALLOWED = 6;
-/** Far more than it takes: how many requests there are is what counts, and the time is printed. */
-const ENDED_WITHIN_MS = 120_000;
+/** And within this time; where the machine is so busy that a turn of one request takes long, in so much more of it. */
+const ENDED_WITHIN_MS = 10_000;
 const LOOP = /\[LOOP DETECTED\]/;
 
 const again = (name, args) => () => ({ calls: [{ name, arguments: args }] });
@@ -23,7 +23,7 @@ const loops = {
   "null-arguments": { script: again("read", "null"), second: 3 },
   "wrong-types": { script: again("read", { path: { a: 1 } }), second: 3 },
   "malformed-json": { script: again("read", '{"path": "x'), second: 3 },
-  "failing-exec": { script: again("exec", { command: ranInto("failing") }), second: 3, ran: "failing" },
+  "failing-exec": { script: again("exec", { command: ranInto("failing") }), second: 3, ran: ["failing"] },
   "nested-call": { script: again("tool_call", { id: "web_fetch", args: {} }), second: 3 },
   "missing-file": { script: again("read", { path: "nowhere.txt" }), second: 3 },
   "key-order": {
@@ -41,7 +41,7 @@ const loops = {
       calls: [{ name: "exec", arguments: { command: ranInto(number % 2 ? "ping" : "pong") } }],
     }),
     second: 4,
-    ran: "ping",
+    ran: ["ping", "pong"],
   },
   "two-at-once": {
     script: () => ({ calls: [{ name: "read", arguments: {} }, { name: "read", arguments: { path: "no" } }] }),
@@ -62,8 +62,13 @@ const scripts = {
     Object.entries(atOnce).map(([name, calls]) => [name, ({ number }) => (number === 1 ? { calls } : { text: `read ${name}` })]),
   ),
   "six-for-ever": () => ({ calls: missing(6) }),
+  "next-turn": ({ number }) => (number === 1 ? { calls: [{ name: "read", arguments: {} }] } : { text: "enough" }),
 };
-const took = (requests) => requests.at(-1).atMs - requests[0].atMs;
+/** What a request showed the model last, shortened; behind it OpenClaw puts a message of its own. */
+const heard = (request) => {
+  const text = told(request).at(-1).includes("<<<BEGIN_OPENCLAW") ? told(request).at(-2) : told(request).at(-1);
+  return JSON.stringify(text.length > 160 ? `${text.slice(0, 60)} … ${text.slice(-100)}` : text);
+};
 const lines = async (file) => (await readFile(file, "utf8").catch(() => "")).split("\n").length - 1;
 
 /** What is wrong with a store, without where: what OpenClaw itself stores askew is the same with and without us. */
@@ -76,18 +81,27 @@ describe("without the plugin", () => {
   });
   after(() => session?.stop());
 
-  for (const name of ["read-empty", "failing-exec", "ping-pong", "wrong-types"]) {
+  for (const name of ["read-empty", "failing-exec", "ping-pong", "wrong-types", "key-order"]) {
     test(`${name} goes on until the rig ends it`, async () => {
-      await session.say(name);
+      const { tookMs } = await session.say(name);
       const requests = session.model.requests(name);
       assert.ok(requests.length > REQUESTS_MAX, `${requests.length} requests`);
-      console.log(`${name}: ${requests.length} requests (then the rig ended it), ${took(requests)} ms`);
+      console.log(`${name}: ${requests.length} requests (then the rig ended it), ${tookMs} ms`);
+    });
+  }
+
+  // What OpenClaw has of its own.
+  for (const [name, count] of [["unknown-tool", 11], ["null-arguments", 4], ["malformed-json", 4]]) {
+    test(`${name} is ended by OpenClaw after ${count} requests`, async () => {
+      const { tookMs } = await session.say(name);
+      const requests = session.model.requests(name);
+      console.log(`${name}: ${requests.length} requests, ${tookMs} ms`);
+      assert.equal(requests.length, count);
+      assert.doesNotMatch(told(requests.at(-1)).join("\n"), LOOP);
     });
   }
 
   test("OpenClaw itself stores the results of unknown tools without their calls", async () => {
-    await session.say("unknown-tool");
-    console.log(`unknown-tool: ${session.model.requests("unknown-tool").length} requests`);
     assert.deepEqual(await faults(session.home), new Set(["orphaned_tool_result"]));
   });
 });
@@ -101,15 +115,17 @@ describe("with the plugin", () => {
 
   for (const [name, loop] of Object.entries(loops)) {
     test(`${name} ends by itself`, async () => {
-      await session.say(name);
+      const pace = await session.say("warm");
+      const { tookMs } = await session.say(name);
       const requests = session.model.requests(name);
-      console.log(`${name}: ${requests.length} requests, ${took(requests)} ms`);
+      console.log(`${name}: ${requests.length} requests, ${tookMs} ms\n${requests.map((request, at) => `  ${at + 1}. ${heard(request)}`).join("\n")}`);
       assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
-      assert.ok(took(requests) < ENDED_WITHIN_MS, `${took(requests)} ms`);
+      const allowedMs = Math.max(ENDED_WITHIN_MS, 2 * REQUESTS_ALLOWED * pace.tookMs);
+      assert.ok(tookMs < allowedMs, `${tookMs} ms, ${allowedMs} allowed`);
       const seen = told(requests[loop.second - 1]).join("\n");
       assert.match(seen, LOOP, "the second answer says that it is a loop");
       assert.doesNotMatch(told(requests[loop.second - 2]).join("\n"), LOOP, "the first answer does not");
-      if (loop.ran) assert.equal(await lines(join(session.home.workspace, loop.ran)), 2, "executed twice, then never");
+      for (const file of loop.ran ?? []) assert.equal(await lines(join(session.home.workspace, file)), 2, "executed twice, then never");
     });
   }
 
@@ -125,9 +141,9 @@ describe("with the plugin", () => {
   }
 
   test("six at once again and again end by themselves", async () => {
-    await session.say("six-for-ever");
+    const { tookMs } = await session.say("six-for-ever");
     const requests = session.model.requests("six-for-ever");
-    console.log(`six-for-ever: ${requests.length} requests, ${took(requests)} ms`);
+    console.log(`six-for-ever: ${requests.length} requests, ${tookMs} ms`);
     assert.ok(requests.length >= 2, "the model reads the guard's words once");
     assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
   });
@@ -141,6 +157,13 @@ describe("with the plugin", () => {
       `${error} [NON-RETRYABLE]\n[LOOP DETECTED] Tool "read" failed 2 times with identical arguments.\n` +
         "This is a non-retryable error. Do NOT retry this call.\nTry a different approach or report the issue.",
     );
+  });
+
+  test("counts end with the turn: the same call fails for the first time in the next one", async () => {
+    const answer = await session.say("next-turn", "agent:main:read-empty");
+    const last = resultsOf(session.model.requests("next-turn")[1].messages).at(-1);
+    assert.match(last, /\[NON-RETRYABLE\]$/);
+    assert.equal(answer.text, "enough");
   });
 
   test("the fifth failure of a turn is the last", () => {

@@ -2,14 +2,22 @@
 
 import assert from "node:assert/strict";
 import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { OLD } from "./rig/openclaw.mjs";
 import { resultsOf } from "./rig/model.mjs";
 import { addon, PACKAGES, startSession } from "./rig/session.mjs";
+import { chained, plant } from "./rig/store.mjs";
 
 const IDS = ["tool-guard", "clawos-l0"];
 const HOUR_MS = 3_600_000;
+/** What is planted in a session's file, and what it is called. */
+const FAULTS = {
+  orphan: "orphaned_tool_result",
+  missing: "missing_tool_result",
+  duplicate: "duplicate_tool_result",
+  misplaced: "misplaced_tool_result",
+};
 const step = (number, ...calls) => (calls[number - 1] ? { calls: [calls[number - 1]] } : { text: "done" });
 const exec = (command) => ({ name: "exec", arguments: { command } });
 let session;
@@ -18,9 +26,12 @@ before(async () => {
   const scripts = {
     loop: ({ number }) => (number > 8 ? { text: "enough" } : { calls: [{ name: "read", arguments: {} }] }),
     work: ({ number }) => step(number, exec("echo 1"), exec("echo 2"), exec("false"), exec("echo 3")),
-    "after-work": () => ({ text: "went on" }),
     reset: ({ number }) => step(number, { name: "read", arguments: {} }, exec("echo again")),
   };
+  for (const fault of Object.keys(FAULTS)) {
+    scripts[fault] = ({ number }) => step(number, exec("echo 1"), exec("echo 2"));
+    scripts[`after-${fault}`] = () => ({ text: `went on after ${fault}` });
+  }
   // It knows no `hooks` in an entry: whoever loads a plugin lets it hear.
   const plugins = {
     load: { paths: IDS.map((id) => join(PACKAGES, id)) },
@@ -81,22 +92,40 @@ test("work is left alone", async () => {
   assert.doesNotMatch(texts, /\[(?:LOOP DETECTED|TOOL ERROR LIMIT|NON-RETRYABLE)\]/);
 });
 
-test("an orphan in a session's file is mended before the gateway starts, with a backup, and the session goes on", async () => {
-  const file = await fileOf("[[script:work]]");
-  await session.stopGateway();
-  const lines = (await readFile(file, "utf8")).trim().split("\n");
-  const last = JSON.parse(lines.at(-1));
-  const result = lines.map((line) => JSON.parse(line)).find((entry) => entry.message?.role === "toolResult");
-  const orphan = { ...result, id: "0rphan00", parentId: last.id, message: { ...result.message, toolCallId: "call_gone" } };
-  await writeFile(file, `${[...lines, JSON.stringify(orphan)].join("\n")}\n`);
+/** Breaks a session's file as if it had been written so an hour ago; gives back what a scan has to find. */
+async function breakFile(file, fault) {
+  const events = (await readFile(file, "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+  const { toolCallId } = events.find((event) => event.message?.role === "toolResult").message;
+  const broken = chained(plant[fault](toolCallId)(events));
+  await writeFile(file, broken.map((event) => `${JSON.stringify(event)}\n`).join(""));
   const hourAgo = new Date(Date.now() - HOUR_MS);
   await utimes(file, hourAgo, hourAgo);
-  const found = async () => JSON.parse(await addon.scanSessions([file], "report", "remove_orphans")).flatMap((report) => report.findings);
-  assert.deepEqual((await found()).map(({ type, id }) => [type, id]), [["orphaned_tool_result", "call_gone"]]);
-  await session.start({ wrapper: join(PACKAGES, "clawos-l0/start") });
-  assert.deepEqual(await found(), []);
-  assert.ok((await readdir(sessions())).some((name) => name.includes("holdfast-backup")));
-  assert.equal((await session.say("after-work", "agent:main:work")).text, "went on");
-  const [request] = session.model.requests("after-work");
-  assert.deepEqual(JSON.parse(await addon.checkMessages(JSON.stringify(request.messages))), []);
+  return [FAULTS[fault], fault === "orphan" ? "call_gone" : toolCallId];
+}
+
+test("files with an orphaned, a missing, a duplicate and a misplaced result are mended before the gateway starts, and the sessions go on", async () => {
+  const files = {};
+  for (const fault of Object.keys(FAULTS)) {
+    assert.equal((await session.say(fault)).text, "done");
+    files[fault] = await fileOf(`[[script:${fault}]]`);
+  }
+  await session.stopGateway();
+  const found = async (fault) => {
+    const reports = JSON.parse(await addon.scanSessions([files[fault]], "report", "remove_orphans"));
+    return reports.flatMap((report) => report.findings).map(({ type, id }) => [type, id]);
+  };
+  for (const fault of Object.keys(FAULTS)) {
+    const planted = await breakFile(files[fault], fault);
+    assert.deepEqual(await found(fault), [planted], "exactly what was planted");
+  }
+  await session.start({ wrapper: join(PACKAGES, "clawos-l0/start"), env: { HOLDFAST_L0_STRATEGY: "reconstruct" } });
+  const names = await readdir(sessions());
+  for (const fault of Object.keys(FAULTS)) {
+    assert.deepEqual(await found(fault), []);
+    assert.ok(names.some((name) => name.startsWith(`${basename(files[fault])}.holdfast-backup-`)), String(names));
+    assert.equal((await session.say(`after-${fault}`, `agent:main:${fault}`)).text, `went on after ${fault}`);
+    const [request] = session.model.requests(`after-${fault}`);
+    assert.deepEqual(JSON.parse(await addon.checkMessages(JSON.stringify(request.messages))), []);
+    assert.equal(resultsOf(request.messages).length, 2, `the model is shown both results of ${fault}`);
+  }
 });

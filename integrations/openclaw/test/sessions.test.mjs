@@ -1,10 +1,11 @@
 // Sessions, broken on purpose: found exactly, left alone while they are in use, mended, and continued.
 
 import assert from "node:assert/strict";
-import { mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { cp, mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { command } from "./rig/openclaw.mjs";
+import { command, HOLDFAST } from "./rig/openclaw.mjs";
 import { addon, findings, loading, PACKAGES, startSession } from "./rig/session.mjs";
 import { plant, read, rewrite } from "./rig/store.mjs";
 
@@ -39,16 +40,18 @@ before(async () => {
 });
 after(() => session?.stop());
 
-/** A session as older versions keep them, with an orphan, of an agent that is not in use. */
+/** Sessions as older versions keep them, with the same faults, of an agent that is not in use. */
 async function plantLegacy(home) {
   const folder = join(home.state, "agents/old/sessions");
   await mkdir(folder, { recursive: true });
-  const file = join(folder, "legacy.jsonl");
-  const events = read(home, "agent:main:orphan");
-  await writeFile(file, events.map((event) => `${JSON.stringify(event)}\n`).join(""));
   const hourAgo = new Date(Date.now() - 3_600_000);
-  await utimes(file, hourAgo, hourAgo);
-  return { file, folder };
+  for (const fault of FAULTS) {
+    const file = join(folder, `${fault}.jsonl`);
+    const events = read(home, `agent:main:${fault}`);
+    await writeFile(file, events.map((event) => `${JSON.stringify(event)}\n`).join(""));
+    await utimes(file, hourAgo, hourAgo);
+  }
+  return folder;
 }
 
 /** Sends a slash command as a person would, and waits for its answer. */
@@ -70,6 +73,9 @@ async function slash(text) {
 
 const kinds = (found) => found.map((finding) => `${finding.type} ${finding.id}`).sort();
 const expected = (...faults) => faults.map((fault) => planted[fault].join(" ")).sort();
+/** What `remove_orphans` mends, and what is left after it: a store in use, and what needs another strategy. */
+const MENDED_AT_ONCE = ["orphan", "duplicate"];
+const LEFT = expected(...FAULTS, "orphan", ...FAULTS.filter((fault) => !MENDED_AT_ONCE.includes(fault)));
 
 test("a run with a broken history leaves an incident file", async () => {
   await session.say("after-incident", "agent:main:incident");
@@ -87,36 +93,65 @@ test("/l0-scan reports exactly what was planted, mends what nobody uses, and lea
   const text = await slash("/l0-scan");
   console.log(text);
   const shown = [...text.matchAll(/^- (\S+) (\S+) in /gm)].map((found) => `${found[1]} ${found[2]}`).sort();
-  assert.deepEqual(shown, expected(...FAULTS, "orphan", "orphan"));
-  assert.match(text, /6 issues found, 1 repaired/);
+  assert.deepEqual(shown, expected(...FAULTS, "orphan", ...FAULTS));
+  assert.match(text, /9 issues found, 2 repaired/);
   assert.match(text, /left alone/);
   const now = FAULTS.map((fault) => JSON.stringify(read(session.home, `agent:main:${fault}`)));
   assert.deepEqual(now, before, "the store of a running gateway is not touched");
 });
 
-test("a session of older versions was mended, with a backup beside it", async () => {
-  const names = await readdir(legacy.folder);
-  assert.ok(names.some((name) => name !== "legacy.jsonl" && name.includes("legacy.jsonl")), String(names));
-  const reports = JSON.parse(await addon.scanSessions([legacy.file], "report", "remove_orphans"));
-  assert.deepEqual(reports.flatMap((report) => report.findings), []);
+test("sessions of older versions were mended as the strategy says, with a backup beside each that was", async () => {
+  const names = await readdir(legacy);
+  for (const fault of FAULTS) {
+    const mended = MENDED_AT_ONCE.includes(fault);
+    assert.equal(names.some((name) => name.startsWith(`${fault}.jsonl.holdfast-backup-`)), mended, String(names));
+    const reports = JSON.parse(await addon.scanSessions([join(legacy, `${fault}.jsonl`)], "report", "remove_orphans"));
+    assert.deepEqual(kinds(reports.flatMap((report) => report.findings)), mended ? [] : expected(fault));
+  }
 });
 
 test("/l0-status says what the last scan found", async () => {
-  assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 6 issues found, 1 repaired/);
+  assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 9 issues found, 2 repaired/);
+});
+
+/** The command that the guide names; it ends with 0 when nothing is wrong any more. */
+function holdfastScan(...args) {
+  const general = ["--state", join(session.home.home, "holdfast-state")];
+  return new Promise((resolve) => {
+    execFile(HOLDFAST, [...general, "scan", ...args], { env: { HOME: session.home.home } }, (error, out, said) => resolve({ code: error?.code ?? 0, out: out + said }));
+  });
+}
+
+test("`holdfast scan --repair` leaves the store of a running gateway alone too, and mends one that nobody has open", async () => {
+  const agents = join(session.home.state, "agents/main");
+  const before = FAULTS.map((fault) => JSON.stringify(read(session.home, `agent:main:${fault}`)));
+  const running = await holdfastScan(agents, "--repair", "--strategy", "reconstruct");
+  assert.equal(running.code, 1, running.out);
+  assert.match(running.out, /a process has the store open/);
+  assert.deepEqual(FAULTS.map((fault) => JSON.stringify(read(session.home, `agent:main:${fault}`))), before);
+  await session.stopGateway();
+  // Of a copy: the next tests need the store as it is.
+  const copy = join(session.home.home, "copy");
+  await cp(join(session.home.state, "agents"), join(copy, "agents"), { recursive: true });
+  assert.deepEqual(kinds(await findings({ state: copy })), LEFT);
+  const stopped = await holdfastScan(join(copy, "agents"), "--repair", "--strategy", "reconstruct");
+  assert.equal(stopped.code, 0, stopped.out);
+  assert.deepEqual(await findings({ state: copy }), []);
 });
 
 test("the start wrapper starts the gateway also when it could mend nothing", async () => {
   await session.stopGateway();
   await session.start({ wrapper: join(PACKAGES, "clawos-l0/start"), env: { HOLDFAST_L0_STRATEGY: "unheard of" } });
   assert.match(session.gateway().log(), /no repair strategy[^]*clawos-l0: sessions were not mended/);
-  assert.deepEqual(kinds(await findings(session.home)), expected(...FAULTS, "orphan"));
+  assert.deepEqual(kinds(await findings(session.home)), LEFT);
 });
 
-test("the start wrapper mends the store while nothing runs, and OpenClaw goes on with every session", async () => {
+test("the start wrapper mends the stores while nothing runs, and OpenClaw goes on with every session", async () => {
   await session.stopGateway();
-  assert.deepEqual(kinds(await findings(session.home)), expected(...FAULTS, "orphan"));
+  assert.deepEqual(kinds(await findings(session.home)), LEFT);
   await session.start({ wrapper: join(PACKAGES, "clawos-l0/start"), env: { HOLDFAST_L0_STRATEGY: "reconstruct" } });
   assert.deepEqual(await findings(session.home), []);
+  assert.match(session.gateway().log(), /^clawos-l0: \d+ sessions, 7 issues found, 7 repaired\n- \w+_tool_result call_/m);
   for (const fault of FAULTS) {
     const answer = await session.say(`after-${fault}`, `agent:main:${fault}`);
     assert.equal(answer.text, `went on after ${fault}`);

@@ -19,7 +19,8 @@ export interface Finding {
   description: string;
 }
 
-interface Report {
+/** What was found in one file. */
+export interface Report {
   file: string;
   sessions: number;
   findings?: Finding[];
@@ -59,7 +60,8 @@ function run(worker: string, args: string[]): Promise<string> {
   });
 }
 
-function summed(reports: Report[]): Scan {
+/** All files together. */
+export function summed(reports: Report[]): Scan {
   const made: Scan = {
     at: new Date(),
     sessions: 0,

@@ -10,6 +10,9 @@ import { fileURLToPath } from "node:url";
 const HERE = dirname(fileURLToPath(import.meta.url));
 /** Longest that a gateway may take to answer its first request. */
 const START_MS_MAX = 300_000;
+/** How often it is started at most, and what it says when it had too little time. */
+const STARTS_MAX = 5;
+const TOO_SLOW = /state lease heartbeat did not become ready/;
 /** Longest that one command of OpenClaw may take. */
 const COMMAND_MS_MAX = 180_000;
 /** Longest that a gateway may take to go after it was asked to. */
@@ -140,8 +143,23 @@ export async function command(home, ...args) {
   return { code, out: output.out(), err: output.err() };
 }
 
-/** Starts a gateway and waits until it answers; through a wrapper, where one is given. */
-export async function startGateway(home, { wrapper, env } = {}) {
+/**
+ * Starts a gateway and waits until it answers; through a wrapper, where one is given. OpenClaw gives itself five
+ * seconds for a part of its start, which a machine with much to do may need more for: it is then started again.
+ */
+export async function startGateway(home, how = {}) {
+  let said = "";
+  for (let left = STARTS_MAX; ; left--) {
+    const gateway = runGateway(home, how, said);
+    if (await gateway.answers()) return gateway;
+    await gateway.stop();
+    const wasTooSlow = TOO_SLOW.test(gateway.log().slice(said.length));
+    said = gateway.log();
+    if (left <= 1 || !wasTooSlow) throw new Error(`the gateway did not start:\n${said}`);
+  }
+}
+
+function runGateway(home, { wrapper, env }, saidBefore) {
   const run = ["run", "--port", String(home.port)];
   const [program, args] = wrapper ? [wrapper, run] : [home.install.node, [home.install.main, "gateway", ...run]];
   const child = start(program, args, {
@@ -151,21 +169,22 @@ export async function startGateway(home, { wrapper, env } = {}) {
   });
   const output = collect(child);
   const gone = new Promise((resolve) => child.on("close", resolve));
-  const gateway = {
-    url: `http://127.0.0.1:${home.port}`,
+  const url = `http://127.0.0.1:${home.port}`;
+  return {
+    url,
     pid: child.pid,
-    log: () => output.out() + output.err(),
+    log: () => saidBefore + output.out() + output.err(),
     stop: () => stopGateway(child, gone),
+    /** Whether it comes to answer. */
+    async answers() {
+      const until = Date.now() + START_MS_MAX;
+      while (!(await answers(url))) {
+        if (child.exitCode !== null || Date.now() > until) return false;
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }
+      return true;
+    },
   };
-  const until = Date.now() + START_MS_MAX;
-  while (!(await answers(gateway.url))) {
-    if (child.exitCode !== null || Date.now() > until) {
-      await gateway.stop();
-      throw new Error(`the gateway did not start:\n${gateway.log()}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  return gateway;
 }
 
 async function answers(url) {

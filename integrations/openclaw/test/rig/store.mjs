@@ -54,7 +54,7 @@ function eventsOf(db, id) {
 }
 
 /** Every event continues the one before it, so that nothing but what was planted is wrong. */
-function chained(events) {
+export function chained(events) {
   let last = null;
   return events.map((event) => {
     if (event.type === "session") return event;
