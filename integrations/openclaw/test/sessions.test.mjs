@@ -44,14 +44,18 @@ after(() => session?.stop());
 async function plantLegacy(home) {
   const folder = join(home.state, "agents/old/sessions");
   await mkdir(folder, { recursive: true });
-  const hourAgo = new Date(Date.now() - 3_600_000);
   for (const fault of FAULTS) {
-    const file = join(folder, `${fault}.jsonl`);
     const events = read(home, `agent:main:${fault}`);
-    await writeFile(file, events.map((event) => `${JSON.stringify(event)}\n`).join(""));
-    await utimes(file, hourAgo, hourAgo);
+    await writeFile(join(folder, `${fault}.jsonl`), events.map((event) => `${JSON.stringify(event)}\n`).join(""));
   }
+  await age(folder);
   return folder;
+}
+
+/** Makes the files look as if nobody had written them for an hour: one that was just written is left alone. */
+async function age(folder) {
+  const hourAgo = new Date(Date.now() - 3_600_000);
+  for (const fault of FAULTS) await utimes(join(folder, `${fault}.jsonl`), hourAgo, hourAgo);
 }
 
 /** Sends a slash command as a person would, and waits for its answer. */
@@ -73,9 +77,10 @@ async function slash(text) {
 
 const kinds = (found) => found.map((finding) => `${finding.type} ${finding.id}`).sort();
 const expected = (...faults) => faults.map((fault) => planted[fault].join(" ")).sort();
-/** What `remove_orphans` mends, and what is left after it: a store in use, and what needs another strategy. */
-const MENDED_AT_ONCE = ["orphan", "duplicate"];
-const LEFT = expected(...FAULTS, "orphan", ...FAULTS.filter((fault) => !MENDED_AT_ONCE.includes(fault)));
+/** What is left of each fault after `remove_orphans`: a misplaced result is taken away, and then its call has none. */
+const AFTER_REMOVAL = { orphan: [], duplicate: [], missing: expected("missing"), misplaced: [`missing_tool_result ${call("misplaced")}`] };
+/** What is left of all of them: those of a store in use, and those of the files. */
+const LEFT = [...expected(...FAULTS, "orphan"), ...Object.values(AFTER_REMOVAL).flat()].sort();
 
 test("a run with a broken history leaves an incident file", async () => {
   await session.say("after-incident", "agent:main:incident");
@@ -94,7 +99,7 @@ test("/l0-scan reports exactly what was planted, mends what nobody uses, and lea
   console.log(text);
   const shown = [...text.matchAll(/^- (\S+) (\S+) in /gm)].map((found) => `${found[1]} ${found[2]}`).sort();
   assert.deepEqual(shown, expected(...FAULTS, "orphan", ...FAULTS));
-  assert.match(text, /9 issues found, 2 repaired/);
+  assert.match(text, /9 issues found, 3 repaired/);
   assert.match(text, /left alone/);
   const now = FAULTS.map((fault) => JSON.stringify(read(session.home, `agent:main:${fault}`)));
   assert.deepEqual(now, before, "the store of a running gateway is not touched");
@@ -103,15 +108,15 @@ test("/l0-scan reports exactly what was planted, mends what nobody uses, and lea
 test("sessions of older versions were mended as the strategy says, with a backup beside each that was", async () => {
   const names = await readdir(legacy);
   for (const fault of FAULTS) {
-    const mended = MENDED_AT_ONCE.includes(fault);
-    assert.equal(names.some((name) => name.startsWith(`${fault}.jsonl.holdfast-backup-`)), mended, String(names));
+    const isChanged = fault !== "missing";
+    assert.equal(names.some((name) => name.startsWith(`${fault}.jsonl.holdfast-backup-`)), isChanged, String(names));
     const reports = JSON.parse(await addon.scanSessions([join(legacy, `${fault}.jsonl`)], "report", "remove_orphans"));
-    assert.deepEqual(kinds(reports.flatMap((report) => report.findings)), mended ? [] : expected(fault));
+    assert.deepEqual(kinds(reports.flatMap((report) => report.findings)), AFTER_REMOVAL[fault]);
   }
 });
 
 test("/l0-status says what the last scan found", async () => {
-  assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 9 issues found, 2 repaired/);
+  assert.match(await slash("/l0-status"), /^Last scan 20\S+: \d+ sessions, 9 issues found, 3 repaired/);
 });
 
 /** The command that the guide names; it ends with 0 when nothing is wrong any more. */
@@ -133,6 +138,7 @@ test("`holdfast scan --repair` leaves the store of a running gateway alone too, 
   // Of a copy: the next tests need the store as it is.
   const copy = join(session.home.home, "copy");
   await cp(join(session.home.state, "agents"), join(copy, "agents"), { recursive: true });
+  await age(join(copy, "agents/old/sessions"));
   assert.deepEqual(kinds(await findings({ state: copy })), LEFT);
   const stopped = await holdfastScan(join(copy, "agents"), "--repair", "--strategy", "reconstruct");
   assert.equal(stopped.code, 0, stopped.out);
@@ -149,6 +155,7 @@ test("the start wrapper starts the gateway also when it could mend nothing", asy
 test("the start wrapper mends the stores while nothing runs, and OpenClaw goes on with every session", async () => {
   await session.stopGateway();
   assert.deepEqual(kinds(await findings(session.home)), LEFT);
+  await age(legacy);
   await session.start({ wrapper: join(PACKAGES, "clawos-l0/start"), env: { HOLDFAST_L0_STRATEGY: "reconstruct" } });
   assert.deepEqual(await findings(session.home), []);
   assert.match(session.gateway().log(), /^clawos-l0: \d+ sessions, 7 issues found, 7 repaired\n- \w+_tool_result call_/m);
