@@ -137,6 +137,7 @@ impl Loop {
                 Some(done) => done?,
                 None => step::timed_out(&mut state),
             }
+            state.take_ups = 0;
             kept.keep(&state).await?;
         }
         Ok(state)
@@ -329,6 +330,7 @@ impl Loop {
                 None => self.call(state, place, call, kept).await,
             };
             state.doubt = None;
+            state.take_ups = 0;
             step::acted(state, place, result);
             kept.keep(state).await?;
         }
