@@ -77,6 +77,36 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "RUN_STORE_WAIT_MS",
+        value: crate::runs::RUN_STORE_WAIT_MS,
+        meaning: "how long a run waits for a state that does not answer, before it stops and is taken up later",
+        setting: None,
+    },
+    Limit {
+        name: "RUN_STORE_DELAY_MS_MAX",
+        value: crate::runs::RUN_STORE_DELAY_MS_MAX,
+        meaning: "longest wait between two attempts at keeping a run",
+        setting: None,
+    },
+    Limit {
+        name: "RUNS_UNBURIED_MAX",
+        value: crate::runs::RUNS_UNBURIED_MAX as u64,
+        meaning: "cancelled runs whose end is not kept yet because the state does not answer; while there are as many, none begins",
+        setting: None,
+    },
+    Limit {
+        name: "RUN_KEY_CLAIM_MS",
+        value: crate::runs::RUN_KEY_CLAIM_MS,
+        meaning: "how long an `Idempotency-Key` counts as claimed while its run has not begun",
+        setting: None,
+    },
+    Limit {
+        name: "RUN_TAKE_UPS_MAX",
+        value: crate::runs::RUN_TAKE_UPS_MAX as u64,
+        meaning: "how often an unfinished run is taken up by itself without coming any further; then it waits for somebody to resume it",
+        setting: None,
+    },
+    Limit {
         name: "RESUME_AGAIN_MS",
         value: crate::runs::RESUME_AGAIN_MS,
         meaning: "how long an unfinished run waits, when as many wait for a place as may, before it asks again",

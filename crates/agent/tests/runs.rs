@@ -5,6 +5,11 @@
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
 
+#[path = "runs/hands.rs"]
+mod hands;
+#[path = "runs/keys.rs"]
+mod keys;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,7 +21,7 @@ use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, Loop, RunState};
 use holdfast_agent::runs::{
-    CLIENT_AWAY_MS_MAX, Cancelled, Event, Keeping, KeyClaim, Listener, Outcome, Owner, ResumeError,
+    CLIENT_AWAY_MS_MAX, Cancelled, Event, Keeping, Listener, Lost, Outcome, Owner, ResumeError,
     RunStore, RunStoreError, Runs, RunsLimits, StartError,
 };
 use holdfast_agent::settings::RunSettings;
@@ -33,7 +38,6 @@ use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
-use serde_json::json;
 use tokio::sync::Semaphore;
 
 /// Answers once for every permit.
@@ -229,7 +233,7 @@ async fn a_run_that_was_taken_over_stops() {
     desk.model.0.add_permits(1);
     let lost = listener.outcome().await;
     assert!(
-        matches!(&*lost, Outcome::Lost(why) if why.contains("another process")),
+        matches!(&*lost, Outcome::Lost(Lost::Taken(why)) if why.contains("another process")),
         "{lost:?}"
     );
 }
@@ -398,34 +402,18 @@ async fn a_client_that_comes_and_goes_is_waited_for_anew() {
     assert_eq!(desk.ending("a").await, Some(Ending::Cancelled));
 }
 
+/// From the moment it is in hand it can be heard and stopped.
 #[tokio::test(start_paused = true)]
-async fn the_key_of_a_run_that_is_about_to_begin_is_nobody_elses() {
-    let desk = desk(RunsLimits::default());
-    let store = desk.runs.store();
-    let request = json!({"messages": []});
-    let claim = async |run: &str| store.claim_key("local", "k", &request, run).await;
-    let begins = store.begins("a");
-    assert_eq!(claim("a").await, Ok(KeyClaim::Ours));
-    assert_eq!(claim("b").await, Ok(KeyClaim::Begins));
-    drop(begins);
-    // It never began.
-    assert_eq!(claim("c").await, Ok(KeyClaim::Ours));
-    let _listener = desk.start("c").await.expect("begins");
-    assert_eq!(claim("d").await, Ok(KeyClaim::Same("c".to_owned())));
-}
-
-/// Between its first keeping and its first step nobody here takes a run for one that was left.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_begins_here_is_not_taken_up_here() {
+async fn a_run_that_begins_here_is_joined_not_taken_up() {
     let desk = slow_desk();
-    let (begun, taken) = tokio::join!(desk.start("a"), async {
+    let (begun, joined) = tokio::join!(desk.start("a"), async {
         tokio::time::sleep(Duration::from_millis(SLOW_MS / 2)).await;
-        desk.runs.resume("a").await.map(|_| ())
+        desk.runs.resume("a").await
     });
-    let busy = Err(ResumeError::Store(RunStoreError::Busy("a".to_owned())));
-    assert_eq!(taken, busy);
+    let (mut begun, mut joined) = (begun.expect("begins"), joined.expect("listens"));
+    assert_eq!(desk.runs.in_flight(), 1);
     desk.model.0.add_permits(1);
-    assert!(answered(&*begun.expect("begins").outcome().await));
+    assert!(answered(&*begun.outcome().await) && answered(&*joined.outcome().await));
 }
 
 /// The clock of a shared store, which is not this machine's.

@@ -12,6 +12,11 @@
 
 #[path = "executor/answers.rs"]
 mod answers;
+#[cfg(feature = "redis")]
+#[path = "executor/away.rs"]
+mod away;
+#[path = "executor/cancelled.rs"]
+mod cancelled;
 #[path = "executor/checklist.rs"]
 mod checklist;
 mod common;

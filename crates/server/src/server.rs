@@ -13,7 +13,7 @@ use holdfast_contract::{ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::observe::http::HttpMetrics;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::store::StoreResult;
-use holdfast_toolbox::approval::{Approvals, ResumeWhich, resume_open};
+use holdfast_toolbox::approval::{Approval, Approvals, ResumeWhich, resume_open};
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
@@ -255,10 +255,25 @@ impl Server {
             open.retain(|approval| {
                 ids.contains(&approval.id) && approval.request.workspace_root == server.workspace
             });
-            let which = ResumeWhich::These(open.into_iter().map(|approval| approval.id).collect());
+            let mut these = BTreeSet::new();
+            for approval in open {
+                if !server.is_a_runs(&approval).await {
+                    these.insert(approval.id);
+                }
+            }
+            let which = ResumeWhich::These(these);
             // What became of each is in its record, its audit entries and the log.
             let _ = resume_open(&server.stack, &server.approvals, &which).await;
         });
+    }
+
+    /// Whether a call is the business of one of the model's runs: the run makes it again when it is
+    /// gone on with, and nobody does when it has ended.
+    async fn is_a_runs(&self, approval: &Approval) -> bool {
+        match (&self.executor, &approval.request.envelope.target.run_id) {
+            (Some(executor), Some(run)) => executor.runs.store().is_known(run).await,
+            _ => false,
+        }
     }
 
     /// Places for calls that are taken.

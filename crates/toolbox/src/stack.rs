@@ -315,6 +315,11 @@ impl ToolStack {
         self.trust.as_ref()
     }
 
+    /// What waits for people, where there are any.
+    pub fn approvals(&self) -> Option<&Arc<Approvals>> {
+        self.approvals.as_ref()
+    }
+
     /// The policies of the tools.
     pub fn policies(&self) -> &PolicyTable {
         &self.policies

@@ -27,6 +27,18 @@ impl Doubt {
         let place = calls.iter().position(|call| call.result.is_none())?;
         calls[place].mutating.then_some(Self { place, since_ms })
     }
+
+    /// The same call in doubt as before is as old as it was: its record lives no longer because
+    /// somebody took the run up and left it again.
+    pub(super) fn since_the_first(self, before: Option<Self>) -> Self {
+        match before {
+            Some(before) if before.place == self.place => Self {
+                since_ms: self.since_ms.min(before.since_ms),
+                ..self
+            },
+            _ => self,
+        }
+    }
 }
 
 /// What a call that must not be sent again gets for a result.

@@ -144,6 +144,7 @@ impl Loop {
                 Some(done) => done?,
                 None => step::timed_out(&mut state),
             }
+            state.take_ups = 0;
             kept.keep(&state).await?;
         }
         Ok(state)
@@ -337,6 +338,7 @@ impl Loop {
                 None => self.call(state, place, call, kept).await,
             };
             state.doubt = None;
+            state.take_ups = 0;
             step::acted(state, place, result);
             kept.keep(state).await?;
         }

@@ -50,6 +50,9 @@ pub struct RunState {
     /// How long others had worked on it before. Time in which nobody did does not count.
     #[serde(default)]
     pub worked_before_ms: u64,
+    /// How often it was taken up since it last came further.
+    #[serde(default)]
+    pub take_ups: u32,
     /// The call that may have begun before it was taken up.
     #[serde(default)]
     pub doubt: Option<Doubt>,
@@ -237,6 +240,7 @@ impl RunState {
             messages,
             begun_at_ms: now_ms,
             taken_up_at_ms: now_ms,
+            take_ups: 0,
             doubt: None,
             worked_before_ms: 0,
             iteration: 0,
@@ -266,7 +270,18 @@ impl RunState {
         let worked_ms = kept_at_ms.saturating_sub(self.taken_up_at_ms);
         self.worked_before_ms = self.worked_before_ms.saturating_add(worked_ms);
         self.taken_up_at_ms = now_ms;
-        self.doubt = Doubt::about(&self.phase, now_ms.saturating_sub(ago_ms));
+        self.take_ups = self.take_ups.saturating_add(1);
+        let doubt = Doubt::about(&self.phase, now_ms.saturating_sub(ago_ms));
+        self.doubt = doubt.map(|doubt| doubt.since_the_first(self.doubt));
+    }
+
+    /// Drops all that makes a run large and that nobody asks for when it has ended without an
+    /// answer.
+    pub fn empty(&mut self) {
+        self.messages = Vec::new();
+        self.passed_on = Map::new();
+        self.content = String::new();
+        self.reasoning = String::new();
     }
 
     /// How it ended, if it has.

@@ -1,22 +1,24 @@
 //! Starts, resumes and cancels runs, within bounds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures_util::future::Either;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
 
-use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
-use super::store::{Kept, KeptRun, RunStore, RunStoreError};
+use super::here::Here;
+use super::hold::Hold;
+use super::keys::{Claimed, KeyClaim, RunKey};
+use super::live::{Listener, Live, Lost, Outcome, Stop, Unheard};
+use super::store::{KeptRun, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
-use super::{RESUME_AGAIN_MS, RUNS_MAX, RUNS_WAITING_MAX};
+use super::{RESUME_AGAIN_MS, RUN_KEY_CLAIM_MS, RUN_STORE_WAIT_MS, RUNS_MAX, RUNS_WAITING_MAX};
 use crate::model::Model;
-use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Loop, RunState};
+use crate::run::{Loop, RunState};
 use crate::settings::RunSettings;
 use crate::subagents::{Orphan, Subagents};
 
@@ -59,9 +61,32 @@ pub enum StartError {
     /// The process ends.
     #[error("the server is ending")]
     Leaving,
-    /// The state is away.
+    /// The state is away, and nothing was begun.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state does not answer. If this run has begun, it is cancelled as soon as it does.
+    #[error(
+        "the state does not answer, so nobody knows yet whether {0} has begun; it is cancelled"
+    )]
+    InDoubt(String),
+}
+
+/// What became of a run that a client gave a key.
+pub enum Started {
+    /// It has begun.
+    Begun(Listener),
+    /// An earlier request has the key.
+    Known(KeyClaim),
+}
+
+/// A run that is about to begin.
+pub(super) struct Begins {
+    pub(super) state: RunState,
+    pub(super) client: String,
+    keeping: Keeping,
+    unheard: Unheard,
+    /// Not later than that.
+    pub(super) by: Option<Instant>,
 }
 
 /// Why a run is not gone on with.
@@ -86,17 +111,20 @@ pub enum Cancelled {
 
 /// The runs of one process.
 pub struct Runs {
-    agent: Loop,
-    store: RunStore,
+    pub(super) agent: Loop,
+    pub(super) store: RunStore,
     turns: Arc<Turns>,
-    live: Mutex<HashMap<String, Arc<Live>>>,
+    pub(super) live: Mutex<HashMap<String, Arc<Live>>>,
+    /// Held by whoever takes up or cancels a run that nobody here works on.
     taking_up: AsyncMutex<()>,
     /// Held by whoever goes on with all that was left unfinished.
     resuming: Arc<AsyncMutex<()>>,
+    /// Those that are cancelled, and whose end could not be kept yet.
+    pub(super) unburied: Mutex<HashSet<String>>,
     /// How many are being worked on, for whoever waits for none.
-    count: watch::Sender<usize>,
-    leaving: watch::Sender<bool>,
-    subagents: OnceLock<Arc<Subagents>>,
+    pub(super) count: watch::Sender<usize>,
+    pub(super) leaving: watch::Sender<bool>,
+    pub(super) subagents: OnceLock<Arc<Subagents>>,
 }
 
 impl Runs {
@@ -109,6 +137,7 @@ impl Runs {
             live: Mutex::default(),
             taking_up: AsyncMutex::default(),
             resuming: Arc::default(),
+            unburied: Mutex::default(),
             count: watch::Sender::new(0),
             leaving: watch::Sender::new(false),
             subagents: OnceLock::new(),
@@ -133,11 +162,40 @@ impl Runs {
         if *self.leaving.borrow() {
             return Err(StartError::Leaving);
         }
-        let runs = self;
-        let held = runs.store.begins(&state.id);
-        let kept = runs.store.begin(&state, client).await?;
-        let live = Live::new(&state, Unheard::GoOn);
-        Ok(runs.work(live, state, Some(kept), (held, place)))
+        let hold = self.in_hand(&state.id)?;
+        let begins = Begins {
+            state,
+            client: client.to_owned(),
+            keeping: Keeping::Durable,
+            unheard: Unheard::GoOn,
+            by: None,
+        };
+        self.begin(begins, hold, place).await
+    }
+
+    fn in_hand(&self, id: &str) -> Result<Arc<Hold>, StartError> {
+        let hold = self.store.holds.take(id).map(Arc::new);
+        hold.ok_or_else(|| StoreError::Full(format!("a run named {id} is there already")).into())
+    }
+
+    /// Begins a run that is in hand. From here on it can be heard and stopped.
+    async fn begin(
+        self: &Arc<Self>,
+        begins: Begins,
+        hold: Arc<Hold>,
+        place: impl Send + 'static,
+    ) -> Result<Listener, StartError> {
+        let here = Here::enter(self, Live::new(&begins.state, begins.unheard));
+        if begins.keeping == Keeping::Passing {
+            return Ok(here.work(begins.state, None, (hold, place)));
+        }
+        match self.keep_first(&begins, hold).await {
+            Ok(kept) => Ok(here.work(begins.state, Some(kept), place)),
+            Err(error) => {
+                here.live.end(Outcome::Lost(Lost::NotBegun));
+                Err(error)
+            }
+        }
     }
 
     /// Subagents end with their process: those whose process is gone are given up, so that their
@@ -150,9 +208,11 @@ impl Runs {
         loop {
             let page = self.store.abandoned_children(after.as_deref()).await?;
             for run in page.runs {
-                if subagents.lost(&run.state.session).await? == Orphan::Ended {
+                if subagents.lost(&run.state.session).await? == Orphan::Ended
                     // Who was faster has ended it too.
-                    let _ = self.store.cancel(&run.state.id).await;
+                    && self.store.cancel(&run.state.id).await.is_ok()
+                {
+                    self.withdraw(&run.state.id).await;
                 }
             }
             after = page.next;
@@ -215,17 +275,58 @@ impl Runs {
         client: &str,
         keeping: Keeping,
     ) -> Result<Listener, StartError> {
-        let slot = self.slot(client).await?;
+        let place = self.slot(client).await?;
         let (runs, client) = (self.clone(), client.to_owned());
         // To its end, also when the client goes away meanwhile: what is kept is worked on here.
         wholly(async move {
-            let held = runs.store.begins(&state.id);
-            let kept = match keeping {
-                Keeping::Durable => Some(runs.store.begin(&state, &client).await?),
-                Keeping::Passing => None,
+            let hold = runs.in_hand(&state.id)?;
+            let begins = Begins {
+                state,
+                client,
+                keeping,
+                unheard: Unheard::Cancel,
+                by: None,
             };
-            let live = Live::new(&state, Unheard::Cancel);
-            Ok(runs.work(live, state, kept, (held, slot)))
+            runs.begin(begins, hold, place).await
+        })
+        .await
+    }
+
+    /// The same for a client that has given it a key, unless an earlier request has that. The run
+    /// is kept. The key is claimed when the run has its place, so that whoever gets none, or leaves
+    /// the line, has claimed nothing.
+    pub async fn start_keyed(
+        self: &Arc<Self>,
+        state: RunState,
+        client: &str,
+        key: RunKey,
+    ) -> Result<Started, StartError> {
+        // Whoever only asks again needs no place.
+        if let Some(known) = self.store.key_of(&key).await? {
+            return Ok(Started::Known(known));
+        }
+        let place = self.slot(client).await?;
+        let (runs, client) = (self.clone(), client.to_owned());
+        wholly(async move {
+            let hold = runs.in_hand(&state.id)?;
+            let by = Instant::now() + Duration::from_millis(RUN_KEY_CLAIM_MS / 2);
+            let claim = match runs.store.claim_key(&key, &state.id).await? {
+                Claimed::Ours(claim) => claim,
+                Claimed::Theirs(known) => return Ok(Started::Known(known)),
+            };
+            let begins = Begins {
+                state,
+                client,
+                keeping: Keeping::Durable,
+                unheard: Unheard::Cancel,
+                by: Some(by),
+            };
+            let begun = runs.begin(begins, hold, place).await;
+            // One that is in doubt is cancelled, and gives its key back then.
+            if matches!(&begun, Err(error) if !matches!(error, StartError::InDoubt(_))) {
+                runs.store.release_key(claim).await;
+            }
+            begun.map(Started::Begun)
         })
         .await
     }
@@ -263,8 +364,8 @@ impl Runs {
                 return Ok(listener);
             }
             let (state, kept) = runs.store.take_up(&id).await?;
-            let live = Live::new(&state, Unheard::GoOn);
-            Ok(runs.work(live, state, Some(kept), slot))
+            let here = Here::enter(&runs, Live::new(&state, Unheard::GoOn));
+            Ok(here.work(state, Some(kept), slot))
         })
         .await
     }
@@ -282,7 +383,7 @@ impl Runs {
         loop {
             let page = self.store.abandoned(after.as_deref()).await?;
             // Only their names: all of them at once could be larger than memory.
-            let open = page.runs.into_iter().filter(|run| !run.set_aside);
+            let open = page.runs.into_iter().filter(KeptRun::goes_on_by_itself);
             found.extend(open.map(|run| run.state.id));
             after = page.next;
             if after.is_none() {
@@ -321,17 +422,39 @@ impl Runs {
 
     /// Cancels a run.
     pub async fn cancel(&self, id: &str) -> Result<Cancelled, RunStoreError> {
-        let live = self.live.lock().get(id).cloned();
-        if let Some(live) = live {
-            live.stop(Stop::Cancel);
-            return Ok(Cancelled::Asked);
+        loop {
+            let alone = self.taking_up.lock().await;
+            let live = self.live.lock().get(id).cloned();
+            if live.is_some_and(|live| live.stop(Stop::Cancel)) {
+                return Ok(Cancelled::Asked);
+            }
+            if self.unburied.lock().contains(id) {
+                return Ok(Cancelled::Asked);
+            }
+            if !self.store.holds.has(id) {
+                let state = self.store.cancel(id).await?;
+                drop(alone);
+                self.ended_by_hand(&state).await;
+                return Ok(Cancelled::Done(Box::new(state)));
+            }
+            drop(alone);
+            // Somebody here is about to let go of it.
+            let wait = Duration::from_millis(RUN_STORE_WAIT_MS);
+            if tokio::time::timeout(wait, self.store.holds.until_free(id))
+                .await
+                .is_err()
+            {
+                return Err(RunStoreError::Busy(id.to_owned()));
+            }
         }
-        let state = self.store.cancel(id).await?;
-        // Whoever worked on it is gone, so nobody else ends what it began.
+    }
+
+    /// Whoever worked on a run is gone, so nobody else ends what it began.
+    pub(super) async fn ended_by_hand(&self, state: &RunState) {
+        self.withdraw(&state.id).await;
         if let Some(subagents) = self.subagents.get() {
-            subagents.run_ended(&state).await;
+            subagents.run_ended(state).await;
         }
-        Ok(Cancelled::Done(Box::new(state)))
     }
 
     /// Lets go of all runs, as they were last kept, and waits until nobody works on them.
@@ -360,37 +483,6 @@ impl Runs {
             _ = leaving.wait_for(|leaving| *leaving) => Err(StartError::Leaving),
         }
     }
-
-    fn work(
-        self: &Arc<Self>,
-        live: Arc<Live>,
-        state: RunState,
-        kept: Option<Kept>,
-        slot: impl Send + 'static,
-    ) -> Listener {
-        let listener = live.listen();
-        self.live.lock().insert(live.id.clone(), live.clone());
-        self.count.send_modify(|count| *count += 1);
-        // Whoever ends all runs has gone through them already.
-        if *self.leaving.borrow() {
-            live.stop(Stop::Leave);
-        }
-        let runs = self.clone();
-        let here = Here { runs, live };
-        tokio::spawn(async move {
-            let session = state.session.clone();
-            let outcome = here.go_on(state, kept.as_ref()).await;
-            match (here.runs.subagents.get(), &outcome) {
-                (Some(subagents), Outcome::Ended(state)) => subagents.parent_ended(state).await,
-                (Some(subagents), Outcome::Lost(_)) => subagents.parent_lost(&session).await,
-                _ => {}
-            }
-            here.live.end(outcome);
-            drop(here);
-            drop(slot);
-        });
-        listener
-    }
 }
 
 /// Does something to its end, also when the one who wants it is gone meanwhile.
@@ -402,104 +494,5 @@ pub(crate) async fn wholly<T: Send + 'static>(work: impl Future<Output = T> + Se
             // Only a runtime that ends cancels it, and that drops whoever waits here as well.
             Err(_) => std::future::pending().await,
         },
-    }
-}
-
-/// A run that is worked on here, until this is dropped.
-struct Here {
-    runs: Arc<Runs>,
-    live: Arc<Live>,
-}
-
-impl Here {
-    async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> Outcome {
-        let mut stop = self.live.stop.subscribe();
-        let before = match kept {
-            Some(kept) => Either::Left(kept),
-            None => Either::Right(Box::new(state.clone())),
-        };
-        let companion = Companion { here: self, kept };
-        let stopped = async {
-            let found = stop.wait_for(Option::is_some).await;
-            found.ok().and_then(|stop| *stop).unwrap_or(Stop::Leave)
-        };
-        let why = tokio::select! {
-            ended = self.runs.agent.go_on(state, &companion) => return match ended {
-                Ok(state) => Outcome::Ended(Box::new(state)),
-                Err(error) => Outcome::Lost(error.to_string()),
-            },
-            why = stopped => why,
-        };
-        match why {
-            Stop::Leave => Outcome::Left,
-            Stop::Cancel => {
-                let mut state = match before {
-                    Either::Left(kept) => kept.last().await,
-                    Either::Right(begun) => *begun,
-                };
-                state.cancel();
-                // Once more, for a store that was away for a moment. A run that is not kept as
-                // cancelled would be taken up again.
-                if companion.keep(&state).await.is_err()
-                    && let Err(error) = companion.keep(&state).await
-                {
-                    return Outcome::Lost(error.to_string());
-                }
-                Outcome::Ended(Box::new(state))
-            }
-        }
-    }
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        // Nobody may wait for what a panic has ended.
-        if !self.live.is_over() {
-            self.live.end(Outcome::Lost("internal error".to_owned()));
-        }
-        // Not another's of the same name.
-        let mut lives = self.runs.live.lock();
-        if lives
-            .get(&self.live.id)
-            .is_some_and(|live| Arc::ptr_eq(live, &self.live))
-        {
-            lives.remove(&self.live.id);
-        }
-        drop(lives);
-        self.runs.count.send_modify(|count| *count -= 1);
-    }
-}
-
-/// Keeps a run, and tells its listeners.
-struct Companion<'a> {
-    here: &'a Here,
-    kept: Option<&'a Kept>,
-}
-
-#[async_trait]
-impl Checkpoint for Companion<'_> {
-    async fn keep(&self, state: &RunState) -> Result<(), CheckpointError> {
-        match self.kept {
-            Some(kept) => kept.write(&self.here.runs.store, state).await,
-            None => Ok(()),
-        }
-    }
-
-    fn told(&self, state: &RunState, what: Happened<'_>) {
-        self.here.live.tell(Event::of(state, what));
-    }
-
-    async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
-        match (&state.parent, self.here.runs.subagents.get()) {
-            (Some(_), Some(subagents)) => subagents.may_ask(state).await,
-            _ => Ok(()),
-        }
-    }
-
-    async fn recalled(&self, session: &str, parent: Option<&str>) {
-        match (parent, self.here.runs.subagents.get()) {
-            (Some(_), Some(subagents)) => subagents.recalled(session).await,
-            _ => std::future::pending().await,
-        }
     }
 }

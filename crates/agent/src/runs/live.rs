@@ -133,7 +133,27 @@ pub enum Outcome {
     /// The process ends; the run is kept and can be gone on with.
     Left,
     /// It could not be kept, so it did not go on.
-    Lost(String),
+    Lost(Lost),
+}
+
+/// Why this process does not go on with a run that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// The state does not answer. The run goes on as it was last kept when it does.
+    #[error("the state can not be used, and the run goes on when it is back: {0}")]
+    Away(String),
+    /// It is cancelled, and the state does not answer. It is told as soon as it does.
+    #[error("it is cancelled, and the state can not be told yet: {0}")]
+    Cancelled(String),
+    /// It is somebody else's now, or was removed.
+    #[error("the run can not be kept: {0}")]
+    Taken(String),
+    /// It did not begin.
+    #[error("it did not begin")]
+    NotBegun,
+    /// A fault of ours.
+    #[error("internal error")]
+    Fault,
 }
 
 /// Why work on a run stops before its end.
@@ -222,10 +242,29 @@ impl Live {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    pub(super) fn stop(&self, why: Stop) {
+    /// As [`Self::end`], unless somebody has cancelled it: that has to be kept first.
+    pub(super) fn end_unless_cancelled(&self, outcome: Outcome) -> bool {
+        {
+            let mut log = self.log.lock();
+            if *self.stop.borrow() == Some(Stop::Cancel) {
+                return false;
+            }
+            log.outcome = Some(Arc::new(outcome));
+        }
+        self.changed.send_modify(|count| *count += 1);
+        true
+    }
+
+    /// Stops it; says whether it is being stopped for this reason.
+    pub(super) fn stop(&self, why: Stop) -> bool {
+        let log = self.log.lock();
+        if log.outcome.is_some() {
+            return false;
+        }
         self.stop.send_modify(|stop| {
             stop.get_or_insert(why);
         });
+        *self.stop.borrow() == Some(why)
     }
 
     pub(super) fn listen(self: &Arc<Self>) -> Listener {

@@ -1,26 +1,24 @@
 //! Keeps runs after each of their steps, as documents of the state.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdfast_contract::Clock;
-use holdfast_reliability::canonical::Digest;
 use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::{
-    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
+    Created, DOCUMENT_BYTES_MAX, Document, DocumentFilter, DocumentStore, NewDocument, Replaced,
+    Replacement,
 };
-use parking_lot::Mutex as SyncMutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use super::hold::{Hold, Holds};
 use super::owner::Owner;
-use super::{RUN_KEPT_MS, RUN_OPEN_KEPT_MS};
-use crate::run::{CheckpointError, Effects, Ending, RUN_FORMAT, RunState};
+use super::{RUN_KEPT_MS, RUN_OPEN_KEPT_MS, RUN_TAKE_UPS_MAX};
+use crate::run::{RUN_FORMAT, RunState};
 
-/// The documents' kinds, and the groups of runs.
+/// The documents' kind, and the groups of runs.
 const RUN: &str = "run";
-const KEY: &str = "run-key";
 const OPEN: &str = "open";
 /// Those of subagents are apart: they are given up where the others are gone on with.
 const OPEN_CHILD: &str = "open-child";
@@ -52,6 +50,14 @@ pub struct KeptRun {
     pub set_aside: bool,
     /// How far it is.
     pub state: RunState,
+}
+
+impl KeptRun {
+    /// Whether it is gone on with without anybody asking for it: not when a person stopped it, and
+    /// not when it never comes any further.
+    pub fn goes_on_by_itself(&self) -> bool {
+        !self.set_aside && self.state.take_ups < RUN_TAKE_UPS_MAX
+    }
 }
 
 /// Why a run can not be had.
@@ -86,48 +92,31 @@ pub struct RunPage {
     pub next: Option<String>,
 }
 
-/// What became of a key that a client gave its run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyClaim {
-    /// It is this run's.
-    Ours,
-    /// An earlier request has it, and was the same.
-    Same(String),
-    /// An earlier request has it, and was another.
-    Other,
-    /// An earlier request has it, and its run is about to begin.
-    Begins,
+/// Why a run could not be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unkept {
+    /// The state does not answer, or has no room.
+    #[error("{0}")]
+    Away(StoreError),
+    /// It is not ours any more.
+    #[error("{0}")]
+    Taken(&'static str),
+    /// It is larger than anything that is kept.
+    #[error("it has grown to {0} bytes, and at most {DOCUMENT_BYTES_MAX} are kept")]
+    TooLarge(usize),
 }
 
 /// Keeps runs.
 pub struct RunStore {
-    documents: Arc<dyn DocumentStore>,
+    pub(super) documents: Arc<dyn DocumentStore>,
     /// The documents' clock, by which they expire.
     clock: Arc<dyn Clock>,
     /// The clock of the loop, by which runs measure their own time.
     loop_clock: Arc<dyn Clock>,
     owner: Owner,
     workspace: String,
-    /// Runs of this process that begin or are worked on, and by how many they are held so.
-    beginning: Arc<SyncMutex<HashMap<String, usize>>>,
-}
-
-/// A run that is about to be kept or is worked on, until this is dropped.
-pub struct Beginning {
-    run: String,
-    all: Arc<SyncMutex<HashMap<String, usize>>>,
-}
-
-impl Drop for Beginning {
-    fn drop(&mut self) {
-        let mut all = self.all.lock();
-        if let Some(count) = all.get_mut(&self.run) {
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.run);
-            }
-        }
-    }
+    /// Runs that somebody of this process has in hand.
+    pub(super) holds: Holds,
 }
 
 impl RunStore {
@@ -144,7 +133,7 @@ impl RunStore {
             clock,
             owner,
             workspace: workspace.into(),
-            beginning: Arc::default(),
+            holds: Holds::default(),
         }
     }
 
@@ -155,67 +144,100 @@ impl RunStore {
         self
     }
 
-    /// Says that a run begins. To be had before its key is claimed, and held until it is kept: who
-    /// finds the key meanwhile does not take it for that of a run that never began.
-    pub fn begins(&self, run: &str) -> Beginning {
-        *self.beginning.lock().entry(run.to_owned()).or_default() += 1;
-        Beginning {
-            run: run.to_owned(),
-            all: self.beginning.clone(),
-        }
+    /// The name of this process, as an owner.
+    pub(super) fn name(&self) -> &str {
+        self.owner.name()
     }
 
-    fn is_held(&self, run: &str) -> bool {
-        self.beginning.lock().contains_key(run)
+    pub(super) async fn is_alive(&self, other: &str) -> bool {
+        self.owner.is_other_alive(other).await
     }
 
-    /// Whether a run that is not kept may be about to be.
-    async fn may_begin(&self, run: &str, owner: &str) -> bool {
-        if owner == self.owner.name() {
-            self.is_held(run)
-        } else {
-            self.owner.is_other_alive(owner).await
-        }
+    /// To be done before anything here is this process's: others see it from then on.
+    pub(super) async fn announce(&self) -> Result<(), StoreError> {
+        self.owner.announce().await
     }
 
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }
 
-    /// Keeps a run that begins.
-    pub(super) async fn begin(&self, state: &RunState, client: &str) -> Result<Kept, StoreError> {
-        self.owner.announce().await?;
-        let new = NewDocument {
-            kind: RUN.to_owned(),
-            id: state.id.clone(),
-            group: group(state).to_owned(),
-            body: self.body(state, client),
-            expires_at_ms: Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS)),
+    /// Keeps a run that begins. To be had again when the state did not answer: what is there of
+    /// this process is what was written the first time.
+    pub(super) async fn begin(
+        &self,
+        hold: &Arc<Hold>,
+        state: &RunState,
+        client: &str,
+    ) -> Result<Kept, StoreError> {
+        let document = match self.documents.create(self.new_run(state, client)).await? {
+            Created::New(document) => document,
+            Created::Exists(document) if self.is_ours(&document) => document,
+            Created::Exists(_) => {
+                let why = format!("a run named {} is there already", state.id);
+                return Err(StoreError::Full(why));
+            }
         };
-        match self.documents.create(new).await? {
-            Created::New(document) => Ok(Kept::of(&document, client, state)),
-            Created::Exists(_) => Err(StoreError::Unavailable(format!(
-                "a run named {} is there already",
-                state.id
-            ))),
+        Ok(Kept::of(hold.clone(), &document, client, state))
+    }
+
+    /// Sees to it that a run has ended, whatever is kept of it: one that may or may not have begun
+    /// never will, and one that goes on goes on no longer.
+    pub(super) async fn entomb(&self, ended: &RunState, client: &str) -> Result<(), StoreError> {
+        let document = match self.documents.create(self.new_run(ended, client)).await? {
+            Created::New(_) => return Ok(()),
+            Created::Exists(document) => document,
+        };
+        let Ok(mut run) = read(&document) else {
+            return Ok(());
+        };
+        // Whoever else has it, or has ended it, was faster.
+        if !self.is_ours(&document) || run.state.ending().is_some() {
+            return Ok(());
+        }
+        run.state.cancel();
+        match self.documents.replace(self.change(&document, &run)).await? {
+            Replaced::Done(_) | Replaced::Gone => Ok(()),
+            Replaced::Changed(_) => Err(StoreError::Unavailable("it has changed".to_owned())),
         }
     }
 
-    /// Takes up a run whose process is gone, or that was left unfinished.
-    pub(super) async fn take_up(&self, id: &str) -> Result<(RunState, Kept), RunStoreError> {
-        self.owner.announce().await?;
-        let (document, mut run) = self.find(id).await?;
+    /// Takes a run in hand that nobody works on.
+    async fn claim(&self, id: &str) -> Result<(Arc<Hold>, Document, KeptRun), RunStoreError> {
+        let busy = || RunStoreError::Busy(id.to_owned());
+        let hold = self.holds.take(id).ok_or_else(busy)?;
+        self.announce().await?;
+        let (document, run) = self.find(id).await?;
         if run.state.ending().is_some() {
             return Err(RunStoreError::Ended(id.to_owned()));
         }
         if run.workspace != self.workspace {
             return Err(RunStoreError::Elsewhere(id.to_owned(), run.workspace));
         }
-        // Who begins or works on it here has held it since before it was kept.
-        let is_held_here = run.owner == self.owner.name() && self.is_held(id);
-        if is_held_here || self.owner.is_other_alive(&run.owner).await {
-            return Err(RunStoreError::Busy(id.to_owned()));
+        if self.is_alive(&run.owner).await {
+            return Err(busy());
         }
+        Ok((Arc::new(hold), document, run))
+    }
+
+    /// Writes a claimed run, unless somebody was faster.
+    async fn write_claimed(
+        &self,
+        document: &Document,
+        run: &KeptRun,
+    ) -> Result<Document, RunStoreError> {
+        let id = &run.state.id;
+        match self.documents.replace(self.change(document, run)).await? {
+            Replaced::Done(document) => Ok(document),
+            // Of two who take it up one is faster.
+            Replaced::Changed(_) => Err(RunStoreError::Busy(id.clone())),
+            Replaced::Gone => Err(RunStoreError::NotFound(id.clone())),
+        }
+    }
+
+    /// Takes up a run whose process is gone, or that was left unfinished.
+    pub(super) async fn take_up(&self, id: &str) -> Result<(RunState, Kept), RunStoreError> {
+        let (hold, document, mut run) = self.claim(id).await?;
         let kept_at_ms = document.body["kept_at_ms"].as_u64();
         let ago_ms = self.now_ms().saturating_sub(document.updated_at_ms);
         run.state.take_up(
@@ -223,26 +245,17 @@ impl RunStore {
             ago_ms,
             self.loop_clock.now_ms(),
         );
-        let mut change = Replacement::of(&document, self.body(&run.state, &run.client));
-        change.expires_at_ms = Some(self.now_ms().saturating_add(RUN_OPEN_KEPT_MS));
-        match self.documents.replace(change).await? {
-            Replaced::Done(document) => {
-                let kept = Kept::of(&document, &run.client, &run.state);
-                Ok((run.state, kept))
-            }
-            // Of two who take it up one is faster.
-            Replaced::Changed(_) => Err(RunStoreError::Busy(id.to_owned())),
-            Replaced::Gone => Err(RunStoreError::NotFound(id.to_owned())),
-        }
+        let document = self.write_claimed(&document, &run).await?;
+        let kept = Kept::of(hold, &document, &run.client, &run.state);
+        Ok((run.state, kept))
     }
 
     /// Ends a run that nobody works on.
     pub(super) async fn cancel(&self, id: &str) -> Result<RunState, RunStoreError> {
-        let (mut state, kept) = self.take_up(id).await?;
-        state.cancel();
-        let failed = |error: CheckpointError| StoreError::Unavailable(error.0);
-        kept.write(self, &state).await.map_err(failed)?;
-        Ok(state)
+        let (_hold, document, mut run) = self.claim(id).await?;
+        run.state.cancel();
+        self.write_claimed(&document, &run).await?;
+        Ok(run.state)
     }
 
     /// Notes that a person stopped a run that this process has let go of.
@@ -260,6 +273,11 @@ impl RunStore {
     /// A run as it was last kept.
     pub async fn get(&self, id: &str) -> Result<KeptRun, RunStoreError> {
         self.find(id).await.map(|(_, run)| run)
+    }
+
+    /// Whether there is such a run, ended or not. One that can not be looked for may be there.
+    pub async fn is_known(&self, id: &str) -> bool {
+        !matches!(self.documents.document(RUN, id).await, Ok(None))
     }
 
     /// Runs in the order in which they began, after this one. What can not be read is left out.
@@ -290,10 +308,9 @@ impl RunStore {
         let mut page = self.page(filter, after).await?;
         let mut found = Vec::new();
         for run in page.runs {
-            if run.workspace == self.workspace
-                && run.owner != self.owner.name()
-                && !self.owner.is_other_alive(&run.owner).await
-            {
+            // One of this process that nobody here has in hand was lost on the way.
+            let is_held = run.owner == self.name() && self.holds.has(&run.state.id);
+            if run.workspace == self.workspace && !is_held && !self.is_alive(&run.owner).await {
                 found.push(run);
             }
         }
@@ -315,65 +332,41 @@ impl RunStore {
         })
     }
 
-    /// Gives a client's key to a run, unless an earlier request has it. A run that ended without an
-    /// answer and without an effect gives its key back: the client asks again for good reason.
-    pub async fn claim_key(
-        &self,
-        client: &str,
-        key: &str,
-        request: &Value,
-        run: &str,
-    ) -> Result<KeyClaim, StoreError> {
-        let id = Digest::of(format!("{client}\n{key}").as_bytes()).to_string();
-        let asked = Digest::of(request.to_string().as_bytes()).to_string();
-        self.owner.announce().await?;
-        let body = json!({"run": run, "request": asked, "owner": self.owner.name()});
-        let new = NewDocument {
-            kind: KEY.to_owned(),
-            id,
-            group: client.to_owned(),
-            body: body.clone(),
-            expires_at_ms: Some(self.now_ms().saturating_add(RUN_KEPT_MS)),
-        };
-        let found = match self.documents.create(new).await? {
-            Created::New(_) => return Ok(KeyClaim::Ours),
-            Created::Exists(found) => found,
-        };
-        if found.body["request"] != asked {
-            return Ok(KeyClaim::Other);
-        }
-        let earlier = found.body["run"].as_str().unwrap_or_default().to_owned();
-        let is_over = match self.get(&earlier).await {
-            Ok(run) => gives_key_back(&run.state),
-            Err(RunStoreError::Store(error)) => return Err(error),
-            // It never began, or was forgotten.
-            Err(_) => {
-                let owner = found.body["owner"].as_str().unwrap_or_default();
-                if self.may_begin(&earlier, owner).await {
-                    return Ok(KeyClaim::Begins);
-                }
-                true
-            }
-        };
-        if !is_over {
-            return Ok(KeyClaim::Same(earlier));
-        }
-        match self
-            .documents
-            .replace(Replacement::of(&found, body))
-            .await?
-        {
-            Replaced::Done(_) => Ok(KeyClaim::Ours),
-            // Somebody else was faster; the next request finds out who.
-            Replaced::Changed(_) | Replaced::Gone => Ok(KeyClaim::Begins),
-        }
-    }
-
     async fn find(&self, id: &str) -> Result<(Document, KeptRun), RunStoreError> {
         let found = self.documents.document(RUN, id).await?;
         let document = found.ok_or_else(|| RunStoreError::NotFound(id.to_owned()))?;
         let run = read(&document)?;
         Ok((document, run))
+    }
+
+    fn is_ours(&self, document: &Document) -> bool {
+        document.body["owner"] == self.name()
+    }
+
+    fn new_run(&self, state: &RunState, client: &str) -> NewDocument {
+        NewDocument {
+            kind: RUN.to_owned(),
+            id: state.id.clone(),
+            group: group(state).to_owned(),
+            body: self.body(state, client),
+            expires_at_ms: Some(self.kept_until_ms(state)),
+        }
+    }
+
+    fn change(&self, document: &Document, run: &KeptRun) -> Replacement {
+        Replacement {
+            group: group(&run.state).to_owned(),
+            expires_at_ms: Some(self.kept_until_ms(&run.state)),
+            ..Replacement::of(document, self.body(&run.state, &run.client))
+        }
+    }
+
+    fn kept_until_ms(&self, state: &RunState) -> u64 {
+        let kept_ms = match state.ending() {
+            Some(_) => RUN_KEPT_MS,
+            None => RUN_OPEN_KEPT_MS,
+        };
+        self.now_ms().saturating_add(kept_ms)
     }
 
     fn body(&self, state: &RunState, client: &str) -> Value {
@@ -395,21 +388,18 @@ fn read(document: &Document) -> Result<KeptRun, RunStoreError> {
     })
 }
 
-fn gives_key_back(state: &RunState) -> bool {
-    let failed = matches!(state.ending(), Some(Ending::Failed(_) | Ending::Cancelled));
-    failed && state.effects == Effects::None
-}
-
 /// One run's place in the store.
 pub(super) struct Kept {
+    hold: Arc<Hold>,
     client: String,
     /// The version that is ours to replace, and what it holds. Held while it is being replaced.
     last: Arc<Mutex<(u64, RunState)>>,
 }
 
 impl Kept {
-    fn of(document: &Document, client: &str, state: &RunState) -> Self {
+    fn of(hold: Arc<Hold>, document: &Document, client: &str, state: &RunState) -> Self {
         Self {
+            hold,
             client: client.to_owned(),
             last: Arc::new(Mutex::new((document.version, state.clone()))),
         }
@@ -420,42 +410,65 @@ impl Kept {
         self.last.lock().await.1.clone()
     }
 
+    /// The run stays in hand as long as this does.
+    pub(super) fn hold(&self) -> Arc<Hold> {
+        self.hold.clone()
+    }
+
+    /// Who asked for it.
+    pub(super) fn client(&self) -> &str {
+        &self.client
+    }
+
     /// Keeps the run, if it has changed and is still ours. A write goes on when nobody waits for it
     /// any more, and the next one waits for it: the store carries out what it was told.
-    pub(super) async fn write(
-        &self,
-        store: &RunStore,
-        state: &RunState,
-    ) -> Result<(), CheckpointError> {
+    pub(super) async fn write(&self, store: &RunStore, state: &RunState) -> Result<(), Unkept> {
         let mut last = self.last.clone().lock_owned().await;
         if last.1 == *state {
             return Ok(());
         }
-        let ended = state.ending().is_some();
-        let kept_ms = if ended { RUN_KEPT_MS } else { RUN_OPEN_KEPT_MS };
-        let change = Replacement {
+        let mut change = Replacement {
             kind: RUN.to_owned(),
             id: state.id.clone(),
             version: last.0,
             group: group(state).to_owned(),
             body: store.body(state, &self.client),
-            expires_at_ms: Some(store.now_ms().saturating_add(kept_ms)),
+            expires_at_ms: Some(store.kept_until_ms(state)),
         };
         let (documents, state) = (store.documents.clone(), state.clone());
+        let (hold, owner) = (self.hold.clone(), store.name().to_owned());
         let writing = tokio::spawn(async move {
-            match documents.replace(change).await {
-                Ok(Replaced::Done(document)) => {
-                    *last = (document.version, state);
-                    Ok(())
-                }
-                Ok(Replaced::Changed(_)) => Err("another process has taken it up".to_owned()),
-                Ok(Replaced::Gone) => Err("it was removed".to_owned()),
-                Err(error) => Err(error.to_string()),
+            let _hold = hold;
+            loop {
+                let replaced = documents.replace(change.clone()).await;
+                return match replaced {
+                    Ok(Replaced::Done(document)) => {
+                        *last = (document.version, state);
+                        Ok(())
+                    }
+                    // An earlier write of ours was carried out, and its answer lost: nobody else
+                    // here has it in hand.
+                    Ok(Replaced::Changed(found)) if found.body["owner"] == owner => {
+                        change.version = found.version;
+                        continue;
+                    }
+                    Ok(Replaced::Changed(_)) => {
+                        Err(Unkept::Taken("another process has taken it up"))
+                    }
+                    Ok(Replaced::Gone) => Err(Unkept::Taken("it was removed")),
+                    Err(error) => Err(too_large(&change).unwrap_or(Unkept::Away(error))),
+                };
             }
         });
-        let written = writing
-            .await
-            .map_err(|error| CheckpointError(error.to_string()))?;
-        written.map_err(CheckpointError)
+        let cut_off = |error: tokio::task::JoinError| {
+            Unkept::Away(StoreError::Unavailable(error.to_string()))
+        };
+        writing.await.map_err(cut_off)?
     }
+}
+
+/// Whether a change could never be kept.
+fn too_large(change: &Replacement) -> Option<Unkept> {
+    let bytes = change.body.to_string().len();
+    (bytes > DOCUMENT_BYTES_MAX).then_some(Unkept::TooLarge(bytes))
 }

@@ -14,7 +14,9 @@ const MEMORY: &str = "memory:";
 pub(super) fn result_of(outcome: &Outcome) -> Option<SessionResult> {
     let state = match outcome {
         Outcome::Ended(state) => state,
-        Outcome::Lost(why) => return Some(SessionResult::new(SessionStatus::Failed, why.clone())),
+        Outcome::Lost(why) => {
+            return Some(SessionResult::new(SessionStatus::Failed, why.to_string()));
+        }
         Outcome::Left => return None,
     };
     let (status, summary) = match state.ending()? {

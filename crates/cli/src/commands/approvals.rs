@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use holdfast_agent::runs::RunStore;
 use holdfast_contract::time::rfc3339;
 use holdfast_contract::{Answer, Audience, SystemEntropy, visible};
 use holdfast_reliability::observe::Observers;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::app::{App, runtime};
 use crate::args::approvals::ApprovalsCommand;
+use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::output::{self, harmless};
 use crate::secrets;
@@ -328,17 +330,18 @@ fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
     let runtime = runtime()?;
     let now_ms = app.clock.now_ms();
     let open = runtime.block_on(approvals(app)?.open_requests())?;
-    let mut by_workspace: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
+    let mut by_workspace: BTreeMap<PathBuf, Vec<Approval>> = BTreeMap::new();
     for approval in open {
         if matches!(approval.state_at(now_ms), ApprovalState::Approved { .. }) {
             let root = approval.request.workspace_root.clone();
-            by_workspace.entry(root).or_default().insert(approval.id);
+            by_workspace.entry(root).or_default().push(approval);
         }
     }
     let mut resumed: Vec<Resumed> = Vec::new();
-    for (workspace, ids) in by_workspace {
+    for (workspace, approved) in by_workspace {
         let running = app.stack(&workspace)?;
-        let which = ResumeWhich::These(ids);
+        let runs = executor::store(app, &running, &workspace)?;
+        let which = ResumeWhich::These(runtime.block_on(of_no_run(&runs, approved)));
         let done = runtime.block_on(resume_open(&running.stack, &running.approvals, &which))?;
         resumed.extend(done);
         running.finish();
@@ -351,6 +354,23 @@ fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// The calls that are no run's: a run makes its own again when it is gone on with, and a run that has
+/// ended wants none.
+async fn of_no_run(runs: &RunStore, approved: Vec<Approval>) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    for approval in approved {
+        let run = approval.request.envelope.target.run_id.as_deref();
+        let is_a_runs = match run {
+            Some(run) => runs.is_known(run).await,
+            None => false,
+        };
+        if !is_a_runs {
+            ids.insert(approval.id);
+        }
+    }
+    ids
 }
 
 fn tell_resumed(resumed: &[Resumed], json: bool) {

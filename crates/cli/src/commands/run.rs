@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdfast_agent::chat::{Message, Role};
 use holdfast_agent::run::{Ending, RunState};
 use holdfast_agent::runs::{
-    Event, Keeping, KeptRun, Listener, Outcome as Ended, ResumeError, RunStoreError, Runs,
+    Event, Keeping, KeptRun, Listener, Lost, Outcome as Ended, ResumeError, RunStoreError, Runs,
 };
 use holdfast_contract::clock::new_request_id;
 use holdfast_toolbox::tools::exec;
@@ -181,7 +181,15 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
             }
             ExitCode::from(1)
         }
-        Ended::Lost(why) => return Err(Failure::failed(why.clone())),
+        Ended::Lost(why) => {
+            let failure = Failure::failed(why.to_string());
+            return Err(match why {
+                Lost::Away(_) => {
+                    failure.hint(format!("`holdfast resume {}` goes on.", listener.run()))
+                }
+                _ => failure,
+            });
+        }
     })
 }
 

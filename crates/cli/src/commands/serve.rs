@@ -100,16 +100,16 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
             stack: running.stack.clone(),
         };
         let reloading = reload.on_hangup()?;
-        let looking = running
-            .shared
-            .is_some()
-            .then(|| tokio::spawn(take_up(server.clone())));
+        let kept = if running.shared.is_some() {
+            Kept::Shared
+        } else {
+            Kept::Here
+        };
+        let looking = tokio::spawn(take_up(server.clone(), kept));
         let ended = serve(server, listener, end, hurry).await;
         sweeping.abort();
         reloading.abort();
-        if let Some(looking) = looking {
-            looking.abort();
-        }
+        looking.abort();
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
     })?;
@@ -136,14 +136,25 @@ async fn sweep(stores: Vec<Arc<dyn DocumentStore>>, tree: Option<Arc<SessionTree
     }
 }
 
-/// Goes on with the runs of machines that are gone, and with the calls that were approved for them,
-/// where both are kept for several.
-async fn take_up(server: Arc<Server>) {
+/// Where the runs and records are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// On this machine.
+    Here,
+    /// Where several machines have theirs.
+    Shared,
+}
+
+/// Goes on with the runs of processes that are gone, and with those that this one had to let go of
+/// because the state was away; and with calls that were approved on another machine.
+async fn take_up(server: Arc<Server>, kept: Kept) {
     loop {
         tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
         // A store that is away has nothing to tell now.
         let _ = server.resume_runs().await;
-        let _ = server.resume_approved().await;
+        if kept == Kept::Shared {
+            let _ = server.resume_approved().await;
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn runs(serving: &Serving) -> Vec<Value> {
 }
 
 /// Asks, and does not wait for the answer.
-fn asking(serving: &Serving, body: &Value) -> Connection {
+pub(crate) fn asking(serving: &Serving, body: &Value) -> Connection {
     let mut connection = serving.connect();
     let headers = [("content-type", "application/json")];
     connection
@@ -33,7 +33,7 @@ fn only_run(serving: &Serving) -> Value {
     eventually("there is a run", || runs(serving).first().cloned())
 }
 
-fn post(serving: &Serving, path: &str) -> (u16, Value) {
+pub(crate) fn post(serving: &Serving, path: &str) -> (u16, Value) {
     let mut connection = serving.connect();
     let answer = connection
         .request("POST", path, &[], b"")
@@ -291,4 +291,37 @@ fn looking_at_the_stream_of_a_run_does_not_go_on_with_it() {
         told.contains("Hi.") && told.ends_with("data: [DONE]\n\n"),
         "{told}"
     );
+}
+
+/// Who is turned away has claimed nothing: another server on the same state takes the request.
+#[test]
+fn a_key_that_began_nothing_is_free_on_the_next_server() {
+    let yaml = "executor: {runsMax: 1, runsWaitingMax: 0}";
+    let model = ModelServer::start(|request| {
+        if request.to_string().contains("Take your time") {
+            Say::Silence
+        } else {
+            Say::says("Final Answer: Hello.")
+        }
+    });
+    let full = Executor::with(model, yaml);
+    let _waiting = asking(&full.serving, &task("Take your time"));
+    only_run(&full.serving);
+    let key = [
+        ("idempotency-key", "k"),
+        ("content-type", "application/json"),
+    ];
+    let refused = full.ask_with(&task("Hello"), &key[..1]);
+    assert_eq!(code(&refused), (429, "rate_limited".to_owned()));
+    let next = full.house.serve(&["--model-url", &full.model.url()]);
+    let body = task("Hello").to_string();
+    let ask = |serving: &Serving| {
+        let mut connection = serving.connect();
+        let asked = connection.request("POST", PATH, &key, body.as_bytes());
+        asked.expect("an answer")
+    };
+    let first = ask(&next);
+    assert_eq!(first.status, 200, "{}", first.text());
+    // A full house knows the run of a key all the same.
+    assert_eq!(ask(&full.serving).json(), first.json());
 }

@@ -15,8 +15,13 @@ const KIND: &str = "approval-open";
 impl Approvals {
     /// How many requests may be open.
     pub(super) async fn count_open(&self) -> StoreResult<usize> {
+        Ok(self.marked_open().await?.len())
+    }
+
+    /// The names of requests that may be open.
+    pub(super) async fn marked_open(&self) -> StoreResult<Vec<String>> {
         let marks = all_documents(&*self.store, DocumentFilter::of(KIND)).await?;
-        Ok(marks.len())
+        Ok(marks.into_iter().map(|mark| mark.id).collect())
     }
 
     /// Marks a request as open, for as long as it can be.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::{Replaced, Replacement};
+use holdfast_reliability::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::model::{Approval, ApprovalState};
-use super::service::{Approvals, Seen, ended_small, read};
+use super::service::{Approvals, Lost, Seen, ended_small, read};
 use super::step::{Action, step};
 
 /// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
@@ -79,6 +79,27 @@ impl Approvals {
         }
     }
 
+    /// Withdraws all that people are still asked, or have approved and nobody has begun, for a run
+    /// that has ended: its calls come back for no answer.
+    pub async fn withdraw_run(&self, run: &str) -> StoreResult<()> {
+        for id in self.marked_open().await? {
+            let Some(mut seen) = self.seen(&id).await? else {
+                continue;
+            };
+            if seen.approval.request.envelope.target.run_id.as_deref() != Some(run) {
+                continue;
+            }
+            loop {
+                match self.advance(&seen, Action::Withdraw).await? {
+                    Ok(withdrawn) => break self.withdrawn(&withdrawn).await?,
+                    Err(Lost::Changed(newer)) => seen = *newer,
+                    Err(Lost::Refused(_) | Lost::Gone) => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn put_on_record(self: &Arc<Self>, withdrawn: Approval, change: Replacement) {
         // Without a runtime there is nobody to write; the state says it all the same.
         let Ok(runtime) = Handle::try_current() else {
@@ -110,6 +131,11 @@ impl Approvals {
             return Ok(());
         }
         self.no_longer_open(&withdrawn.id).await;
+        self.withdrawn(withdrawn).await
+    }
+
+    /// Puts a withdrawal on record.
+    async fn withdrawn(&self, withdrawn: &Approval) -> Result<(), StoreError> {
         let request = &withdrawn.request;
         let told = json!({"approval": withdrawn.id, "tool": request.tool, "digest": request.digest,
                           "session": request.origin_session});

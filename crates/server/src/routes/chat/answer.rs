@@ -3,6 +3,7 @@
 use axum::response::Response;
 use holdfast_agent::chat::NativeCall;
 use holdfast_agent::run::{Ending, RunState};
+use holdfast_agent::runs::Lost;
 use http::StatusCode;
 use serde_json::json;
 
@@ -82,7 +83,7 @@ pub(super) fn ended<'a>(state: &'a RunState, notes: &Notes) -> Result<Said<'a>, 
             Err(ChatError::failed(error.code, &error.message, state.effects).with(json!(told)))
         }
         Some(Ending::Cancelled) => Err(ChatError::cancelled().with(json!(metadata(state, notes)))),
-        None => Err(ChatError::lost(&state.id, "it has not ended")),
+        None => Err(ChatError::lost(&state.id, &Lost::Fault)),
     }
 }
 

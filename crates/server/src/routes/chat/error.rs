@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::response::Response;
 use holdfast_agent::run::{Effects, RunErrorCode};
-use holdfast_agent::runs::{RunStoreError, StartError};
+use holdfast_agent::runs::{Lost, RunStoreError, StartError};
 use holdfast_reliability::store::StoreError;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
@@ -137,14 +137,42 @@ impl ChatError {
         error
     }
 
-    /// What could not be kept did not go on.
-    pub(super) fn lost(run: &str, why: &str) -> Self {
+    /// What could not be kept did not go on. Causes are for those with the admin token.
+    pub(super) fn lost(run: &str, why: &Lost) -> Self {
+        let (status, what) = match why {
+            Lost::Away(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the state can not be used; it is kept and goes on when the state is back",
+            ),
+            Lost::Cancelled(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "it is cancelled; the state can not be used and is told when it is back",
+            ),
+            Lost::Taken(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "another process has taken it up, or it was removed",
+            ),
+            Lost::NotBegun => (StatusCode::INTERNAL_SERVER_ERROR, "it did not begin"),
+            Lost::Fault => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+        };
+        Self::stopped(status, run, format!("{run} stopped: {what}"))
+    }
+
+    /// Nobody knows yet whether the run has begun. A repetition would begin the task beside it.
+    fn in_doubt(run: &str) -> Self {
+        let message = format!(
+            "The state does not answer, so nobody knows yet whether {run} has begun; it is \
+             cancelled as soon as the state is back, and GET /v1/runs/{run} says so then"
+        );
+        Self::stopped(StatusCode::SERVICE_UNAVAILABLE, run, message)
+    }
+
+    /// A run that stopped, and that nobody may begin again without a look at it.
+    fn stopped(status: StatusCode, run: &str, message: String) -> Self {
         let code = RunErrorCode::ToolExecutionFailed.as_str();
-        let message = format!("{run} stopped: {why}");
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
         let mut error = Self::new(status, EXECUTION, code, message);
         error.again = Again::No;
-        error
+        error.with(json!({ "run_id": run }))
     }
 
     /// A run that has no answer.
@@ -243,6 +271,7 @@ impl From<StartError> for ChatError {
             StartError::Busy => Self::too_many("Too many runs at once", RETRY_AFTER_S),
             StartError::Leaving => Refusal::busy("The server is ending").into(),
             StartError::Store(error) => error.into(),
+            StartError::InDoubt(run) => Self::in_doubt(&run),
         }
     }
 }

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use holdfast_agent::run::{Mode, RunState, Telling};
-use holdfast_agent::runs::{Keeping, KeyClaim, Listener, Outcome, ResumeError, RunStoreError};
+use holdfast_agent::runs::{
+    Keeping, KeyClaim, Listener, Outcome, ResumeError, RunKey, RunStoreError, Started,
+};
 use http::HeaderMap;
 use http::header::HeaderName;
 
@@ -104,23 +106,11 @@ async fn begin(
 ) -> Result<Source, ChatError> {
     let name = client.name();
     let id = executor.new_id();
-    let _begins = key.map(|_| executor.runs.store().begins(&id));
-    if let Some(key) = key {
-        let store = executor.runs.store();
-        match store.claim_key(&name, key, &asked.digest, &id).await? {
-            KeyClaim::Ours => {}
-            KeyClaim::Same(earlier) => return earlier_run(executor, &earlier).await,
-            KeyClaim::Other => return Err(ChatError::key_conflict()),
-            KeyClaim::Begins => {
-                let message = "A request with this Idempotency-Key is about to begin";
-                return Err(ChatError::too_many(message, RETRY_AFTER_S));
-            }
-        }
-    }
+    let key = key.map(|key| RunKey::new(&name, key, &asked.digest));
     // A single reply without effects is not worth a write to disk, unless it has to be found again.
-    let keeping = match (&asked.mode, key) {
-        (Mode::Return(_), None) => Keeping::Passing,
-        _ => Keeping::Durable,
+    let keeping = match asked.mode {
+        Mode::Return(_) => Keeping::Passing,
+        Mode::Loop => Keeping::Durable,
     };
     let mut state = RunState::new(
         id,
@@ -135,15 +125,29 @@ async fn begin(
     if let Delivery::Stream(_) = asked.delivery {
         state.telling = Telling::AsItComes;
     }
-    Ok(Source::Live(
-        executor.runs.start(state, &name, keeping).await?,
-    ))
+    let Some(key) = key else {
+        let begun = executor.runs.start(state, &name, keeping).await?;
+        return Ok(Source::Live(begun));
+    };
+    match executor.runs.start_keyed(state, &name, key).await? {
+        Started::Begun(listener) => Ok(Source::Live(listener)),
+        Started::Known(KeyClaim::Same(earlier)) => earlier_run(executor, &earlier).await,
+        Started::Known(KeyClaim::Other) => Err(ChatError::key_conflict()),
+        Started::Known(KeyClaim::Begins) => {
+            let message = "A request with this Idempotency-Key is about to begin";
+            Err(ChatError::too_many(message, RETRY_AFTER_S))
+        }
+    }
 }
 
 /// A run that an earlier request began.
 async fn earlier_run(executor: &Arc<Executor>, id: &str) -> Result<Source, ChatError> {
     if let Some(listener) = executor.runs.attach(id) {
         return Ok(Source::Live(listener));
+    }
+    let run = executor.runs.store().get(id).await?;
+    if run.state.ending().is_none() && !run.goes_on_by_itself() {
+        return Err(ChatError::not_running(id));
     }
     match executor.runs.resume(id).await {
         Ok(listener) => Ok(Source::Live(listener)),
