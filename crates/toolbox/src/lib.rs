@@ -9,6 +9,7 @@
 pub mod approval;
 pub mod audit;
 pub mod declare;
+pub mod draft;
 pub mod limit_output;
 pub mod limits;
 pub mod permit;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{House, eventually, eventually_lines, is_alive, pid_in};
+use crate::common::{House, eventually, eventually_lines, is_alive, pid_in, writes_beside};
 
 const KEY: &str = "order-17";
 const EFFECT: &str = "echo x >> effect";
@@ -232,8 +232,7 @@ fn whole(letter: char) -> String {
 fn kill_9_during_write_and_edit_leaves_the_old_file_or_the_new_one_whole() {
     let house = House::new();
     let path = house.path("file");
-    let entries = || std::fs::read_dir(house.workspace()).expect("lists").count();
-    let mut finished = 0;
+    let mut killed_writing = 0;
     for round in 0..60_usize {
         let (old, new) = if round % 2 == 0 {
             ('a', 'b')
@@ -252,25 +251,21 @@ fn kill_9_during_write_and_edit_leaves_the_old_file_or_the_new_one_whole() {
             "write" => whole(new),
             _ => whole(old).replace(&format!("end {old}"), &format!("end {new}")),
         };
-        let before = entries();
         let turn = round.to_string();
         let arguments = args.to_string();
         let mut call = house.start(&[
             "call", tool, "--json", "--turn", &turn, "--args", &arguments,
         ]);
-        // Killed when the new content first shows, or a little earlier or later in each round.
-        let patience = round * 40;
-        for _ in 0..patience {
-            if entries() != before || !call.is_running() {
-                break;
-            }
+        // Killed when the new content is first seen beside the old, or a little later in each round.
+        let (pid, mut seen) = (call.id(), 0);
+        while call.is_running() && seen <= round % 20 {
+            seen += usize::from(writes_beside(pid, &path));
             std::thread::yield_now();
         }
-        finished += usize::from(!call.is_running());
         if call.is_running() {
             call.signal(rustix::process::Signal::KILL);
         }
-        call.ended();
+        killed_writing += usize::from(call.ended().code.is_none() && seen > 0);
         let found = std::fs::read_to_string(&path).expect("is there");
         assert!(
             found == whole(old) || found == expected,
@@ -278,5 +273,5 @@ fn kill_9_during_write_and_edit_leaves_the_old_file_or_the_new_one_whole() {
             found.len()
         );
     }
-    assert!(finished < 60, "nothing was killed");
+    assert!(killed_writing > 0, "nothing was killed while it wrote");
 }

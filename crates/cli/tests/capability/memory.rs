@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::common::House;
+use crate::common::{House, eventually, writes_beside};
 
 fn store(house: &House, kind: &str, text: &str) -> String {
     let ran = house.run(&["memory", "store", "--type", kind, text, "--json"]);
@@ -143,13 +143,49 @@ fn the_recovery_drill() {
         again.stdout.contains("0 added, 30 known already"),
         "{again:?}"
     );
-    // Nothing is left of the drafts.
-    let files = fs::read_dir(house.home()).expect("a home");
-    let parts = files.filter(|file| {
-        let name = file.as_ref().expect("a file").file_name();
-        name.to_string_lossy().ends_with(".part")
-    });
-    assert_eq!(parts.count(), 0);
+}
+
+/// Enough for an export to be met at work.
+const MANY: usize = 2_000;
+const WORDS: usize = 1_000;
+
+#[test]
+fn kill_9_during_an_export_leaves_the_one_before_and_nothing_else() {
+    let house = House::new();
+    store(&house, "fact", "One.");
+    let dir = house.home().join("exports");
+    fs::create_dir(&dir).expect("a directory");
+    let file = dir.join("all.ndjson");
+    let path = file.to_str().expect("UTF-8");
+    let export = ["memory", "export", path];
+    assert_eq!(house.run(&export).code, Some(0));
+    let before = fs::read(&file).expect("a file");
+    let header = json!({"schema_version": 1, "exported_at": "2026-01-01T00:00:00.000Z",
+                        "agent": "rem", "record_types": ["fact"]});
+    let mut many = format!("{header}\n");
+    for number in 0..MANY {
+        let content = format!("Fact {number}: {}", "word ".repeat(WORDS));
+        let record = json!({"id": format!("m{number}"), "memory_type": "fact", "content": content,
+                            "session_id": "s", "created_at": "2026-01-01T00:00:00.000Z"});
+        many.push_str(&record.to_string());
+        many.push('\n');
+    }
+    let done = house.run_with(&["memory", "import", "-"], &many);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+
+    let mut killed = house.start(&export);
+    let pid = killed.id();
+    eventually("it writes", || writes_beside(pid, &file).then_some(()));
+    killed.kill_9();
+    let names: Vec<_> = fs::read_dir(&dir)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(names, ["all.ndjson"]);
+    assert_eq!(fs::read(&file).expect("a file"), before);
+    assert_eq!(house.run(&export).code, Some(0));
+    let after = fs::read_to_string(&file).expect("a file");
+    assert_eq!(after.lines().count(), 1 + 1 + MANY);
 }
 
 #[test]

@@ -313,6 +313,16 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     !matches!(state, Some("Z" | "X") | None)
 }
 
+/// Whether the process has a file open that is in the directory of this one and is not this one: a
+/// draft, whether it has a name or not.
+pub(crate) fn writes_beside(pid: u32, file: &Path) -> bool {
+    let Ok(opened) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let mut leads_to = opened.flatten().flat_map(|it| fs::read_link(it.path()));
+    leads_to.any(|it| it.parent() == file.parent() && it != file)
+}
+
 /// The process id that a command wrote to a file as a line.
 pub(crate) fn pid_in(path: &Path) -> u32 {
     eventually("a process writes its id", || {

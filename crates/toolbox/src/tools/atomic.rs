@@ -1,20 +1,21 @@
 //! Replacing a file as a whole or not at all.
 //!
-//! The new content goes to a temporary file in the same directory, is flushed to the disk, and
-//! takes the file's place in one rename: a reader, a crash or a full disk sees the old content or
-//! the new one. What belongs to the old inode and not to its content is not carried over:
+//! The new content goes to a [`Draft`] in the same directory, is flushed to the disk, and takes the
+//! file's place in one rename: a reader, a crash or a full disk sees the old content or the new
+//! one. What belongs to the old inode and not to its content is not carried over:
 //! further hard links keep the old content, and access control lists are those of a new file.
 
-use std::ffi::OsStr;
+use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, Metadata, MetadataExt};
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 
 use super::beneath::Slot;
+use crate::draft::Draft;
 
 /// Locks for files that are being replaced. Two edits of one file at the same time would both
 /// start from the same content and one would be lost; models do ask for two edits at once. Which
@@ -41,22 +42,28 @@ pub(super) fn lock(slot: &Slot) -> io::Result<MutexGuard<'static, ()>> {
     Ok(LOCKS[index].lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Puts `content` in the slot. `old` is the file that is replaced, if any. `commit` is asked last,
-/// when turning back still leaves no trace.
+/// Puts the parts of `content` in the slot, one after the other. `old` is the file that is
+/// replaced, if any. `commit` is asked last, when turning back still leaves no trace.
 pub(super) fn replace<E: From<io::Error>>(
     slot: &Slot,
     old: Option<&Metadata>,
-    content: &[u8],
+    content: &[&[u8]],
     commit: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut temporary = Temporary::create(&slot.parent, old.is_some())?;
-    temporary.file.write_all(content)?;
-    if let Some(old) = old {
-        adopt_mode(&temporary.file, old)?;
+    let mode = match old {
+        Some(_) => TEMPORARY_MODE,
+        None => NEW_FILE_MODE,
+    };
+    let draft = Draft::begin(&slot.parent, mode)?;
+    for part in content {
+        draft.file().write_all(part)?;
     }
-    temporary.file.sync_all()?;
+    if let Some(old) = old {
+        adopt_mode(draft.file(), old)?;
+    }
+    draft.sync()?;
     commit()?;
-    temporary.rename(&slot.name)?;
+    draft.finish(&slot.name)?;
     // The rename itself lives in the directory; a failure to flush that must not be reported as
     // if the file had not been replaced.
     let _ = sync_directory(&slot.parent);
@@ -106,58 +113,6 @@ fn sync_directory(directory: &Dir) -> io::Result<()> {
     Ok(rustix::fs::fsync(open)?)
 }
 
-/// A temporary file that is removed unless it is renamed.
-struct Temporary<'a> {
-    parent: &'a Dir,
-    name: String,
-    file: File,
-    renamed: bool,
-}
-
-impl<'a> Temporary<'a> {
-    fn create(parent: &'a Dir, private: bool) -> io::Result<Self> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        options.mode(if private {
-            TEMPORARY_MODE
-        } else {
-            NEW_FILE_MODE
-        });
-        loop {
-            let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".holdfast-{}-{count}.tmp", std::process::id());
-            match parent.open_with(&name, &options) {
-                Ok(file) => {
-                    return Ok(Self {
-                        parent,
-                        name,
-                        file,
-                        renamed: false,
-                    });
-                }
-                // Left behind by a process with our id that was killed: the counter moves on.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn rename(&mut self, name: &OsStr) -> io::Result<()> {
-        self.parent.rename(&self.name, self.parent, name)?;
-        self.renamed = true;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.renamed {
-            let _ = self.parent.remove_file(&self.name);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +132,7 @@ mod tests {
         std::fs::write(directory.path().join("file"), "old").expect("writes");
         let old = slot.parent.metadata("file").expect("is there");
         let refused: Result<(), io::Error> =
-            replace(&slot, Some(&old), b"new", || Err(io::Error::other("no")));
+            replace(&slot, Some(&old), &[b"new"], || Err(io::Error::other("no")));
         assert!(refused.is_err());
         let names: Vec<_> = std::fs::read_dir(directory.path())
             .expect("lists")

@@ -171,26 +171,21 @@ fn edit(target: &Beneath, change: &Change, abandoned: &Abandoned) -> Result<Tool
     let (content, opened) = load(target)?;
     check_writable(target, &opened)?;
     let edited = apply(target.asked(), &content, change)?;
-    replace(
-        target,
-        &slot,
-        Some(&opened),
-        edited.content.as_bytes(),
-        || {
-            abandoned.check()?;
-            if atomic::is_unchanged(&slot, &opened) {
-                Ok(())
-            } else {
-                Err(ToolError::coded(
-                    "changed_meanwhile",
-                    format!(
-                        "{:?} was changed by someone else during the edit; read it again",
-                        target.asked()
-                    ),
-                ))
-            }
-        },
-    )?;
+    let parts: Vec<&[u8]> = edited.parts.iter().map(|part| part.as_bytes()).collect();
+    replace(target, &slot, Some(&opened), &parts, || {
+        abandoned.check()?;
+        if atomic::is_unchanged(&slot, &opened) {
+            Ok(())
+        } else {
+            Err(ToolError::coded(
+                "changed_meanwhile",
+                format!(
+                    "{:?} was changed by someone else during the edit; read it again",
+                    target.asked()
+                ),
+            ))
+        }
+    })?;
 
     let shown = target.shown();
     let places = counted(edited.replacements as u64, "place");
@@ -199,7 +194,7 @@ fn edit(target: &Beneath, change: &Change, abandoned: &Abandoned) -> Result<Tool
             "path": shown,
             "replacements": edited.replacements,
             "first_line": edited.first_line,
-            "bytes": edited.content.len(),
+            "bytes": edited.bytes,
         }),
         format!("Edited {shown} ({places})"),
     );
@@ -241,14 +236,16 @@ fn too_large(asked: &str) -> ToolError {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Edited {
-    content: String,
+struct Edited<'a> {
+    /// The new content, in parts: what stays as it is need not be copied.
+    parts: Vec<Cow<'a, str>>,
+    bytes: usize,
     replacements: usize,
     first_line: usize,
 }
 
 /// The edit itself, without any file.
-fn apply(asked: &str, content: &str, change: &Change) -> Result<Edited, ToolError> {
+fn apply<'a>(asked: &str, content: &'a str, change: &'a Change) -> Result<Edited<'a>, ToolError> {
     let (old, new) = with_line_ends_of(content, change);
     let finder = Finder::new(old.as_bytes());
     let Some(first) = finder.find(content.as_bytes()) else {
@@ -268,16 +265,24 @@ fn apply(asked: &str, content: &str, change: &Change) -> Result<Edited, ToolErro
     if size > EDIT_BYTES_MAX {
         return Err(too_large(asked));
     }
-    let mut edited = String::with_capacity(size);
-    let mut from = 0;
-    for at in finder.find_iter(content.as_bytes()).take(replacements) {
-        edited.push_str(&content[from..at]);
-        edited.push_str(&new);
-        from = at + old.len();
-    }
-    edited.push_str(&content[from..]);
+    let parts = if replacements == 1 {
+        let (before, behind) = (&content[..first], &content[first + old.len()..]);
+        vec![Cow::Borrowed(before), new, Cow::Borrowed(behind)]
+    } else {
+        // In one piece, for the same reason.
+        let mut edited = String::with_capacity(size);
+        let mut from = 0;
+        for at in finder.find_iter(content.as_bytes()) {
+            edited.push_str(&content[from..at]);
+            edited.push_str(&new);
+            from = at + old.len();
+        }
+        edited.push_str(&content[from..]);
+        vec![Cow::Owned(edited)]
+    };
     Ok(Edited {
-        content: edited,
+        parts,
+        bytes: size,
         replacements,
         first_line: line_of(content, first),
     })
@@ -381,7 +386,10 @@ mod tests {
 
     fn edited(content: &str, old: &str, new: &str, everywhere: bool) -> Result<String, ToolError> {
         let change = Change::new(old, new, everywhere)?;
-        apply("file", content, &change).map(|edited| edited.content)
+        let edited = apply("file", content, &change)?;
+        let whole = edited.parts.concat();
+        assert_eq!(whole.len(), edited.bytes);
+        Ok(whole)
     }
 
     fn refused(content: &str, old: &str) -> (String, String) {

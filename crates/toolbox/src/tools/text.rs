@@ -25,7 +25,7 @@ pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
         .find(|(signature, _)| head.starts_with(signature))
         .map(|(_, kind)| *kind);
     // Some of the signatures are printable, so a text may begin with one; a NUL byte is in none.
-    if head.contains(&0) {
+    if memchr::memchr(0, head).is_some() {
         return Some(known.unwrap_or("binary data"));
     }
     known.filter(|_| std::str::from_utf8(head).is_err_and(|error| error.error_len().is_some()))

@@ -120,7 +120,9 @@ fn write(target: &Beneath, content: &[u8], abandoned: &Abandoned) -> Result<Tool
         target.regular(old)?;
         check_writable(target, old)?;
     }
-    replace(target, &slot, old.as_ref(), content, || abandoned.check())?;
+    replace(target, &slot, old.as_ref(), &[content], || {
+        abandoned.check()
+    })?;
 
     let shown = target.shown();
     let verb = if old.is_none() { "Created" } else { "Wrote" };
@@ -152,7 +154,7 @@ pub(super) fn replace(
     target: &Beneath,
     slot: &super::beneath::Slot,
     old: Option<&cap_std::fs::Metadata>,
-    content: &[u8],
+    content: &[&[u8]],
     commit: impl FnOnce() -> Result<(), ToolError>,
 ) -> Result<(), ToolError> {
     enum Stop {

@@ -1,13 +1,13 @@
 //! `holdfast memory export` and `import`
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use holdfast_memory::Memory;
 use holdfast_memory::transfer::{self, TransferError};
+use holdfast_toolbox::draft::{self, Draft};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -19,6 +19,8 @@ use crate::output;
 const CONFLICTS_SHOWN_MAX: usize = 10;
 /// Buffer between us and the file.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// What agents remember is for their owner only.
+const EXPORT_MODE: u32 = 0o600;
 
 pub(super) async fn export(
     app: &App,
@@ -37,13 +39,15 @@ pub(super) async fn export(
         bar.finish_and_clear();
         return Ok(ExitCode::SUCCESS);
     }
-    let target = Path::new(file);
-    let draft = Draft::begin(target)?;
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, &draft.file);
+    let cannot = |error| Failure::failed(format!("{file} can not be written: {error}"));
+    let (dir, name) = draft::place_of(Path::new(file)).map_err(cannot)?;
+    let draft = Draft::begin(&dir, EXPORT_MODE).map_err(cannot)?;
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, draft.file());
     let records =
         transfer::export(&mut *snapshot, agent, now_ms, &mut out, tell).map_err(failed)?;
     drop(out);
-    draft.finish(target)?;
+    draft.sync().map_err(cannot)?;
+    draft.finish(name).map_err(cannot)?;
     bar.finish_and_clear();
     if json {
         output::json(&json!({"records": records, "file": file}));
@@ -121,43 +125,4 @@ fn show(bar: &ProgressBar, progress: transfer::Progress) {
         bar.set_length(total);
     }
     bar.set_position(progress.records);
-}
-
-/// A file under another name until it is whole.
-struct Draft {
-    file: File,
-    path: PathBuf,
-}
-
-impl Draft {
-    fn begin(target: &Path) -> Outcome<Self> {
-        let mut name = target.as_os_str().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let path = PathBuf::from(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| cannot(target, &error))?;
-        Ok(Self { file, path })
-    }
-
-    fn finish(self, target: &Path) -> Outcome<()> {
-        self.file
-            .sync_all()
-            .and_then(|()| std::fs::rename(&self.path, target))
-            .map_err(|error| cannot(target, &error))
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // Gone already when it got its name.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn cannot(target: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{} can not be written: {error}", target.display()))
 }
