@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
 
 use super::live::{Event, Listener, Live, Outcome, Stop, Unheard};
-use super::store::{Kept, RunStore, RunStoreError};
+use super::store::{Kept, KeptRun, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
 use super::{RESUME_AGAIN_MS, RUNS_MAX, RUNS_WAITING_MAX};
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Loop, RunState};
-use crate::subagents::Subagents;
+use crate::subagents::{Orphan, Subagents};
 
 /// The line of runs that are gone on with.
 const RESUMED: &str = "resumed";
@@ -138,7 +138,7 @@ impl Runs {
     }
 
     /// Subagents end with their process: those whose process is gone are given up, so that their
-    /// parents hear of it.
+    /// parents hear of it. Only those that were suspended wait to be let go on.
     async fn give_up_children(&self) -> Result<(), StoreError> {
         let Some(subagents) = self.subagents.get() else {
             return Ok(());
@@ -147,15 +147,39 @@ impl Runs {
         loop {
             let page = self.store.abandoned_children(after.as_deref()).await?;
             for run in page.runs {
-                subagents.lost(&run.state.session).await?;
-                // Who was faster has ended it too.
-                let _ = self.store.cancel(&run.state.id).await;
+                if subagents.lost(&run.state.session).await? == Orphan::Ended {
+                    // Who was faster has ended it too.
+                    let _ = self.store.cancel(&run.state.id).await;
+                }
             }
             after = page.next;
             if after.is_none() {
                 return Ok(());
             }
         }
+    }
+
+    /// The run of a subagent whose process is gone, if nobody has ended it.
+    pub(crate) async fn orphan(&self, session: &str) -> Result<Option<KeptRun>, StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.store.abandoned_children(after.as_deref()).await?;
+            let mut runs = page.runs.into_iter();
+            let found = runs.find(|run| run.state.session == session);
+            after = page.next;
+            if found.is_some() || after.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Goes on with it, in a place that was had before, as in [`Self::start_child`].
+    pub(crate) async fn resume_child(
+        self: &Arc<Self>,
+        id: &str,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Listener, ResumeError> {
+        self.go_on_with(id, place).await
     }
 
     /// The model and its tools.
@@ -215,7 +239,11 @@ impl Runs {
         self.go_on_with(id, slot).await
     }
 
-    async fn go_on_with(self: &Arc<Self>, id: &str, slot: Place) -> Result<Listener, ResumeError> {
+    async fn go_on_with(
+        self: &Arc<Self>,
+        id: &str,
+        slot: impl Send + 'static,
+    ) -> Result<Listener, ResumeError> {
         let (runs, id) = (self.clone(), id.to_owned());
         wholly(async move {
             // One after the other: two who take up the same run here would not see each other.

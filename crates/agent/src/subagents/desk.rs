@@ -8,7 +8,6 @@ use holdfast_contract::{
     Artifact, Cause, SessionContext, SessionKind, ToolCallEnvelope, ToolContext, ToolError,
 };
 use holdfast_reliability::canonical::Digest;
-use holdfast_reliability::store::StoreError;
 use holdfast_toolbox::session::model::{CANCEL_GRACE_MS, SUMMARY_BYTES_MAX};
 use holdfast_toolbox::session::{
     Named, Session, SessionArtifact, SessionResult, SessionStatus, SessionTree, Spawn, Spent,
@@ -44,20 +43,20 @@ pub(super) struct Begun {
 }
 
 /// One that runs here: its run, its parent, on whose behalf, and what of its tokens is booked.
-struct Child {
-    run: String,
-    parent: String,
-    client: String,
-    actor: String,
-    tokens_booked: u64,
+pub(super) struct Child {
+    pub(super) run: String,
+    pub(super) parent: String,
+    pub(super) client: String,
+    pub(super) actor: String,
+    pub(super) tokens_booked: u64,
 }
 
 /// The subagents of one process.
 pub struct Subagents {
-    tree: Arc<SessionTree>,
+    pub(super) tree: Arc<SessionTree>,
     settings: RunSettings,
     places: Arc<Semaphore>,
-    here: Mutex<HashMap<String, Child>>,
+    pub(super) here: Mutex<HashMap<String, Child>>,
     /// How many have ended, for whoever waits for one.
     ended: watch::Sender<u64>,
     runs: OnceLock<Weak<Runs>>,
@@ -100,7 +99,7 @@ impl Subagents {
         let _ = self.runs.set(Arc::downgrade(runs));
     }
 
-    fn runs(&self) -> Result<Arc<Runs>, ToolError> {
+    pub(super) fn runs(&self) -> Result<Arc<Runs>, ToolError> {
         let runs = self.runs.get().and_then(Weak::upgrade);
         runs.ok_or_else(|| ToolError::failed("there is no model here that a subagent could ask"))
     }
@@ -125,18 +124,9 @@ impl Subagents {
         ctx: &ToolContext,
     ) -> Result<Begun, ToolError> {
         let runs = self.runs()?;
-        let place = self.places.clone().try_acquire_owned().map_err(|_| {
-            let message = format!("{SUBAGENTS_MAX} subagents are at work already");
-            let cause = Cause::Throttled {
-                retry_after_ms: None,
-            };
-            ToolError::ExecutionError { message, cause }
-        })?;
+        let place = self.place()?;
         let parent = ctx.session.session_id.clone();
-        if self.tree.context(&parent).is_none() {
-            let opened = self.tree.open_main_with((*ctx.session).clone()).await;
-            opened.map_err(|error| refused(&error))?;
-        }
+        self.enter_tree(ctx).await?;
         let (client, actor) = self.behalf_of(&runs, &parent).await;
         let spawn = Spawn {
             kind: wish.kind,
@@ -158,6 +148,26 @@ impl Subagents {
         wholly(async move { desk.begin(&runs, session, state, client, place).await }).await
     }
 
+    /// Room for one more.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, ToolError> {
+        self.places.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("{SUBAGENTS_MAX} subagents are at work already");
+            let cause = Cause::Throttled {
+                retry_after_ms: None,
+            };
+            ToolError::ExecutionError { message, cause }
+        })
+    }
+
+    /// Whoever has subagents is in the tree.
+    pub(super) async fn enter_tree(&self, ctx: &ToolContext) -> Result<(), ToolError> {
+        if self.tree.context(&ctx.session.session_id).is_none() {
+            let opened = self.tree.open_main_with((*ctx.session).clone()).await;
+            opened.map_err(|error| refused(&error))?;
+        }
+        Ok(())
+    }
+
     async fn begin(
         self: &Arc<Self>,
         runs: &Arc<Runs>,
@@ -177,8 +187,7 @@ impl Subagents {
         self.here.lock().insert(session.id.clone(), child);
         match runs.start_child(state, &client, place).await {
             Ok(listener) => {
-                let (desk, id) = (self.clone(), session.id.clone());
-                tokio::spawn(async move { desk.watch_over(&id, listener).await });
+                self.watch(&session.id, listener);
                 Ok(Begun { session, run })
             }
             Err(error) => {
@@ -220,6 +229,11 @@ impl Subagents {
             || ("local".to_owned(), "local".to_owned()),
             |run| (run.client, run.state.actor),
         )
+    }
+
+    pub(super) fn watch(self: &Arc<Self>, id: &str, listener: Listener) {
+        let (desk, id) = (self.clone(), id.to_owned());
+        tokio::spawn(async move { desk.watch_over(&id, listener).await });
     }
 
     /// Waits for the end of a subagent's run, ends it when it is told to end and does not, and
@@ -338,7 +352,7 @@ impl Subagents {
     }
 
     /// Only a parent has a say.
-    async fn own(&self, parent: &str, id: &str) -> Result<Session, ToolError> {
+    pub(super) async fn own(&self, parent: &str, id: &str) -> Result<Session, ToolError> {
         let session = self.get(id).await?;
         if session.parent.as_deref() == Some(parent) {
             return Ok(session);
@@ -358,12 +372,6 @@ impl Subagents {
             Err(TreeError::Refused(_)) => self.get(id).await,
             Err(error) => Err(refused(&error)),
         }
-    }
-
-    /// Lets one go on that spent too much at once.
-    pub(super) async fn resume(&self, parent: &str, id: &str) -> Result<Session, ToolError> {
-        self.own(parent, id).await?;
-        self.tree.resume(id).await.map_err(|error| refused(&error))
     }
 
     /// What a run has used and is not booked yet. It counts as booked from then on.
@@ -439,15 +447,6 @@ impl Subagents {
             let _ = self.tree.cancel(&id).await;
         }
     }
-
-    /// The process of a subagent is gone.
-    pub(crate) async fn lost(&self, id: &str) -> Result<(), StoreError> {
-        match self.tree.lost(id).await {
-            Err(TreeError::Store(error)) => Err(error),
-            // One that has ended, or is forgotten, is not lost.
-            Ok(_) | Err(_) => Ok(()),
-        }
-    }
 }
 
 /// What a run gives its parent; nothing while it may still go on.
@@ -492,6 +491,6 @@ fn result_of(outcome: &Outcome) -> Option<SessionResult> {
     Some(result)
 }
 
-fn refused(error: &TreeError) -> ToolError {
+pub(super) fn refused(error: &TreeError) -> ToolError {
     ToolError::failed(error.to_string())
 }

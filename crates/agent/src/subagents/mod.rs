@@ -3,16 +3,19 @@
 //! A subagent is a session of the tree and a run that works for it. Its parent gives it a task and
 //! nothing else, and gets one `SessionResult` back. Depth, children, time and tokens are the tree's
 //! to bound; what it may do is what its session holds. It ends with its parent, and with the
-//! process it runs in.
+//! process it runs in, unless it was suspended there.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `desk` | begins, watches and ends them |
+//! | `again` | what becomes of them when their process is gone |
 //! | `tools` | `sessions_spawn`, `sessions_list`, `sessions_resume` and `sessions_kill` |
 
+mod again;
 mod desk;
 mod tools;
 
+pub(crate) use again::Orphan;
 pub use desk::Subagents;
 pub use tools::{KILL, LIST, RESUME, SPAWN};
 

@@ -172,7 +172,7 @@ impl Tool for SessionTool {
                 Ok(ToolResult::new(json!({ "sessions": listed }), display))
             }
             Act::Resume => {
-                let session = self.desk.resume(parent, named(params)?).await?;
+                let session = self.desk.resume(named(params)?, ctx).await?;
                 Ok(ToolResult::new(shown(&session, None), "It goes on"))
             }
             Act::Kill => {

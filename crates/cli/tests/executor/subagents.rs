@@ -1,7 +1,7 @@
 //! Subagents: runs that a run begins, within the bounds of the tree of sessions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use holdfast_testkit::http::Connection;
 use holdfast_testkit::model::{ModelServer, Say, turns};
@@ -295,4 +295,42 @@ fn after_kill_9_a_subagent_has_failed_and_its_parent_hears_of_it() {
         told.contains("it was at work when the process ended"),
         "{told}"
     );
+}
+
+#[test]
+fn after_kill_9_a_suspended_subagent_can_still_be_let_go_on() {
+    let house = House::new();
+    let is_killed = Arc::new(AtomicBool::new(false));
+    let killed = is_killed.clone();
+    let model = ModelServer::start(move |request| match (task_of(request), turns(request)) {
+        ("main", 0) => spawn("spender", &json!({"tokenBudget": 200})),
+        ("main", 1) if !killed.load(Ordering::SeqCst) => Say::Silence,
+        ("main", 1) => Say::calls("sessions_resume", &json!({"session": session_in(request)})),
+        ("main", 2) => Say::calls("sessions_list", &json!({"waitSeconds": 20})),
+        ("main", _) => Say::says("Final Answer: All is well."),
+        (_, 0) => Say::calls("read", &json!({"path": "missing"})),
+        _ => Say::says("Final Answer: The spender got there."),
+    })
+    .expect("starts");
+    let args = ["--model-url", &model.url()];
+    let serving = house.serve(&args);
+    let _asking = asking(&serving);
+    eventually("the parent hears that it is suspended", || {
+        let asked = model.asked();
+        let told = asked.last()?["messages"].to_string();
+        (told.contains("suspended") && told.contains("spending")).then_some(())
+    });
+    serving.signal(Signal::KILL);
+    assert_eq!(serving.ended().0, None, "killed");
+    is_killed.store(true, Ordering::SeqCst);
+    let serving = house.serve(&args);
+    eventually("the parent has its answer", || {
+        (status(&serving, 0)? == "answered").then_some(())
+    });
+    assert_eq!(status(&serving, 1).as_deref(), Some("answered"));
+    let told = model.asked().last().expect("a question")["messages"].to_string();
+    assert!(told.contains("The spender got there."), "{told}");
+    let questions = model.asked();
+    let of_child = questions.iter().filter(|it| task_of(it) == "spender");
+    assert_eq!(of_child.count(), 2, "it goes on where it was");
 }

@@ -299,6 +299,11 @@ impl SessionTree {
         }
     }
 
+    /// Nobody works for a session here: it may do nothing here.
+    pub fn let_go(&self, id: &str) {
+        self.live.write().remove(id);
+    }
+
     /// What a session may do, if it lives here.
     pub fn context(&self, id: &str) -> Option<Arc<SessionContext>> {
         self.live.read().get(id).map(|live| live.context.clone())
