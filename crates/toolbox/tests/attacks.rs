@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::{
-    CallContext, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext,
+    CallContext, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
+    ToolResult,
 };
 use holdfast_toolbox::permit::PermissionConfig;
 use holdfast_toolbox::tools::exec::CommandRules;
@@ -92,36 +93,32 @@ fn is_untouched(outside: &Path) -> bool {
         && fs::read_to_string(outside.join("state/approver-token")).expect("there") == SECRET
 }
 
-#[tokio::test]
-async fn no_path_of_the_corpus_leads_outside() {
-    let lines = holdfast_testkit::corpus(include_str!("attacks/paths.txt"));
-    assert!(lines.len() >= 120, "{}", lines.len());
-    for line in lines {
-        let (workspace, context) = scene();
-        let outside = workspace.outside().canonicalize().expect("is there");
-        let path = line
-            .replace("{outside}", outside.to_str().expect("text"))
-            .replace(
-                "{workspace}",
-                outside.join("workspace").to_str().expect("text"),
-            )
-            .replace("{nul}", "\0");
-        let tools: [(&dyn Tool, Value); 3] = [
-            (&ReadTool, json!({ "path": path })),
-            (&WriteTool, json!({"path": path, "content": WRITTEN})),
-            (
-                &EditTool,
-                json!({"path": path, "old_string": SECRET, "new_string": WRITTEN}),
-            ),
-        ];
-        for (tool, params) in tools {
-            let result = tool.execute(&params, &context).await;
-            let told = format!("{result:?}");
-            assert!(!told.contains(SECRET), "{} {line}: {told}", tool.name());
-            assert!(!told.contains("root:"), "{} {line}: {told}", tool.name());
-            // What is not refused stayed inside: an odd name is a name.
-            assert!(is_untouched(&outside), "{} {line}: {told}", tool.name());
-        }
+/// The file tools on a path of a corpus, each with its answer. None has told or touched anything
+/// outside.
+async fn tried(line: &str) -> Vec<(String, Result<ToolResult, ToolError>)> {
+    let (workspace, context) = scene();
+    let outside = workspace.outside().canonicalize().expect("is there");
+    let text = |path: &Path| path.to_str().expect("text").to_owned();
+    let path = line
+        .replace("{outside}", &text(&outside))
+        .replace("{workspace}", &text(&outside.join("workspace")))
+        .replace("{nul}", "\0");
+    let tools: [(&dyn Tool, Value); 3] = [
+        (&ReadTool, json!({ "path": path })),
+        (&WriteTool, json!({"path": path, "content": WRITTEN})),
+        (
+            &EditTool,
+            json!({"path": path, "old_string": SECRET, "new_string": WRITTEN}),
+        ),
+    ];
+    let mut answers = Vec::new();
+    for (tool, params) in tools {
+        let result = tool.execute(&params, &context).await;
+        let told = format!("{} {line}: {result:?}", tool.name());
+        assert!(!told.contains(SECRET), "{told}");
+        assert!(!told.contains("root:"), "{told}");
+        assert!(is_untouched(&outside), "{told}");
+        answers.push((told, result));
     }
     for path in [
         "/etc/holdfast-attack",
@@ -129,6 +126,38 @@ async fn no_path_of_the_corpus_leads_outside() {
         "/dev/shm/new",
     ] {
         assert!(!Path::new(path).exists(), "{path}");
+    }
+    answers
+}
+
+#[tokio::test]
+async fn every_path_of_the_corpus_is_refused_by_a_rule() {
+    let lines = holdfast_testkit::corpus(include_str!("attacks/paths.txt"));
+    assert!(lines.len() >= 95, "{}", lines.len());
+    for line in lines {
+        for (told, result) in tried(line).await {
+            match result {
+                Err(ToolError::PermissionDenied { reason, .. }) => assert!(
+                    reason.contains("beneath the workspace only")
+                        || reason.contains("no tool may reach"),
+                    "{told}"
+                ),
+                Err(ToolError::ValidationError { field, message }) => {
+                    assert_eq!(field.as_deref(), Some("/path"), "{told}");
+                    assert!(message.contains("NUL"), "{told}");
+                }
+                _ => panic!("{told}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn odd_paths_are_names_like_others() {
+    let lines = holdfast_testkit::corpus(include_str!("attacks/odd_paths.txt"));
+    assert!(lines.len() >= 30, "{}", lines.len());
+    for line in lines {
+        tried(line).await;
     }
 }
 
