@@ -67,8 +67,17 @@ fn sed_range(path: &Path, first: u64) -> Result<String, Failed> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// Whether the new name is on disk when an edit is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    /// A power cut may bring the old content back.
+    Left,
+    /// It does not.
+    Synced,
+}
+
 /// The floor of an edit: the same bytes read, searched, written beside and synced.
-fn plain_edit(path: &Path, old: &str, new: &str) -> Result<(), Failed> {
+fn plain_edit(path: &Path, old: &str, new: &str, name: Name) -> Result<(), Failed> {
     let text = fs::read_to_string(path)?;
     let changed = text.replacen(old, new, 1);
     let beside = path.with_extension("new");
@@ -76,6 +85,9 @@ fn plain_edit(path: &Path, old: &str, new: &str) -> Result<(), Failed> {
     file.write_all(changed.as_bytes())?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
+    if let (Name::Synced, Some(dir)) = (name, path.parent()) {
+        File::open(dir)?.sync_all()?;
+    }
     Ok(())
 }
 
@@ -141,12 +153,17 @@ async fn read(rounds: usize, dir: &Path, context: &ToolContext) -> Result<Vec<Su
 }
 
 async fn edit(rounds: usize, dir: &Path, context: &ToolContext) -> Result<Vec<Subject>, Failed> {
-    let (ours, theirs) = (dir.join("ours.txt"), dir.join("theirs.txt"));
-    let total = lines(&ours, EDIT_BYTES)?;
-    fs::copy(&ours, &theirs)?;
+    let files = ["ours.txt", "left.txt", "synced.txt"].map(|name| dir.join(name));
+    let total = lines(&files[0], EDIT_BYTES)?;
+    for copy in &files[1..] {
+        fs::copy(&files[0], copy)?;
+    }
     let section = "edit";
-    let mut meter = Meter::new(section, "holdfast, one line in the middle of 10 MB");
-    let mut floor = Meter::new(section, "read, replacen, write beside, sync, rename");
+    let mut meters = [
+        Meter::new(section, "holdfast, one line in the middle of 10 MB"),
+        Meter::new(section, "read, replacen, write beside, sync, rename"),
+        Meter::new(section, "the same, and the directory synced"),
+    ];
     let (a, b) = (
         format!("line {:>9}:", total / 2),
         format!("LINE {:>9}:", total / 2),
@@ -156,13 +173,16 @@ async fn edit(rounds: usize, dir: &Path, context: &ToolContext) -> Result<Vec<Su
         let params = json!({"path": "ours.txt", "old_string": old, "new_string": new});
         let from = Instant::now();
         run(&EditTool, &params, context).await?;
-        meter.note(from, 1);
-        let from = Instant::now();
-        plain_edit(&theirs, old, new)?;
-        floor.note(from, 1);
+        meters[0].note(from, 1);
+        for (place, name) in [(1, Name::Left), (2, Name::Synced)] {
+            let from = Instant::now();
+            plain_edit(&files[place], old, new, name)?;
+            meters[place].note(from, 1);
+        }
     }
-    if fs::read(&ours)? != fs::read(&theirs)? {
-        return Err("the two files differ".into());
+    let edited = fs::read(&files[0])?;
+    if fs::read(&files[1])? != edited || fs::read(&files[2])? != edited {
+        return Err("the files differ".into());
     }
-    Ok([meter, floor].map(Meter::done).into())
+    Ok(meters.map(Meter::done).into())
 }
