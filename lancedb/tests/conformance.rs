@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_lancedb::LanceMemory;
 use holdfast_memory::conformance::{self, Made, MemoryFactory};
 use holdfast_memory::for_each_memory_check;
+use holdfast_testkit::tests_of_checks;
 
 struct Lance;
 
@@ -19,15 +20,4 @@ impl MemoryFactory for Lance {
     }
 }
 
-macro_rules! tests {
-    ([$factory:expr] $($check:ident)*) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $check() {
-                conformance::$check(&$factory).await;
-            }
-        )*
-    };
-}
-
-for_each_memory_check!(tests, Lance);
+for_each_memory_check!(tests_of_checks, conformance, Lance);
