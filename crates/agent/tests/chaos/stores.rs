@@ -69,11 +69,11 @@ impl Vanishing {
     }
 
     fn fate(&self) -> Fate {
+        let is_away = |away_ms: &std::ops::Range<u64>| away_ms.contains(&self.clock.now_ms());
         match &self.away_ms {
-            None => Fate::Answers,
-            Some(away_ms) if away_ms.contains(&self.clock.now_ms()) => Fate::Away,
+            Some(away_ms) if is_away(away_ms) => Fate::Away,
             Some(_) if self.chance.chance(LOSES_PERCENT) => Fate::Lost,
-            Some(_) => Fate::Answers,
+            Some(_) | None => Fate::Answers,
         }
     }
 
