@@ -28,7 +28,7 @@ use napi_derive::napi;
 
 /// The version of the interface between the addon and its packages. One that finds another does not
 /// use it.
-const INTERFACE_VERSION: u32 = 3;
+const INTERFACE_VERSION: u32 = 4;
 
 /// The version of the interface that this addon has.
 #[napi]

@@ -14,13 +14,15 @@ import type {
 import { comparable, exact, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
-import { isGuarded, Once } from "./once.js";
+import { isGuarded, isInvoked, Once } from "./once.js";
 import { OldHost } from "./old-host.js";
 import { append, outcomeOf } from "./outcome.js";
 import type { Settings } from "./settings.js";
 
 /** Calls under way at most; of more the oldest is forgotten, and passes unguarded. */
 const CALLS_MAX = 4096;
+/** What is kept of them for the log at most, all together; of more the oldest call is forgotten too. */
+const CALLS_CHARS_MAX = 16 * 1024 * 1024;
 /** Runs remembered at most. */
 const RUNS_MAX = 1024;
 /** What OpenClaw says of a call whose arguments it could not read; it stores nothing else of it. */
@@ -64,8 +66,10 @@ export class HostGuard {
   readonly #guard: ToolGuard;
   readonly #once: Once;
   #settings: Settings;
-  readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX);
+  readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX, { max: CALLS_CHARS_MAX, of: ({ call }) => charsOf(call) });
   readonly #runs = new BoundedMap<string, RunNote>(RUNS_MAX);
+  /** Answers that were counted: each registration of this plugin is handed the same object. */
+  readonly #written = new WeakSet<AssistantMessage>();
   /** The run under way in a session, for hooks that are not told. */
   readonly #current = new BoundedMap<string, string>(RUNS_MAX);
   /** What the model of a run still has to be told, because no result could carry it. */
@@ -106,7 +110,8 @@ export class HostGuard {
   beforeToolCall(event: BeforeToolCall, context: CallContext): Block | Promise<Block> {
     const id = event.toolCallId ?? context.toolCallId;
     if (!id) return undefined;
-    if (!id.startsWith(NESTED)) {
+    // What no run makes is never counted: nobody is told how it ends.
+    if (!id.startsWith(NESTED) && !isInvoked(id, event.runId ?? context.runId)) {
       const note = this.#note(id, event, context);
       const refusal = this.#guard.check(note.guarded);
       note.refused = refusal?.text;
@@ -123,7 +128,9 @@ export class HostGuard {
     const { call, request } = this.#place(id, event, context, (args) => ({ args: exact(args) }));
     let answer: string | undefined;
     try {
-      answer = await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
+      answer = isInvoked(id, call.turn)
+        ? await this.#once.beforeInvoked(context, call, this.#settings.once)
+        : await this.#once.before(key(call.session, id), `${call.turn}/${request}`, call, this.#settings.once);
     } catch (error) {
       this.trouble("once", error);
       answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
@@ -167,6 +174,8 @@ export class HostGuard {
   /** A call whose arguments are no JSON has no result; OpenClaw only asks the model again. */
   assistantWritten(message: AssistantMessage, context: CallContext): void {
     if (message.stopReason !== "error" || !UNREADABLE.test(message.errorMessage ?? "")) return;
+    if (this.#written.has(message)) return;
+    this.#written.add(message);
     const session = sessionOf(context);
     const runId = this.#current.get(session);
     if (runId === undefined) return;
@@ -212,7 +221,8 @@ export class HostGuard {
     const deaf = run.ignored >= Math.max(endRunAfterIgnored, 2);
     if (endRunAfterIgnored === 0 || !(wentOn || deaf)) return;
     const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests and is ended`;
-    endRun({ sessionId: note.sessionId, runId, why, logger: this.logger });
+    const isUnderWay = (): boolean => (this.#current.get(note.call.session) ?? runId) === runId;
+    endRun({ sessionId: note.sessionId, runId, why, logger: this.logger, isUnderWay });
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
@@ -257,6 +267,11 @@ export class HostGuard {
 /** Whether nothing is to be logged of a call. */
 function worked({ ending }: Outcome): boolean {
   return ending !== "failed" && ending !== "blocked";
+}
+
+/** How much of a call is kept. */
+function charsOf({ args, texts = [] }: ToolCall): number {
+  return texts.reduce((sum, text) => sum + text.length, args.length);
 }
 
 function sessionOf(context: CallContext): string {
