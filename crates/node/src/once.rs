@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_executor::block_on;
 use holdfast_contract::clock::{Clock, SystemClock, SystemEntropy, new_request_id};
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::arguments;
 use crate::guard::ToolCall;
-use crate::safely::{failed, run};
+use crate::safely::failed;
 use crate::work::Work;
 
 /// The namespace of the records: a host's own tools are not ours of the same name.
@@ -39,6 +39,8 @@ const NAMESPACE: &str = "openclaw";
 pub enum OnceEnding {
     /// It worked.
     Done,
+    /// It was not let run: the claim is given back.
+    NeverRan,
     /// It failed, and certainly had no effect.
     Failed,
     /// Nobody knows whether it had its effect.
@@ -57,31 +59,53 @@ pub struct OnceWindows {
 /// The ledger of one process.
 #[napi]
 pub struct OnceLedger {
-    store: Arc<SqliteState>,
+    file: Arc<LedgerFile>,
+}
+
+/// Where a ledger is. Opening one waits for the disk, and for others who have it open, so that the first work
+/// for it does that.
+struct LedgerFile {
+    dir: PathBuf,
+    store: Mutex<Option<Arc<SqliteState>>>,
+}
+
+impl LedgerFile {
+    fn opened(&self) -> Result<Arc<SqliteState>> {
+        // Nothing panics while it is locked that could leave it half done.
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &*store {
+            return Ok(store.clone());
+        }
+        let clock = Arc::new(SystemClock);
+        let opened = SqliteState::open(&self.dir, clock, SqliteOptions::default());
+        Ok(store.insert(opened.map_err(failed)?).clone())
+    }
 }
 
 #[napi]
 impl OnceLedger {
-    /// Opens the ledger in a directory, which is made where it is not there.
+    /// A ledger in a directory, which is made where it is not there, when the ledger is needed.
     #[napi(constructor)]
-    pub fn new(dir: String) -> Result<Self> {
-        run(|| {
-            let clock = Arc::new(SystemClock);
-            let store = SqliteState::open(&PathBuf::from(dir), clock, SqliteOptions::default());
-            Ok(Self {
-                store: store.map_err(failed)?,
-            })
-        })
+    pub fn new(dir: String) -> Self {
+        let file = LedgerFile {
+            dir: PathBuf::from(dir),
+            store: Mutex::new(None),
+        };
+        Self {
+            file: Arc::new(file),
+        }
     }
 
-    /// Claims a call; the promise is JSON: `{"kind": "granted", "claim": …}`, `{"kind": "inFlight"}`, or
-    /// `{"kind": "ended", "state": …, "text": …, "agoMs": …}`.
+    /// Claims a call; the promise is JSON: `{"kind": "granted", "claim": …}`, `{"kind": "inFlight"}`,
+    /// `{"kind": "ended", "state": …, "text": …, "agoMs": …}`, or `{"kind": "conflict"}`. Without windows the
+    /// call is known by its id alone, whatever other calls contain, and another call with that id is the
+    /// conflict.
     #[napi(ts_return_type = "Promise<string>")]
-    pub fn claim(&self, call: ToolCall, windows: OnceWindows) -> AsyncTask<Work> {
-        let store = self.store.clone();
+    pub fn claim(&self, call: ToolCall, windows: Option<OnceWindows>) -> AsyncTask<Work> {
+        let file = self.file.clone();
         Work::task(move || {
-            let wish = wish(&call, &windows);
-            let claim = block_on(store.claim(&wish)).map_err(failed)?;
+            let wish = wish(&call, windows.as_ref());
+            let claim = block_on(file.opened()?.claim(&wish)).map_err(failed)?;
             Ok(match claim {
                 Claim::Granted { .. } => json!({
                     "kind": "granted",
@@ -89,8 +113,7 @@ impl OnceLedger {
                 }),
                 Claim::InFlight { .. } => json!({"kind": "inFlight"}),
                 Claim::Ended(record) => ended(&record),
-                // The digest is part of the key, so that a key has one digest.
-                Claim::Conflict { .. } => return Err(failed("two calls have one key")),
+                Claim::Conflict { .. } => json!({"kind": "conflict"}),
             })
         })
     }
@@ -99,14 +122,21 @@ impl OnceLedger {
     /// taken.
     #[napi(ts_return_type = "Promise<string>")]
     pub fn finish(&self, claim: String, ending: OnceEnding, text: String) -> AsyncTask<Work> {
-        let store = self.store.clone();
+        let file = self.file.clone();
         Work::task(move || {
             let claim: Value = serde_json::from_str(&claim).map_err(failed)?;
             let part = |name: &str| claim[name].as_str().unwrap_or_default().to_owned();
+            let key = part("key").parse::<StoredKey>().map_err(failed)?;
+            let owner = part("owner");
+            let store = file.opened()?;
+            let Some(ending) = last_word(&ending, text) else {
+                let taken = block_on(store.release(&key, &owner)).map_err(failed)?;
+                return Ok(json!(taken.is_ok()));
+            };
             let last_word = Finalisation {
-                key: part("key").parse::<StoredKey>().map_err(failed)?,
-                owner: part("owner").into(),
-                ending: last_word(&ending, text),
+                key,
+                owner: owner.into(),
+                ending,
                 execution: Execution::default(),
                 lifetimes: Lifetimes::default(),
             };
@@ -116,7 +146,7 @@ impl OnceLedger {
     }
 }
 
-fn wish(call: &ToolCall, windows: &OnceWindows) -> ClaimRequest {
+fn wish(call: &ToolCall, windows: Option<&OnceWindows>) -> ClaimRequest {
     let params = digest(&arguments::whole(&call.args), &CanonicalOptions::EXACT);
     let parts = KeyParts {
         scope: Scope::SESSION,
@@ -132,15 +162,20 @@ fn wish(call: &ToolCall, windows: &OnceWindows) -> ClaimRequest {
         (Some(turn), Some(id)) => Identity::Step(Origin::Run(turn), Place::ToolCall(id)),
         _ => Identity::Request(&request_id),
     };
+    let own_key = call.call_id.as_ref().filter(|_| windows.is_none());
+    let source = match own_key {
+        Some(id) => KeySource::Caller(id),
+        None => KeySource::Computed { identity, params },
+    };
     ClaimRequest {
-        key: stored_key(&parts, &KeySource::Computed { identity, params }),
-        content: Some(ContentLookup {
+        key: stored_key(&parts, &source),
+        content: windows.map(|windows| ContentLookup {
             key: content_key(&parts, params),
             unknown_window_ms: windows.unknown_ms.into(),
             echo_window_ms: windows.echo_ms.into(),
         }),
         tool: call.tool.as_str().into(),
-        idempotency_key: Cow::Borrowed("computed"),
+        idempotency_key: own_key.map_or(Cow::Borrowed("computed"), |id| Cow::Owned(id.clone())),
         request: Arc::new(RecordRequest {
             session_key: call.session.as_str().into(),
             workspace_id: None,
@@ -179,7 +214,8 @@ fn text_of(content: &Value) -> String {
         .map_or_else(|| content.to_string(), str::to_owned)
 }
 
-fn last_word(ending: &OnceEnding, text: String) -> Ending {
+/// What stands on record about a call's end; nothing where there was no call.
+fn last_word(ending: &OnceEnding, text: String) -> Option<Ending> {
     let error = |code: ErrorCode, message| RecordError {
         code: code.as_str().to_owned(),
         message,
@@ -187,12 +223,13 @@ fn last_word(ending: &OnceEnding, text: String) -> Ending {
         should_retriable: false,
         status: Status::Error,
     };
-    match ending {
+    Some(match ending {
+        OnceEnding::NeverRan => return None,
         OnceEnding::Done => Ending::Done(ResultOutput {
             content: Arc::new(Value::String(text)),
             metadata: None,
         }),
         OnceEnding::Failed => Ending::Failed(error(ErrorCode::ExecutionFailed, text)),
         OnceEnding::Unknown => Ending::Unknown(error(ErrorCode::OutcomeUnknown, text)),
-    }
+    })
 }

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -175,16 +176,20 @@ pub fn checkpoint(
 
 /// Writes a small file of ours as a whole.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let new = beside(path, &format!("-new-{}", std::process::id()));
+    // Other threads may write the same file.
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let new = beside(path, &format!("-new-{}-{number}", std::process::id()));
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
         .open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    let written = file.write_all(text.as_bytes());
+    let written = written.and_then(|()| file.sync_all());
+    let written = written.and_then(|()| fs::rename(&new, path));
+    written.inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
 /// Rolls a session back to a checkpoint. Says where the session as it was is kept.

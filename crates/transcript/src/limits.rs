@@ -31,6 +31,8 @@ pub const GLUED_FACTOR_MAX: usize = 16;
 pub const PARTED_FACTOR_MAX: usize = 64;
 /// Checkpoints that are kept of a session.
 pub const CHECKPOINTS_MAX: usize = 100;
+/// Incident files that are kept.
+pub const INCIDENTS_MAX: usize = 200;
 /// What one request is taken to have read at most, where nobody says how much it was: the window of
 /// the larger models.
 pub const ESTIMATED_TOKENS_MAX: u64 = 200_000;
@@ -106,6 +108,11 @@ pub const LIMITS: &[Limit] = &[
         "CHECKPOINTS_MAX",
         CHECKPOINTS_MAX as u64,
         "checkpoints kept of a session; the oldest goes first",
+    ),
+    limit(
+        "INCIDENTS_MAX",
+        INCIDENTS_MAX as u64,
+        "incident files kept in OpenClaw's `logs`; the oldest goes first",
     ),
     limit(
         "ESTIMATED_TOKENS_MAX",

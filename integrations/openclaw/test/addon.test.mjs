@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { inspect, promisify } from "node:util";
+import { hostIn } from "./rig/host.mjs";
 import { lines } from "./rig/log.mjs";
 
 const cache = process.env.HOLDFAST_OPENCLAW_CACHE;
@@ -19,9 +20,10 @@ const addon = createRequire(import.meta.url)(join(packages, "tool-guard", NATIVE
 const TICKS_MIN = 5;
 const HOUR_MS = 3_600_000;
 
-let scratch;
+let scratch, hooksOf;
 before(async () => {
   scratch = await mkdtemp(join(tmpdir(), "holdfast-addon-"));
+  hooksOf = hostIn(scratch);
 });
 after(() => rm(scratch, { recursive: true, force: true }));
 
@@ -455,6 +457,14 @@ const endings = [
   [{ result: { content: worded("?"), details: { ok: false } } }, DOUBT],
   [{ error: "HTTP 404", result: { content: worded("?"), details: { timedOut: true } } }, DOUBT],
   [{ error: "HTTP 429", params: { action: "broadcast" } }, DOUBT],
+  // The tool's own words: it ran.
+  [{ result: { content: worded("?"), details: { status: "blocked" } } }, DOUBT],
+  // The host, or whom it asked, did not let it run.
+  [{ result: { content: worded("Approval timed out"), details: { status: "blocked", deniedReason: "plugin-approval" } } }, MADE_AGAIN],
+  [{ result: { content: worded("not today"), details: { status: "blocked", deniedReason: "plugin-before-tool-call" } } }, MADE_AGAIN],
+  [{ result: { isError: true, content: worded("Skipped"), details: { status: "skipped", deniedReason: "steering" } } }, MADE_AGAIN],
+  [{ result: { content: [], details: { status: "skipped", deniedReason: "internal-dispose" } } }, MADE_AGAIN],
+  [{ error: "Denied by user", result: { content: worded("Denied by user"), details: { status: "blocked", deniedReason: "plugin-approval" } } }, MADE_AGAIN],
   // Nothing has left.
   [{ error: 'Invalid arguments for tool "message": text is required' }, MADE_AGAIN],
   [{ error: 'Validation failed for tool "message":\n{"timeout": 1}' }, MADE_AGAIN],
@@ -466,22 +476,3 @@ const endings = [
   [{ error: "Call to 'sendMessage' failed! (400: Bad Request: chat not found)" }, MADE_AGAIN],
   [{ result: { isError: true, content: worded("refused"), details: { status: "error", error: "status: 429" } } }, MADE_AGAIN],
 ];
-
-/** Registers a plugin with a host that only notes what it is told. */
-function hooksOf(plugin, { version = "2026.9.6", hears = false, config = {} } = {}) {
-  const handlers = new Map();
-  const said = [];
-  const say = (text) => said.push(text);
-  plugin.register({
-    id: plugin.id,
-    config: { plugins: { entries: { [plugin.id]: { hooks: { allowConversationAccess: hears } } } } },
-    pluginConfig: { logPath: join(scratch, "copies.log"), ...config },
-    runtime: { version },
-    logger: { info: say, warn: say, error: say },
-    on: (name, handler) => handlers.set(name, handler),
-    registerTrustedToolPolicy: ({ evaluate }) => handlers.set("policy", evaluate),
-    registerAgentToolResultMiddleware: (handler) => handlers.set("result", handler),
-    registerCommand: ({ name, handler }) => handlers.set(name, async () => (await handler({})).text),
-  });
-  return { hook: (name, ...args) => handlers.get(name)(...args), said, registered: [...handlers.keys()] };
-}

@@ -5,22 +5,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { before, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { textOf } from "./rig/model.mjs";
-import { turn } from "./rig/openclaw.mjs";
+import { TOKEN, turn } from "./rig/openclaw.mjs";
 import { loading, startSession, told } from "./rig/session.mjs";
 
 const CHAT = "424242";
-const TEXT = "The invoice is paid.";
-const SESSION = "agent:main:send";
-const ASKED = "[[script:send]] Tell them.";
 
-/** Telegram's end: counts what arrives, and keeps its answer to the first message back until it is let go. */
+/** Telegram's end: notes what arrives, and keeps its answers to what is held back until it is let go. */
 async function startReceiver() {
   const received = [];
-  let arrived, letGo;
-  const first = new Promise((resolve) => (arrived = resolve));
-  const held = new Promise((resolve) => (letGo = resolve));
+  const holds = new Map();
   const server = createServer(async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -35,17 +30,24 @@ async function startReceiver() {
     const { chat_id, text } = JSON.parse(Buffer.concat(chunks).toString());
     received.push(text);
     const number = received.length;
-    arrived();
-    if (number === 1) await held;
+    holds.get(text)?.arrived();
+    await holds.get(text)?.over;
     return answer({ message_id: number, date: 1, chat: { id: chat_id, type: "private" }, text });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${server.address().port}`,
-    received,
-    first,
-    letGo,
+    /** How often a text came. */
+    count: (text) => received.filter((one) => one === text).length,
+    /** Holds the answers to a text back; `first` is when it has come. */
+    hold(text) {
+      let arrived, letGo;
+      const first = new Promise((resolve) => (arrived = resolve));
+      const over = new Promise((resolve) => (letGo = resolve));
+      holds.set(text, { arrived, over });
+      return { first, letGo };
+    },
     async stop() {
       server.closeAllConnections();
       server.close();
@@ -54,55 +56,124 @@ async function startReceiver() {
   };
 }
 
-/** Sends the message when it is asked to, and is content when there is a result. */
+/** Sends the text that it is asked for, and is content when there is a result. */
 function script({ messages }) {
   const asked = messages.findLastIndex((message) => message.role === "user" && textOf(message).includes("[[script:"));
   if (messages.slice(asked).some((message) => message.role === "tool")) return { text: "sent" };
-  const args = { action: "send", channel: "telegram", target: CHAT, message: TEXT };
+  const [, message] = /tell them: ([^.]*\.)/.exec(textOf(messages[asked]));
+  const args = { action: "send", channel: "telegram", target: CHAT, message };
   return { calls: [{ name: "tool_call", arguments: { id: "message", args } }] };
 }
 
-/** Asks, gives up as soon as the message is out, and asks again. */
-async function play(onceTools) {
+/** A gateway with the channel, and which tools are made once. */
+async function start(onceTools) {
   const receiver = await startReceiver();
   const plugins = loading("tool-guard");
   plugins.entries["tool-guard"].config = { onceTools };
   plugins.allow.push("telegram");
   plugins.entries.telegram = { enabled: true };
   const channels = { telegram: { enabled: true, botToken: "1:rig", apiRoot: receiver.url, dmPolicy: "open", allowFrom: ["*"] } };
-  let session;
+  const session = await startSession({ send: script }, { plugins, channels }).catch(async (error) => {
+    await receiver.stop();
+    throw error;
+  });
+  return {
+    receiver,
+    /** Has the agent send a text; the answer, and what the model was shown last. */
+    async ask(text, signal) {
+      const { text: answer } = await turn(session.gateway(), `[[script:send]] tell them: ${text}`, { session: `agent:main:${text.length}`, signal });
+      return { answer, shown: told(session.model.requests("send").at(-1)).join("\n") };
+    },
+    /** Sends a text over HTTP: the status, and what is wrong. */
+    async invoke(text, idempotencyKey, signal) {
+      const response = await fetch(`${session.gateway().url}/tools/invoke`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+        body: JSON.stringify({ tool: "message", args: { action: "send", channel: "telegram", target: CHAT, message: text }, idempotencyKey }),
+        signal,
+      });
+      const { error } = await response.json();
+      return { status: response.status, why: error?.message };
+    },
+    async stop() {
+      await session.stop();
+      await receiver.stop();
+    },
+  };
+}
+
+/** Asks, gives up as soon as the message is out, and asks again, before or after the other side has answered. */
+async function askTwice({ receiver }, text, ask, { answered }) {
+  const { first, letGo } = receiver.hold(text);
   try {
-    session = await startSession({ send: script }, { plugins, channels });
     const impatient = new AbortController();
-    const lost = turn(session.gateway(), ASKED, { session: SESSION, signal: impatient.signal }).catch(() => "gave up");
-    await receiver.first;
+    const lost = ask(impatient.signal).catch(() => "gave up");
+    await first;
     impatient.abort();
     assert.equal(await lost, "gave up");
-    const again = turn(session.gateway(), ASKED, { session: SESSION });
-    receiver.letGo();
-    const answer = await again;
-    return { received: receiver.received, answer, shown: told(session.model.requests("send").at(-1)).join("\n") };
+    // A message to a chat waits for the one before it.
+    if (answered) letGo();
+    return await ask();
   } finally {
-    receiver.letGo();
-    await session?.stop();
-    await receiver.stop();
+    letGo();
   }
 }
 
-describe("a message that is asked for again after a timeout", () => {
-  let without, withIt;
-  before(async () => {
-    without = await play([]);
-    withIt = await play(["message"]);
+const WORDS = { run: "The invoice is paid.", done: "The parcel has arrived.", http: "The train is late.", keyless: "The door is open." };
+
+describe("without the record", () => {
+  let gateway;
+  before(async () => (gateway = await start([])));
+  after(() => gateway?.stop());
+
+  test("a message that is asked for again after a timeout arrives twice", async () => {
+    await askTwice(gateway, WORDS.run, (signal) => gateway.ask(WORDS.run, signal), { answered: true });
+    assert.equal(gateway.receiver.count(WORDS.run), 2);
   });
 
-  test("arrives twice without the record", () => {
-    assert.deepEqual(without.received, [TEXT, TEXT]);
+  test("over HTTP too, with the same key", async () => {
+    const again = await askTwice(gateway, WORDS.http, (signal) => gateway.invoke(WORDS.http, "k1", signal), { answered: true });
+    assert.equal(again.status, 200);
+    assert.equal(gateway.receiver.count(WORDS.http), 2);
+  });
+});
+
+describe("with it", () => {
+  let gateway;
+  before(async () => (gateway = await start(["message"])));
+  after(() => gateway?.stop());
+
+  test("a message that is asked for again after a timeout arrives once, and the model is told that nobody knows", async () => {
+    const { answer, shown } = await askTwice(gateway, WORDS.run, (signal) => gateway.ask(WORDS.run, signal), { answered: false });
+    assert.equal(gateway.receiver.count(WORDS.run), 1);
+    assert.match(shown, /\[OUTCOME UNKNOWN\] This same call of \\*"message\\*" was made \d+ s ago and nobody knows whether it took effect \(Aborted\)/);
+    assert.equal(answer, "sent");
   });
 
-  test("arrives once with it, and the model is told", () => {
-    assert.deepEqual(withIt.received, [TEXT]);
-    assert.match(withIt.shown, /\[(ALREADY DONE|ALREADY UNDER WAY|OUTCOME UNKNOWN)\] This same call of \\*"message\\*"/);
-    assert.equal(withIt.answer.text, "sent");
+  test("one that has arrived is not sent again, and the model is told so", async () => {
+    const first = await gateway.ask(WORDS.done);
+    assert.doesNotMatch(first.shown, /ALREADY|UNKNOWN/);
+    const { shown } = await gateway.ask(WORDS.done);
+    assert.equal(gateway.receiver.count(WORDS.done), 1);
+    assert.match(shown, /\[ALREADY DONE\] This same call of \\*"message\\*" was made \d+ s ago and worked/);
+  });
+
+  test("over HTTP a key sends once, and another key sends again", async () => {
+    const { invoke, receiver } = gateway;
+    const again = await askTwice(gateway, WORDS.http, (signal) => invoke(WORDS.http, "k1", signal), { answered: false });
+    assert.equal(again.status, 403);
+    assert.match(again.why, /^\[ALREADY MADE\] A call of "message" with this idempotency key was let through before/);
+    assert.equal(receiver.count(WORDS.http), 1);
+    assert.deepEqual(await invoke(WORDS.http, "k2"), { status: 200, why: undefined }, "whoever takes another key means another message");
+    assert.match((await invoke(WORDS.http, "k2")).why, /^\[ALREADY MADE\]/);
+    assert.match((await invoke(WORDS.keyless, "k2")).why, /^\[KEY IN USE\]/);
+    assert.equal(receiver.count(WORDS.http), 2);
+  });
+
+  test("over HTTP without a key a message is sent as often as it is asked for", async () => {
+    for (const n of [1, 2, 3]) {
+      assert.deepEqual(await gateway.invoke(WORDS.keyless), { status: 200, why: undefined });
+      assert.equal(gateway.receiver.count(WORDS.keyless), n);
+    }
   });
 });

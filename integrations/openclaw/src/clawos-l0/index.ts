@@ -6,11 +6,12 @@ import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js"
 import { isOld, mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
 import { processWide } from "../shared/process-wide.js";
 import { engine, ENGINE_ID } from "./engine.js";
-import { check, stored, warning } from "./runtime-check.js";
+import { Incidents } from "./incidents.js";
+import { check, stored, warning, type Issue } from "./runtime-check.js";
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 2;
+const SHARED_VERSION = 3;
 /** How long after a scan that failed none is begun by itself: a scan costs a process, and runs come by the second. */
 const RETRY_MS = 3_600_000;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -24,7 +25,7 @@ interface Shared {
   last: Scan | undefined;
   /** When the last scan failed, unless one has worked since. */
   failedAtMs: number | undefined;
-  incidents: number;
+  incidents: Incidents;
 }
 
 interface Settings {
@@ -93,7 +94,7 @@ class L0 {
     await this.ensureScanned();
     const { last, incidents } = this.#shared;
     if (!last) return "No scan has worked yet; /l0-scan tries again and says why.";
-    return `Last scan ${last.at.toISOString()}: ${inWords(last)}\nIncidents before runs since the start: ${incidents}`;
+    return `Last scan ${last.at.toISOString()}: ${inWords(last)}\nIncidents before runs since the start: ${incidents.count}`;
   }
 
   async scanNow(): Promise<string> {
@@ -108,13 +109,16 @@ class L0 {
   async beforeRun(event: { messages?: unknown[] }, context: CallContext): Promise<{ prependContext: string } | undefined> {
     try {
       void this.ensureScanned();
-      const { addon } = this.#shared;
+      const { addon, incidents } = this.#shared;
       const messages = (await stored(context)) ?? event.messages ?? [];
-      const found = await check(addon, messages, context.sessionKey ?? "", stateDir());
-      if (found.issues.length === 0) return undefined;
-      this.#shared.incidents += 1;
-      this.#say("warn", `${found.issues.length} issues before a run of ${context.sessionKey}; see ${found.incident}`);
-      return { prependContext: warning(found.issues) };
+      const isNews = (issues: Issue[]): boolean => incidents.isNews(context, issues);
+      const { issues, incident, trouble } = await check(addon, messages, context.sessionKey ?? "", stateDir(), isNews);
+      if (incident !== undefined || trouble !== undefined) {
+        const file = incident === undefined ? `no incident file could be written: ${trouble}` : `see ${incident}`;
+        this.#say("warn", `${issues.length} issues before a run of ${context.sessionKey}; ${file}`);
+      }
+      const isToBeTold = issues.length > 0 && incidents.isUntold(context, event);
+      return isToBeTold ? { prependContext: warning(issues) } : undefined;
     } catch (error) {
       // A check that fails must not keep anybody from being answered.
       this.#say("error", error instanceof Error ? error.message : String(error));
@@ -157,7 +161,7 @@ function open(api: PluginApi): Shared | undefined {
       scanning: undefined,
       last: undefined,
       failedAtMs: undefined,
-      incidents: 0,
+      incidents: new Incidents(),
     }));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -60,19 +60,31 @@ function block(part: Record<string, unknown>): unknown {
   return { type, id, name, toolCallId, tool_use_id, ...(type === "text" && { text: "" }) };
 }
 
-/** What is wrong with them; when anything is, an incident file says so. */
+/** What was found, and where its file is or why there is none. */
+export interface Found {
+  issues: Issue[];
+  incident?: string;
+  trouble?: string;
+}
+
+/** What is wrong with them; when that is news, an incident file says so. */
 export async function check(
   addon: HoldfastAddon,
   messages: unknown[],
   sessionKey: string,
   stateDir: string,
-): Promise<{ issues: Issue[]; incident?: string }> {
+  isNews: (issues: Issue[]) => boolean,
+): Promise<Found> {
   if (messages.length === 0 || messages.length > MESSAGES_MAX) return { issues: [] };
   const json = await skeleton(messages);
   const issues = JSON.parse(await addon.checkMessages(json)) as Issue[];
-  if (issues.length === 0) return { issues };
-  const incident = JSON.parse(await addon.writeIncident(stateDir, sessionKey, json)) as string;
-  return { issues, incident };
+  if (!isNews(issues)) return { issues };
+  try {
+    return { issues, incident: JSON.parse(await addon.writeIncident(stateDir, sessionKey, json)) as string };
+  } catch (error) {
+    // What was found is not lost with its file.
+    return { issues, trouble: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /** What the model is told about it. */

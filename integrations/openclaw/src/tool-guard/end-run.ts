@@ -7,6 +7,8 @@ interface Ending {
   runId: string;
   why: string;
   logger: Logger;
+  /** Whether no other run has begun in the session: the host ends what runs there, whichever run it is. */
+  isUnderWay: () => boolean;
 }
 
 interface HarnessRuntime {
@@ -26,18 +28,25 @@ export function prepare(): Promise<HarnessRuntime | undefined> {
 const ending = new Set<string>();
 
 /** Ends a run as soon as the result at hand is written: the host writes it when this hook has returned. */
-export function endRun({ sessionId, runId, why, logger }: Ending): void {
-  if (sessionId === undefined || ending.has(runId)) return;
-  ending.add(runId);
+export function endRun(run: Ending): void {
+  if (run.sessionId === undefined || ending.has(run.runId)) return;
+  ending.add(run.runId);
   setImmediate(() => {
-    ending.delete(runId);
-    void prepare().then((host) => {
-      if (host?.abortAgentHarnessRun) {
-        logger.warn(why);
-        host.abortAgentHarnessRun(sessionId);
-      } else {
-        logger.warn(`${why}; this OpenClaw offers no way to end it`);
-      }
+    ending.delete(run.runId);
+    // Nobody waits for this: a rejection would end the host.
+    abort(run).catch((error: unknown) => {
+      run.logger.error(`${run.why}; that did not work: ${error instanceof Error ? error.message : String(error)}`);
     });
   });
+}
+
+async function abort({ sessionId, why, logger, isUnderWay }: Ending): Promise<void> {
+  const host = await prepare();
+  if (!isUnderWay()) return;
+  if (!host?.abortAgentHarnessRun) {
+    logger.warn(`${why}; this OpenClaw offers no way to end it`);
+    return;
+  }
+  logger.warn(why);
+  await host.abortAgentHarnessRun(sessionId as string);
 }

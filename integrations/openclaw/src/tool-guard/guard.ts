@@ -15,7 +15,7 @@ import { Crossing } from "../shared/crossing.js";
 import { comparable, exact, meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
-import { isGuarded, Once } from "./once.js";
+import { isGuarded, isInvoked, Once } from "./once.js";
 import { OldHost } from "./old-host.js";
 import { append, outcomeOf, type Ended } from "./outcome.js";
 import type { Settings } from "./settings.js";
@@ -75,6 +75,8 @@ export class HostGuard {
   #settings: Settings;
   readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX);
   readonly #runs = new BoundedMap<string, RunNote>(RUNS_MAX);
+  /** Answers that were counted: each registration of this plugin is handed the same object. */
+  readonly #written = new WeakSet<AssistantMessage>();
   /** The run under way in a session, for hooks that are not told. */
   readonly #current = new BoundedMap<string, string>(RUNS_MAX);
   /** What the model of a run still has to be told, because no result could carry it. */
@@ -117,7 +119,8 @@ export class HostGuard {
   beforeToolCall(event: BeforeToolCall, context: CallContext): Block | Promise<Block> {
     const id = event.toolCallId ?? context.toolCallId;
     if (!id) return undefined;
-    if (!id.startsWith(NESTED)) {
+    // What no run makes is never counted: nobody is told how it ends.
+    if (!id.startsWith(NESTED) && !isInvoked(id, event.runId ?? context.runId)) {
       const note = this.#note(id, event, context);
       const refusal = this.#guard.check(note.guarded);
       note.refused = refusal?.text;
@@ -135,7 +138,9 @@ export class HostGuard {
     const call = told(place, id, exact(place.args));
     let answer: string | undefined;
     try {
-      answer = await this.#once.before(key(call.session, id), `${call.turn}/${place.request}`, call, this.#settings.once);
+      answer = isInvoked(id, call.turn)
+        ? await this.#once.beforeInvoked(context, call, this.#settings.once)
+        : await this.#once.before(key(call.session, id), `${call.turn}/${place.request}`, call, this.#settings.once);
     } catch (error) {
       this.trouble("once", error);
       answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
@@ -179,6 +184,8 @@ export class HostGuard {
   /** A call whose arguments are no JSON has no result; OpenClaw only asks the model again. */
   assistantWritten(message: AssistantMessage, context: CallContext): void {
     if (message.stopReason !== "error" || !UNREADABLE.test(message.errorMessage ?? "")) return;
+    if (this.#written.has(message)) return;
+    this.#written.add(message);
     const session = sessionOf(context);
     const runId = this.#current.get(session);
     if (runId === undefined) return;
@@ -240,7 +247,8 @@ export class HostGuard {
     const deaf = run.ignored >= Math.max(endRunAfterIgnored, 2);
     if (endRunAfterIgnored === 0 || !(wentOn || deaf)) return;
     const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests and is ended`;
-    endRun({ sessionId: note.sessionId, runId, why, logger: this.logger });
+    const isUnderWay = (): boolean => (this.#current.get(note.session) ?? runId) === runId;
+    endRun({ sessionId: note.sessionId, runId, why, logger: this.logger, isUnderWay });
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {

@@ -21,7 +21,7 @@ import { resultOf } from "./outcome.js";
 import { readSettings, type Settings } from "./settings.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 3;
+const SHARED_VERSION = 4;
 
 export default {
   id: "tool-guard",
@@ -70,17 +70,15 @@ type On = <E, R>(hook: string, handler: (event: E, context: CallContext) => R) =
 function listenToOld(on: On, guard: HostGuard): void {
   const { oldHost } = guard;
   const sessionOf = (context: CallContext): string => context.sessionKey ?? "";
-  let model: Omit<ModelCallStarted, "runId" | "sessionKey"> = {};
-  on("llm_input", (event: ModelCallStarted, context) => {
-    if (event.runId === undefined) return;
-    oldHost.runBegan(sessionOf(context), event.runId);
-    model = { ...(event.provider !== undefined && { provider: event.provider }), ...(event.model !== undefined && { model: event.model }) };
+  on("llm_input", ({ runId, provider, model }: ModelCallStarted, context) => {
+    if (runId === undefined) return;
+    oldHost.runBegan(sessionOf(context), { runId, ...(provider !== undefined && { provider }), ...(model !== undefined && { model }) });
   });
   on("before_message_write", (event: BeforeMessageWrite, context) => {
     const session = sessionOf(context);
-    const runId = oldHost.runOf(session);
-    if (event.message.role !== "assistant" || !oldHost.answerWritten(session, event.message) || runId === undefined) return;
-    guard.modelCallStarted({ runId, sessionKey: session, ...model });
+    const run = oldHost.runOf(session);
+    if (event.message.role !== "assistant" || !oldHost.answerWritten(session, event.message) || run === undefined) return;
+    guard.modelCallStarted({ sessionKey: session, ...run });
   });
   on("before_tool_call", (event: BeforeToolCall, context) => guard.beforeToolCall(oldHost.named(event, sessionOf(context)), context));
   on("tool_result_persist", (event: ToolResultPersist, context) => {

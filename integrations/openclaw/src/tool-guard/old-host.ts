@@ -17,16 +17,23 @@ interface Asked {
   begun: boolean;
 }
 
+/** A run, and the model that answers in it. */
+export interface Run {
+  runId: string;
+  provider?: string;
+  model?: string;
+}
+
 /** What such a host's hooks have told so far. */
 export class OldHost {
   readonly #asked = new BoundedMap<string, Asked[]>(SESSIONS_MAX);
-  readonly #runs = new BoundedMap<string, string>(SESSIONS_MAX);
+  readonly #runs = new BoundedMap<string, Run>(SESSIONS_MAX);
 
-  runBegan(session: string, runId: string): void {
-    this.#runs.set(session, runId);
+  runBegan(session: string, run: Run): void {
+    this.#runs.set(session, run);
   }
 
-  runOf(session: string): string | undefined {
+  runOf(session: string): Run | undefined {
     return this.#runs.get(session);
   }
 
@@ -61,7 +68,7 @@ export class OldHost {
   }
 
   #with(event: BeforeToolCall, toolCallId: string, session: string): BeforeToolCall {
-    const runId = this.#runs.get(session);
+    const runId = this.#runs.get(session)?.runId;
     return { ...event, toolCallId, ...(runId !== undefined && { runId }) };
   }
 }

@@ -1,5 +1,6 @@
 // Calls with an effect outside that a model asks for twice: made once, and answered from the record.
 
+import { createHash } from "node:crypto";
 import type { HoldfastAddon } from "../shared/addon.js";
 import type { OnceEnding, OnceLedger, ToolCall } from "../shared/addon-types.js";
 import { isRecord, type AfterToolCall } from "../shared/host.js";
@@ -9,8 +10,22 @@ import { BoundedMap } from "../shared/process-wide.js";
 const CLAIMS_MAX = 1024;
 /** Longest text of an answer that is kept. */
 const ANSWER_CHARS_MAX = 16 * 1024;
-/** What the tool `message` does that another person sees; everything else it does may be asked again. */
-const SENDS: ReadonlySet<string> = new Set(["send", "reply", "thread-reply", "broadcast", "sendAttachment", "poll", "sticker"]);
+/** Longest key that is kept as it is. */
+const KEY_CHARS_MAX = 256;
+/** What the tool `message` does that may be done again. Whatever else it does, also what nobody knows yet, is made once. */
+const REPEATABLE: ReadonlySet<string> = new Set([
+  // It only looks, as the host has it.
+  ...["channel-info", "channel-list", "download-file", "emoji-list", "event-list", "list-pins", "member-info", "permissions"],
+  ...["reactions", "read", "role-info", "search", "sticker-search", "thread-list", "voice-status"],
+  // It sets what is set already; what was set in between would be answered from a record that is no longer true.
+  ...["addParticipant", "ban", "category-delete", "category-edit", "channel-delete", "channel-edit", "channel-move", "conversation-open"],
+  ...["delete", "edit", "kick", "leaveGroup", "pin", "poll-vote", "react", "removeParticipant", "renameGroup", "role-add", "role-remove"],
+  ...["set-presence", "set-profile", "setGroupIcon", "timeout", "topic-edit", "unpin", "unsend"],
+]);
+/** Calls of the gateway's `tools.invoke`, over HTTP or its socket. Of these the host tells nobody how they end. */
+const INVOKED = /^(?:http|rpc)-/;
+/** Where whoever calls gave no key, the host makes one up from the time; somebody's own key may look so too. */
+const FROM_TIME = /-\d{13}$/;
 /** The host refused the arguments itself: the tool never ran, whatever the text goes on to quote. */
 const NEVER_RAN = /^(?:Invalid arguments|Validation failed) for tool\b/;
 /** Errors that come after something may have left: whatever else the text says, nobody knows. */
@@ -19,6 +34,8 @@ const MAYBE_SENT =
 /** Errors after which nothing was sent: no connection came about, or the other side said no by its status. */
 const NOTHING_SENT =
   /\b(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN)\b|\b(?:HTTP(?:\/\d(?:\.\d)?)?|status(?:[ _]?code)?)[:=]?\s*(?:400|401|403|404|429)\b|\bfailed! \((?:400|401|403|404|429):/i;
+/** What the host says of a call in `details.status` that it did not let run, with the reason beside it. */
+const HELD_BACK: ReadonlySet<string> = new Set(["blocked", "skipped"]);
 /** What the host takes for an error in a result's `details.status`. */
 const FAILED_STATUS: ReadonlySet<string> = new Set([
   "aborted",
@@ -53,6 +70,8 @@ export class Once {
   readonly #claims = new BoundedMap<string, string>(CLAIMS_MAX);
   /** What was answered to a call, and in which request of the model it was asked. */
   readonly #answers = new BoundedMap<string, Answered>(CLAIMS_MAX);
+  /** The same for calls that no run makes, by what the host hands to all registrations and to no other call. */
+  readonly #invoked = new WeakMap<object, Promise<string | undefined>>();
 
   constructor(addon: HoldfastAddon) {
     this.#addon = addon;
@@ -72,10 +91,31 @@ export class Once {
     return answer;
   }
 
+  /**
+   * The same for a call that no run makes. Nobody will say how it ended, so nothing is known of its content: only
+   * whoever asks again with the same key is refused.
+   */
+  beforeInvoked(context: object, call: ToolCall, settings: OnceSettings): Promise<string | undefined> {
+    const known = this.#invoked.get(context);
+    if (known) return known;
+    const answer = this.#claimKey(call, settings);
+    this.#invoked.set(context, answer);
+    return answer;
+  }
+
+  async #claimKey(call: ToolCall, settings: OnceSettings): Promise<string | undefined> {
+    const { kind } = JSON.parse(await this.#opened(settings).claim({ ...call, callId: keyOf(call) })) as Claimed;
+    if (kind === "granted") return undefined;
+    return kind === "conflict" ? inUse(call.tool) : madeBefore(call.tool);
+  }
+
+  #opened({ dir }: OnceSettings): OnceLedger {
+    return (this.#ledger ??= new this.#addon.OnceLedger(dir));
+  }
+
   async #claim(at: string, call: ToolCall, settings: OnceSettings): Promise<string | undefined> {
-    this.#ledger ??= new this.#addon.OnceLedger(settings.dir);
     const windows = { unknownMs: settings.unknownMs, echoMs: settings.echoMs };
-    const claimed = JSON.parse(await this.#ledger.claim(call, windows)) as Claimed;
+    const claimed = JSON.parse(await this.#opened(settings).claim(call, windows)) as Claimed;
     if (claimed.kind === "granted") {
       this.#claims.set(at, JSON.stringify(claimed.claim));
       return undefined;
@@ -100,7 +140,7 @@ interface Answered {
 }
 
 interface Claimed {
-  kind: "granted" | "inFlight" | "ended";
+  kind: "granted" | "inFlight" | "ended" | "conflict";
   claim?: unknown;
   state?: string;
   text?: string | null;
@@ -111,7 +151,34 @@ interface Claimed {
 export function isGuarded(tool: string, params: unknown, tools: ReadonlySet<string>): boolean {
   if (!tools.has(tool)) return false;
   if (tool !== "message" || !isRecord(params)) return true;
-  return typeof params["action"] !== "string" || SENDS.has(params["action"]);
+  return typeof params["action"] !== "string" || !REPEATABLE.has(params["action"]);
+}
+
+/** Whether a call is made by no run, and its end told to nobody. */
+export function isInvoked(id: string, runId: string | undefined): boolean {
+  return runId === undefined && INVOKED.test(id);
+}
+
+/** What calls have in common of which one is made. */
+function keyOf({ callId = "", args }: ToolCall): string {
+  // Two calls of one millisecond are two.
+  if (FROM_TIME.test(callId)) return `${callId} ${digest(args)}`;
+  return callId.length <= KEY_CHARS_MAX ? callId : `${callId.slice(0, KEY_CHARS_MAX)} ${digest(callId)}`;
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function madeBefore(tool: string): string {
+  return (
+    `[ALREADY MADE] A call of "${tool}" with this idempotency key was let through before. It is not made a second time. ` +
+    "How it ended was only told to whoever made it; if it failed, ask with another key."
+  );
+}
+
+function inUse(tool: string): string {
+  return `[KEY IN USE] Another call of "${tool}" had this idempotency key, so this one is not made. Ask with another key.`;
 }
 
 function said(tool: string, { kind, state, text, agoMs }: Claimed): string {
@@ -127,13 +194,14 @@ function said(tool: string, { kind, state, text, agoMs }: Claimed): string {
 }
 
 function endingOf(event: AfterToolCall): OnceEnding {
+  const { status, timedOut, deniedReason } = detailsOf(event);
+  if (typeof status === "string" && HELD_BACK.has(status) && typeof deniedReason === "string") return "neverRan";
   const error = errorOf(event);
   if (error === undefined) return "done";
-  if (NEVER_RAN.test(error)) return "failed";
+  if (NEVER_RAN.test(error)) return "neverRan";
   // Of many recipients some may have it, whatever the others' servers said.
   const many = isRecord(event.params) && event.params["action"] === "broadcast";
   // One word of doubt anywhere is doubt; certainty only comes from the error itself.
-  const { status, timedOut } = detailsOf(event);
   const doubtful = timedOut === true || MAYBE_SENT.test(`${error}\n${String(status)}\n${textsOf(event)}`);
   return !many && !doubtful && NOTHING_SENT.test(error) ? "failed" : "unknown";
 }
