@@ -269,7 +269,7 @@ impl Companion<'_> {
             Ok(state) => Outcome::Ended(Box::new(state)),
             Err(error) => {
                 let gave_up = self.gave_up.lock().take();
-                gave_up.unwrap_or_else(|| Outcome::Lost(Lost::Taken(error.0)))
+                gave_up.unwrap_or(Outcome::Lost(Lost::Taken(error.0)))
             }
         }
     }
