@@ -146,7 +146,11 @@ async fn earlier_run(executor: &Arc<Executor>, id: &str) -> Result<Source, ChatE
         return Ok(Source::Live(listener));
     }
     let run = executor.runs.store().get(id).await?;
-    if run.state.ending().is_none() && !run.goes_on_by_itself() {
+    // What is over needs no place.
+    if run.state.ending().is_some() {
+        return Ok(Source::Ended(Box::new(run.state)));
+    }
+    if !run.goes_on_by_itself() {
         return Err(ChatError::not_running(id));
     }
     match executor.runs.resume(id).await {
