@@ -112,7 +112,7 @@ impl Stage {
             Some(bug) => Arc::new(Planted::new(bug, records.clone(), clock.clone())),
         };
         let mut stage = Self {
-            ledger: Arc::new(Ledger::new(trace, world)),
+            ledger: Arc::new(Ledger::new(trace, world, clock.clone())),
             courses: Arc::default(),
             crashed: Vec::new(),
             durable,
