@@ -133,7 +133,12 @@ impl Subagents {
             ToolError::ExecutionError { message, cause }
         })?;
         let parent = ctx.session.session_id.clone();
-        if self.tree.context(&parent).is_none() {
+        if !self
+            .tree
+            .lives(&parent)
+            .await
+            .map_err(|error| refused(&error))?
+        {
             let opened = self.tree.open_main_with((*ctx.session).clone()).await;
             opened.map_err(|error| refused(&error))?;
         }

@@ -315,6 +315,7 @@ impl Stage {
             output: holdfast_toolbox::limit_output::OutputConfig::default(),
             approvals: Some(approvals),
             trust: None,
+            tree: None,
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }
