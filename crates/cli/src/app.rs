@@ -197,10 +197,9 @@ impl App {
         let channel = self.channel(life)?;
         let reserved = self.reserved();
         let memory = self.memory();
-        let subagents = (life != Life::OneCall).then(|| {
-            // Sessions are where their runs are.
-            executor::subagents(self, &held.common, &runtime, &trust, reserved.clone())
-        });
+        // Sessions are where their runs are.
+        let tree = executor::tree(self, &held.common, &runtime, &trust, reserved.clone());
+        let subagents = (life != Life::OneCall).then(|| executor::subagents(self, &tree));
         let tools = match &subagents {
             Some(subagents) => tools.into_iter().chain(subagents.tools()).collect(),
             None => tools,
@@ -221,6 +220,7 @@ impl App {
             output: self.config.output.clone(),
             approvals: Some(approvals.clone()),
             trust: Some(trust),
+            tree: Some(tree),
             runtime,
         })
         .map_err(|error| Failure::usage(error.to_string()))?;

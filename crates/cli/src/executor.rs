@@ -152,18 +152,22 @@ pub(crate) fn runs(
     Ok(runs)
 }
 
-/// What runs may begin besides themselves.
-pub(crate) fn subagents(
+/// The sessions of a state.
+pub(crate) fn tree(
     app: &App,
     documents: &Arc<dyn DocumentStore>,
     runtime: &Arc<Runtime>,
     trust: &Arc<TrustBook>,
     reserved: Vec<PathBuf>,
-) -> Arc<Subagents> {
+) -> Arc<SessionTree> {
     let limits = app.config.sessions.clone();
     let tree = SessionTree::new(documents.clone(), runtime.clone(), limits, reserved);
-    let tree = Arc::new(tree.with_trust(trust.clone()));
-    Subagents::new(tree, executor_file::settings(&app.config))
+    Arc::new(tree.with_trust(trust.clone()))
+}
+
+/// What runs may begin besides themselves.
+pub(crate) fn subagents(app: &App, tree: &Arc<SessionTree>) -> Arc<Subagents> {
+    Subagents::new(tree.clone(), executor_file::settings(&app.config))
 }
 
 /// Where the runs of a directory are kept.

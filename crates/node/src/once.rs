@@ -204,7 +204,7 @@ fn ended(record: &SharedRecord) -> Value {
         "kind": "ended",
         "state": record.state.as_str(),
         "text": text,
-        "agoMs": SystemClock.now_ms().saturating_sub(record.updated_at_ms),
+        "agoMs": SystemClock.now_ms().saturating_sub(record.created_at_ms),
     })
 }
 

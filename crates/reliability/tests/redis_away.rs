@@ -11,6 +11,7 @@ use holdfast_reliability::idempotency::transition::{
     ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure, Refused,
 };
 use holdfast_reliability::retry::RepeatSafety;
+use holdfast_reliability::store::documents::{Created, DocumentStore, NewDocument, Replacement};
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
 use holdfast_reliability::store::{Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError};
 use holdfast_testkit::redis::{Persistence, RedisServer};
@@ -111,6 +112,42 @@ async fn what_was_finished_while_redis_was_away_is_written_back() {
         claim => panic!("it was done: {claim:?}"),
     }
     assert_eq!(*told.lock(), [true, false]);
+}
+
+/// The call that made it is gone: nobody says it a second time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_was_changed_while_redis_was_away_is_written_when_it_is_back() {
+    let mut server = RedisServer::start(Persistence::Always, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let new = NewDocument {
+        kind: "note".to_owned(),
+        id: "a".to_owned(),
+        group: String::new(),
+        body: json!("pending"),
+        expires_at_ms: None,
+    };
+    let Created::New(document) = store.create(new).await.unwrap() else {
+        panic!("it is new");
+    };
+    server.kill().unwrap();
+    store.replace_detached(Replacement::of(&document, json!("withdrawn")));
+    until("it is away", async || store.health().degraded.is_some()).await;
+    // What comes after it can not see it, so it sees nothing.
+    let looked = store.document("note", "a").await;
+    assert!(
+        matches!(looked, Err(StoreError::Unavailable(_))),
+        "{looked:?}"
+    );
+    server.run().unwrap();
+    // This process does nothing more with it; another one looks.
+    let other = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    until("it is written", async || {
+        let found = other.document("note", "a").await;
+        found.is_ok_and(|found| found.is_some_and(|it| it.body == "withdrawn"))
+    })
+    .await;
+    let kept = store.document("note", "a").await.unwrap().unwrap();
+    assert_eq!(kept.version, document.version + 1, "it is changed once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -131,6 +131,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "WITHDRAWN_AGAIN_MS",
+        value: crate::approval::service::WITHDRAWN_AGAIN_MS,
+        meaning: "how often the withdrawal of a request is said again that the state did not hear",
+        setting: None,
+    },
+    Limit {
         name: "APPROVALS_OPEN_MAX",
         value: crate::approval::service::APPROVALS_OPEN_MAX as u64,
         meaning: "requests that wait for an answer; a call that needs one more is refused as `store_full`",

@@ -38,6 +38,7 @@ use crate::limit_output::{OutputConfig, limit_output};
 use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
+use crate::session::SessionTree;
 use crate::trust::{TrustBook, Vouch, is_concern};
 use crate::validate::Validate;
 
@@ -95,6 +96,8 @@ pub struct Parts {
     pub approvals: Option<Arc<Approvals>>,
     /// Knows what sessions have read; without it provenance, manifests and signals are off.
     pub trust: Option<Arc<TrustBook>>,
+    /// Knows which Main sessions people have cancelled; without it none is.
+    pub tree: Option<Arc<SessionTree>>,
 }
 
 impl Parts {
@@ -113,6 +116,7 @@ impl Parts {
             output: OutputConfig::default(),
             approvals: None,
             trust: None,
+            tree: None,
         }
     }
 
@@ -185,7 +189,10 @@ fn assemble(
         // Bad arguments are told to the model before anything is keyed.
         .push(|inner| Validate::new(inner, registry.clone()))
         // What is forbidden is not even looked at.
-        .push(|inner| Permit::new(inner, parts.permissions.clone(), runtime()))
+        .push(|inner| {
+            let (permissions, tree) = (parts.permissions.clone(), parts.tree.clone());
+            Permit::new(inner, permissions, tree, runtime())
+        })
         // Whose words they are may ask for a person, so before Permit; and what comes back is looked
         // at also when it comes from a record.
         .push(|inner| Vouch::new(inner, parts.trust.clone(), registry, runtime()))

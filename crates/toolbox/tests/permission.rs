@@ -17,6 +17,8 @@ mod bench;
 mod handed;
 #[path = "permission/holds.rs"]
 mod holds;
+#[path = "permission/mains.rs"]
+mod mains;
 #[path = "permission/messages.rs"]
 mod messages;
 #[path = "permission/policy.rs"]

@@ -21,7 +21,7 @@ const MINUTE_MS: u64 = 60 * 1000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// A digest of the source and the text: the same text does not hold a second time.
+    /// A digest of the source and the text: a text whose hold the user has ended holds no more.
     pub id: String,
     /// Where the text came from.
     pub source: String,
@@ -113,12 +113,11 @@ impl SessionTrust {
         self.provenance = self.provenance.merged(arrived.provenance);
         let confidence = arrived.findings.confidence();
         let holds = arrived.hold_at.is_some_and(|at| confidence >= at) && confidence > 0.0;
-        let is_known = |hold: &Hold| hold.id == arrived.findings.id;
-        if !holds || self.holds.iter().any(is_known) {
+        if !holds {
             return self;
         }
         let chain = arrived.provenance.chain().next();
-        self.holds.push(Hold {
+        let hold = Hold {
             id: arrived.findings.id.clone(),
             source: chain.map(|link| link.source.clone()).unwrap_or_default(),
             trust: arrived.provenance.trust(),
@@ -126,10 +125,28 @@ impl SessionTrust {
             at_ms: arrived.now_ms,
             until_ms: arrived.now_ms.saturating_add(arrived.hold_ms),
             released_at_ms: None,
-        });
+        };
+        self.raise(hold, arrived.now_ms);
+        self
+    }
+
+    /// Adds a hold, unless the same text holds already or the user has ended its hold. One that only
+    /// ran out says nothing about the text: nobody has looked at it.
+    fn raise(&mut self, hold: Hold, now_ms: u64) {
+        let is_settled = |known: &Hold| {
+            known.id == hold.id && (known.released_at_ms.is_some() || known.stands(now_ms))
+        };
+        if self.holds.iter().any(is_settled) {
+            return;
+        }
+        self.holds.retain(|known| known.id != hold.id);
+        self.holds.push(hold);
+        self.forget_oldest();
+    }
+
+    fn forget_oldest(&mut self) {
         let surplus = self.holds.len().saturating_sub(HOLDS_MAX);
         self.holds.drain(..surplus);
-        self
     }
 
     /// The session after its user has spoken: the person is there and has seen where things stand.
@@ -150,12 +167,8 @@ impl SessionTrust {
     pub fn with_session(mut self, other: &Self, now_ms: u64) -> Self {
         self.provenance = self.provenance.merged(&other.provenance);
         for hold in other.holds.iter().filter(|hold| hold.stands(now_ms)) {
-            if !self.holds.iter().any(|known| known.id == hold.id) {
-                self.holds.push(hold.clone());
-            }
+            self.raise(hold.clone(), now_ms);
         }
-        let surplus = self.holds.len().saturating_sub(HOLDS_MAX);
-        self.holds.drain(..surplus);
         self
     }
 
@@ -166,12 +179,18 @@ impl SessionTrust {
         self.provenance = self.provenance.merged(&other.provenance);
         for hold in &other.holds {
             match self.holds.iter_mut().find(|known| known.id == hold.id) {
-                Some(known) => known.released_at_ms = known.released_at_ms.or(hold.released_at_ms),
+                Some(known) => {
+                    let released_at_ms = known.released_at_ms.or(hold.released_at_ms);
+                    if hold.at_ms > known.at_ms {
+                        // It ran out, and was raised again elsewhere.
+                        known.clone_from(hold);
+                    }
+                    known.released_at_ms = released_at_ms;
+                }
                 None => self.holds.push(hold.clone()),
             }
         }
-        let surplus = self.holds.len().saturating_sub(HOLDS_MAX);
-        self.holds.drain(..surplus);
+        self.forget_oldest();
         self
     }
 
@@ -244,6 +263,38 @@ mod tests {
         assert!(same.held(3_000).is_none());
         let other = spoken.with(&arrived(&page, &findings("b", 0.9), 3_000));
         assert!(other.held(3_000).is_some());
+    }
+
+    #[test]
+    fn a_hold_that_only_ran_out_is_raised_again_by_the_same_text() {
+        let page = Provenance::of(Trust::Untrusted, "web_fetch");
+        let high = findings("a", 0.9);
+        let over_ms = 1_000 + HOLD_MS;
+        let first = SessionTrust::default().with(&arrived(&page, &high, 1_000));
+        // While it stands, the same text does not make it longer.
+        let first = first.with(&arrived(&page, &high, 2_000));
+        assert!(first.held(over_ms).is_none());
+        let again = first.clone().with(&arrived(&page, &high, over_ms));
+        assert_eq!(again.holds.len(), 1);
+        assert!(again.held(over_ms + HOLD_MS - 1).is_some());
+        assert!(again.held(over_ms + HOLD_MS).is_none());
+        // So it is for whoever has it from another session, or from another view of this one.
+        for heir in [
+            first.clone().with_session(&again, over_ms),
+            first.clone().joined(&again),
+            again.clone().joined(&first),
+        ] {
+            assert_eq!(heir.holds.len(), 1);
+            assert!(heir.held(over_ms + HOLD_MS - 1).is_some());
+        }
+        // A person who has seen it is not asked about it a second time.
+        let spoken = again.user_spoke(over_ms + 1);
+        for heir in [
+            spoken.clone().with(&arrived(&page, &high, 9 * over_ms)),
+            spoken.joined(&first.with(&arrived(&page, &high, 9 * over_ms))),
+        ] {
+            assert!(heir.held(9 * over_ms).is_none());
+        }
     }
 
     #[test]

@@ -164,7 +164,8 @@ impl Subagents {
 
     /// Whoever has subagents is in the tree.
     pub(super) async fn enter_tree(&self, ctx: &ToolContext) -> Result<(), ToolError> {
-        if self.tree.context(&ctx.session.session_id).is_none() {
+        let lives = self.tree.lives(&ctx.session.session_id).await;
+        if !lives.map_err(|error| refused(&error))? {
             let opened = self.tree.open_main_with((*ctx.session).clone()).await;
             opened.map_err(|error| refused(&error))?;
         }

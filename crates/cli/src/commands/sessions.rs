@@ -11,7 +11,7 @@ use holdfast_toolbox::session::model::{
     WORKER_DEPTH_MAX,
 };
 use holdfast_toolbox::session::overview::overview;
-use holdfast_toolbox::session::{SessionTree, TreeError};
+use holdfast_toolbox::session::{SessionTree, TreeError, step};
 use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
 
@@ -24,7 +24,9 @@ use crate::output::{self, harmless};
 pub(super) fn run(app: &App, command: &SessionsCommand, json: bool) -> Outcome<ExitCode> {
     let store = app.open_documents()?.common;
     runtime()?.block_on(async {
-        let sessions = overview(&*store).await?;
+        let now_ms = app.clock.now_ms();
+        let sessions = overview(&*store).await?.into_iter();
+        let sessions = sessions.map(|it| as_of(it, now_ms)).collect::<Vec<_>>();
         match command {
             SessionsCommand::List { all } => list(app, sessions, *all, json),
             SessionsCommand::Show { id } => show(app, found(&sessions, id)?, json),
@@ -32,9 +34,20 @@ pub(super) fn run(app: &App, command: &SessionsCommand, json: bool) -> Outcome<E
                 let id = found(&sessions, id)?.id.clone();
                 cancel(app, store, &id, json).await?;
             }
+            SessionsCommand::Reopen { id } => {
+                let id = found(&sessions, id)?.id.clone();
+                reopen(app, store, &id, json).await?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// A session as it stands now: one that was told to end has ended when its time to wrap up is over,
+/// whether or not anybody has written that down.
+fn as_of(session: Session, now_ms: u64) -> Session {
+    let ended = session.end_by_ms.and_then(|_| step::tick(&session, now_ms));
+    ended.unwrap_or(session)
 }
 
 /// The session with this name, or the only one whose name begins like it.
@@ -56,14 +69,34 @@ fn found<'a>(sessions: &'a [Session], typed: &str) -> Outcome<&'a Session> {
     }
 }
 
-async fn cancel(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) -> Outcome<()> {
+/// The tree, for a person.
+fn tree(app: &App, store: Arc<dyn DocumentStore>) -> Outcome<SessionTree> {
     if exec::is_inside_a_tool() {
         return Err(Failure::failed(
-            "sessions are ended by people, and this was started by a tool",
+            "sessions are ended and opened again by people, and this was started by a tool",
         ));
     }
     let limits = app.config.sessions.clone();
-    let tree = SessionTree::new(store, bare_runtime(app), limits, Vec::new());
+    Ok(SessionTree::new(
+        store,
+        bare_runtime(app),
+        limits,
+        Vec::new(),
+    ))
+}
+
+async fn reopen(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) -> Outcome<()> {
+    let fresh = tree(app, store)?.reopen(id).await?;
+    if json {
+        output::json(&view(app, &fresh));
+    } else {
+        output::line(&format!("{} can be used again.", harmless(id)));
+    }
+    Ok(())
+}
+
+async fn cancel(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) -> Outcome<()> {
+    let tree = tree(app, store)?;
     let told = tree.cancel(id).await?;
     // Those whose time was over, and whose process is gone, are ended on the way.
     tree.tick().await?;
@@ -78,6 +111,9 @@ async fn cancel(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) 
         "{} is told to end, and is ended in {time} if it has not by then.",
         harmless(id)
     ));
+    if told.is_cancelled_main() {
+        output::line("No tool runs in it any more. `holdfast sessions reopen` lets it go on.");
+    }
     Ok(())
 }
 

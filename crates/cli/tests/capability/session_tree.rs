@@ -112,6 +112,31 @@ fn the_tree_is_listed_shown_and_cancelled_from_another_process() {
 }
 
 #[test]
+fn in_a_main_that_was_cancelled_nothing_runs_until_a_person_opens_it_again() {
+    let house = House::new();
+    let host = Host::new(&house);
+    host.main(&house);
+    let call = |key: &str| house.exec(key, "echo ran >> effect", &["--session", "s1"]);
+    call("k1").success();
+    let early = house.run(&["sessions", "reopen", "s1"]);
+    assert_eq!(early.code, Some(1), "{early:?}");
+    let told = house.run(&["sessions", "cancel", "s1"]);
+    assert!(told.stdout.contains("holdfast sessions reopen"), "{told:?}");
+    let refused = call("k2").json();
+    assert_eq!(refused["error"]["code"], "permission_denied", "{refused}");
+    let why = refused["error"]["message"].as_str().expect("a text");
+    assert!(why.contains("holdfast sessions reopen"), "{why}");
+    // Another session is another matter.
+    house
+        .exec("k3", "echo ran >> effect", &["--session", "s2"])
+        .success();
+    let opened = house.run(&["sessions", "reopen", "s1", "--json"]);
+    assert_eq!(opened.json()["state"], "active", "{opened:?}");
+    call("k4").success();
+    assert_eq!(house.lines("effect"), 3);
+}
+
+#[test]
 fn a_session_is_named_by_its_beginning_if_that_is_enough() {
     let house = House::new();
     let host = Host::new(&house);
@@ -123,7 +148,7 @@ fn a_session_is_named_by_its_beginning_if_that_is_enough() {
     let unclear = house.run(&["sessions", "show", "s"]);
     assert_eq!(unclear.code, Some(1));
     assert!(unclear.stderr.contains("several sessions"), "{unclear:?}");
-    for command in ["show", "cancel"] {
+    for command in ["show", "cancel", "reopen"] {
         let missing = house.run(&["sessions", command, "nobody"]);
         assert_eq!(missing.code, Some(1));
         assert!(

@@ -6,6 +6,9 @@ use crate::common::{House, eventually};
 use crate::harness::{Serving, envelope};
 
 #[cfg(feature = "redis")]
+#[path = "approvals_away.rs"]
+mod away;
+#[cfg(feature = "redis")]
 #[path = "approvals_shared.rs"]
 mod shared;
 

@@ -9,6 +9,7 @@ mod ending;
 mod held;
 pub mod key;
 pub mod layer;
+mod lost;
 mod reconcile;
 pub mod record;
 mod repeated;

@@ -7,9 +7,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use holdfast_contract::{ErrorCode, ResultOutput, Status};
+use holdfast_contract::ResultOutput;
 
 use super::key::StoredKey;
+use super::lost::{doubted_since_ms, is_lost_before_start, passed_over, turned_unknown};
+pub(crate) use super::lost::{is_lost, lost};
 use super::record::{
     DedupeRecord, Execution, RecordError, RecordRequest, RecordState, SharedRecord,
 };
@@ -114,8 +116,9 @@ pub enum ClaimDecision {
     Grant {
         /// The record to store, replacing what was there.
         record: SharedRecord,
-        /// The record of a call with equal content that was lost while it waited: to be stored in
-        /// the same step, so that its holder, should it come back, may not begin any more.
+        /// The record of a call with equal content that was lost, and answers for it no more: to be
+        /// stored in the same step. One that waited may then not begin any more, should its holder
+        /// come back, and one that ran does not stand before what is sent now.
         passed_over: Option<SharedRecord>,
     },
     /// Somebody executes it.
@@ -169,13 +172,12 @@ pub fn claim(
     if let Some(answer) = answer_from_content(same_content, wish, now_ms) {
         return answer;
     }
-    let lost_waiting = same_content.filter(|(record, holder)| {
-        record.key != wish.key && is_lost_before_start(record, *holder, now_ms)
-    });
+    let others = same_content.filter(|(record, _)| record.key != wish.key);
     ClaimDecision::Grant {
         record: Arc::new(granted(wish, existing.map(|(record, _)| record), now_ms)),
-        passed_over: lost_waiting
-            .map(|(record, _)| Arc::new(turned_cancelled(record, wish, now_ms))),
+        passed_over: others
+            .and_then(|(record, holder)| passed_over(record, holder, wish, now_ms))
+            .map(Arc::new),
     }
 }
 
@@ -232,26 +234,20 @@ fn answer_from_content(
     let age_ms = now_ms.saturating_sub(record.updated_at_ms);
     match record.state {
         RecordState::Inflight if is_lost_before_start(record, holder, now_ms) => None,
-        // A running call is joined while it is renewed, whatever its age; a lost one is unknown.
-        RecordState::Inflight if is_lost(record, holder, now_ms) => Some(ClaimDecision::Ended {
-            record: Arc::new(turned_unknown(record, wish, now_ms)),
-            store: true,
-        }),
+        // A running call is joined while it is renewed, whatever its age; a lost one is unknown,
+        // and its window has run since it was lost, not since somebody asked.
+        RecordState::Inflight if is_lost(record, holder, now_ms) => {
+            let in_doubt_ms = now_ms.saturating_sub(doubted_since_ms(record, now_ms));
+            (in_doubt_ms < lookup.unknown_window_ms).then(|| ClaimDecision::Ended {
+                record: Arc::new(turned_unknown(record, wish, now_ms)),
+                store: true,
+            })
+        }
         RecordState::Inflight => Some(in_flight(record)),
         RecordState::Unknown if age_ms < lookup.unknown_window_ms => Some(ended(record)),
         RecordState::Done if age_ms < lookup.echo_window_ms => Some(ended(record)),
         _ => None,
     }
-}
-
-/// Whether nobody will ever say how a running call ended.
-pub(crate) fn is_lost(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
-    holder == Holder::Dead || record.lease_has_ended(now_ms)
-}
-
-/// Whether a call was lost while it waited for leave to start.
-fn is_lost_before_start(record: &DedupeRecord, holder: Holder, now_ms: u64) -> bool {
-    record.state == RecordState::Inflight && record.held && is_lost(record, holder, now_ms)
 }
 
 fn in_flight(record: &DedupeRecord) -> ClaimDecision {
@@ -291,49 +287,6 @@ fn granted(wish: &ClaimRequest, before: Option<&DedupeRecord>, now_ms: u64) -> D
         content_key: wish.content.as_ref().map(|lookup| lookup.key),
         repeat_safe: wish.repeat == RepeatSafety::Safe,
         held: wish.hold == Hold::Held,
-    }
-}
-
-/// The record of a call that was lost while it waited, and whose content another call sends now.
-fn turned_cancelled(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> DedupeRecord {
-    DedupeRecord {
-        state: RecordState::Cancelled,
-        updated_at_ms: now_ms,
-        expires_at_ms: now_ms.saturating_add(wish.lifetimes.cancelled_ms),
-        ttl_ms: wish.lifetimes.cancelled_ms,
-        lock_until_ms: None,
-        held: false,
-        version: record.version + 1,
-        ..record.clone()
-    }
-}
-
-/// The record of a holder that is lost. Its owner stays on record, so that it can still bring the
-/// truth when it comes back.
-fn turned_unknown(record: &DedupeRecord, wish: &ClaimRequest, now_ms: u64) -> DedupeRecord {
-    DedupeRecord {
-        state: RecordState::Unknown,
-        updated_at_ms: now_ms,
-        expires_at_ms: now_ms.saturating_add(wish.lifetimes.unknown_ms),
-        ttl_ms: wish.lifetimes.unknown_ms,
-        lock_until_ms: None,
-        version: record.version + 1,
-        error: Some(lost(&record.request.request_id)),
-        ..record.clone()
-    }
-}
-
-/// What stands on record about a call whose holder is lost.
-pub(crate) fn lost(request_id: &str) -> RecordError {
-    RecordError {
-        code: ErrorCode::OutcomeUnknown.as_str().to_owned(),
-        message: format!(
-            "the process that ran this call (request {request_id}) ended or stalled before it could \
-             say how the call ended, so the effect may have happened"
-        ),
-        terminal: true,
-        should_retriable: false,
-        status: Status::Error,
     }
 }
 

@@ -221,6 +221,43 @@ proptest! {
     }
 
     #[test]
+    fn a_lost_call_stands_in_the_way_of_its_content_for_its_window_and_no_longer(
+        renewed_ms in 0..LEASE_MS,
+        asked in proptest::collection::vec((0..2 * WINDOW_MS, any::<bool>()), 1..12),
+    ) {
+        let mut asked = asked;
+        asked.sort_unstable();
+        let lost = granted(&echo(1, "first"));
+        let mut lost = renew(Some(&lost), "first", LEASE_MS, NOW_MS + renewed_ms).unwrap();
+        // It may have acted until its lease was over, if it was not dead before.
+        let acted_by_ms = NOW_MS + renewed_ms + LEASE_MS;
+        let mut doubted_ms = acted_by_ms;
+        for (later_ms, dead) in asked {
+            let now_ms = NOW_MS + renewed_ms + later_ms;
+            let holder = if dead { Holder::Dead } else { Holder::MayLive };
+            if dead && lost.state == RecordState::Inflight {
+                doubted_ms = doubted_ms.min(now_ms);
+            }
+            let decision = claim(None, Some((&lost, holder)), &echo(2, "second"), now_ms);
+            match decision {
+                ClaimDecision::InFlight { .. } => prop_assert!(!dead && now_ms < acted_by_ms),
+                ClaimDecision::Ended { record, .. } => {
+                    prop_assert!(now_ms < doubted_ms + WINDOW_MS);
+                    prop_assert_eq!(record.updated_at_ms, doubted_ms);
+                    lost = Arc::unwrap_or_clone(record);
+                }
+                ClaimDecision::Grant { passed_over, .. } => {
+                    prop_assert!(now_ms >= doubted_ms + WINDOW_MS);
+                    let still_open = lost.state == RecordState::Inflight;
+                    prop_assert_eq!(passed_over.is_some(), still_open);
+                    break;
+                }
+                ClaimDecision::Conflict { .. } => panic!("the keys differ"),
+            }
+        }
+    }
+
+    #[test]
     fn an_ending_is_taken_once(first in 0..4_u8, second in 0..5_u8) {
         let mut world = World { now_ms: NOW_MS, all_unsafe: true, ..World::default() };
         world.claim(false, false, false, Hold::None);

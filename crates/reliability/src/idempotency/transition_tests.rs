@@ -9,6 +9,7 @@ use super::*;
 
 const NOW_MS: u64 = 1_000_000;
 const LEASE_MS: u64 = 1_000;
+const WINDOW_MS: u64 = 600_000;
 
 fn lifetimes() -> Lifetimes {
     Lifetimes {
@@ -199,14 +200,7 @@ fn a_call_lost_while_it_waited_ran_nothing() {
         }
     }
     // Nor does it answer for its content.
-    let echo = ClaimRequest {
-        content: Some(ContentLookup {
-            key: StoredKey::from_bytes([9; 32]),
-            unknown_window_ms: 600_000,
-            echo_window_ms: 30_000,
-        }),
-        ..wish(2, "second")
-    };
+    let echo = echo(2, "second");
     let decision = claim(None, Some((&waiting, Holder::Dead)), &echo, NOW_MS);
     assert_eq!(word(&decision), "grant");
     let decision = claim(None, Some((&begun, Holder::Dead)), &echo, NOW_MS);
@@ -258,17 +252,9 @@ fn other_arguments_conflict_unless_nothing_ran() {
 
 #[test]
 fn content_sent_under_another_key_answers_a_cancelled_call() {
-    let content = |key: u8, owner: &str| ClaimRequest {
-        content: Some(ContentLookup {
-            key: StoredKey::from_bytes([9; 32]),
-            unknown_window_ms: 600_000,
-            echo_window_ms: 30_000,
-        }),
-        ..wish(key, owner)
-    };
-    let mine = granted(&content(1, "first"));
+    let mine = granted(&echo(1, "first"));
     let mine = finalise(Some(&mine), &last_word(&mine, Ending::Cancelled), NOW_MS).unwrap();
-    let theirs = granted(&content(2, "second"));
+    let theirs = granted(&echo(2, "second"));
     let theirs = finalise(
         Some(&theirs),
         &last_word(&theirs, Ending::Unknown(failure(false))),
@@ -278,7 +264,7 @@ fn content_sent_under_another_key_answers_a_cancelled_call() {
     let decision = claim(
         Some((&mine, Holder::MayLive)),
         Some((&theirs, Holder::MayLive)),
-        &content(1, "third"),
+        &echo(1, "third"),
         NOW_MS + 1,
     );
     let ClaimDecision::Ended {
@@ -289,6 +275,55 @@ fn content_sent_under_another_key_answers_a_cancelled_call() {
         panic!("the message would be sent twice: {decision:?}");
     };
     assert_eq!(record.key, theirs.key);
+}
+
+fn echo(key: u8, owner: &str) -> ClaimRequest {
+    ClaimRequest {
+        content: Some(ContentLookup {
+            key: StoredKey::from_bytes([9; 32]),
+            unknown_window_ms: WINDOW_MS,
+            echo_window_ms: 30_000,
+        }),
+        ..wish(key, owner)
+    }
+}
+
+#[test]
+fn a_lost_call_answers_for_its_content_from_when_it_was_lost() {
+    use Holder::{Dead, MayLive};
+    let lost = granted(&echo(1, "first"));
+    let lost_ms = NOW_MS + LEASE_MS;
+    let table = [
+        // A dead process is noticed before its lease is over, and may have acted until then.
+        (Dead, NOW_MS + 1, "turned unknown", NOW_MS + 1),
+        (MayLive, lost_ms, "turned unknown", lost_ms),
+        (Dead, lost_ms + WINDOW_MS - 1, "turned unknown", lost_ms),
+        (MayLive, lost_ms + WINDOW_MS - 1, "turned unknown", lost_ms),
+        // Nobody asked for half a day: the doubt does not begin with the question.
+        (Dead, lost_ms + WINDOW_MS, "grant", lost_ms),
+        (MayLive, lost_ms + 12 * 60 * 60 * 1000, "grant", lost_ms),
+    ];
+    for (holder, now_ms, expected, since_ms) in table {
+        let told = format!("{holder:?} at {now_ms}");
+        let decision = claim(None, Some((&lost, holder)), &echo(2, "second"), now_ms);
+        assert_eq!(word(&decision), expected, "{told}");
+        let (ClaimDecision::Ended { record, .. }
+        | ClaimDecision::Grant {
+            passed_over: Some(record),
+            ..
+        }) = decision
+        else {
+            panic!("{told}: what is known of the lost call is not put down: {decision:?}");
+        };
+        assert_eq!(record.state, RecordState::Unknown, "{told}");
+        assert_eq!(record.updated_at_ms, since_ms, "{told}");
+        // Its own key is refused for as long as if it had been lost just now.
+        let kept_ms = lifetimes().unknown_ms;
+        assert_eq!(record.expires_at_ms, now_ms + kept_ms, "{told}");
+        assert_eq!(record.ttl_ms, now_ms + kept_ms - since_ms, "{told}");
+        let own = claim(Some((&record, holder)), None, &echo(1, "third"), now_ms + 1);
+        assert_eq!(word(&own), "ended", "{told}");
+    }
 }
 
 #[test]

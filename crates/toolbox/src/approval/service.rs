@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::{Answer, ApprovalRoute, Need, Scope};
+use holdfast_contract::{Answer, ApprovalRoute, Need, Reason, Scope};
 use holdfast_reliability::call::Call;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::{
@@ -32,6 +32,8 @@ pub const ENDED_ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 pub const SESSION_RULE_MS: u64 = 24 * 60 * 60 * 1000;
 /// Requests of one store that wait for an answer; one more is denied.
 pub const APPROVALS_OPEN_MAX: usize = 1_000;
+/// How often a withdrawal that the store did not hear is said again.
+pub const WITHDRAWN_AGAIN_MS: u64 = 500;
 /// Characters of an id.
 const ID_CHARS: u32 = 8;
 /// Letters and digits that are not taken for each other.
@@ -102,7 +104,7 @@ impl Approvals {
 
     pub(super) async fn seen(&self, id: &str) -> StoreResult<Option<Seen>> {
         match self.store.document(KIND, id).await? {
-            Some(document) => read(document).map(Some),
+            Some(document) => self.known(document).map(Some),
             None => Ok(None),
         }
     }
@@ -112,7 +114,7 @@ impl Approvals {
         let found = all_documents(&*self.store, DocumentFilter::of(KIND)).await?;
         let mut approvals = found
             .into_iter()
-            .map(|document| Ok(read(document)?.approval))
+            .map(|document| Ok(self.known(document)?.approval))
             .collect::<StoreResult<Vec<Approval>>>()?;
         approvals.sort_by_key(|it| std::cmp::Reverse(it.request.requested_at_ms));
         Ok(approvals)
@@ -292,7 +294,7 @@ impl Approvals {
         let filter = DocumentFilter::of(KIND).group(&group);
         let digest = digest_of(&call.envelope);
         for document in all_documents(&*self.store, filter).await? {
-            let seen = read(document)?;
+            let seen = self.known(document)?;
             if seen.approval.is_open(now_ms) && is_of(&seen.approval.request, call, need, &digest) {
                 guard.watch(&seen);
                 return Ok(seen);
@@ -406,7 +408,7 @@ impl Approvals {
         }
         Ok(match replaced {
             Replaced::Done(_) => Ok(next),
-            Replaced::Changed(document) => Err(Lost::Changed(Box::new(read(document)?))),
+            Replaced::Changed(document) => Err(Lost::Changed(Box::new(self.known(document)?))),
             Replaced::Gone => Err(Lost::Gone),
         })
     }
@@ -435,7 +437,7 @@ pub(super) enum Lost {
 }
 
 /// Whether no call can come to run on it, whatever the time.
-fn is_over(approval: &Approval) -> bool {
+pub(super) fn is_over(approval: &Approval) -> bool {
     !matches!(
         approval.state,
         ApprovalState::Pending | ApprovalState::Approved { .. }
@@ -455,13 +457,18 @@ pub(super) fn ended_small(mut approval: Approval) -> Approval {
 /// Whether a request is about this very call: the same asked by others, or elsewhere, is another.
 fn is_of(request: &ApprovalRequest, call: &Call, need: &Need, digest: &str) -> bool {
     request.digest == digest
-        && request.reasons == need.reasons
+        && are_same(&request.reasons, &need.reasons)
         && request.grants == need.grants
         && request.gate == need.gate
         && request.origin_session == call.session.session_id
         && request.agent == call.session.agent_id
         && request.workspace_root == call.session.workspace_root
         && request.envelope.target.actor_id == call.envelope.target.actor_id
+}
+
+/// Whether these are the same reasons. Their texts are for people, and may say how much time is left.
+fn are_same(asked: &[Reason], now: &[Reason]) -> bool {
+    asked.len() == now.len() && asked.iter().zip(now).all(|(asked, now)| asked.covers(now))
 }
 
 /// What a call's requests are found by when it comes again.

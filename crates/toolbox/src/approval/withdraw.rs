@@ -1,18 +1,22 @@
 //! What becomes of a request whose call goes away.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::store::documents::{Replaced, Replacement};
+use holdfast_reliability::store::documents::{Document, Replaced, Replacement};
 use holdfast_reliability::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::model::{Approval, ApprovalState};
-use super::service::{Approvals, Lost, Seen, ended_small, read};
+use super::service::{Approvals, Lost, Seen, WITHDRAWN_AGAIN_MS, ended_small, is_over, read};
 use super::step::{Action, step};
+use crate::audit::AuditError;
 
 /// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
 /// open: whoever delivers the call again finds the answer.
@@ -65,14 +69,23 @@ impl Drop for Withdraw {
     }
 }
 
-/// Withdrawals that are being put on record.
+/// Withdrawals that are being put on record. There are no more than requests that were open when
+/// their calls went away: none is made while the store is away.
 #[derive(Default)]
-pub(super) struct Withdrawals(Mutex<Vec<JoinHandle<()>>>);
+pub(super) struct Withdrawals {
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    /// Requests whose calls went away here, and since when; the store may not know it yet.
+    unrecorded: Mutex<HashMap<String, u64>>,
+    /// Nobody waits for a store that is away when the process is to end.
+    ends: watch::Sender<bool>,
+}
 
 impl Approvals {
-    /// Waits until every withdrawal so far is on record. A process that wants to end waits here.
+    /// Waits until every withdrawal so far is on record, or can not be put there now. A process that
+    /// wants to end waits here.
     pub async fn settled(&self) {
-        let open = std::mem::take(&mut *self.withdrawals.0.lock());
+        self.withdrawals.ends.send_replace(true);
+        let open = std::mem::take(&mut *self.withdrawals.tasks.lock());
         for task in open {
             // One that panicked has nothing to wait for.
             let _ = task.await;
@@ -91,7 +104,10 @@ impl Approvals {
             }
             loop {
                 match self.advance(&seen, Action::Withdraw).await? {
-                    Ok(withdrawn) => break self.withdrawn(&withdrawn).await?,
+                    Ok(withdrawn) => {
+                        let written = self.write_down(&withdrawn).await;
+                        break written.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+                    },
                     Err(Lost::Changed(newer)) => seen = *newer,
                     Err(Lost::Refused(_) | Lost::Gone) => break,
                 }
@@ -100,46 +116,107 @@ impl Approvals {
         Ok(())
     }
 
+    /// A request as it stands. One whose call went away here is withdrawn, also while the store does
+    /// not know it.
+    pub(super) fn known(&self, document: Document) -> StoreResult<Seen> {
+        let mut seen = read(document)?;
+        let at_ms = self
+            .withdrawals
+            .unrecorded
+            .lock()
+            .get(&seen.approval.id)
+            .copied();
+        if let Some(at_ms) = at_ms
+            && !is_over(&seen.approval)
+        {
+            seen.approval.state = ApprovalState::Withdrawn { at_ms };
+        }
+        Ok(seen)
+    }
+
     fn put_on_record(self: &Arc<Self>, withdrawn: Approval, change: Replacement) {
         // Without a runtime there is nobody to write; the state says it all the same.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
+        let (id, now_ms) = (withdrawn.id.clone(), self.now_ms());
+        self.withdrawals.unrecorded.lock().insert(id, now_ms);
         let approvals = self.clone();
-        let task = runtime.spawn(async move {
-            if let Err(error) = approvals.recorded(&withdrawn, change).await {
-                approvals.runtime.tell(&Event::StoreTrouble {
-                    what: "approval",
-                    error: &error,
-                });
-            }
-        });
-        let mut open = self.withdrawals.0.lock();
+        let task = runtime.spawn(async move { approvals.until_recorded(&withdrawn, change).await });
+        let mut open = self.withdrawals.tasks.lock();
         open.retain(|task| !task.is_finished());
         open.push(task);
     }
 
-    async fn recorded(&self, withdrawn: &Approval, change: Replacement) -> Result<(), StoreError> {
-        // A change that is waited for comes after those that are not: this one tells how the other
-        // went, and takes its place where it was lost.
-        let stands = match self.store.replace(change).await? {
-            Replaced::Done(document) | Replaced::Changed(document) => read(document)?.approval,
-            Replaced::Gone => return Ok(()),
+    /// Says it until the store has heard it: somebody may come to run on a request that looks open.
+    async fn until_recorded(&self, withdrawn: &Approval, change: Replacement) {
+        let mut ends = self.withdrawals.ends.subscribe();
+        let mut was_told = false;
+        let done = loop {
+            match self.withdrawn(change.clone()).await {
+                Ok(done) => break done,
+                Err(error) if !was_told => {
+                    self.tell_trouble(&error);
+                    was_told = true;
+                }
+                Err(_) => {}
+            }
+            let pause = Duration::from_millis(WITHDRAWN_AGAIN_MS);
+            let told_to_end = tokio::time::timeout(pause, ends.wait_for(|ends| *ends)).await;
+            if told_to_end.is_ok() {
+                return;
+            }
         };
-        if !matches!(stands.state, ApprovalState::Withdrawn { .. }) {
-            // An answer was faster, and is on record as that.
-            return Ok(());
+        self.withdrawals.unrecorded.lock().remove(&withdrawn.id);
+        if done == Withdrawn::Yes
+            && let Err(error) = self.write_down(withdrawn).await
+        {
+            self.tell_trouble(&StoreError::Unavailable(error.to_string()));
         }
-        self.no_longer_open(&withdrawn.id).await;
-        self.withdrawn(withdrawn).await
     }
 
-    /// Puts a withdrawal on record.
-    async fn withdrawn(&self, withdrawn: &Approval) -> Result<(), StoreError> {
+    fn tell_trouble(&self, error: &StoreError) {
+        self.runtime.tell(&Event::StoreTrouble {
+            what: "approval",
+            error,
+        });
+    }
+
+    async fn withdrawn(&self, mut change: Replacement) -> StoreResult<Withdrawn> {
+        // A change that is waited for comes after those that are not: this one tells how the other
+        // went, and takes its place where it was lost.
+        loop {
+            let stands = match self.store.replace(change).await? {
+                Replaced::Done(document) | Replaced::Changed(document) => read(document)?,
+                Replaced::Gone => return Ok(Withdrawn::No),
+            };
+            if matches!(stands.approval.state, ApprovalState::Withdrawn { .. }) {
+                return Ok(Withdrawn::Yes);
+            }
+            // An answer was faster. A yes that nobody has used is nobody's: its caller is gone.
+            let Ok(state) = step(&stands.approval, Action::Withdraw, self.now_ms()) else {
+                return Ok(Withdrawn::No);
+            };
+            let next = ended_small(Approval {
+                state,
+                ..stands.approval
+            });
+            change = Replacement::of(&stands.document, json!(next));
+        }
+    }
+
+    async fn write_down(&self, withdrawn: &Approval) -> Result<(), AuditError> {
+        self.no_longer_open(&withdrawn.id).await;
         let request = &withdrawn.request;
         let told = json!({"approval": withdrawn.id, "tool": request.tool, "digest": request.digest,
                           "session": request.origin_session});
-        let recorded = self.record("approval.withdrawn", told).await;
-        recorded.map_err(|error| StoreError::Unavailable(error.to_string()))
+        self.record("approval.withdrawn", told).await
     }
+}
+
+/// Whether a request is withdrawn, or was over or gone by then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Withdrawn {
+    Yes,
+    No,
 }

@@ -5,7 +5,7 @@ mod decide;
 
 use std::sync::Arc;
 
-use holdfast_contract::{ErrorCode, SessionContext, TierVerdict, Tool};
+use holdfast_contract::{ErrorCode, SessionContext, SessionKind, TierVerdict, Tool};
 use holdfast_reliability::call::{Call, Failure, Judged, Reply};
 use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::guard::FailureKind;
@@ -15,6 +15,7 @@ use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::Service;
 use serde_json::Value;
 
+use crate::session::SessionTree;
 use crate::tools::exec::handed_on;
 
 pub use config::{
@@ -32,16 +33,43 @@ pub type Permissions = Exchanged<PermissionConfig>;
 pub struct Permit<S> {
     inner: S,
     config: Arc<Permissions>,
+    tree: Option<Arc<SessionTree>>,
     runtime: Arc<Runtime>,
 }
 
 impl<S: Service> Permit<S> {
-    /// Wraps everything that acts.
-    pub fn new(inner: S, config: Arc<Permissions>, runtime: Arc<Runtime>) -> Self {
+    /// Wraps everything that acts. Without a tree nobody cancels sessions.
+    pub fn new(
+        inner: S,
+        config: Arc<Permissions>,
+        tree: Option<Arc<SessionTree>>,
+        runtime: Arc<Runtime>,
+    ) -> Self {
         Self {
             inner,
             config,
+            tree,
             runtime,
+        }
+    }
+
+    /// Why nothing runs in the call's session, if a person has ended it. A store that is away
+    /// refuses what acts already, further in.
+    async fn cancelled(&self, call: &Call) -> Option<String> {
+        let tree = self.tree.as_ref()?;
+        if call.session.kind != SessionKind::Main {
+            // What a child may do is what its context holds.
+            return None;
+        }
+        match tree.refusal(&call.session.session_id).await {
+            Ok(refusal) => refusal,
+            Err(error) => {
+                self.runtime.tell(&Event::StoreTrouble {
+                    what: "session",
+                    error: &error,
+                });
+                None
+            }
         }
     }
 }
@@ -121,6 +149,11 @@ pub(crate) fn deny(call: &mut Call, runtime: &Runtime, reason: String) -> Reply 
 
 impl<S: Service> Service for Permit<S> {
     async fn call(&self, call: &mut Call) -> Reply {
+        if self.tree.is_some()
+            && let Some(why) = Box::pin(self.cancelled(call)).await
+        {
+            return deny(call, &self.runtime, why);
+        }
         match decision(&self.config.now(), call) {
             Decision::Allow => {}
             Decision::Deny(rule) => return deny(call, &self.runtime, rule),

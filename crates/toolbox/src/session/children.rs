@@ -5,7 +5,7 @@ use holdfast_reliability::store::documents::Created;
 
 use super::model::Session;
 use super::step::{self, NewChild, StepRefused};
-use super::tree::{SessionTree, Spawn, TreeError, context_of};
+use super::tree::{KIND, SessionTree, Spawn, TreeError, context_of};
 
 /// A child that has to be found again, by whoever asks for the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,28 +45,34 @@ impl SessionTree {
             Err(error) => return Err(error),
         }
         let now_ms = self.now_ms();
-        let mut made = None;
-        self.change(parent, |session| {
+        let spawn = |session: &Session| {
             let new = NewChild {
                 id: named.id.clone(),
                 kind: wish.kind,
                 context_summary: wish.context_summary.clone(),
                 token_budget: wish.token_budget,
             };
-            let (parent, mut child) = step::spawn(session, new, &self.limits, now_ms)?;
-            child.label.clone_from(&named.label);
-            let asked_ms = named.ttl_ms_max.map(|ttl_ms| now_ms.saturating_add(ttl_ms));
-            child.expires_at_ms = match (child.expires_at_ms, asked_ms) {
-                (Some(by_kind), Some(asked)) => Some(by_kind.min(asked)),
-                (by_kind, asked) => by_kind.or(asked),
-            };
-            made = Some(child);
-            Ok(parent)
-        })
-        .await?;
-        let child = made.ok_or(StepRefused::NotActive)?;
+            step::spawn(session, new, &self.limits, now_ms)
+        };
+        let mut child = match spawn(&self.get(parent).await?) {
+            Err(StepRefused::TooManyChildren(_)) => spawn(&self.without_gone(parent).await?)?.1,
+            made => made?.1,
+        };
+        child.label.clone_from(&named.label);
+        let asked_ms = named.ttl_ms_max.map(|ttl_ms| now_ms.saturating_add(ttl_ms));
+        child.expires_at_ms = match (child.expires_at_ms, asked_ms) {
+            (Some(by_kind), Some(asked)) => Some(by_kind.min(asked)),
+            (by_kind, asked) => by_kind.or(asked),
+        };
+        // First the child, which ends by itself when its time is over; then its place, which does
+        // not. Whoever dies in between leaves no place that is taken by nobody.
         if let Created::Exists(_) = self.create(&child).await? {
             return Err(TreeError::Exists(child.id));
+        }
+        if let Err(error) = self.change(parent, |session| Ok(spawn(session)?.0)).await {
+            // What can not be taken back is over with its time.
+            let _ = self.store.remove(KIND, &child.id).await;
+            return Err(error);
         }
         let context = context_of(&child, &above);
         if let Some(book) = &self.trust {
@@ -74,6 +80,24 @@ impl SessionTree {
         }
         self.enliven(context, &child);
         Ok(child)
+    }
+
+    /// A parent without the children that have ended, or are not there, and whose process could not
+    /// say so any more.
+    async fn without_gone(&self, parent: &str) -> Result<Session, TreeError> {
+        let mut gone = Vec::new();
+        for child in self.get(parent).await?.children {
+            match self.get(&child).await {
+                Ok(session) if !session.state.has_ended() => {}
+                Ok(_) | Err(TreeError::NotFound(_)) => gone.push(child),
+                Err(error) => return Err(error),
+            }
+        }
+        self.change(parent, |session| {
+            let without = |session, child: &String| step::without_child(&session, child);
+            Ok(gone.iter().fold(session.clone(), without))
+        })
+        .await
     }
 
     /// Counts the tokens of a session that has done its work and is about to hand up its result. A

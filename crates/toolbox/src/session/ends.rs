@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use holdfast_contract::SessionKind;
-use holdfast_reliability::store::documents::{Document, DocumentFilter, all_documents};
+use holdfast_reliability::store::documents::{DocumentFilter, all_documents};
 
 use super::model::Session;
 use super::step::{self, StepRefused};
@@ -24,17 +24,8 @@ impl SessionTree {
         self.end_all(|session| step::tick(session, now_ms)).await
     }
 
-    /// A session as it was found; the time of a Main begins anew.
-    pub(super) async fn stirred(&self, found: &Document) -> Result<Session, TreeError> {
-        let session = read(found)?;
-        if session.kind != SessionKind::Main || session.state.has_ended() {
-            return Ok(session);
-        }
-        self.stir(&session.id).await
-    }
-
     /// The time of a Main begins anew.
-    async fn stir(&self, id: &str) -> Result<Session, TreeError> {
+    pub(super) async fn stir(&self, id: &str) -> Result<Session, TreeError> {
         self.change(id, |session| {
             if session.state.has_ended() {
                 return Err(StepRefused::Ended);

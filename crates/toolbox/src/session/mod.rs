@@ -7,6 +7,7 @@
 //! | [`overview`] | all sessions of a state, for people who look at it |
 //! | [`tree`] | keeps the tree, and hands each session its context |
 //! | `ends` | ends sessions whose time is over, or that nobody works on any more |
+//! | `mains` | opens Mains, replaces those that have ended, and refuses those that were cancelled |
 //! | `children` | makes children, waits for them, and gives up those whose process is gone |
 //!
 //! A parent gives a child a summary of what it needs to know and nothing else; a child gives back
@@ -16,6 +17,7 @@
 
 mod children;
 mod ends;
+mod mains;
 pub mod model;
 pub mod overview;
 pub mod step;

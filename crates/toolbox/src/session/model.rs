@@ -231,6 +231,13 @@ impl SessionResult {
     }
 }
 
+impl Session {
+    /// Whether a person has told this Main to end: nothing else tells one so.
+    pub fn is_cancelled_main(&self) -> bool {
+        self.kind == SessionKind::Main && self.end_by_ms.is_some()
+    }
+}
+
 /// What a session spent, and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

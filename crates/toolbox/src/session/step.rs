@@ -38,6 +38,9 @@ pub enum StepRefused {
     /// It has ended.
     #[error("the session has ended")]
     Ended,
+    /// Nobody has cancelled it.
+    #[error("only a Main session that was cancelled can be opened again")]
+    NotCancelled,
     /// It is not suspended.
     #[error("the session is not suspended")]
     NotSuspended,

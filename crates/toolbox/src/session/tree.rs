@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_contract::{Channel, SessionContext, SessionKind, ToolCallEnvelope};
+use holdfast_contract::{SessionContext, SessionKind, ToolCallEnvelope};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::{
     Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
@@ -30,7 +30,7 @@ pub const SESSION_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 const WITHHELD: &str =
     "its result is withheld: what it has read could not be put on its parent's account";
 /// Rounds of compare-and-set on one session before giving up.
-const ROUNDS_MAX: usize = 64;
+pub(super) const ROUNDS_MAX: usize = 64;
 
 /// A child to be made.
 #[derive(Debug, Clone)]
@@ -63,6 +63,12 @@ pub enum TreeError {
     /// There is one already.
     #[error("there is a session {0:?} already")]
     Exists(String),
+    /// A person has told this Main to end.
+    #[error(
+        "the session {0:?} was cancelled by a person, and no tool runs in it any more; go on in another \
+         session, or ask a person to let it go on with `holdfast sessions reopen`"
+    )]
+    Cancelled(String),
     /// The rules say no.
     #[error(transparent)]
     Refused(#[from] StepRefused),
@@ -83,20 +89,22 @@ pub(super) struct Live {
 }
 
 impl Live {
+    /// A child has a while to wrap up; in a Main nothing runs from then on.
+    pub(super) fn is_cancelled_main(&self) -> bool {
+        self.context.kind == SessionKind::Main && *self.cancelled.borrow()
+    }
+
     fn note(&mut self, session: &Session) {
         self.pause.send_replace(match session.state {
             SessionState::Suspended { why } => Some(why),
             _ => None,
         });
-        // A Main's time begins anew with every call: only what is written down ends it.
-        let by_itself = session
-            .expires_at_ms
-            .filter(|_| session.kind != SessionKind::Main);
-        let ends = [by_itself, session.end_by_ms];
-        self.over_at_ms = ends.into_iter().flatten().min();
-        if session.end_by_ms.is_some() {
-            self.cancelled.send_replace(true);
-        }
+        // A Main's time begins anew with every call, and a person who cancels it may open it again:
+        // only what is written down ends it.
+        let ends = [session.expires_at_ms, session.end_by_ms];
+        let end_ms = ends.into_iter().flatten().min();
+        self.over_at_ms = end_ms.filter(|_| session.kind != SessionKind::Main);
+        self.cancelled.send_replace(session.end_by_ms.is_some());
     }
 }
 
@@ -162,44 +170,6 @@ impl SessionTree {
         let filter = DocumentFilter::of(KIND).group(id);
         let found = all_documents(&*self.store, filter).await?;
         found.iter().map(|it| Ok(read(it)?)).collect()
-    }
-
-    /// Opens a Main session, or goes on with the one that has this key.
-    pub async fn open_main(
-        &self,
-        id: &str,
-        agent_id: &str,
-        workspace_root: PathBuf,
-        channel: Option<Arc<dyn Channel>>,
-    ) -> Result<Session, TreeError> {
-        let mut context = SessionContext::main(id, agent_id, workspace_root);
-        if let Some(channel) = channel {
-            context = context.with_channel(channel);
-        }
-        self.open_main_with(context).await
-    }
-
-    /// As [`Self::open_main`], with whatever else the session is to hold: its agent's memory. A
-    /// session that was open before keeps its agent and its workspace.
-    pub async fn open_main_with(&self, mut context: SessionContext) -> Result<Session, TreeError> {
-        let id = context.session_id.clone();
-        let workspace_root = context.workspace_root.clone();
-        let now_ms = self.now_ms();
-        let fresh = step::main(&id, &context.agent_id, workspace_root, None, now_ms);
-        let fresh = step::stirred(fresh, &self.limits, now_ms);
-        let session = match self.create(&fresh).await? {
-            Created::New(_) => fresh,
-            Created::Exists(document) => self.stirred(&document).await?,
-        };
-        if session.kind != SessionKind::Main || session.state.has_ended() {
-            return Err(TreeError::Exists(id));
-        }
-        let held = SessionContext::main(&id, &session.agent_id, session.workspace_root.clone());
-        context.agent_id = held.agent_id;
-        context.workspace_root = held.workspace_root;
-        (context.read, context.write, context.exec) = (held.read, held.write, held.exec);
-        self.enliven(context, &session);
-        Ok(session)
     }
 
     /// Notes down spent tokens. A session that is over its budget ends, and its children with it.

@@ -140,6 +140,7 @@ impl Build {
             output: holdfast_toolbox::limit_output::OutputConfig::default(),
             approvals: None,
             trust: None,
+            tree: None,
         })
         .expect("the stack can be built");
         for name in names {

@@ -13,8 +13,12 @@ use holdfast_contract::{
 use holdfast_reliability::hooks::Hooks;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
+use holdfast_reliability::store::conformance::interposed_documents::{
+    DocumentStep, InterposedDocuments,
+};
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
+use holdfast_reliability::store::{StoreError, StoreResult};
 use holdfast_testkit::{Does, MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
@@ -26,6 +30,61 @@ use holdfast_toolbox::trust::TrustBook;
 use holdfast_trust::TrustConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+
+/// What a store does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refuses {
+    Nothing,
+    NewOnes,
+    Changes,
+    All,
+}
+
+/// Documents that refuse what the test says.
+pub(crate) struct Flaky {
+    inner: MemoryDocumentStore,
+    refuses: Mutex<Refuses>,
+}
+
+impl Flaky {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryDocumentStore::new(Arc::new(TokioClock::new())),
+            refuses: Mutex::new(Refuses::Nothing),
+        })
+    }
+
+    pub(crate) fn refuse(&self, what: Refuses) {
+        *self.refuses.lock() = what;
+    }
+
+    pub(crate) fn away(&self, is_away: bool) {
+        self.refuse(if is_away {
+            Refuses::All
+        } else {
+            Refuses::Nothing
+        });
+    }
+}
+
+impl InterposedDocuments for Flaky {
+    fn behind(&self) -> &dyn DocumentStore {
+        &self.inner
+    }
+
+    fn before(&self, step: DocumentStep<'_>) -> StoreResult<()> {
+        let refused = match *self.refuses.lock() {
+            Refuses::Nothing => false,
+            Refuses::NewOnes => matches!(step, DocumentStep::Create(_)),
+            Refuses::Changes => matches!(step, DocumentStep::Replace | DocumentStep::Remove),
+            Refuses::All => true,
+        };
+        if refused {
+            return Err(StoreError::Unavailable("gone".to_owned()));
+        }
+        Ok(())
+    }
+}
 
 /// A channel whose people say what the test says.
 pub(crate) struct Recorded {
@@ -200,6 +259,7 @@ impl Build {
         parts.hooks = self.hooks;
         parts.approvals = Some(approvals.clone());
         parts.trust.clone_from(&trust);
+        parts.tree = Some(tree.clone());
         Bench {
             stack: Arc::new(ToolStack::new(parts).expect("the stack can be built")),
             approvals,

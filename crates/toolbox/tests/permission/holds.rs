@@ -1,7 +1,6 @@
 //! Holds while they stand, while the store is away, and when somebody answers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdfast_contract::{
@@ -9,13 +8,9 @@ use holdfast_contract::{
 };
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
-use holdfast_reliability::store::conformance::interposed_documents::{
-    DocumentStep, InterposedDocuments,
-};
-use holdfast_reliability::store::documents::{DocumentFilter, DocumentStore, all_documents};
-use holdfast_reliability::store::memory::MemoryDocumentStore;
+use holdfast_reliability::store::StoreError;
+use holdfast_reliability::store::documents::{DocumentFilter, all_documents};
 use holdfast_reliability::store::unavailable::UnavailableStore;
-use holdfast_reliability::store::{StoreError, StoreResult};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::{ResumeWhich, resume_open};
 use holdfast_toolbox::session::{SessionResult, SessionStatus, Spawn};
@@ -24,40 +19,8 @@ use holdfast_trust::signal::scan;
 use holdfast_trust::{Provenance, SessionTrust, TrustConfig};
 use serde_json::json;
 
-use crate::bench::{Build, Probe, Recorded, ask, word};
+use crate::bench::{Build, Flaky, Probe, Recorded, ask, word};
 use crate::trust::{ATTACK, bench, call, config, exec, says, yes};
-
-/// A store that is away as long as the test says so.
-struct Flaky {
-    inner: MemoryDocumentStore,
-    is_away: AtomicBool,
-}
-
-impl Flaky {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            inner: MemoryDocumentStore::new(Arc::new(TokioClock::new())),
-            is_away: AtomicBool::new(false),
-        })
-    }
-
-    fn away(&self, is_away: bool) {
-        self.is_away.store(is_away, Ordering::SeqCst);
-    }
-}
-
-impl InterposedDocuments for Flaky {
-    fn behind(&self) -> &dyn DocumentStore {
-        &self.inner
-    }
-
-    fn before(&self, _: DocumentStep<'_>) -> StoreResult<()> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("gone".to_owned()));
-        }
-        Ok(())
-    }
-}
 
 /// A process of its own on this store.
 fn process(store: &Arc<Flaky>) -> TrustBook {
@@ -219,6 +182,39 @@ async fn a_held_call_that_is_resumed_still_waits_for_its_answer_when_the_hold_is
     let resumed = resumed.await.unwrap().unwrap();
     assert_eq!(word(&resumed[0].result), "ran");
     assert_eq!(exec.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_about_a_held_call_is_found_when_the_call_is_delivered_again() {
+    let (bench, channel, exec) = bench(json!({}), None).await;
+    call(&bench, "web_fetch").await;
+    let mut envelope = ask("exec", "main", json!({}));
+    let clock = bench.stack.runtime().clock.clone();
+    envelope.control.deadline_at_ms = Some(clock.now_ms() + 7_000);
+    // The caller's time is over while the person thinks.
+    let late = bench.stack.call(envelope.clone()).await;
+    assert_eq!(word(&late), "timeout");
+    let open = bench.approvals.open_requests().await.unwrap();
+    let [request] = open.as_slice() else {
+        panic!("one request is open: {open:?}");
+    };
+    bench
+        .approvals
+        .answer(&request.id, &yes(Scope::Once), "person")
+        .await
+        .unwrap();
+    // The reason says how long the hold still lasts, which is less by now.
+    envelope.control.deadline_at_ms = Some(clock.now_ms() + 7_000);
+    assert_eq!(word(&bench.stack.call(envelope).await), "ran");
+    assert_eq!(exec.runs(), 1);
+    let texts: Vec<String> = channel
+        .prompts
+        .lock()
+        .iter()
+        .map(|prompt| prompt.reasons[0].text.clone())
+        .collect();
+    assert!(texts.iter().all(|it| *it == texts[0]), "{texts:?}");
+    assert_eq!(bench.approvals.list().await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

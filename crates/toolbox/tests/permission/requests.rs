@@ -14,14 +14,14 @@ use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::conformance::interposed_documents::{
     DocumentStep, InterposedDocuments,
 };
-use holdfast_reliability::store::documents::{DocumentFilter, DocumentStore};
+use holdfast_reliability::store::documents::{DocumentFilter, DocumentStore, Replacement};
 use holdfast_reliability::store::memory::MemoryDocumentStore;
 use holdfast_testkit::TokioClock;
-use holdfast_toolbox::approval::{AnswerError, Approvals};
+use holdfast_toolbox::approval::{AnswerError, Approvals, ResumeWhich, resume_open};
 use holdfast_toolbox::audit::AuditLog;
 use serde_json::json;
 
-use crate::bench::{Build, Probe, Recorded, ask};
+use crate::bench::{Build, Flaky, Probe, Recorded, ask};
 
 const FOR_SESSION: Answer = Answer::Approve {
     scope: Scope::Session,
@@ -184,4 +184,76 @@ async fn a_withdrawal_is_on_record_and_leaves_little_behind() {
     assert_eq!(kept.state.as_str(), "withdrawn");
     assert!(kept.request.envelope.payload.params.to_string().len() < 1024);
     assert!(bench.documents.documents(&marks).await.unwrap().is_empty());
+}
+
+/// Whoever went away does not come to run, whenever and wherever somebody says yes.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_goes_away_while_the_store_is_away_never_runs() {
+    let yes = Answer::Approve { scope: Scope::Once };
+    for is_answered_elsewhere in [false, true] {
+        let store = Flaky::new();
+        let build = || Build {
+            documents: Some(store.clone()),
+            ..Build::default()
+        };
+        let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+        let bench = build().bench(vec![probe.clone() as Arc<dyn Tool>]);
+        bench.main("/w".into(), Some(Recorded::silent())).await;
+        let mut call = Box::pin(bench.stack.call(ask("probe", "main", json!({}))));
+        let request = loop {
+            assert!(futures_util::poll!(&mut call).is_pending());
+            tokio::task::yield_now().await;
+            if let Some(open) = bench.approvals.open_requests().await.unwrap().pop() {
+                break open;
+            }
+        };
+        let asked = store.document("approval", &request.id).await.unwrap();
+        let asked = asked.unwrap().body;
+        store.away(true);
+        drop(call);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        store.away(false);
+        // Nothing that was said meanwhile has arrived.
+        let stands = store.document("approval", &request.id).await.unwrap();
+        let lost = Replacement::of(&stands.unwrap(), asked);
+        store.replace(lost).await.unwrap();
+        let other = build().bench(vec![]).approvals;
+        if is_answered_elsewhere {
+            other.answer(&request.id, &yes, "person").await.unwrap();
+        }
+        // Here it is known to be withdrawn before the store knows.
+        let refused = bench.approvals.answer(&request.id, &yes, "person").await;
+        assert!(
+            matches!(refused, Err(AnswerError::Refused { .. })),
+            "{refused:?}"
+        );
+        let resumed = resume_open(&bench.stack, &bench.approvals, &ResumeWhich::All).await;
+        assert!(resumed.unwrap().is_empty());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let kept = other.get(&request.id).await.unwrap().unwrap();
+        assert_eq!(kept.state.as_str(), "withdrawn", "{is_answered_elsewhere}");
+        assert_eq!(probe.runs(), 0);
+    }
+}
+
+/// A process that is to end does not wait for a store that is away.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_process_does_not_wait_for_a_store_that_is_away() {
+    let store = Flaky::new();
+    let build = Build {
+        documents: Some(store.clone()),
+        ..Build::default()
+    };
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let bench = build.bench(vec![probe as Arc<dyn Tool>]);
+    bench.main("/w".into(), Some(Recorded::silent())).await;
+    let mut call = Box::pin(bench.stack.call(ask("probe", "main", json!({}))));
+    while bench.approvals.open_requests().await.unwrap().is_empty() {
+        assert!(futures_util::poll!(&mut call).is_pending());
+        tokio::task::yield_now().await;
+    }
+    store.away(true);
+    drop(call);
+    let settled = tokio::time::timeout(Duration::from_mins(1), bench.approvals.settled());
+    settled.await.expect("it does not wait");
 }

@@ -80,6 +80,33 @@ pub(crate) struct Handle {
     pub(crate) store: Arc<dyn DedupeStore>,
 }
 
+impl Handle {
+    /// Whoever is granted what another was lost with has given up on that one.
+    fn give_up_on_others(&self, wish: &ClaimRequest) {
+        let Some(lookup) = &wish.content else { return };
+        let records = at_once(self.store.list(&RecordFilter::default()));
+        for record in records.unwrap_or_default() {
+            let is_doubted = record.state == RecordState::Unknown;
+            if is_doubted && record.content_key == Some(lookup.key) {
+                self.line.ledger.give_up_on(&record.owner);
+            }
+        }
+    }
+
+    /// What became of a renewal or a beginning.
+    fn heard(
+        &self,
+        owner: &str,
+        lease_ms: u64,
+        went: StoreResult<Result<(), Refused>>,
+    ) -> StoreResult<Result<(), Refused>> {
+        if matches!(went, Ok(Ok(()))) {
+            self.line.ledger.lives(owner, lease_ms);
+        }
+        went
+    }
+}
+
 /// The stores below answer at once; everything that takes time is the line's doing.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("memory stores answer at once")
@@ -91,12 +118,16 @@ impl DedupeStore for Handle {
             let delivery = self.line.ledger.asked(wish);
             let claim = at_once(self.store.claim(wish));
             if matches!(claim, Ok(Claim::Granted { .. })) {
-                self.line.ledger.world.hold(delivery, wish.key.to_string());
+                let ledger = &self.line.ledger;
+                ledger.world.hold(delivery, wish.key.to_string());
+                ledger.lives(&wish.owner, wish.lifetimes.lease_ms);
+                self.give_up_on_others(wish);
             }
             if let Ok(Claim::Ended(record)) = &claim
                 && record.state == RecordState::Unknown
             {
                 self.line.ledger.give_up_on(&record.owner);
+                self.line.ledger.judge_doubt(wish, record);
             }
             let kind = match &claim {
                 Ok(Claim::Granted { .. }) => "granted",
@@ -147,7 +178,10 @@ impl DedupeStore for Handle {
                 self.line.note("renew", "hangs");
                 std::future::pending::<()>().await;
             }
-            let apply = || at_once(self.store.renew(key, owner, lease_ms));
+            let apply = || {
+                let renewed = at_once(self.store.renew(key, owner, lease_ms));
+                self.heard(owner, lease_ms, renewed)
+            };
             self.line.carry("renew", apply).await?
         }
         .boxed()
@@ -161,7 +195,10 @@ impl DedupeStore for Handle {
         lease_ms: u64,
     ) -> StoreFuture<'a, Result<(), Refused>> {
         async move {
-            let apply = || at_once(self.store.begin(key, owner, lease_ms));
+            let apply = || {
+                let begun = at_once(self.store.begin(key, owner, lease_ms));
+                self.heard(owner, lease_ms, begun)
+            };
             self.line.carry("begin", apply).await?
         }
         .boxed()
@@ -171,7 +208,10 @@ impl DedupeStore for Handle {
     fn finalise(&self, last_word: Finalisation) -> StoreFuture<'_, Result<(), Refused>> {
         async move {
             self.line.ledger.judge_last_word(&last_word);
-            let apply = || at_once(self.store.finalise(last_word.clone()));
+            let apply = || {
+                let taken = at_once(self.store.finalise(last_word.clone()));
+                self.heard(&last_word.owner, 0, taken)
+            };
             let answer = self.line.carry("finalise", apply).await?;
             if matches!(answer, Ok(Ok(()))) {
                 self.line.ledger.acknowledge(&last_word);
@@ -196,6 +236,7 @@ impl DedupeStore for Handle {
         let (store, ledger) = (self.store.clone(), ledger.clone());
         let apply = move || {
             ledger.last_word_heard(&last_word.owner);
+            ledger.lives(&last_word.owner, 0);
             store.finalise_detached(last_word);
         };
         if line.dice.chance(line.process.faults.slow) {

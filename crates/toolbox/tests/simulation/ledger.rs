@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use holdfast_contract::Clock;
 use holdfast_reliability::idempotency::key::StoredKey;
+use holdfast_reliability::idempotency::record::DedupeRecord;
 use holdfast_reliability::idempotency::transition::{ClaimRequest, Ending, Finalisation};
 use holdfast_testkit::sim::{RunEnd, Trace, World};
 use parking_lot::Mutex;
@@ -24,20 +26,24 @@ struct Facts {
     acknowledged: BTreeMap<StoredKey, (u64, Value)>,
     /// Tools that must not be repeated.
     unsafe_deliveries: BTreeSet<u64>,
+    /// When the store last heard of a claim, by the wall, and how long its holder may be silent.
+    signs_of_life: BTreeMap<String, (u64, u64)>,
 }
 
 /// Facts of one schedule, and the first promise that was broken.
 pub(crate) struct Ledger {
     pub(crate) trace: Arc<Trace>,
     pub(crate) world: Arc<World>,
+    clock: Arc<dyn Clock>,
     facts: Mutex<Facts>,
 }
 
 impl Ledger {
-    pub(crate) fn new(trace: Arc<Trace>, world: Arc<World>) -> Self {
+    pub(crate) fn new(trace: Arc<Trace>, world: Arc<World>, clock: Arc<dyn Clock>) -> Self {
         Self {
             trace,
             world,
+            clock,
             facts: Mutex::default(),
         }
     }
@@ -100,6 +106,32 @@ impl Ledger {
         let facts = self.facts.lock();
         let at_ms = facts.given_up.get(&delivery);
         at_ms.is_some_and(|at_ms| *at_ms <= before_ms)
+    }
+
+    /// The store has heard of a holder, which may be silent for so long from now on.
+    pub(crate) fn lives(&self, owner: &str, lease_ms: u64) {
+        let sign = (self.clock.now_ms(), lease_ms);
+        let mut facts = self.facts.lock();
+        facts.signs_of_life.insert(owner.to_owned(), sign);
+    }
+
+    /// Doubt about one call keeps equal content from being sent for its window, and no longer: it
+    /// does not matter when somebody asks.
+    pub(crate) fn judge_doubt(&self, wish: &ClaimRequest, record: &DedupeRecord) {
+        let sign = self.facts.lock().signs_of_life.get(&*record.owner).copied();
+        let (Some(lookup), Some((heard_ms, lease_ms))) = (&wish.content, sign) else {
+            return;
+        };
+        let silent_ms = self.clock.now_ms().saturating_sub(heard_ms);
+        if record.key != wish.key && silent_ms >= lease_ms + lookup.unknown_window_ms {
+            self.broken(|| {
+                format!(
+                    "stale doubt: {} is answered by the doubt about {}, of which nothing was heard \
+                     for {silent_ms} ms",
+                    wish.request.request_id, record.request.request_id
+                )
+            });
+        }
     }
 
     pub(crate) fn is_unheard(&self, delivery: u64) -> bool {

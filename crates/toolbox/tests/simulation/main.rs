@@ -168,6 +168,11 @@ fn a_beginning_that_is_not_recorded_is_noticed() {
 }
 
 #[test]
+fn doubt_that_never_ends_is_noticed() {
+    notices(Bug::DoubtLasts, &["stale doubt"]);
+}
+
+#[test]
 fn places_that_are_not_counted_are_noticed() {
     notices(Bug::PlacesAreNotCounted, &["rate"]);
 }

@@ -112,7 +112,7 @@ impl Stage {
             Some(bug) => Arc::new(Planted::new(bug, records.clone(), clock.clone())),
         };
         let mut stage = Self {
-            ledger: Arc::new(Ledger::new(trace, world)),
+            ledger: Arc::new(Ledger::new(trace, world, clock.clone())),
             courses: Arc::default(),
             crashed: Vec::new(),
             durable,
@@ -315,6 +315,7 @@ impl Stage {
             output: holdfast_toolbox::limit_output::OutputConfig::default(),
             approvals: Some(approvals),
             trust: None,
+            tree: None,
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }

@@ -1,5 +1,7 @@
 //! Equal content under another key.
 
+use holdfast_contract::Clock;
+
 use super::{
     Bench, Ending, LEASE_MS, RecordState, StoreFactory, best_effort, done, failed, key, safe,
     unknown, wish, with_content,
@@ -93,6 +95,50 @@ pub async fn a_lost_call_with_equal_content_turns_unknown(factory: &dyn StoreFac
     assert_eq!(bench.get(&wish(1, "a")).await, Some(record));
     assert_eq!(bench.get(&wish(2, "b")).await, None);
     assert_eq!(bench.finalise(&wish(1, "a"), done()).await, Ok(()));
+}
+
+/// The window runs from when it was lost, not from when somebody asks; and what is sent then is
+/// what answers for its echo.
+pub async fn a_call_lost_long_ago_answers_for_its_content_no_more(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    bench.granted(with_content(wish(1, "a"))).await;
+    let lost_ms = bench.clock.now_ms() + LEASE_MS;
+    bench.clock.advance(LEASE_MS + 600_000);
+    bench.run(&with_content(wish(2, "b")), done()).await;
+    let lost = bench.get(&wish(1, "a")).await.expect("a record");
+    assert_eq!((lost.state, lost.version), (RecordState::Unknown, 2));
+    assert_eq!(lost.updated_at_ms, lost_ms);
+    bench.clock.advance(29_999);
+    let record = bench
+        .ended(with_content(wish(3, "c")), RecordState::Done)
+        .await;
+    assert_eq!(record.key, key(2));
+    // Its own key has its answer, and its holder may still bring the truth.
+    bench
+        .ended(with_content(wish(1, "d")), RecordState::Unknown)
+        .await;
+    assert_eq!(bench.finalise(&wish(1, "a"), done()).await, Ok(()));
+}
+
+/// Whoever asks for the lost call itself does not begin the window of its content.
+pub async fn asking_for_a_lost_call_does_not_begin_its_window(factory: &dyn StoreFactory) {
+    let bench = Bench::new(factory);
+    bench.granted(with_content(wish(1, "a"))).await;
+    let asked_ms = bench.clock.now_ms() + LEASE_MS + 599_999;
+    bench.clock.advance(LEASE_MS + 599_999);
+    let own = bench
+        .ended(with_content(wish(1, "b")), RecordState::Unknown)
+        .await;
+    assert_eq!(own.expires_at_ms, asked_ms + own_kept_ms());
+    bench
+        .ended(with_content(wish(2, "c")), RecordState::Unknown)
+        .await;
+    bench.clock.advance(1);
+    bench.granted(with_content(wish(2, "c"))).await;
+}
+
+fn own_kept_ms() -> u64 {
+    wish(1, "a").lifetimes.unknown_ms
 }
 
 /// Nothing was sent.

@@ -98,6 +98,8 @@ macro_rules! for_each_store_check {
             an_unknown_outcome_answers_for_its_content_within_its_window
             an_old_unknown_does_not_hide_a_fresh_echo
             a_lost_call_with_equal_content_turns_unknown
+            a_call_lost_long_ago_answers_for_its_content_no_more
+            asking_for_a_lost_call_does_not_begin_its_window
             failed_and_cancelled_content_does_not_answer
             content_answers_before_a_cancelled_call_runs_again
             without_a_content_key_content_does_not_matter

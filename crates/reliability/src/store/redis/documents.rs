@@ -4,13 +4,17 @@
 //! step has to be atomic: there are far fewer of them than records of calls.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use redis::Value;
+use tokio::sync::Notify;
 
-use super::link::surprise;
+use super::link::{jitter, surprise};
+use super::write_back::AGAIN_MS;
 use super::{RedisState, Shared};
 use crate::canonical::Digest;
 use crate::config::redis::{DETACHED_CHANGES_MAX, DOCUMENT_SWEEP_BATCH};
@@ -21,13 +25,16 @@ use crate::store::documents::{
 use crate::store::{StoreError, StoreFuture, StoreResult};
 
 /// Changes from places that can not wait. Whoever comes after them in this process waits until they
-/// are sent, so that it sees them.
+/// are sent, so that it sees them; while they can not be sent, nobody sees anything.
 #[derive(Default)]
 pub(super) struct Detached {
-    /// Each with its number. The one under way stays first until it is through.
+    /// Each with its number. The one under way stays first until the server has answered it.
     queue: Mutex<VecDeque<(u64, Replacement)>>,
     numbers: AtomicU64,
     turn: tokio::sync::Mutex<()>,
+    /// How often the server could not be reached.
+    failed: AtomicU64,
+    arrived: Notify,
 }
 
 impl Detached {
@@ -38,21 +45,41 @@ impl Detached {
             queue.pop_front();
         }
         queue.push_back((number, change));
+        drop(queue);
+        self.arrived.notify_one();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.lock().is_empty()
     }
 
     /// Sends what waits, in the order in which it came. Whoever sends may go away in the middle: the
-    /// next one sends the same change again, which a server that has taken it does not take twice.
-    async fn send<F: Future<Output = ()>>(&self, send: impl Fn(Replacement) -> F) {
-        if self.queue.lock().is_empty() {
-            return;
+    /// next one sends the same change again, which a server that has taken it does not take twice. So
+    /// does one that the server did not hear.
+    async fn send<F>(&self, send: impl Fn(Replacement) -> F) -> StoreResult<()>
+    where
+        F: Future<Output = StoreResult<Replaced>>,
+    {
+        if self.is_empty() {
+            return Ok(());
         }
+        let failed = self.failed.load(Ordering::Relaxed);
         let _turn = self.turn.lock().await;
+        if !self.is_empty() && self.failed.load(Ordering::Relaxed) != failed {
+            // Whoever was before us has just tried: not everybody waits for a server that is away.
+            let why = "a change from before can not be sent".to_owned();
+            return Err(StoreError::Unavailable(why));
+        }
         loop {
             let first = self.queue.lock().front().cloned();
             let Some((number, change)) = first else {
-                return;
+                return Ok(());
             };
-            send(change).await;
+            if let Err(error @ StoreError::Unavailable(_)) = send(change).await {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                return Err(error);
+            }
+            // Taken, too late for what stands there now, or too large to be ever taken.
             let mut queue = self.queue.lock();
             // It may have been given up meanwhile for a newer one.
             if queue.front().is_some_and(|(first, _)| *first == number) {
@@ -84,12 +111,9 @@ fn over(expires_at_ms: Option<u64>) -> String {
 
 impl Shared {
     /// Sends what waits.
-    async fn send_detached(&self) {
-        let send = |change| async {
-            // There is nobody left to tell: a change that came too late is not needed.
-            let _ = self.replace_document(change).await;
-        };
-        self.detached.send(send).await;
+    async fn send_detached(&self) -> StoreResult<()> {
+        let send = |change| self.replace_document(change);
+        self.detached.send(send).await
     }
 
     async fn document_step(&self, step: &str, args: &[&str]) -> StoreResult<Value> {
@@ -189,6 +213,20 @@ impl Shared {
     }
 }
 
+/// Sends changes from places that can not wait, for as long as the store lives.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        if shared.detached.is_empty() {
+            shared.detached.arrived.notified().await;
+            continue;
+        }
+        shared.link.up().await;
+        if shared.send_detached().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(jitter(AGAIN_MS))).await;
+        }
+    }
+}
+
 fn read_answer(kind: &str, id: &str, answer: Value) -> StoreResult<Answer> {
     let Value::Array(parts) = answer else {
         return Err(surprise("a document"));
@@ -241,7 +279,7 @@ fn read_document(kind: &str, id: &str, told: Value) -> StoreResult<Document> {
 impl DocumentStore for RedisState {
     fn create(&self, new: NewDocument) -> StoreFuture<'_, Created> {
         async move {
-            self.shared.send_detached().await;
+            self.shared.send_detached().await?;
             self.shared.create_document(new).await
         }
         .boxed()
@@ -250,7 +288,7 @@ impl DocumentStore for RedisState {
 
     fn document<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, Option<Document>> {
         async move {
-            self.shared.send_detached().await;
+            self.shared.send_detached().await?;
             let answer = self.shared.document_step("get", &[&name(kind, id)]).await?;
             Ok(read_answer(kind, id, answer)?.document)
         }
@@ -260,7 +298,7 @@ impl DocumentStore for RedisState {
 
     fn replace(&self, change: Replacement) -> StoreFuture<'_, Replaced> {
         async move {
-            self.shared.send_detached().await;
+            self.shared.send_detached().await?;
             self.shared.replace_document(change).await
         }
         .boxed()
@@ -269,15 +307,11 @@ impl DocumentStore for RedisState {
 
     fn replace_detached(&self, change: Replacement) {
         self.shared.detached.push(change);
-        let shared = self.shared.clone();
-        if let Some(runtime) = &self.runtime {
-            runtime.spawn(async move { shared.send_detached().await });
-        }
     }
 
     fn documents<'a>(&'a self, filter: &'a DocumentFilter) -> StoreFuture<'a, Vec<Document>> {
         async move {
-            self.shared.send_detached().await;
+            self.shared.send_detached().await?;
             self.shared.list_documents(filter).await
         }
         .boxed()
@@ -286,7 +320,7 @@ impl DocumentStore for RedisState {
 
     fn remove<'a>(&'a self, kind: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
         async move {
-            self.shared.send_detached().await;
+            self.shared.send_detached().await?;
             let answer = self
                 .shared
                 .document_step("remove", &[&name(kind, id)])
@@ -341,17 +375,63 @@ mod tests {
         {
             let gone = std::pin::pin!(detached.send(|_| std::future::pending()));
             let mut context = Context::from_waker(Waker::noop());
-            assert_eq!(gone.poll(&mut context), Poll::Pending);
+            assert!(matches!(gone.poll(&mut context), Poll::Pending));
         }
         let written = Mutex::new(Vec::new());
         let send = |one: Replacement| {
             written.lock().push(one.id);
-            std::future::ready(())
+            std::future::ready(Ok(Replaced::Gone))
         };
-        detached.send(send).await;
+        detached.send(send).await.unwrap();
         assert_eq!(*written.lock(), ["a", "b"]);
-        detached.send(send).await;
+        detached.send(send).await.unwrap();
         assert_eq!(written.lock().len(), 2, "each once");
+    }
+
+    #[tokio::test]
+    async fn a_change_that_the_server_did_not_hear_is_sent_again() {
+        let detached = Detached::default();
+        detached.push(change("a"));
+        detached.push(change("too large"));
+        detached.push(change("b"));
+        let away = |_| std::future::ready(Err(StoreError::Unavailable("away".to_owned())));
+        for _ in 0..3 {
+            assert!(detached.send(away).await.is_err());
+        }
+        let written = Mutex::new(Vec::new());
+        let send = |one: Replacement| {
+            let full = one.id == "too large";
+            written.lock().push(one.id);
+            std::future::ready(if full {
+                Err(StoreError::Full("too large".to_owned()))
+            } else {
+                Ok(Replaced::Gone)
+            })
+        };
+        detached.send(send).await.unwrap();
+        assert_eq!(*written.lock(), ["a", "too large", "b"]);
+        assert!(detached.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_waited_for_one_that_failed_does_not_try_as_well() {
+        let detached = Detached::default();
+        detached.push(change("a"));
+        let tried = AtomicU64::new(0);
+        let away = |_| async {
+            tokio::task::yield_now().await;
+            tried.fetch_add(1, Ordering::Relaxed);
+            Err(StoreError::Unavailable("away".to_owned()))
+        };
+        let (one, two, three) = tokio::join!(
+            detached.send(away),
+            detached.send(away),
+            detached.send(away)
+        );
+        assert!(one.is_err() && two.is_err() && three.is_err());
+        assert_eq!(tried.load(Ordering::Relaxed), 1);
+        assert!(detached.send(away).await.is_err());
+        assert_eq!(tried.load(Ordering::Relaxed), 2, "later it is tried again");
     }
 
     #[tokio::test]
@@ -366,9 +446,9 @@ mod tests {
                 }
             }
             written.lock().push(one.id);
-            std::future::ready(())
+            std::future::ready(Ok(Replaced::Gone))
         };
-        detached.send(send).await;
+        detached.send(send).await.unwrap();
         assert_eq!(written.lock().len(), DETACHED_CHANGES_MAX + 1);
     }
 }

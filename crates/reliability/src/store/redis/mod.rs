@@ -232,6 +232,7 @@ impl RedisState {
         runtime.spawn(listen::listen(shared.clone()));
         runtime.spawn(waiters::poll(shared.clone()));
         runtime.spawn(write_back::run(shared.clone()));
+        runtime.spawn(documents::run(shared.clone()));
         runtime.spawn(upkeep::keep_counting(shared.clone()));
         runtime.spawn(breakers::keep_fresh(shared.clone()));
         Ok(Arc::new(Self {

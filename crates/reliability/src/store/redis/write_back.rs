@@ -24,7 +24,7 @@ const AT_ONCE: usize = 64;
 /// Of these, as many may be words that nothing ran.
 const CANCELLED_AT_ONCE: usize = AT_ONCE / 4;
 /// A pause before a word that was not taken is said again.
-const AGAIN_MS: u64 = 200;
+pub(super) const AGAIN_MS: u64 = 200;
 
 /// One word, and how often the server would not hear of it.
 struct Waiting {

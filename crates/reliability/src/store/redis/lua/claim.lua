@@ -18,21 +18,26 @@ if before or KEYS[3] then
     local prefix = string.match(string.sub(KEYS[1], 1, -34), '^{(.*):%d+}$')
     redis.call('PUBLISH', '{' .. prefix .. '}:changed', of .. struct.pack('<I8', v))
   end
-  -- Ends a running call without its holder.
-  local function settle(state, ttl, tail, at, of, rec, flags, v, created, pos)
+  -- Ends a running call without its holder. It is kept from now on, whenever it ended.
+  local function settle(state, since, ttl, tail, at, of, rec, flags, v, created, pos)
     local length, begins = struct.unpack('<I4', rec, pos)
-    local ended = struct.pack('<c1BI8I8I8I8', state, flags % 2, v + 1, created, now, 0)
+    local kept = struct.unpack('<I8', ttl)
+    if since < now and kept < 9e15 then
+      ttl = struct.pack('<I8', kept + now - since)
+    end
+    local ended = struct.pack('<c1BI8I8I8I8', state, flags % 2, v + 1, created, since, 0)
       .. ttl .. string.sub(rec, 43, begins + length - 1) .. tail
-    local life = math.min(struct.unpack('<I8', ttl), 3e12) + 900000
+    local life = math.min(kept, 3e12) + 900000
     redis.call('SET', at, ended, 'PX', string.format('%.0f', life))
     if flags >= 4 then
       publish(of, v + 1)
     end
     return 'E' .. of .. ended
   end
-  -- What stands on record about a running call whose holder is lost: nobody knows.
-  local function lose(...)
-    return settle('u', string.sub(ARGV[1], -8), 'L', ...)
+  -- What stands on record about a running call whose holder is lost: nobody knows, since its lease
+  -- was over.
+  local function lose(lock, ...)
+    return settle('u', lock, string.sub(ARGV[1], -8), 'L', ...)
   end
   -- The holder will tell those who wait.
   local function wait(at, of, flags, v, lock)
@@ -61,7 +66,7 @@ if before or KEYS[3] then
         elseif lock > now then
           return wait(KEYS[1], key, flags, v, lock)
         elseif not unbegun and (flags % 2 == 0 or safe == 0) then
-          return lose(KEYS[1], key, before, flags, v, created, pos)
+          return lose(lock, KEYS[1], key, before, flags, v, created, pos)
         elseif flags >= 4 then
           publish(key, v + 1)
         end
@@ -88,10 +93,14 @@ if before or KEYS[3] then
         if lock > now then
           return wait(at, other, flags, v, lock)
         elseif flags % 4 < 2 then
-          return lose(at, other, rec, flags, v, created, pos)
+          local doubt = lose(lock, at, other, rec, flags, v, created, pos)
+          if now - lock < uwin then
+            return doubt
+          end
+        else
+          -- Lost while it waited: should its holder come back, it may not begin any more.
+          settle('c', now, string.sub(ARGV[1], -16, -9), '', at, other, rec, flags, v, created, pos)
         end
-        -- Lost while it waited: should its holder come back, it may not begin any more.
-        settle('c', string.sub(ARGV[1], -16, -9), '', at, other, rec, flags, v, created, pos)
       elseif updated + ttl > now and ((state == 'u' and now - updated < uwin)
         or (state == 'd' and now - updated < ewin)) then
         return 'E' .. other .. rec
