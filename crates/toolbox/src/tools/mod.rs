@@ -188,6 +188,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "KEPT_FILES_MAX",
+        value: exec::KEPT_FILES_MAX as u64,
+        meaning: "files in the state directory whose owners and modes are put back after a command, the uppermost first",
+        setting: None,
+    },
+    Limit {
         name: "STDIN_BYTES_MAX",
         value: exec::STDIN_BYTES_MAX as u64,
         meaning: "text handed to a command's standard input; more is refused as invalid",
