@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use holdfast_reliability::observe::Event;
-use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::{Replaced, Replacement};
+use holdfast_reliability::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::model::{Approval, ApprovalState};
-use super::service::{Approvals, Seen, ended_small, read};
+use super::service::{Approvals, Lost, Seen, ended_small, read};
 use super::step::{Action, step};
 
 /// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
@@ -79,6 +79,19 @@ impl Approvals {
         }
     }
 
+    /// Takes back an answer that must not be used any more. One that is over stays as it is.
+    pub(super) async fn spend(&self, id: &str) -> StoreResult<()> {
+        let mut seen = self.seen(id).await?;
+        while let Some(at) = seen {
+            match self.advance(&at, Action::Withdraw).await? {
+                Ok(spent) => return self.record_withdrawal(&spent).await,
+                Err(Lost::Changed(newer)) => seen = Some(*newer),
+                Err(Lost::Refused(_) | Lost::Gone) => break,
+            }
+        }
+        Ok(())
+    }
+
     fn put_on_record(self: &Arc<Self>, withdrawn: Approval, change: Replacement) {
         // Without a runtime there is nobody to write; the state says it all the same.
         let Ok(runtime) = Handle::try_current() else {
@@ -98,7 +111,7 @@ impl Approvals {
         open.push(task);
     }
 
-    async fn recorded(&self, withdrawn: &Approval, change: Replacement) -> Result<(), StoreError> {
+    async fn recorded(&self, withdrawn: &Approval, change: Replacement) -> StoreResult<()> {
         // A change that is waited for comes after those that are not: this one tells how the other
         // went, and takes its place where it was lost.
         let stands = match self.store.replace(change).await? {
@@ -110,6 +123,10 @@ impl Approvals {
             return Ok(());
         }
         self.no_longer_open(&withdrawn.id).await;
+        self.record_withdrawal(withdrawn).await
+    }
+
+    async fn record_withdrawal(&self, withdrawn: &Approval) -> StoreResult<()> {
         let request = &withdrawn.request;
         let told = json!({"approval": withdrawn.id, "tool": request.tool, "digest": request.digest,
                           "session": request.origin_session});
