@@ -47,6 +47,7 @@ pub(crate) use alias::has_alias;
 pub use alias::normalise_arguments;
 pub use edit::EditTool;
 pub use exec::{CommandRules, ExecTool};
+pub use holdfast_confine::peer;
 pub use memory::search::MemorySearchTool;
 pub use memory::store::MemoryStoreTool;
 pub use message::MessageTool;
