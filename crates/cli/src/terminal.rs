@@ -7,6 +7,7 @@ use holdfast_contract::{
     Answer, ApprovalPrompt, Audience, Channel, ChannelLevel, Gate, Prompted, Prompter, Scope,
     Shown, Shows, Surface, ToolError,
 };
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::oneshot;
 
 use crate::output::harmless;
@@ -94,8 +95,11 @@ fn choices(gate: Gate) -> &'static str {
 /// Asks until there is an answer; `None` when the terminal is gone.
 fn ask(gate: Gate) -> Option<Answer> {
     // Not standard input: a script may be reading that.
-    let mut lines = BufReader::new(std::fs::File::open("/dev/tty").ok()?);
+    let terminal = std::fs::File::open("/dev/tty").ok()?;
     loop {
+        // What was typed before the question was meant for something else.
+        tcflush(&terminal, QueueSelector::IFlush).ok()?;
+        let mut lines = BufReader::new(&terminal);
         let mut stderr = std::io::stderr();
         write!(stderr, "{}", choices(gate))
             .and_then(|()| stderr.flush())

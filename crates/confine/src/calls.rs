@@ -92,6 +92,10 @@ const TYPING: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 /// The part of a socket's type that is its kind; the rest are flags.
 const SOCKET_KIND: u64 = 0xf;
 
+/// The kind by which packets were read before there was a family for them; the C library gives it
+/// no name everywhere.
+const SOCK_PACKET: libc::c_int = 10;
+
 /// How these calls name whoever makes them.
 const ITSELF: u64 = 0;
 
@@ -102,7 +106,7 @@ const IOPRIO_WHO_USER: u64 = 3;
 pub(crate) fn filters(plan: &Plan) -> Result<Vec<BpfProgram>, ConfineError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    rules.insert(libc::SYS_socket, vec![families(plan)?]);
+    rules.insert(libc::SYS_socket, sockets(plan)?);
     if plan.unix_sockets == UnixSockets::Deny {
         rules.insert(libc::SYS_socketpair, pairs()?);
     }
@@ -168,6 +172,22 @@ fn priorities() -> Result<Vec<(i64, Vec<SeccompRule>)>, ConfineError> {
     ] {
         let everybody = rule(vec![when(0, SeccompCmpOp::Eq, of_user)?])?;
         rules.push((call, vec![everybody, others(1)?]));
+    }
+    Ok(rules)
+}
+
+/// Every family of sockets but those that are allowed, and of the Internet's families the kinds that
+/// see what others send: root would read every token on its way over loopback.
+fn sockets(plan: &Plan) -> Result<Vec<SeccompRule>, ConfineError> {
+    let mut rules = vec![families(plan)?];
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for kind in [libc::SOCK_RAW, SOCK_PACKET] {
+            let kind = u64::from(kind.unsigned_abs());
+            rules.push(rule(vec![
+                when(0, SeccompCmpOp::Eq, u64::from(family.unsigned_abs()))?,
+                when(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind)?,
+            ])?);
+        }
     }
     Ok(rules)
 }

@@ -11,33 +11,21 @@ use crate::mark::Mark;
 use crate::plan::Plan;
 use crate::{calls, files};
 
-/// Powers of root that no build, test or script needs, by their numbers in the kernel's header. Some
-/// of them see through the other rules: `PERFMON` reads the environment of every process.
-const POWERS: &[libc::c_ulong] = &[
-    2,  // DAC_READ_SEARCH
-    9,  // LINUX_IMMUTABLE
-    12, // NET_ADMIN
-    16, // SYS_MODULE
-    17, // SYS_RAWIO
-    19, // SYS_PTRACE
-    20, // SYS_PACCT
-    21, // SYS_ADMIN
-    22, // SYS_BOOT
-    24, // SYS_RESOURCE
-    25, // SYS_TIME
-    26, // SYS_TTY_CONFIG
-    27, // MKNOD
-    30, // AUDIT_CONTROL
-    32, // MAC_OVERRIDE
-    33, // MAC_ADMIN
-    34, // SYSLOG
-    35, // WAKE_ALARM
-    36, // BLOCK_SUSPEND
-    37, // AUDIT_READ
-    38, // PERFMON
-    39, // BPF
-    40, // CHECKPOINT_RESTORE
+/// Powers of root that builds, tests and package managers need, by their numbers in the kernel's
+/// header. All others are taken away, those too that later kernels bring. Some of them see through
+/// the other rules: `NET_RAW` reads what others send, `PERFMON` the environment of every process.
+const POWERS_LEFT: &[libc::c_ulong] = &[
+    0,  // CHOWN: unpacking as root
+    1,  // DAC_OVERRIDE: files of other users, where Landlock lets them be touched at all
+    3,  // FOWNER: their modes
+    4,  // FSETID: and those modes after a change
+    5,  // KILL: what was started as another user; Landlock keeps it from the rest
+    6,  // SETGID: package managers download as a user of their own
+    7,  // SETUID
+    10, // NET_BIND_SERVICE
 ];
+/// Numbers of powers that are asked about; kernels of today have 41 of them.
+const POWERS_MAX: libc::c_ulong = 64;
 
 /// Why a command can not be confined, and is not started.
 #[derive(Debug, thiserror::Error)]
@@ -139,9 +127,10 @@ impl Confinement {
     reason = "the safe wrapper is not made for use after a fork"
 )]
 fn drop_powers() {
-    for power in POWERS {
-        // SAFETY: the call takes numbers, and changes this process only.
-        let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, *power, 0, 0, 0) };
+    for power in (0..POWERS_MAX).filter(|power| !POWERS_LEFT.contains(power)) {
+        // SAFETY: the call takes numbers, and changes this process only. Those that the kernel does
+        // not know it refuses.
+        let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, power, 0, 0, 0) };
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `files` | that list as a Landlock ruleset |
 //! | `calls` | the system calls that no build, test or script needs, refused by seccomp |
 //! | [`mark`] | a mark that it can not take off, by which everything it started is found again |
+//! | [`peer`] | whether such a process is at the other end of a connection |
 //! | [`kernel`] | what of this the running kernel has |
 //! | [`config`] | `confinement:` in the configuration |
 //!
@@ -21,6 +22,7 @@ mod files;
 pub mod kernel;
 pub mod limits;
 pub mod mark;
+pub mod peer;
 pub mod plan;
 
 pub use config::{ConfinementConfig, Mode};

@@ -49,7 +49,12 @@ impl Mark {
 /// Whether this process, or one that it descends from, was started as a command.
 pub fn is_on_this_process() -> bool {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    read(&limits).is_some_and(|value| (FIRST..2 * FIRST).contains(&value))
+    is_in_any(&limits)
+}
+
+/// Whether `/proc/PID/limits` is that of a process with any command's mark.
+pub(crate) fn is_in_any(limits: &str) -> bool {
+    read(limits).is_some_and(|value| (FIRST..2 * FIRST).contains(&value))
 }
 
 fn read(limits: &str) -> Option<u64> {

@@ -210,7 +210,7 @@ pub trait Tool: Send + Sync {
 pub struct HandsOn {
     /// Commands that are run there.
     pub commands: Vec<HandedCommand>,
-    /// Paths that are touched there.
+    /// Texts that may be, or hold, paths that are touched there.
     pub paths: Vec<String>,
 }
 

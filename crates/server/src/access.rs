@@ -28,6 +28,13 @@ pub enum Access {
     Approver,
 }
 
+impl Access {
+    /// Whether people answer or operate here, so that no command may, whatever it has found.
+    pub(crate) fn is_for_people(self) -> bool {
+        matches!(self, Self::Admin | Self::Approver)
+    }
+}
+
 /// The tokens of one server.
 #[derive(Debug)]
 pub struct Tokens {

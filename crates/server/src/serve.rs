@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Patient;
 use crate::limits::{RETRY_AFTER_S, SHUTDOWN_LAST_WORDS_MS_MAX};
-use crate::server::{Entrance, Server, Stage};
+use crate::server::{Entrance, Server, Stage, Taken};
 
 /// How often the end of the last requests is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -164,12 +164,14 @@ impl Connection {
         } = self;
         // Answers are small and whole: waiting for more of them only costs time.
         let _ = stream.set_nodelay(true);
+        let local = stream.local_addr().ok();
         let settings = &server.settings;
         let stream = TokioIo::new(Patient::new(stream, settings.write_stall_time));
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let mut entrance = entrance.clone();
             async move {
-                let request: Request = request.map(Body::new);
+                let mut request: Request = request.map(Body::new);
+                request.extensions_mut().insert(Taken(local));
                 Ok::<_, Infallible>(entrance.respond(request, peer).await)
             }
         });

@@ -16,9 +16,12 @@ use holdfast_reliability::store::StoreResult;
 use holdfast_toolbox::approval::{Approval, Approvals, ResumeWhich, resume_open};
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
+use holdfast_toolbox::tools::peer::{self, Peer as Origin};
+use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
 use parking_lot::RwLock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::spawn_blocking;
 use tower_service::Service as _;
 
 use crate::access::{Access, Gate, Reach, Tokens};
@@ -157,6 +160,21 @@ impl Server {
         self.gate.check(access, request.headers(), peer.ip())
     }
 
+    /// Refuses what a command sent, whatever token it has found: it speaks for nobody. A request
+    /// that came over no connection came from this process.
+    pub(crate) fn admit_no_command(
+        request: &Request,
+    ) -> impl Future<Output = Result<(), Refusal>> + use<> {
+        let peer = request.extensions().get().map(|Peer(peer)| *peer);
+        let taken = request.extensions().get().map(|Taken(local)| *local);
+        async move {
+            match (peer, taken) {
+                (Some(peer), Some(local)) => not_a_command(peer, local).await,
+                _ => Ok(()),
+            }
+        }
+    }
+
     /// Writes a refusal and counts it.
     pub(crate) fn refuse(&self, refusal: Refusal) -> Response {
         self.http.count_refused(refusal.kind);
@@ -282,6 +300,24 @@ impl Server {
     }
 }
 
+/// Looks at the process behind a connection.
+async fn not_a_command(peer: SocketAddr, local: Option<SocketAddr>) -> Result<(), Refusal> {
+    let asked = spawn_blocking(move || local.map(|local| peer::of(peer, local)));
+    let message = match asked.await {
+        Ok(Some(Origin::Other | Origin::Elsewhere)) => return Ok(()),
+        Ok(Some(Origin::Command)) => "This is not answered by a command that a tool started",
+        Ok(Some(Origin::Unknown) | None) | Err(_) => {
+            "The process that asks could not be found, and may be a command; keep the connection \
+             open until the answer, or use the command line"
+        }
+    };
+    Err(Refusal::new(
+        StatusCode::FORBIDDEN,
+        "forbidden_process",
+        message,
+    ))
+}
+
 /// A place for one call.
 pub(crate) struct CallSlot {
     server: Arc<Server>,
@@ -297,6 +333,10 @@ impl Drop for CallSlot {
 /// Who sent a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// The address at which a connection was taken, if it could be asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken(pub(crate) Option<SocketAddr>);
 
 /// Answers requests: the front door, and the routes behind it.
 #[derive(Clone)]

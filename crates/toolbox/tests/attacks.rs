@@ -274,7 +274,7 @@ fn with_rules() -> ExecTool {
 #[test]
 fn no_command_of_the_corpus_gets_around_the_rules_for_commands() {
     let found = judged(&with_rules(), include_str!("attacks/commands.txt"));
-    assert!(found.len() >= 55, "{}", found.len());
+    assert!(found.len() >= 70, "{}", found.len());
     let around: Vec<&String> = found
         .iter()
         .filter(|(_, verdict)| verdict.forbidden.is_none())
@@ -286,7 +286,7 @@ fn no_command_of_the_corpus_gets_around_the_rules_for_commands() {
 #[test]
 fn no_removal_of_the_corpus_goes_unasked() {
     let found = judged(&ExecTool::new(), include_str!("attacks/removals.txt"));
-    assert!(found.len() >= 30, "{}", found.len());
+    assert!(found.len() >= 41, "{}", found.len());
     let unasked: Vec<&String> = found
         .iter()
         .filter(|(_, verdict)| verdict.tier != PermissionTier::Elevated)

@@ -220,6 +220,10 @@ call("reboot", 169, 0, 0, 0, 0)
 call("pidfd_getfd", 438, 0, 0, 0)
 call("unix socket", 41, 1, 1, 0)
 call("packet socket", 41, 17, 3, 0)
+call("raw socket", 41, 2, 3, 6)
+call("raw socket that closes", 41, 2, 3 | 0o2000000, 255)
+call("raw socket of version 6", 41, 10, 3, 58)
+call("packets in the old way", 41, 2, 10, 0x0300)
 call("vsock", 41, 40, 1, 0)
 call("typing", 16, 0, 0x5412, 0)
 call("typing, in a wide number", 16, 0, 0x100005412, 0)
@@ -256,7 +260,7 @@ async fn system_calls_that_no_command_needs_are_refused() {
         .await;
     assert!(other.0.try_wait().expect("asks").is_none(), "{output}");
     let said = output["stdout"].as_str().expect("text");
-    assert_eq!(said.lines().count(), 40, "{output}");
+    assert_eq!(said.lines().count(), 44, "{output}");
     for line in said.lines() {
         let expected = if line.starts_with("clone3 ") {
             "38"

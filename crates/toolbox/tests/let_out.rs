@@ -10,7 +10,7 @@
 )]
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use holdfast_confine::{ConfinementConfig, Mode};
@@ -143,8 +143,55 @@ async fn who_may_look_into_the_state_stays_as_it_was() {
         assert_eq!(mode(&scene.state), 0o700, "{attack}");
         assert_eq!(mode(&token), 0o600, "{attack}");
     }
+    // The same for everything else in there, also for what came meanwhile, and for owners.
+    fs::create_dir(scene.state.join("locks")).expect("made");
+    let inside = ["audit.log", "locks", "locks/one"].map(|name| scene.state.join(name));
+    fs::write(&inside[0], "x").expect("written");
+    fs::write(&inside[2], "x").expect("written");
+    set(&inside[0], 0o640);
+    set(&inside[1], 0o750);
+    set(&inside[2], 0o600);
+    let owner = fs::metadata(&scene.state).expect("there").uid();
+    let attack = "chmod -R 777 ../own/state; chown -R 65534:65534 ../own/state; \
+                  chmod 777 ../own/state/*/* ../own/state/audit.log ../own/state/locks/one; true";
+    scene.run("gate", attack).await;
+    scene.run("destructive_command", attack).await;
+    for (path, kept) in inside.iter().zip([0o640, 0o750, 0o600]) {
+        assert_eq!(mode(path), kept, "{}", path.display());
+    }
+    for path in inside.iter().chain([&scene.state, &token]) {
+        let found = fs::metadata(path).expect("there");
+        assert_eq!(found.uid(), owner, "{}", path.display());
+    }
+    assert_eq!((mode(&scene.state), mode(&token)), (0o700, 0o600));
     // What was done to a token while nobody looked does not last either.
     set(&token, 0o644);
     scene.run("gate", "true").await;
     assert_eq!(mode(&token), 0o600);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_roots_powers_only_those_are_left_that_builds_need() {
+    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE.
+    const LEFT: u64 = 0b100_1111_1011;
+    let scene = Scene::new();
+    for approved in ["gate", "destructive_command"] {
+        let output = scene
+            .run(approved, "grep -E '^Cap(Eff|Prm|Bnd)' /proc/self/status")
+            .await;
+        let said = output["stdout"].as_str().expect("text");
+        assert_eq!(said.lines().count(), 3, "{output}");
+        for line in said
+            .lines()
+            .filter(|line| !line.starts_with("CapBnd") || is_root())
+        {
+            let powers = line.rsplit('\t').next().expect("a number");
+            let powers = u64::from_str_radix(powers, 16).expect("a number");
+            assert_eq!(powers & !LEFT, 0, "{approved}: {line}");
+        }
+    }
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

@@ -31,6 +31,8 @@ mod rules;
 mod sessions;
 #[path = "permission/shown.rs"]
 mod shown;
+#[path = "permission/spent.rs"]
+mod spent;
 #[path = "permission/steps.rs"]
 mod steps;
 #[path = "permission/trust.rs"]

@@ -421,10 +421,11 @@ impl Tool for GatewayTool {
         self.tier
     }
 
-    fn tier_for(&self, params: &Value, _session: &SessionContext) -> TierVerdict {
+    fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
         let mut verdict = TierVerdict::declared(self.tier);
         verdict.forbidden = self.beyond_reading(params);
         hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
+        hands_on::sends_files(&self.remote, params, &session.workspace_root, &mut verdict);
         verdict
     }
 

@@ -4,6 +4,8 @@
 //! The gateway tells nobody its schemas, so names decide. What is known to look only is left alone;
 //! everything else that a tool with actions does is for a person to see first.
 
+use std::path::{Path, PathBuf};
+
 use holdfast_contract::{HandedCommand, HandsOn, Reason, TierVerdict};
 use serde_json::{Map, Value};
 
@@ -154,29 +156,6 @@ const COMMANDS: &[&str] = &["command", "cmd", "script", "argv", "rawCommand"];
 /// Arguments that say where a command runs, and what it reads.
 const PLACES: &[&str] = &["cwd", "workdir", "workingDir", "working_dir"];
 const INPUTS: &[&str] = &["stdin", "input"];
-/// Arguments that are paths.
-const PATHS: &[&str] = &[
-    "path",
-    "paths",
-    "file",
-    "files",
-    "filePath",
-    "file_path",
-    "filename",
-    "outPath",
-    "out",
-    "dest",
-    "destination",
-    "source",
-    "media",
-    "mediaUrl",
-    "buffer",
-    "cwd",
-    "workdir",
-    "workingDir",
-    "working_dir",
-];
-
 /// Raises what a person has to see first.
 pub(crate) fn raise(remote: &str, params: &Value, known: &[String], verdict: &mut TierVerdict) {
     let mut actions = actions(params);
@@ -241,6 +220,27 @@ fn raise_message(params: &Value, actions: &[&str], known: &[String], verdict: &m
     }
 }
 
+/// Asks about every file outside the workspace that a message would take along. As far as it is
+/// there: the gateway may run on another machine, whose files nobody here knows.
+pub(crate) fn sends_files(remote: &str, params: &Value, root: &Path, verdict: &mut TierVerdict) {
+    let says = |action: &&str| MESSAGE_SAYS.contains(action);
+    if remote != "message" || !actions(params).iter().any(says) {
+        return;
+    }
+    for text in handed(params).paths {
+        let path = text.strip_prefix("file://").unwrap_or(&text);
+        let path = match (path.strip_prefix("~/"), std::env::home_dir()) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(path),
+        };
+        let real = path.canonicalize().ok().filter(|_| path.is_absolute());
+        if real.is_some_and(|real| !real.starts_with(root)) {
+            let what = format!("{text:?} is outside the workspace, and goes out with the message");
+            verdict.raise(Reason::new("sends_file", text, what));
+        }
+    }
+}
+
 /// To whom it goes, each with the surface it goes over. Whom the gateway picks by itself is
 /// somebody too.
 fn recipients(args: &Value) -> Vec<String> {
@@ -267,7 +267,7 @@ fn recipients(args: &Value) -> Vec<String> {
     }
 }
 
-/// The commands and paths among the arguments, however deep.
+/// The commands among the arguments, however deep, and every text as what may be a path.
 pub(crate) fn handed(params: &Value) -> HandsOn {
     let mut handed = HandsOn::default();
     // What stands in JSON within a text is read once; JSON in JSON in JSON is nobody's argument.
@@ -287,6 +287,7 @@ fn walk(value: &Value, handed: &mut HandsOn) -> Vec<Value> {
             Value::Object(members) => {
                 take(members, handed);
                 for (name, member) in members {
+                    handed.paths.push(name.clone());
                     if let Value::String(text) = member
                         && name.to_ascii_lowercase().ends_with("json")
                         && let Ok(read) = serde_json::from_str(text)
@@ -296,6 +297,8 @@ fn walk(value: &Value, handed: &mut HandsOn) -> Vec<Value> {
                     open.push(member);
                 }
             }
+            // Which arguments are paths only the gateway knows, so every text may be one.
+            Value::String(text) => handed.paths.push(text.clone()),
             _ => {}
         }
     }
@@ -318,16 +321,6 @@ fn take(members: &Map<String, Value>, handed: &mut HandsOn) {
             working_dir: text(PLACES),
             stdin: text(INPUTS),
         });
-    }
-    for path in PATHS.iter().filter_map(|name| members.get(*name)) {
-        match path {
-            Value::String(text) => handed.paths.push(text.clone()),
-            Value::Array(items) => {
-                let texts = items.iter().filter_map(Value::as_str);
-                handed.paths.extend(texts.map(str::to_owned));
-            }
-            _ => {}
-        }
     }
 }
 
@@ -394,6 +387,31 @@ tts - {"args": {"text": "hello"}}
     }
 
     #[test]
+    fn files_from_elsewhere_do_not_go_out_unasked() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (own, link) = (root.join("own"), root.join("link"));
+        std::fs::write(&own, "x").unwrap();
+        std::os::unix::fs::symlink("/etc/hosts", &link).unwrap();
+        let asked = |remote: &str, action: &str, text: &str| {
+            let params = json!({"action": action, "args": {"target": "ann", "any": [text]}});
+            let mut verdict = TierVerdict::declared(PermissionTier::System);
+            sends_files(remote, &params, &root, &mut verdict);
+            verdict.all_reasons().any(|it| it.code == "sends_file")
+        };
+        let (own, link) = (own.to_string_lossy(), link.to_string_lossy());
+        for path in ["/etc/hosts", "file:///etc/hosts", &link] {
+            assert!(asked("message", "send", path), "{path}");
+            assert!(asked("message", "", path), "{path}");
+            assert!(!asked("message", "search", path), "{path}");
+            assert!(!asked("read", "", path), "{path}");
+        }
+        for text in [&*own, "/help", "hello", "etc/hosts"] {
+            assert!(!asked("message", "send", text), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_offered_for_looking_takes_arguments_for_looking() {
         let table = [
             (
@@ -437,6 +455,8 @@ tts - {"args": {"text": "hello"}}
             "nested": [{"command": ["echo", "it's", 7], "stdin": "x"}],
             "invokeParamsJson": "{\"command\": [\"id\"], \"path\": \"/a\"}",
             "file_path": "../b",
+            "image": "/c",
+            "any": {"deep": ["file:///d"], "/e": 1},
         }});
         let mut handed = handed(&params);
         handed
@@ -456,6 +476,9 @@ tts - {"args": {"text": "hello"}}
             ]
         );
         handed.paths.sort();
-        assert_eq!(handed.paths, ["../b", "/a", "/srv"]);
+        for path in ["../b", "/a", "/srv", "/c", "file:///d", "/e"] {
+            let has = handed.paths.iter().any(|it| it == path);
+            assert!(has, "{path}: {:?}", handed.paths);
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::executor::ModelArgs;
     holdfast serve\n  \
     holdfast serve --listen 127.0.0.1:0 --workspace ~/project --json\n  \
     holdfast serve --model-url http://127.0.0.1:8000\n  \
-    curl -s http://127.0.0.1:8001/tools/invoke -H \"Authorization: Bearer $(cat STATE/server-token)\" \\\n       \
+    sed 's/^/Authorization: Bearer /' STATE/server-token | curl -s -H @- http://127.0.0.1:8001/tools/invoke \\\n       \
       -H 'Content-Type: application/json' -d '{\"tool\": \"read\", \"args\": {\"path\": \"README.md\"}}'\n\n\
     The token for calls and the one for admin actions are made on the first start, in files of the\n\
     state directory that only you can read. SIGTERM or Ctrl-C lets calls in flight finish; a second\n\

@@ -53,6 +53,26 @@ fn a_person_at_the_terminal_is_asked_in_place() {
 }
 
 #[test]
+fn what_was_typed_before_the_question_is_no_answer() {
+    let house = House::new();
+    let arguments = command_json("rm -f ../victim; echo ran >> effect");
+    let args = ["call", "exec", "--json", "--args", &arguments];
+    let (child, mut master) = at_a_terminal(&house, &args);
+    // Meant for whatever ran before, and one more that is not ended yet.
+    master.write_all(b"y\ny\ny").expect("types");
+    let mut shown = String::new();
+    while !shown.contains("Run it?") {
+        let mut bytes = [0; 1024];
+        let count = master.read(&mut bytes).expect("it asks");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    master.write_all(b"n\n").expect("types");
+    let ran = Ran::of(&child.wait_with_output().expect("ends"));
+    ran.error("permission_denied");
+    assert_eq!(house.lines("effect"), 0);
+}
+
+#[test]
 fn a_duplicate_at_the_terminal_says_what_it_waits_for() {
     let house = House::new();
     let command = "echo ran >> effect; while [ ! -e go ]; do sleep 0.05; done";

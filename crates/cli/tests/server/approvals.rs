@@ -259,3 +259,66 @@ fn only_the_approvers_token_answers() {
     assert_eq!(server.state_of(&id), "pending");
     assert_eq!(house.lines("effect"), 0);
 }
+
+/// A command that has found a token and asks with it, in several ways. The last ones let go of the
+/// connection before the answer, or hide behind a thread.
+const THIEF: &str = r#"
+import os, socket, subprocess, sys, time
+address, port, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+token = open("stolen").read().strip()
+def ask():
+    s = socket.create_connection((address, port))
+    s.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+              "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}".encode())
+    return s
+def status(s): return s.recv(4096).split(b" ")[1].decode()
+print("plain", status(ask()))
+half = ask(); half.shutdown(socket.SHUT_WR); print("half", status(half))
+child = os.fork()
+if child == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open("orphan.part", "w").write("orphan " + status(ask())); os.rename("orphan.part", "orphan")
+    os._exit(0)
+while not os.path.exists("orphan"): time.sleep(0.02)
+print(open("orphan").read())
+ask().close()
+time.sleep(0.3)
+"#;
+
+#[test]
+fn a_command_that_has_found_the_token_can_not_answer_with_it() {
+    let house = House::new();
+    let server = house.serve(&[]);
+    std::fs::write(house.path("thief.py"), THIEF).expect("written");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.call(&call("rm -f ../victim; echo ran >> effect")));
+        let id = server.pending()["id"].as_str().expect("an id").to_owned();
+        let (address, port) = (server.address.ip(), server.address.port());
+        for (token, path) in [
+            (
+                &server.approver_token,
+                format!("/v1/approvals/{id}/approve"),
+            ),
+            (&server.admin_token, "/debug/tool-reliability".to_owned()),
+            (&server.token, "/v1/messages".to_owned()),
+        ] {
+            std::fs::write(house.path("stolen"), token).expect("written");
+            let steal = format!("rm -f orphan; python3 thief.py {address} {port} {path}");
+            let stolen = json!({ "command": steal });
+            let answer = server.call(&envelope(&path, "exec", &stolen, None)).json();
+            let said = &answer["output"]["content"]["stdout"];
+            assert_eq!(
+                *said,
+                json!("plain 403\nhalf 403\norphan 403\n"),
+                "{path}: {answer}"
+            );
+        }
+        assert_eq!(server.state_of(&id), "pending");
+        assert_eq!(house.lines("effect"), 0);
+        // Who is no command still answers.
+        let (status, answered) = server.answer(&id, "deny", &json!({}));
+        assert_eq!(status, 200, "{answered}");
+        waiting.join().expect("no panic");
+    });
+}

@@ -155,7 +155,12 @@ impl Routes {
         A: Future<Output = Response> + Send + 'static,
     {
         let guarded = move |State(server): State<Arc<Server>>, request: Request| async move {
-            match server.admit(access, &request) {
+            let mut admitted = server.admit(access, &request);
+            // Which process asks is looked for only after its token has fit: it takes a while.
+            if admitted.is_ok() && (access.is_for_people() || path == messages::PATH) {
+                admitted = Server::admit_no_command(&request).await;
+            }
+            match admitted {
                 Ok(()) => handler(server, request).await,
                 Err(refusal) => server.refuse(refusal),
             }

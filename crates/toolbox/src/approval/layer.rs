@@ -197,7 +197,11 @@ impl<S: Service> Approve<S> {
             guard.stand_down();
         }
         let approved = outcome?;
-        self.unchanged(call, need)?;
+        if let Err(changed) = self.unchanged(call, need) {
+            // What was refused once must not run later, when things are back as they were.
+            approvals.spend(&approved.approval.id).await?;
+            return Err(changed);
+        }
         self.take(approvals, &approved, &digest, call).await?;
         guard.stand_down();
         begin(call).await

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use holdfast_contract::ToolResultEnvelope;
+use holdfast_contract::{ErrorCode, ToolResultEnvelope};
 use holdfast_reliability::store::StoreResult;
 
 use super::model::{Approval, ApprovalState};
@@ -56,7 +56,13 @@ pub async fn resume_open(
         .filter(|approval| which.takes(approval))
         .map(|approval| async move {
             let result = stack.call_resumed(&approval.request).await;
-            Resumed { approval, result }
+            let code = result.error.as_ref().map(|error| error.code.as_str());
+            if code == Some(ErrorCode::PermissionDenied.as_str()) {
+                // It was refused for another reason than its answer: a rule, or what it would touch
+                // has changed. It is not entered again.
+                approvals.spend(&approval.id).await?;
+            }
+            Ok(Resumed { approval, result })
         });
-    Ok(join_all(calls).await)
+    join_all(calls).await.into_iter().collect()
 }

@@ -96,21 +96,26 @@ impl Approvals {
     /// that has ended: its calls come back for no answer.
     pub async fn withdraw_run(&self, run: &str) -> StoreResult<()> {
         for id in self.marked_open().await? {
-            let Some(mut seen) = self.seen(&id).await? else {
-                continue;
-            };
-            if seen.approval.request.envelope.target.run_id.as_deref() != Some(run) {
-                continue;
+            let seen = self.seen(&id).await?;
+            let of = seen.and_then(|seen| seen.approval.request.envelope.target.run_id);
+            if of.as_deref() == Some(run) {
+                self.spend(&id).await?;
             }
-            loop {
-                match self.advance(&seen, Action::Withdraw).await? {
-                    Ok(withdrawn) => {
-                        let written = self.write_down(&withdrawn).await;
-                        break written.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-                    },
-                    Err(Lost::Changed(newer)) => seen = *newer,
-                    Err(Lost::Refused(_) | Lost::Gone) => break,
+        }
+        Ok(())
+    }
+
+    /// Takes back an answer that must not be used any more. One that is over stays as it is.
+    pub(super) async fn spend(&self, id: &str) -> StoreResult<()> {
+        let mut seen = self.seen(id).await?;
+        while let Some(at) = seen {
+            match self.advance(&at, Action::Withdraw).await? {
+                Ok(spent) => {
+                    let written = self.write_down(&spent).await;
+                    return written.map_err(|error| StoreError::Unavailable(error.to_string()));
                 }
+                Err(Lost::Changed(newer)) => seen = Some(*newer),
+                Err(Lost::Refused(_) | Lost::Gone) => break,
             }
         }
         Ok(())

@@ -47,6 +47,7 @@ pub(crate) use alias::has_alias;
 pub use alias::normalise_arguments;
 pub use edit::EditTool;
 pub use exec::{CommandRules, ExecTool};
+pub use holdfast_confine::peer;
 pub use memory::search::MemorySearchTool;
 pub use memory::store::MemoryStoreTool;
 pub use message::MessageTool;
@@ -185,6 +186,12 @@ pub const LIMITS: &[Limit] = &[
         name: "SHELL_DEPTH_MAX",
         value: exec::SHELL_DEPTH_MAX as u64,
         meaning: "commands inside commands that are read before one runs; a deeper one needs approval",
+        setting: None,
+    },
+    Limit {
+        name: "KEPT_FILES_MAX",
+        value: exec::KEPT_FILES_MAX as u64,
+        meaning: "files in the state directory whose owners and modes are put back after a command, the uppermost first",
         setting: None,
     },
     Limit {

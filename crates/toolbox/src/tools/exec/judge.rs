@@ -1,7 +1,7 @@
 //! What a command needs before it may run: here, or where a tool hands it on to.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use holdfast_contract::{HandsOn, Reason, SessionContext, TierVerdict};
@@ -78,17 +78,91 @@ pub(crate) fn handed_on(
     }
 }
 
-/// Whether a path leads into a directory, as far as its name says.
-fn leads_to(path: &str, dir: &Path, session: &SessionContext) -> bool {
-    let path = path.strip_prefix("file://").unwrap_or(path);
+/// Whether a text spells out a path that leads into a directory: as a whole, in one of its words, as
+/// an address of a file, written with `~` or with its signs as numbers.
+fn leads_to(text: &str, dir: &Path, session: &SessionContext) -> bool {
+    spellings(text).iter().any(|text| {
+        let in_text = text
+            .split(|sign: char| sign.is_whitespace() || SIGNS_BETWEEN.contains(sign))
+            .filter(|word| word.starts_with(['/', '~']));
+        let whole = (text.len() <= PATH_BYTES_MAX).then_some(text.as_str());
+        let paths = whole.into_iter().chain(addressed(text)).chain(in_text);
+        let mut paths = paths.map(|path| place_of(path, session)).enumerate();
+        paths.any(|(at, path)| {
+            // Where it really leads takes a look at the disk.
+            let real = (at < REAL_PATHS_MAX).then(|| path.canonicalize());
+            path.starts_with(dir) || real.is_some_and(|it| it.is_ok_and(|it| it.starts_with(dir)))
+        })
+    })
+}
+
+/// Paths in one text of which the links are followed.
+const REAL_PATHS_MAX: usize = 256;
+/// Signs that stand around a path in a text.
+const SIGNS_BETWEEN: &str = "\"'`<>()[]{}|,;:=";
+/// The longest path that the kernel takes.
+const PATH_BYTES_MAX: usize = 4096;
+/// How often signs are written as numbers within each other.
+const ENCODINGS_MAX: usize = 3;
+
+/// The text as it is, and as whoever takes its `%2F` for signs reads it.
+fn spellings(text: &str) -> Vec<String> {
+    let mut found = vec![text.to_owned()];
+    for _ in 0..ENCODINGS_MAX {
+        let Some(last) = found.last().filter(|last| last.contains('%')) else {
+            break;
+        };
+        let next = decoded(last);
+        if next == *last {
+            break;
+        }
+        found.push(next);
+    }
+    found
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let number = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(number.unwrap_or(*first));
+        let taken = if number.is_some() { 2 } else { 0 };
+        rest = behind.get(taken..).unwrap_or_default();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The paths behind every `file:` in a text.
+fn addressed(text: &str) -> Vec<&str> {
+    const SCHEME: &str = "file:";
+    let lower = text.to_ascii_lowercase();
+    let found = lower.match_indices(SCHEME).filter_map(|(at, _)| {
+        let path = text.get(at + SCHEME.len()..)?;
+        let end = |sign: char| sign.is_whitespace() || "\"'`<>?#".contains(sign);
+        let path = path.split(end).next()?;
+        // Behind two strokes is the name of a machine first, often none.
+        match path.strip_prefix("//") {
+            Some(named) => named.get(named.find('/')?..),
+            None => Some(path),
+        }
+    });
+    found.collect()
+}
+
+/// The path as its name tells, from the workspace on.
+fn place_of(path: &str, session: &SessionContext) -> PathBuf {
     let home = HOME.iter().find(|(name, _)| name == "HOME");
-    let path = match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some((_, home))) => Path::new(home).join(rest),
+    let path = match (path.strip_prefix('~'), home) {
+        (Some(rest), Some((_, home))) if rest.is_empty() || rest.starts_with('/') => {
+            Path::new(home).join(rest.trim_start_matches('/'))
+        }
         _ => session.workspace_root.join(path),
     };
-    let named = normal(&path);
-    let real = named.canonicalize();
-    named.starts_with(dir) || real.is_ok_and(|real| real.starts_with(dir))
+    normal(&path)
 }
 
 #[cfg(test)]
@@ -106,6 +180,19 @@ mod tests {
             ("/state/holdfast", true),
             ("../state/./holdfast/x", true),
             ("file:///state/holdfast/audit.log", true),
+            ("file:/state/holdfast/audit.log", true),
+            ("FILE://localhost/state/holdfast/audit.log?x#y", true),
+            ("view-source:file:///state/holdfast/audit.log", true),
+            ("file:///state/%68oldfast/audit.log", true),
+            ("file%3A%2F%2F%2Fstate%2Fholdfast%2Faudit.log", true),
+            ("/state/%2568oldfast/x", true),
+            ("//state//holdfast", true),
+            ("look at MEDIA:/state/holdfast/approver-token please", true),
+            ("read '/state/x/../holdfast/approver-token'", true),
+            ("{\"a\": \"/state/holdfast/x\"}", true),
+            ("https://example.org/state/holdfast", false),
+            ("50% of /state and holdfast", false),
+            ("/state/holdfast-notes/x", false),
             ("/state/holdfast2", false),
             ("notes", false),
         ];

@@ -68,6 +68,7 @@ mod spawner;
 mod supervise;
 
 pub(crate) use confined::lets_out;
+pub(super) use modes::KEPT_FILES_MAX;
 pub(super) use shell::SHELL_DEPTH_MAX;
 
 /// Length of a command: the kernel's limit for one argument, less the final NUL.

@@ -85,25 +85,56 @@ fn fits(rule: &str, run: &[String]) -> bool {
         ran.rsplit('/').next() == Some(program)
     };
     let args = run.get(1..).unwrap_or_default();
-    let letters = letters(args.iter().map(String::as_str));
+    let given = given(args);
     is_program
         && words.all(|word| {
-            let spelt = self::letters(std::iter::once(word));
-            if spelt.is_empty() {
-                args.iter().any(|arg| bare(arg) == bare(word))
-            } else {
-                spelt.is_subset(&letters)
+            let spelt = letters(word);
+            let is_given = |letter: char| given.contains(&letter);
+            if !spelt.is_empty() {
+                return spelt.chars().all(is_given);
             }
+            let long = word.strip_prefix("--");
+            let short = LONG.iter().find(|(name, _)| Some(*name) == long);
+            args.iter().any(|arg| bare(arg) == bare(word))
+                || short.is_some_and(|(_, letter)| is_given(*letter))
         })
 }
 
-/// `-rf`, `-fr` and `-r -f` are the same.
-fn letters<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<char> {
-    words
-        .filter_map(|word| word.strip_prefix('-'))
-        .filter(|rest| !rest.starts_with('-'))
-        .flat_map(str::chars)
-        .collect()
+/// Options that are the same in one letter and in a word.
+const LONG: &[(&str, char)] = &[
+    ("all", 'a'),
+    ("delete", 'd'),
+    ("force", 'f'),
+    ("interactive", 'i'),
+    ("quiet", 'q'),
+    ("recursive", 'r'),
+    ("recursive", 'R'),
+    ("verbose", 'v'),
+];
+
+/// The letters of an option: `-rf`, `-fr` and `-r -f` are the same.
+fn letters(word: &str) -> &str {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    if letters.starts_with('-') {
+        ""
+    } else {
+        letters
+    }
+}
+
+/// The letters that are given, also by words, and by as much of a word as is enough (`--rec`).
+fn given(args: &[String]) -> BTreeSet<char> {
+    let mut given = BTreeSet::new();
+    for arg in args {
+        given.extend(letters(arg).chars());
+        let word = arg.strip_prefix("--").filter(|word| !word.is_empty());
+        let known = |(name, _): &&(&str, char)| word.is_some_and(|word| name.starts_with(word));
+        given.extend(LONG.iter().filter(known).map(|(_, letter)| *letter));
+    }
+    if given.contains(&'R') {
+        given.insert('r');
+    }
+    given
 }
 
 /// `dir` and `dir/` are the same, and so are `/` and `//`.
@@ -171,7 +202,8 @@ mod tests {
         for (command, expected) in [
             ("git push", "command_not_allowed"),
             ("ls; curl x", "command_not_allowed"),
-            ("ls | sh", "command_not_allowed"),
+            ("ls | sh", "unreadable_command"),
+            ("ls | sort", "command_not_allowed"),
             ("cargo publish", "blocked_command"),
             ("$X y", "unreadable_command"),
             ("$(echo rm) x", "unreadable_command"),

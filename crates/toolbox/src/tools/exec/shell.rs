@@ -3,8 +3,15 @@
 //! Not a shell: nothing is expanded. A word that depends on an expansion says so, and whoever
 //! judges it has to expect anything of it.
 
+mod expand;
+
+use expand::Quotes;
+
 /// Commands inside commands that are followed; deeper ones are not read.
 pub(in crate::tools) const SHELL_DEPTH_MAX: usize = 16;
+
+/// Length of a word in which brackets are looked for.
+const PATTERN_BYTES_MAX: usize = 4096;
 
 /// One word, without its quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +24,22 @@ pub(super) struct Word {
     /// Begins with an unquoted `~`.
     pub(super) is_home: bool,
     pub(super) quoting: Quoting,
+    pub(super) stands_for: StandsFor,
+}
+
+/// What an unquoted word stands for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum StandsFor {
+    #[default]
+    Itself,
+    /// It is a pattern: what it fits is known only when it runs.
+    WhatFits,
+}
+
+impl Word {
+    pub(super) fn has_pattern(&self) -> bool {
+        self.stands_for == StandsFor::WhatFits
+    }
 }
 
 /// Whether some of a word is quoted.
@@ -34,6 +57,8 @@ pub(super) struct Simple {
     pub(super) words: Vec<Word>,
     /// Files its output goes to.
     pub(super) writes: Vec<Word>,
+    /// Files its input comes from.
+    pub(super) reads: Vec<Word>,
     /// A here-document or here-string.
     pub(super) input: Option<String>,
     /// Index of the command whose output it reads.
@@ -89,6 +114,8 @@ struct Open {
     /// The next word is where output goes, or input comes from.
     next: Next,
     heredocs: Vec<HereDocument>,
+    /// It is no command: its patterns stand for themselves.
+    holds_values: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +123,7 @@ enum Next {
     #[default]
     Word,
     Write,
+    Read,
     Skip,
     HereString,
     HereDocument {
@@ -103,16 +131,53 @@ enum Next {
     },
 }
 
+/// What a bracket is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    /// Commands.
+    Subshell,
+    /// Words of an array, or numbers: no file is looked for.
+    Values,
+}
+
 impl Open {
+    /// One more plain sign. Some of them make a pattern of the word.
+    fn bare(&mut self, sign: char) {
+        let word = self.word();
+        let opened = |sign: char| word.text.rfind(sign);
+        let is_pattern = match sign {
+            '*' | '?' => true,
+            // Nothing that long is a program, and looking back takes its time.
+            ']' | '}' if word.text.len() > PATTERN_BYTES_MAX => true,
+            ']' => opened('[').is_some(),
+            // `{a,b}`, and not `${a}`.
+            '}' => opened('{').is_some_and(|at| {
+                let (before, within) = word.text.split_at(at);
+                !before.ends_with('$') && (within.contains(',') || within.contains(".."))
+            }),
+            _ => false,
+        };
+        if is_pattern {
+            word.stands_for = StandsFor::WhatFits;
+        }
+        word.text.push(sign);
+    }
+
     fn word(&mut self) -> &mut Word {
         self.word.get_or_insert_default()
     }
 
     fn end_word(&mut self) {
-        let Some(word) = self.word.take() else { return };
+        let Some(mut word) = self.word.take() else {
+            return;
+        };
+        if self.holds_values {
+            word.stands_for = StandsFor::Itself;
+        }
         match std::mem::take(&mut self.next) {
             Next::Word => self.simple.words.push(word),
             Next::Write => self.simple.writes.push(word),
+            Next::Read => self.simple.reads.push(word),
             Next::Skip => {}
             Next::HereString => self.simple.input = Some(word.text),
             Next::HereDocument { sheds_tabs } => self.heredocs.push(HereDocument {
@@ -148,14 +213,16 @@ impl Reader {
         let outside = std::mem::take(&mut self.heredocs);
         let mut open = Open::default();
         let mut reads_from = None;
+        let mut brackets: Vec<Bracket> = Vec::new();
         loop {
+            open.holds_values = brackets.last() == Some(&Bracket::Values);
             let Some(sign) = self.take() else {
                 self.script.is_unreadable |= end.is_some();
                 self.close(&mut open, reads_from, &mut found);
                 break;
             };
             match sign {
-                _ if Some(sign) == end => {
+                _ if Some(sign) == end && brackets.is_empty() => {
                     self.close(&mut open, reads_from, &mut found);
                     break;
                 }
@@ -178,7 +245,18 @@ impl Reader {
                     open.end_word();
                     self.redirect(&mut open);
                 }
-                ';' | '(' | ')' | '&' => {
+                ')' => {
+                    let begun = brackets.pop();
+                    let last = self.close(&mut open, reads_from, &mut found);
+                    if begun.is_none() {
+                        self.is_case(last);
+                    }
+                    reads_from = None;
+                }
+                ';' | '(' | '&' => {
+                    if sign == '(' {
+                        brackets.push(self.bracket(&open));
+                    }
                     self.close(&mut open, reads_from, &mut found);
                     reads_from = None;
                 }
@@ -197,6 +275,27 @@ impl Reader {
         self.heredocs = outside;
         self.depth -= 1;
         found
+    }
+
+    /// What the bracket just taken is for: `a=(…)` and `((…))` hold values.
+    fn bracket(&self, open: &Open) -> Bracket {
+        let is_array = open.word.as_ref().is_some_and(|it| it.text.ends_with('='));
+        let before = self.at.checked_sub(2).and_then(|at| self.rest.get(at));
+        if is_array || before == Some(&'(') {
+            Bracket::Values
+        } else {
+            Bracket::Subshell
+        }
+    }
+
+    /// A bracket that nothing began ends what is compared in `case … in a|*.b)`, which is no command.
+    fn is_case(&mut self, last: Option<usize>) {
+        let mut next = last;
+        while let Some(simple) = next.and_then(|at| self.script.commands.get_mut(at)) {
+            let words = simple.words.iter_mut();
+            words.for_each(|word| word.stands_for = StandsFor::Itself);
+            next = simple.reads_from;
+        }
     }
 
     /// Reads another text as commands, as far down as one more step goes.
@@ -323,7 +422,8 @@ impl Reader {
             "<<<" => Next::HereString,
             "<<" => Next::HereDocument { sheds_tabs: false },
             "<<-" => Next::HereDocument { sheds_tabs: true },
-            "<" | "<&" => Next::Skip,
+            "<" => Next::Read,
+            "<&" => Next::Skip,
             // `2>&1` copies a descriptor.
             ">&" if self
                 .peek(0)
@@ -368,86 +468,9 @@ impl Reader {
                 word.is_home = true;
                 word.text.push('~');
             }
-            _ => open.word().text.push(sign),
+            _ => open.bare(sign),
         }
     }
-
-    fn double_quoted(&mut self, open: &mut Open) {
-        open.word().quoting = Quoting::Quoted;
-        loop {
-            match self.take() {
-                Some('"') => break,
-                Some('\\') => match self.take() {
-                    Some(sign @ ('$' | '`' | '"' | '\\')) => open.word().text.push(sign),
-                    Some('\n') | None => {}
-                    Some(sign) => open.word().text.extend(['\\', sign]),
-                },
-                Some(sign @ ('$' | '`')) => self.expansion(sign, Quotes::Double, open),
-                Some(sign) => open.word().text.push(sign),
-                None => {
-                    self.script.is_unreadable = true;
-                    break;
-                }
-            }
-        }
-    }
-
-    fn expansion(&mut self, sign: char, quotes: Quotes, open: &mut Open) {
-        let inside = match (sign, self.peek(0)) {
-            ('`', _) => {
-                let text = self.backquoted(quotes);
-                self.nested(&text, |reader| reader.list(None))
-            }
-            (_, Some('(')) => {
-                self.at += 1;
-                self.list(Some(')'))
-            }
-            (_, Some('\'')) if quotes == Quotes::None => {
-                // `$'…'` writes signs by their numbers: whatever it says, it is not readable here.
-                open.word().has_substitution = true;
-                return;
-            }
-            _ => {
-                let word = open.word();
-                word.has_variable = true;
-                word.text.push('$');
-                return;
-            }
-        };
-        open.simple.inside.extend(inside);
-        let word = open.word();
-        word.has_substitution = true;
-        word.text.push('$');
-    }
-
-    /// What stands between backquotes, as the shell reads it: a backslash there keeps the sign
-    /// behind it from ending or beginning anything, so pairs of them can stand within.
-    fn backquoted(&mut self, quotes: Quotes) -> String {
-        let mut text = String::new();
-        loop {
-            match self.take() {
-                Some('`') => return text,
-                Some('\\') => match self.take() {
-                    Some(sign @ ('`' | '$' | '\\')) => text.push(sign),
-                    Some('"') if quotes == Quotes::Double => text.push('"'),
-                    Some(sign) => text.extend(['\\', sign]),
-                    None => {}
-                },
-                Some(sign) => text.push(sign),
-                None => {
-                    self.script.is_unreadable = true;
-                    return text;
-                }
-            }
-        }
-    }
-}
-
-/// What an expansion stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quotes {
-    None,
-    Double,
 }
 
 #[cfg(test)]

@@ -1,59 +1,10 @@
 //! Programs that run commands which stand in their arguments.
 
 use super::tables::CARRIERS;
-use super::{Certainty, Judge, SCRIPT_DEPTH_MAX, program};
-use crate::tools::exec::shell::{Simple, Word};
+use super::{Certainty, Judge};
+use crate::tools::exec::shell::Word;
 
 impl Judge<'_> {
-    /// `find` with every command that it is told to run.
-    pub(super) fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
-        let starts = args
-            .iter()
-            .take_while(|word| !word.text.starts_with(['-', '(']));
-        let leaves = starts.clone().any(|word| self.leaves(word));
-        let mut removes = args.iter().any(|word| word.text == "-delete");
-        for (at, word) in args.iter().enumerate() {
-            let behind = args.get(at + 1..).unwrap_or_default();
-            match word.text.as_str() {
-                "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                    let end = behind.iter().position(|word| word.text == ";");
-                    let ran = behind.get(..end.unwrap_or(behind.len()));
-                    removes |= self.run_by_find(ran.unwrap_or_default(), depth);
-                }
-                "-fprint" | "-fprint0" | "-fprintf" | "-fls"
-                    if behind.first().is_some_and(|file| self.leaves(file)) =>
-                {
-                    let what = "overwrites a file outside the workspace";
-                    self.raise("destructive_command", whole, what);
-                }
-                _ => {}
-            }
-        }
-        if removes && leaves {
-            let what = "removes files outside the workspace";
-            self.raise("destructive_command", whole, what);
-        }
-    }
-
-    /// Judges one of them; whether it removes what was found, which is judged by where that is.
-    fn run_by_find(&mut self, ran: &[Word], depth: usize) -> bool {
-        let removes = ran
-            .first()
-            .is_some_and(|word| matches!(program(word), "rm" | "shred" | "unlink"));
-        let is_what_was_found =
-            |word: &Word| word.text == "{}" || word.text.starts_with(['-', '+']);
-        if removes && ran.iter().skip(1).all(is_what_was_found) {
-            self.note_run(ran);
-        } else if !ran.is_empty() && depth < SCRIPT_DEPTH_MAX {
-            let simple = Simple {
-                words: ran.to_vec(),
-                ..Simple::default()
-            };
-            self.simple(&simple, &[], depth + 1);
-        }
-        removes
-    }
-
     /// Judges the commands in the arguments of a program that runs them.
     pub(super) fn carried(&mut self, name: &str, args: &[Word], depth: usize) {
         match name {

@@ -1,7 +1,9 @@
 //! What a command reads, where what it reads runs.
 
+use super::elsewhere::removes_data;
 use super::tables::{DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, SHELLS, STDIN_NAMES};
-use super::{Binding, Judge, program, written};
+use super::wipes::only_reads_input;
+use super::{Binding, COMPUTED, Certainty, DROPS_DATA, Judge, program, written};
 use crate::tools::exec::shell::{self, Simple, Word};
 
 /// Commands that make arguments of the standard input and are followed; with more of them the
@@ -16,12 +18,17 @@ pub(super) struct Feeding<'a> {
     stdin: Option<&'a str>,
     runs_as_shell: bool,
     runs_as_code: bool,
+    /// A database gets it as statements.
+    states: bool,
     /// Commands that get its words as arguments.
     argued: Vec<Vec<Word>>,
     /// Commands that were judged with a here-document from further up their pipe.
     piped: usize,
 }
 
+/// Commands of one pipe that are looked at from its end; a longer one counts as unreadable.
+const PIPED_MAX: usize = 64;
+const PRINTED: &str = "runs what another command prints";
 /// Strings of one line of a program from which on its strings are read as one command.
 const LITERAL_STARTS_MAX: usize = 16;
 
@@ -31,6 +38,7 @@ impl<'a> Feeding<'a> {
             stdin,
             runs_as_shell: false,
             runs_as_code: false,
+            states: false,
             argued: Vec::new(),
             piped: 0,
         }
@@ -40,6 +48,20 @@ impl<'a> Feeding<'a> {
     pub(super) fn runs(&mut self) {
         self.runs_as_shell = true;
     }
+
+    /// A database may get it.
+    pub(super) fn states(&mut self) {
+        self.states = true;
+    }
+}
+
+/// What the command line hands to a command.
+#[derive(Debug, Default)]
+pub(super) struct Fed {
+    /// A here-document, or what `echo` prints, as far as it stands there.
+    pub(super) text: Option<String>,
+    /// Something that does not stand there: what another command prints, or makes of the text.
+    pub(super) is_unknown: bool,
 }
 
 impl Judge<'_> {
@@ -54,6 +76,9 @@ impl Judge<'_> {
         }
         if self.feeding.runs_as_code {
             self.code(text, 1);
+        }
+        if self.feeding.states && removes_data(text) {
+            self.raise("irreversible_command", text, DROPS_DATA);
         }
         let argued = std::mem::take(&mut self.feeding.argued);
         // Nothing that is started with its words reads it once more.
@@ -79,26 +104,71 @@ impl Judge<'_> {
         if !wrappers.any(|word| FEEDERS.contains(&program(word))) {
             return;
         }
-        if let Some(text) = self.handed(simple, all) {
+        let fed = self.fed(simple, all);
+        if let Some(text) = fed.text {
             self.with_arguments(behind.to_vec(), &text, depth + 1);
         } else if self.feeding.stdin.is_some() && self.feeding.argued.len() <= FED_COMMANDS_MAX {
             self.feeding.argued.push(behind.to_vec());
         }
+        let whole = written(&simple.words);
+        let piped: Vec<&Simple> = piped(simple, all).collect();
+        self.removes_list(behind, &piped, &whole);
+        let runs_lines = match behind.split_first() {
+            None => simple.words.iter().any(|word| program(word) == "parallel"),
+            Some((first, args)) => is_interpreter(program(first)) && inline(args).is_some(),
+        };
+        if fed.is_unknown && runs_lines {
+            self.raise("unreadable_command", &whole, PRINTED);
+        }
     }
 
     /// What the command line hands to a command, also through a pipe, whatever stands between.
-    fn handed(&mut self, simple: &Simple, all: &[Simple]) -> Option<String> {
-        if let Some(text) = given(simple, all) {
-            return Some(text);
+    pub(super) fn fed(&mut self, simple: &Simple, all: &[Simple]) -> Fed {
+        let mut fed = Fed {
+            text: simple.input.clone(),
+            is_unknown: false,
+        };
+        if fed.text.is_some() {
+            return fed;
         }
-        let mut piped = std::iter::successors(simple.reads_from, |at| all.get(*at)?.reads_from);
-        let input = piped.find_map(|at| all.get(at)?.input.as_ref())?;
-        self.feeding.piped += 1;
-        if self.feeding.piped > FED_COMMANDS_MAX {
-            self.raise("unreadable_command", input, "is read by too many commands");
-            return None;
+        let mut is_direct = true;
+        fed.is_unknown = piped(simple, all).count() == PIPED_MAX;
+        for from in piped(simple, all) {
+            let name = from.words.first().map(program);
+            let prints = matches!(name, Some("echo" | "printf"));
+            if let Some(input) = &from.input {
+                fed.text = Some(input.clone());
+                fed.is_unknown |= !passes_on(&from.words);
+                break;
+            }
+            if prints {
+                let args = from.words.get(1..).unwrap_or_default();
+                let text = written(args).replace("\\n", "\n");
+                let computed = |word: &Word| word.has_variable || word.has_substitution;
+                fed.is_unknown |= text.contains('\\')
+                    || (name == Some("printf") && text.contains('%'))
+                    || args.iter().any(computed);
+                fed.text = Some(text);
+                break;
+            }
+            let is_last = from.reads_from.is_none();
+            fed.is_unknown |= match (passes_on(&from.words), only_reads_input(&from.words)) {
+                (true, _) => !from.reads.is_empty(),
+                // Without an input it prints nothing.
+                (false, true) => !is_last || self.feeding.stdin.is_some(),
+                (false, false) => true,
+            };
+            is_direct = false;
         }
-        Some(input.clone())
+        if fed.text.is_some() && !is_direct {
+            self.feeding.piped += 1;
+            if self.feeding.piped > FED_COMMANDS_MAX {
+                let whole = written(&simple.words);
+                self.raise("unreadable_command", &whole, "is read by too many commands");
+                fed.text = None;
+            }
+        }
+        fed
     }
 
     fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
@@ -140,18 +210,54 @@ impl Judge<'_> {
         } else if !is_shell && let Some(program) = inline_program(args) {
             self.code(program, depth + 1);
         }
-        if let Some(text) = self.handed(simple, all) {
+        self.computed(name, args, simple, all, whole);
+        let fed = self.fed(simple, all);
+        let reads = reads_its_program(name, args);
+        if fed.is_unknown && reads && (is_shell || inline_program(args).is_none()) {
+            self.raise("unreadable_command", whole, PRINTED);
+        }
+        if let Some(text) = fed.text {
             if is_shell {
                 self.script(&text, depth + 1);
             } else {
                 self.code(&text, depth + 1);
             }
-        } else if reads_its_program(name, args) {
+        } else if reads {
             if is_shell || name == "eval" {
                 self.feeding.runs_as_shell = true;
             } else {
                 self.feeding.runs_as_code = true;
             }
+        }
+    }
+
+    /// A script that another command prints: `eval "$(…)"`, `sh -c "$(…)"`, `bash <(…)`.
+    fn computed(
+        &mut self,
+        name: &str,
+        args: &[Word],
+        simple: &Simple,
+        all: &[Simple],
+        whole: &str,
+    ) {
+        let is_shell = SHELLS.contains(&name) || matches!(name, "source" | "." | "eval");
+        let script = inline(args).filter(|_| name != "eval").or(args.first());
+        let Some(script) = script.filter(|_| is_shell) else {
+            return;
+        };
+        if script.has_variable || script.has_substitution {
+            self.certainty = Certainty::MayRunMore;
+        }
+        // The standard input is judged by itself.
+        let is_input = simple.inside.iter().all(|at| {
+            let inside = all.get(*at).map(|it| it.words.as_slice());
+            inside.is_some_and(only_reads_input)
+        });
+        let runs = shell::read(&script.text).commands;
+        let is_run = |it: &Simple| it.words.first().is_some_and(|first| first.has_variable);
+        let is_all = script.text.is_empty() || runs.iter().any(is_run);
+        if script.has_substitution && is_all && !is_input {
+            self.raise("computed_command", whole, COMPUTED);
         }
     }
 
@@ -179,25 +285,30 @@ pub(super) fn is_interpreter(name: &str) -> bool {
     INTERPRETERS.contains(&name) || (!bare.is_empty() && INTERPRETERS.contains(&bare))
 }
 
-/// What the command line itself hands to a command: a here-document, or what `echo` prints.
-fn given(simple: &Simple, all: &[Simple]) -> Option<String> {
-    if let Some(input) = &simple.input {
-        return Some(input.clone());
-    }
-    let from = all.get(simple.reads_from?)?;
-    let prints = matches!(from.words.first().map(program), Some("echo" | "printf"));
-    prints.then(|| written(from.words.get(1..).unwrap_or_default()))
+/// The commands that a command reads from through pipes, the nearest first.
+fn piped<'s>(simple: &Simple, all: &'s [Simple]) -> impl Iterator<Item = &'s Simple> {
+    let first = simple.reads_from.and_then(|at| all.get(at));
+    std::iter::successors(first, |from| all.get(from.reads_from?)).take(PIPED_MAX)
+}
+
+/// Whether a command prints what it reads, as it is.
+fn passes_on(words: &[Word]) -> bool {
+    words.first().map(program) != Some("tr") && only_reads_input(words)
+}
+
+/// Whether it reads what another command downloads.
+pub(super) fn is_download(simple: &Simple, all: &[Simple]) -> bool {
+    piped(simple, all).any(downloads)
 }
 
 fn runs_download(simple: &Simple, all: &[Simple]) -> bool {
-    let downloads = |at: &usize| {
-        all.get(*at).is_some_and(|simple| {
-            let mut words = simple.words.iter();
-            words.any(|word| DOWNLOADERS.contains(&program(word)))
-        })
-    };
-    let mut piped = std::iter::successors(simple.reads_from, |at| all.get(*at)?.reads_from);
-    piped.any(|at| downloads(&at)) || simple.inside.iter().any(downloads)
+    let mut inside = simple.inside.iter().filter_map(|at| all.get(*at));
+    is_download(simple, all) || inside.any(downloads)
+}
+
+fn downloads(simple: &Simple) -> bool {
+    let mut words = simple.words.iter();
+    words.any(|word| DOWNLOADERS.contains(&program(word)))
 }
 
 /// The script behind `-c`, also behind `-xc`.
@@ -230,7 +341,7 @@ fn inline_program(args: &[Word]) -> Option<&str> {
 }
 
 /// Whether an interpreter gets its program from the standard input, or may do so.
-fn reads_its_program(name: &str, args: &[Word]) -> bool {
+pub(super) fn reads_its_program(name: &str, args: &[Word]) -> bool {
     let computed = |word: &Word| word.has_variable || word.has_substitution;
     match name {
         "eval" => return args.iter().any(computed),

@@ -4,6 +4,7 @@
 //! `xargs` and here-documents, is held against the tables below. This raises the tier of what is
 //! plainly irreversible; it is no confinement, and does not claim to know what a script does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::Reason;
@@ -13,15 +14,20 @@ use serde_json::json;
 use self::input::Feeding;
 pub(super) use self::paths::normal;
 use self::paths::{is_device, is_within};
-use self::tables::{ACTIONS, DESTROYERS};
+use self::tables::{ACTIONS, DATABASES, DESTROYERS};
+use self::variables::Set;
 use super::confined::LETS_OUT;
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;
 
 mod carriers;
+mod downloads;
+mod elsewhere;
 mod input;
 mod paths;
 mod tables;
+mod variables;
+mod wipes;
 mod wrappers;
 
 /// Characters of a command in a reason.
@@ -32,6 +38,9 @@ const SCRIPT_DEPTH_MAX: usize = 8;
 const PLACES_MAX: usize = 64;
 /// Reasons that are told apart; whatever comes after them is one more.
 const REASONS_MAX: usize = 64;
+
+const COMPUTED: &str = "runs a command that is only known when it runs";
+const DROPS_DATA: &str = "removes what a database holds";
 
 /// A command with all that decides what it does.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +86,10 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         whole: None,
         judged: *judged,
         feeding: Feeding::new(judged.stdin),
+        downloaded: BTreeSet::new(),
+        variables: BTreeMap::new(),
+        followed: 0,
+        loop_is_fed: false,
         found: Vec::new(),
         runs: Vec::new(),
         certainty: Certainty::Known,
@@ -126,6 +139,12 @@ struct Judge<'a> {
     places: Vec<Option<PathBuf>>,
     /// What the commands make of the standard input.
     feeding: Feeding<'a>,
+    /// Names of files that were downloaded.
+    downloaded: BTreeSet<String>,
+    /// What the command line has set, how many of it was run, and whether a loop reads a file.
+    variables: BTreeMap<String, Set>,
+    followed: usize,
+    loop_is_fed: bool,
     found: Vec<Reason>,
     /// What is run; empty words where that is not known.
     runs: Vec<Vec<String>>,
@@ -149,6 +168,13 @@ impl Judge<'_> {
         if script.is_unreadable || depth >= SCRIPT_DEPTH_MAX {
             self.raise("unreadable_command", text, "can not be read in full");
         }
+        if depth >= SCRIPT_DEPTH_MAX {
+            // `eval eval eval …` would take all of the stack.
+            return;
+        }
+        let ends_loop = |simple: &&Simple| simple.words.first().is_some_and(|it| it.text == "done");
+        let is_fed = |simple: &Simple| simple.input.is_some() || !simple.reads.is_empty();
+        self.loop_is_fed |= script.commands.iter().filter(ends_loop).any(is_fed);
         for simple in &script.commands {
             self.simple(simple, &script.commands, depth);
         }
@@ -200,33 +226,23 @@ impl Judge<'_> {
 
     fn simple_bound(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
         let whole = written(&simple.words);
-        for target in &simple.writes {
-            if is_device(&target.text) {
-                self.raise("destructive_command", &whole, "writes to a device");
-            } else if self.leaves(target) {
-                let what = "overwrites a file outside the workspace";
-                self.raise(
-                    "destructive_command",
-                    &format!("{whole} > {}", target.text),
-                    what,
-                );
-            }
-        }
+        self.overwrites(simple, &whole);
         let words = self.unwrapped(&simple.words, &whole);
+        let before = simple.words.len() - words.len();
+        self.note_assignments(simple.words.get(..before).unwrap_or_default());
         self.fed_by_words(words, simple, all, depth);
         let Some(first) = words.first() else { return };
         let (name, args) = (program(first), words.get(1..).unwrap_or_default());
         self.note_run(words);
-        if first.has_substitution {
-            self.raise(
-                "computed_command",
-                &whole,
-                "runs a command that is only known when it runs",
-            );
+        if first.has_substitution || first.has_pattern() {
+            self.raise("computed_command", &whole, COMPUTED);
         }
         if input::is_interpreter(name) {
             self.interpreter(name, args, simple, all, depth, &whole);
         }
+        self.runs_downloaded(words, simple, &whole);
+        self.note_downloads(name, args, simple, all);
+        self.note_set(name, args, simple, all);
         if let Some((_, what)) = DESTROYERS.iter().find(|(known, _)| *known == name) {
             self.raise("destructive_command", &whole, what);
         }
@@ -263,6 +279,9 @@ impl Judge<'_> {
                 self.carried(name, args, depth);
             }
             "git" => {
+                if args.iter().any(|word| word.text.starts_with("alias.")) {
+                    self.certainty = Certainty::MayRunMore;
+                }
                 self.git(args, &whole);
                 self.carried(name, args, depth);
             }
@@ -270,33 +289,66 @@ impl Judge<'_> {
                 self.raise("destructive_command", &whole, "ends every process");
             }
             "cd" | "pushd" => self.change_dir(args),
-            "trap" | "awk" | "gawk" | "mawk" | "nawk" | "sed" | "tar" | "sort" | "ssh" | "su"
+            "trap" | "awk" | "gawk" | "mawk" | "nawk" | "sed" | "tar" | "sort" | "su"
             | "script" | "make" => {
                 self.carried(name, args, depth);
             }
-            // It could be `rm`.
-            _ if first.has_variable => {
-                self.feeding.runs();
-                self.removal("rm", args, &whole);
+            "ssh" => {
+                self.carried(name, args, depth);
+                self.ssh(args, simple, all, depth, &whole);
+            }
+            "aws" => self.aws(args, &whole),
+            _ if DATABASES.contains(&name) => self.database(args, simple, all, &whole),
+            // A name may mean another command from here on.
+            "alias" | "hash" | "enable" if !args.is_empty() => {
+                self.certainty = Certainty::MayRunMore;
+            }
+            _ if first.has_variable || first.has_pattern() => {
+                self.any_command(first, args, &whole, depth);
             }
             _ => {}
         }
     }
 
+    fn overwrites(&mut self, simple: &Simple, whole: &str) {
+        for target in &simple.writes {
+            if is_device(&target.text) {
+                self.raise("destructive_command", whole, "writes to a device");
+            } else if self.leaves(target) {
+                let what = "overwrites a file outside the workspace";
+                self.raise(
+                    "destructive_command",
+                    &format!("{whole} > {}", target.text),
+                    what,
+                );
+            }
+        }
+    }
+
+    /// A command that is not known: it could be `rm`, and the words of its braces arguments.
+    fn any_command(&mut self, first: &Word, args: &[Word], whole: &str, depth: usize) {
+        self.feeding.runs();
+        let braced = first.text.trim_matches(['{', '}']).split(',');
+        let spelt = braced.filter(|_| first.has_pattern()).map(|text| Word {
+            text: text.to_owned(),
+            ..Word::default()
+        });
+        let args: Vec<Word> = spelt.skip(1).chain(args.iter().cloned()).collect();
+        self.removal("rm", &args, whole);
+        self.follow(first, &args, whole, depth);
+    }
+
     fn note_run(&mut self, words: &[Word]) {
-        let is_known = words.first().is_some_and(|first| !first.has_variable);
+        let is_known = words
+            .first()
+            .is_some_and(|first| !first.has_variable && !first.has_pattern());
         let texts = words.iter().map(|word| word.text.clone());
         self.runs.push(texts.filter(|_| is_known).collect());
     }
 
     /// Removing, or changing owners and modes, which locks out as well as removal does.
     fn removal(&mut self, name: &str, args: &[Word], whole: &str) {
-        let recursive = args.iter().any(|word| {
-            word.text == "--recursive"
-                || (word.text.starts_with('-')
-                    && !word.text.starts_with("--")
-                    && word.text.contains(['r', 'R']))
-        });
+        let recursive = wipes::is_recursive(args);
         for target in args.iter().filter(|word| !word.text.starts_with('-')) {
             if self.leaves(target) {
                 self.raise(
@@ -409,18 +461,6 @@ impl Judge<'_> {
             None => true,
         })
     }
-
-    fn is_whole_workspace(&self, word: &Word) -> bool {
-        let bare = word.text.trim_end_matches(['*', '/']);
-        self.places.iter().flatten().any(|place| {
-            let path = if bare.is_empty() && !word.text.starts_with('/') {
-                place.clone()
-            } else {
-                normal(&place.join(bare))
-            };
-            path == normal(self.workspace)
-        })
-    }
 }
 
 fn program(word: &Word) -> &str {
@@ -441,5 +481,7 @@ fn is_fork_bomb(text: &str) -> bool {
     })
 }
 
+#[cfg(test)]
+mod evasions;
 #[cfg(test)]
 mod tests;

@@ -69,7 +69,77 @@ pub(super) const ACTIONS: &[(&str, &[&str], &str)] = &[
     ("crontab", &["-r"], "removes all scheduled jobs"),
     ("init", &["0", "6"], "stops the machine"),
     ("sysctl", &["-w"], "changes the kernel"),
+    ("gcloud", &["delete"], REMOVES_CLOUD),
+    ("az", &["delete", "purge"], REMOVES_CLOUD),
+    ("doctl", &["delete"], REMOVES_CLOUD),
+    ("hcloud", &["delete"], REMOVES_CLOUD),
+    ("oci", &["delete", "terminate"], REMOVES_CLOUD),
+    ("openstack", &["delete"], REMOVES_CLOUD),
+    ("fly", &["destroy", "delete"], REMOVES_CLOUD),
+    ("flyctl", &["destroy", "delete"], REMOVES_CLOUD),
+    ("heroku", &["apps:destroy", "pg:reset"], REMOVES_CLOUD),
 ];
+
+pub(super) const REMOVES_CLOUD: &str = "removes what runs or is kept elsewhere";
+/// How the names of such commands of `aws` begin.
+pub(super) const AWS_REMOVES: &[&str] = &[
+    "delete-",
+    "terminate-",
+    "remove-",
+    "deregister-",
+    "purge-",
+    "batch-delete-",
+];
+/// Programs that hand statements to a database on a server.
+pub(super) const DATABASES: &[&str] = &[
+    "psql",
+    "mysql",
+    "mariadb",
+    "cockroach",
+    "sqlcmd",
+    "cqlsh",
+    "clickhouse",
+    "clickhouse-client",
+    "mongo",
+    "mongosh",
+    "redis-cli",
+    "valkey-cli",
+];
+/// What can be dropped from a database.
+pub(super) const DROPPED: &[&str] = &[
+    "TABLE",
+    "DATABASE",
+    "SCHEMA",
+    "COLUMN",
+    "VIEW",
+    "MATERIALIZED",
+    "INDEX",
+    "KEYSPACE",
+    "TYPE",
+    "FUNCTION",
+    "SEQUENCE",
+    "USER",
+    "ROLE",
+    "OWNED",
+    "PARTITION",
+    "CONSTRAINT",
+];
+/// Programs that remove the files they are given, or what is in them.
+pub(super) const REMOVERS: &[&str] = &["rm", "rmdir", "unlink", "shred", "truncate"];
+/// Tests of `find` by which a part of what is there is chosen.
+pub(super) const CHOOSING: &[&str] = &[
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+    "-newer",
+];
+/// Options of `ssh` that have a value.
+pub(super) const SSH_VALUED: &str = "BbcDEeFIiJLlmOopPQRSWw";
 
 /// Interpreters that run what they read.
 pub(super) const INTERPRETERS: &[&str] = &[
@@ -115,7 +185,24 @@ pub(super) const WRAPPERS: &[(&str, usize)] = &[
     ("strace", 0),
     ("taskset", 1),
     ("xvfb-run", 0),
+    (LOADER, 0),
+    ("choom", 0),
+    ("dumb-init", 0),
+    ("eatmydata", 0),
+    ("linux32", 0),
+    ("linux64", 0),
+    ("ltrace", 0),
+    ("numactl", 0),
+    ("prlimit", 0),
+    ("rlwrap", 0),
+    ("setpriv", 0),
+    ("systemd-run", 0),
+    ("tini", 0),
+    ("toybox", 0),
+    ("valgrind", 0),
 ];
+/// The program that starts all others, under whichever name: given one, it starts that.
+pub(super) const LOADER: &str = "ld.so";
 
 /// Options of wrappers that have the next word as their value.
 pub(super) const VALUED: &[(&str, &str)] = &[
@@ -135,6 +222,11 @@ pub(super) const VALUED: &[(&str, &str)] = &[
     ("ionice", "--classdata"),
     ("ionice", "-c"),
     ("ionice", "-n"),
+    (LOADER, "--argv0"),
+    (LOADER, "--audit"),
+    (LOADER, "--inhibit-rpath"),
+    (LOADER, "--library-path"),
+    (LOADER, "--preload"),
     ("nice", "--adjustment"),
     ("nice", "-n"),
     ("parallel", "-I"),
@@ -187,6 +279,8 @@ pub(super) const VALUED: &[(&str, &str)] = &[
 /// neither table does with the word behind it is not known.
 pub(super) const FLAGS: &[(&str, &str, &[&str])] = &[
     ("command", "pvV", &[]),
+    (LOADER, "", &["--inhibit-cache", "--list", "--verify"]),
+    ("prlimit", "v", &["--noheadings", "--raw"]),
     ("chrt", "abfimorv", &[]),
     ("doas", "Lns", &[]),
     ("env", "i0v", &["--ignore-environment", "--null", "--debug"]),

@@ -1,6 +1,6 @@
 //! The command behind the words that only wrap it.
 
-use super::tables::{FLAGS, RIGHTS, VALUED, WRAPPERS};
+use super::tables::{FLAGS, LOADER, RIGHTS, VALUED, WRAPPERS};
 use super::{Certainty, Judge, program};
 use crate::tools::exec::shell::Word;
 
@@ -9,7 +9,7 @@ impl Judge<'_> {
     pub(super) fn unwrapped<'w>(&mut self, words: &'w [Word], whole: &str) -> &'w [Word] {
         let mut rest = words;
         while let Some(first) = rest.first() {
-            let name = program(first);
+            let name = started_by(program(first));
             let own_args = match WRAPPERS.iter().find(|(known, _)| *known == name) {
                 _ if is_assignment(first) => 0,
                 Some((_, own_args)) => *own_args,
@@ -77,11 +77,28 @@ impl Judge<'_> {
     }
 }
 
+/// The name under which a wrapper is in the tables.
+fn started_by(name: &str) -> &str {
+    let is_loader = ["ld-linux", "ld-musl", "ld.so", "ld64.so"];
+    if is_loader.iter().any(|known| name.starts_with(known)) {
+        LOADER
+    } else {
+        name
+    }
+}
+
 fn is_assignment(word: &Word) -> bool {
-    word.text.split_once('=').is_some_and(|(left, _)| {
-        let is_sign = |sign: char| sign == '_' || sign.is_alphanumeric();
-        !left.is_empty() && left.chars().all(is_sign)
-    })
+    assigned(word).is_some()
+}
+
+/// The variable that a word sets, and to what; also `a[1]=x` and `a+=x`.
+pub(super) fn assigned(word: &Word) -> Option<(&str, &str)> {
+    let (left, value) = word.text.split_once('=')?;
+    let left = left.strip_suffix('+').unwrap_or(left);
+    let name = left.split('[').next().unwrap_or_default();
+    let is_sign = |sign: char| sign == '_' || sign.is_alphanumeric();
+    let is_name = !name.is_empty() && name.chars().all(is_sign);
+    is_name.then_some((name, value))
 }
 
 /// Whether the option is one that has no value, or has it within itself.

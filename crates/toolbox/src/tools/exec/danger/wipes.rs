@@ -1,0 +1,228 @@
+//! What removes files by a list: all of the workspace, or what lies outside.
+
+use super::tables::{CHOOSING, REMOVERS};
+use super::{Judge, SCRIPT_DEPTH_MAX, normal, program};
+use crate::tools::exec::shell::{Simple, Word};
+
+const WIPES: &str = "removes the whole workspace";
+const OUTSIDE: &str = "removes files outside the workspace";
+const UNKNOWN: &str = "removes what is only known when it runs";
+
+impl Judge<'_> {
+    /// `find` with every command that it is told to run.
+    pub(super) fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
+        let mut removes = args.iter().any(|word| word.text == "-delete");
+        for (at, word) in args.iter().enumerate() {
+            let behind = args.get(at + 1..).unwrap_or_default();
+            match word.text.as_str() {
+                "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                    let end = behind.iter().position(|word| word.text == ";");
+                    let ran = behind.get(..end.unwrap_or(behind.len()));
+                    removes |= self.run_by_find(ran.unwrap_or_default(), depth);
+                }
+                "-fprint" | "-fprint0" | "-fprintf" | "-fls"
+                    if behind.first().is_some_and(|file| self.leaves(file)) =>
+                {
+                    let what = "overwrites a file outside the workspace";
+                    self.raise("destructive_command", whole, what);
+                }
+                _ => {}
+            }
+        }
+        if removes && let Some(what) = self.found_by(args) {
+            self.raise("destructive_command", whole, what);
+        }
+    }
+
+    /// Judges one of them; whether it removes what was found, which is judged by where that is.
+    fn run_by_find(&mut self, ran: &[Word], depth: usize) -> bool {
+        let removes = ran
+            .first()
+            .is_some_and(|word| REMOVERS.contains(&program(word)));
+        let is_what_was_found =
+            |word: &Word| word.text == "{}" || word.text.starts_with(['-', '+']);
+        if removes && ran.iter().skip(1).all(is_what_was_found) {
+            self.note_run(ran);
+            return true;
+        }
+        let before = self.runs.len();
+        if !ran.is_empty() && depth < SCRIPT_DEPTH_MAX {
+            let simple = Simple {
+                words: ran.to_vec(),
+                ..Simple::default()
+            };
+            self.simple(&simple, &[], depth + 1);
+        }
+        // Also behind a wrapper or in a script: `sh -c 'rm "$1"' _ {}`.
+        let mut ran = self.runs.iter().skip(before);
+        ran.any(|run| is_remover(run.first().map_or("", String::as_str)))
+    }
+
+    /// What removing all that a `find` finds would do to others.
+    fn found_by(&self, args: &[Word]) -> Option<&'static str> {
+        let options = args
+            .iter()
+            .take_while(|word| matches!(&*word.text, "-H" | "-L" | "-P"));
+        let args = args.get(options.count()..).unwrap_or_default();
+        let is_test = |word: &&Word| word.text.starts_with(['-', '(', '!']);
+        let starts: Vec<&Word> = args.iter().take_while(|word| !is_test(word)).collect();
+        if starts.iter().any(|word| self.leaves(word)) {
+            return Some(OUTSIDE);
+        }
+        if is_choosy(args) {
+            return None;
+        }
+        let here = Word {
+            text: ".".to_owned(),
+            ..Word::default()
+        };
+        let starts = if starts.is_empty() {
+            vec![&here]
+        } else {
+            starts
+        };
+        if starts.iter().any(|word| self.is_whole_workspace(word)) {
+            Some(WIPES)
+        } else if starts
+            .iter()
+            .any(|word| word.has_variable || word.has_substitution)
+        {
+            Some(UNKNOWN)
+        } else {
+            None
+        }
+    }
+
+    /// `… | xargs rm`: what another command lists is removed. `piped` are the commands before it, the
+    /// nearest first.
+    pub(super) fn removes_list(&mut self, behind: &[Word], piped: &[&Simple], whole: &str) {
+        let Some((first, args)) = behind.split_first() else {
+            return;
+        };
+        let Some(words) = piped.last().map(|head| head.words.as_slice()) else {
+            return;
+        };
+        if !REMOVERS.contains(&program(first)) {
+            return;
+        }
+        let name = words.first().map(program).unwrap_or_default();
+        let listed = words.get(1..).unwrap_or_default();
+        let narrowed = piped.iter().any(|simple| chooses_lines(simple));
+        let what = match name {
+            "find" => self
+                .found_by(listed)
+                .filter(|what| !narrowed || *what == OUTSIDE),
+            _ if narrowed => None,
+            _ if self.lists_all(name, listed) => Some(WIPES),
+            _ if is_recursive(args) && !only_reads_input(words) => Some(UNKNOWN),
+            _ => None,
+        };
+        if let Some(what) = what {
+            self.raise("destructive_command", whole, what);
+        }
+    }
+
+    /// Whether a command prints the names of all there is.
+    fn lists_all(&self, name: &str, args: &[Word]) -> bool {
+        let mut named = args.iter().filter(|word| !word.text.starts_with('-'));
+        match name {
+            "ls" | "dir" | "vdir" | "du" | "tree" => {
+                let mut named = named.peekable();
+                named.peek().is_none() || named.any(|word| self.is_whole_workspace(word))
+            }
+            "git" => {
+                named.next().is_some_and(|word| word.text == "ls-files") && named.next().is_none()
+            }
+            "fd" | "fdfind" => named.all(|word| !is_specific(&word.text)),
+            "rg" => args.iter().any(|word| word.text == "--files") && named.next().is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether a path stands for the workspace, or for everything in it.
+    pub(super) fn is_whole_workspace(&self, word: &Word) -> bool {
+        let mut bare = word.text.trim_end_matches('/');
+        while let Some(dir) = all_in(bare) {
+            bare = dir.trim_end_matches('/');
+        }
+        let is_root = bare.is_empty() && word.text.starts_with('/');
+        self.places.iter().flatten().any(|place| {
+            let path = if is_root {
+                std::path::PathBuf::from("/")
+            } else {
+                normal(&place.join(bare))
+            };
+            path == normal(self.workspace)
+        })
+    }
+}
+
+/// The directory of which a pattern fits everything: `a/*`, `.[!.]*`, `{*,.*}`.
+fn all_in(pattern: &str) -> Option<&str> {
+    let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+    let is_any = last.contains('*') && !is_specific(last);
+    is_any.then_some(dir)
+}
+
+/// Whether a pattern holds anything that a name would have to have.
+fn is_specific(pattern: &str) -> bool {
+    let mut in_set = false;
+    pattern.chars().any(|sign| {
+        match sign {
+            '[' => in_set = true,
+            ']' => in_set = false,
+            _ => {}
+        }
+        !in_set && sign.is_alphanumeric()
+    })
+}
+
+/// Whether the tests of a `find` choose, as far as their words say.
+fn is_choosy(args: &[Word]) -> bool {
+    let texts = || args.iter().map(|word| word.text.as_str());
+    let widens = texts().any(|text| matches!(text, "-o" | "-or" | "," | "!" | "-not"));
+    let mut pairs = texts().zip(texts().skip(1));
+    let chooses = pairs.any(|(test, value)| CHOOSING.contains(&test) && is_specific(value));
+    !widens && (chooses || texts().any(|text| text == "-empty"))
+}
+
+/// `grep x`, and not `grep -v x`.
+fn chooses_lines(simple: &Simple) -> bool {
+    let name = simple.words.first().map(program).unwrap_or_default();
+    let args = || simple.words.iter().skip(1).map(|word| word.text.as_str());
+    let is_option = |text: &str| text.starts_with('-');
+    let inverts = |text: &str| {
+        is_option(text)
+            && (text == "--invert-match" || (!text.starts_with("--") && text.contains('v')))
+    };
+    matches!(name, "grep" | "egrep" | "fgrep" | "rg")
+        && !args().any(inverts)
+        && args().any(|text| !is_option(text) && is_specific(text))
+}
+
+/// Whether a command only hands on what it reads: without that it prints nothing.
+pub(super) fn only_reads_input(words: &[Word]) -> bool {
+    let mut named = words.iter().skip(1).map(|word| word.text.as_str());
+    match words.first().map(program) {
+        Some("cat") => named.all(|text| text.starts_with('-')),
+        Some("tee" | "tr") => true,
+        _ => false,
+    }
+}
+
+pub(super) fn is_remover(path: &str) -> bool {
+    REMOVERS.contains(&path.rsplit('/').next().unwrap_or_default())
+}
+
+/// Whether it works through directories; as much of a long option as is enough will do.
+pub(super) fn is_recursive(args: &[Word]) -> bool {
+    args.iter().any(|word| {
+        let long = word.text.strip_prefix("--");
+        let short = word
+            .text
+            .strip_prefix('-')
+            .filter(|it| !it.starts_with('-'));
+        long.is_some_and(|long| !long.is_empty() && "recursive".starts_with(long))
+            || short.is_some_and(|letters| letters.contains(['r', 'R']))
+    })
+}

@@ -1,0 +1,133 @@
+//! A refusal spends the approval: what was refused once does not run later.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_contract::{
+    Answer, Effect, PermissionTier, Reason, Scope, SessionContext, TierVerdict, Tool, ToolContext,
+    ToolError, ToolResult,
+};
+use holdfast_toolbox::approval::{Approval, ResumeWhich, resume_open};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, Build, Recorded, ask, message, word};
+
+const YES: Answer = Answer::Approve { scope: Scope::Once };
+/// The policy of the test allows the call without asking anybody.
+const HARMLESS: u64 = 9;
+
+/// A tool whose calls touch what a link points at.
+#[derive(Default)]
+struct Linked {
+    points_at: AtomicU64,
+    runs: AtomicU64,
+}
+
+#[async_trait]
+impl Tool for Linked {
+    fn name(&self) -> &str {
+        "linked"
+    }
+
+    fn description(&self) -> &str {
+        "Made for a test."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::System
+    }
+
+    fn tier_for(&self, _params: &Value, _session: &SessionContext) -> TierVerdict {
+        let mut verdict = TierVerdict::declared(self.permission_tier());
+        let place = self.points_at.load(Ordering::SeqCst);
+        if place != HARMLESS {
+            let place = place.to_string();
+            verdict.raise(Reason::new("outside", &*place, "it is outside"));
+        }
+        verdict
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::External
+    }
+
+    async fn execute(&self, _params: &Value, _ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        Ok(ToolResult::new(json!("ran"), ""))
+    }
+}
+
+async fn scene() -> (Bench, Arc<Linked>, Arc<Recorded>) {
+    let tool = Arc::new(Linked::default());
+    let channel = Recorded::silent();
+    let bench = Build::default().bench(vec![tool.clone() as Arc<dyn Tool>]);
+    bench.main("/nowhere".into(), Some(channel.clone())).await;
+    (bench, tool, channel)
+}
+
+async fn open(bench: &Bench) -> Approval {
+    loop {
+        if let [only] = bench.approvals.open_requests().await.unwrap().as_slice() {
+            return only.clone();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn state(bench: &Bench, id: &str) -> String {
+    let found = bench.approvals.get(id).await.unwrap().expect("kept");
+    found.state.as_str().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_a_person_thought_is_over() {
+    for changed in [1, HARMLESS] {
+        let (bench, tool, _) = scene().await;
+        let (result, request) =
+            tokio::join!(bench.stack.call(ask("linked", "main", json!({}))), async {
+                let request = open(&bench).await;
+                tool.points_at.store(changed, Ordering::SeqCst);
+                let answered = bench.approvals.answer(&request.id, &YES, "person").await;
+                answered.unwrap();
+                request
+            });
+        assert!(message(&result).contains("has changed"), "{result:?}");
+        assert_eq!(state(&bench, &request.id).await, "withdrawn");
+        // Put back as it was, it does not run after all.
+        tool.points_at.store(0, Ordering::SeqCst);
+        let resumed = resume_open(&bench.stack, &bench.approvals, &ResumeWhich::All).await;
+        assert!(resumed.unwrap().is_empty());
+        assert_eq!(tool.runs.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_before_it_was_resumed_is_over_as_well() {
+    let (bench, tool, channel) = scene().await;
+    let mut envelope = ask("linked", "main", json!({}));
+    // Its caller gives up while the person thinks; the request stays open.
+    envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
+    assert_eq!(word(&bench.stack.call(envelope).await), "timeout");
+    let request = open(&bench).await;
+    let answered = bench.approvals.answer(&request.id, &YES, "person").await;
+    answered.unwrap();
+    tool.points_at.store(1, Ordering::SeqCst);
+    let resume = || resume_open(&bench.stack, &bench.approvals, &ResumeWhich::Approved);
+    let resumed = resume().await.unwrap();
+    assert_eq!(word(&resumed[0].result), "permission_denied");
+    assert_eq!(state(&bench, &request.id).await, "withdrawn");
+    let prompts = channel.prompts.lock().len();
+    for place in [1, 0] {
+        tool.points_at.store(place, Ordering::SeqCst);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(resume().await.unwrap().is_empty());
+    }
+    assert_eq!(channel.prompts.lock().len(), prompts);
+    assert_eq!(tool.runs.load(Ordering::SeqCst), 0);
+}
