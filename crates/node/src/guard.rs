@@ -25,6 +25,10 @@ use napi_derive::napi;
 use crate::arguments;
 use crate::outcome::{Ending, Outcome};
 use crate::safely::{failed, run};
+use crate::settings;
+
+/// How the log names a command that returned non-zero too often.
+const NON_ZERO_EXIT: &str = "non_zero_exit";
 
 /// A call of a tool, as the host names it.
 #[napi(object, object_to_js = false)]
@@ -54,6 +58,7 @@ pub struct ToolCall {
 pub struct GuardedCall {
     identity: KeptIdentity,
     turn: TurnKey,
+    began_ms: u64,
 }
 
 #[napi]
@@ -68,7 +73,11 @@ impl GuardedCall {
                 session: call.session,
                 turn: call.turn,
             };
-            Ok(Self { identity, turn })
+            Ok(Self {
+                identity,
+                turn,
+                began_ms: SystemClock.now_ms(),
+            })
         })
     }
 
@@ -164,9 +173,12 @@ impl ToolGuard {
             let identity = call.identity.identity();
             let failure = outcome.failure();
             let observation = outcome.observation(failure);
-            let advice = now(self
-                .turns
-                .observe(&call.turn, &identity, observation, &self.config))?;
+            let took_ms = SystemClock.now_ms().saturating_sub(call.began_ms);
+            let config = &self.config;
+            let advice =
+                now(self
+                    .turns
+                    .observe(&call.turn, &identity, observation, took_ms, config))?;
             let append = appended(&outcome, &advice);
             if let Some(told) = told {
                 self.note(told, outcome, failure, advice.action);
@@ -209,6 +221,8 @@ impl ToolGuard {
             }
             (Ending::Blocked, _) => BlockCode::LoopDetected.as_str(),
             (_, Some(kind)) => name(kind),
+            // That a command says no is a result; that it is asked again and again is worth a line.
+            (Ending::ExitedNonZero, None) if action == GuardAction::LoopDetected => NON_ZERO_EXIT,
             _ => return,
         };
         let timestamp = rfc3339(SystemClock.now_ms());
@@ -248,7 +262,7 @@ fn appended(outcome: &Outcome, advice: &Advice) -> Option<String> {
 }
 
 fn parse(settings: &str) -> Result<GuardConfig> {
-    let config: GuardConfig = serde_json::from_str(settings).map_err(failed)?;
+    let config: GuardConfig = settings::read(settings)?;
     config.validate().map_err(failed)?;
     Ok(config)
 }
