@@ -19,7 +19,8 @@ export interface Finding {
   description: string;
 }
 
-interface Report {
+/** What was found in one file. */
+export interface Report {
   file: string;
   sessions: number;
   findings?: Finding[];
@@ -59,7 +60,8 @@ function run(worker: string, args: string[]): Promise<string> {
   });
 }
 
-function summed(reports: Report[]): Scan {
+/** All files together. */
+export function summed(reports: Report[]): Scan {
   const made: Scan = {
     at: new Date(),
     sessions: 0,
@@ -89,6 +91,7 @@ export function inOneLine(scan: Scan): string {
 
 /** A scan for a person to read. */
 export function inWords(scan: Scan): string {
+  if (scan.sessions === 0 && scan.errors.length === 0) return "no sessions yet";
   const lines = [inOneLine(scan)];
   for (const finding of scan.findings.slice(0, FINDINGS_SHOWN_MAX)) {
     lines.push(`- ${finding.type} ${finding.id ?? "(no id)"} in ${shortened(finding.file)}, entry ${finding.entry}`);

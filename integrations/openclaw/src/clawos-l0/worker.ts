@@ -1,19 +1,23 @@
-// Scans in a process of its own, and prints the reports as JSON.
+// Scans in a process of its own, and prints the reports: as JSON for the plugin, in words for a person.
 //
 //   node worker.js report|repair STRATEGY [FOLDER]
+//   node worker.js report|repair STRATEGY --words
 //
 // Never inside the gateway: closing a database there through a second copy of SQLite would take the gateway's
 // own locks away. From another process the stores that it has open are seen to be in use, and left alone.
 
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { loadAddon } from "../shared/addon.js";
+import { inWords, summed, type Report } from "./scan.js";
 
-const [action, strategy, folder] = process.argv.slice(2);
+const [action, strategy, where] = process.argv.slice(2);
 if ((action !== "report" && action !== "repair") || !strategy) {
-  console.error("usage: worker.js report|repair STRATEGY [FOLDER]");
+  console.error("usage: worker.js report|repair STRATEGY [FOLDER | --words]");
   process.exit(2);
 }
+const isInWords = where === "--words";
 
 function stateDir(): string {
   const home = process.env["OPENCLAW_HOME"] ?? homedir();
@@ -21,8 +25,11 @@ function stateDir(): string {
 }
 
 try {
-  const reports = await loadAddon().scanSessions([folder ?? join(stateDir(), "agents")], action, strategy);
-  process.stdout.write(`${reports}\n`);
+  const folder = where === undefined || isInWords ? join(stateDir(), "agents") : where;
+  // Before anybody has said anything there is no folder, and nothing wrong with it.
+  const folders = existsSync(folder) ? [folder] : [];
+  const reports = await loadAddon().scanSessions(folders, action, strategy);
+  process.stdout.write(isInWords ? `clawos-l0: ${inWords(summed(JSON.parse(reports) as Report[]))}\n` : `${reports}\n`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error));
   process.exit(1);

@@ -30,6 +30,8 @@ const UNREADABLE_TOOL = "(unreadable call)";
 const UNREADABLE_ERROR = "Invalid arguments for tool: they were not one whole JSON object.";
 /** Calls inside `tool_call` have ids of their own; the model only sees the outer one. */
 const NESTED = "tool_search_code:";
+/** By then a line of the log is written or lost. */
+const LOG_WRITTEN_MS = 1_000;
 
 interface CallNote {
   call: ToolCall;
@@ -71,10 +73,14 @@ export class HostGuard {
   /** What the model of a run still has to be told, because no result could carry it. */
   readonly #untold = new BoundedMap<string, string>(RUNS_MAX);
   readonly #said = new Set<string>();
+  /** Whether the log is about to be looked after. */
+  #looking = false;
   /** What is known of an older host's calls. */
   readonly oldHost = new OldHost();
   /** Hooks for versions of the host are warned about once. */
   readonly warned = new Set<string>();
+  /** Settings that could not be used and are known to be so. */
+  refused: string | undefined = undefined;
   logger: Logger;
 
   constructor(settings: Settings, logger: Logger) {
@@ -159,7 +165,9 @@ export class HostGuard {
     if (!note) return;
     this.#calls.delete(at);
     const outcome = this.#outcome(note, event);
-    const answer = this.#guard.observe(note.guarded, outcome, worked(outcome) ? undefined : note.call);
+    const isToldAgain = !worked(outcome);
+    const answer = this.#guard.observe(note.guarded, outcome, isToldAgain ? note.call : undefined);
+    if (isToldAgain) this.#lookAfterLog();
     if (answer.append !== undefined) append(event.message, answer.append);
     this.#mayEndRun(note, outcome, answer);
   }
@@ -240,6 +248,18 @@ export class HostGuard {
     return made;
   }
 
+  /** Lines are written by a thread of the addon's: whether the last one was is known a little later. */
+  #lookAfterLog(): void {
+    if (this.#looking) return;
+    this.#looking = true;
+    const look = (): void => {
+      this.#looking = false;
+      if (this.#guard.linesLost() === 0) return;
+      this.trouble("log", `lines of ${this.#settings.logPath} could not be written; is its directory writable?`);
+    };
+    setTimeout(look, LOG_WRITTEN_MS).unref();
+  }
+
   /** Says a trouble once: the guard must not become a flood, nor the outage. */
   trouble(where: string, error: unknown): void {
     const said = `tool-guard: ${where}: ${error instanceof Error ? error.message : String(error)}`;
@@ -254,9 +274,9 @@ export class HostGuard {
   }
 }
 
-/** Whether nothing is to be logged of a call. */
+/** Whether nothing is to be logged of a call, whatever the guard says to it. */
 function worked({ ending }: Outcome): boolean {
-  return ending !== "failed" && ending !== "blocked";
+  return ending === "succeeded" || ending === "neutral";
 }
 
 function sessionOf(context: CallContext): string {
