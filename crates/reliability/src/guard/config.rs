@@ -35,7 +35,7 @@ pub struct GuardConfig {
     /// one included, for the second to be a probe: somebody waits for something.
     #[schemars(range(min = 1))]
     pub probe_wait_ms: u32,
-    /// Max identical attempts of such a command, probes included, before loop break.
+    /// Max identical attempts of a command that returns non-zero, probes included, before loop break.
     #[schemars(range(min = 1))]
     pub max_identical_probes: u32,
     /// Max total tool failures per turn before hard stop.
