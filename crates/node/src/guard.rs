@@ -25,6 +25,10 @@ use napi_derive::napi;
 use crate::arguments::{self, KeptArguments};
 use crate::outcome::{Ending, Outcome};
 use crate::safely::{failed, run};
+use crate::settings;
+
+/// How the log names a command that returned non-zero too often.
+const NON_ZERO_EXIT: &str = "non_zero_exit";
 
 /// A call of a tool, as the host names it.
 #[napi(object, object_to_js = false)]
@@ -50,6 +54,7 @@ pub struct ToolCall {
 pub struct GuardedCall {
     identity: KeptIdentity,
     turn: TurnKey,
+    began_ms: u64,
     /// What the log needs of it should it fail, until it has ended.
     told: Option<Told>,
 }
@@ -86,6 +91,7 @@ impl GuardedCall {
             Ok(Self {
                 identity,
                 turn,
+                began_ms: SystemClock.now_ms(),
                 told: Some(told),
             })
         })
@@ -191,9 +197,12 @@ impl ToolGuard {
             let identity = call.identity.identity();
             let failure = outcome.failure(&text);
             let observation = outcome.observation(&text, failure);
-            let advice = now(self
-                .turns
-                .observe(&call.turn, &identity, observation, &self.config))?;
+            let took_ms = SystemClock.now_ms().saturating_sub(call.began_ms);
+            let config = &self.config;
+            let observed =
+                self.turns
+                    .observe(&call.turn, &identity, observation, took_ms, config);
+            let advice = now(observed)?;
             let append = appended(&outcome, &text, &advice);
             // Whatever became of it, its arguments are not needed any longer.
             if let Some(told) = call.told.take() {
@@ -251,6 +260,8 @@ impl ToolGuard {
             }
             (Ending::Blocked, _) => BlockCode::LoopDetected.as_str(),
             (_, Some(kind)) => name(kind),
+            // That a command says no is a result; that it is asked again and again is worth a line.
+            (Ending::ExitedNonZero, None) if action == GuardAction::LoopDetected => NON_ZERO_EXIT,
             _ => return,
         };
         let call_id = told.call_id.as_deref().unwrap_or_default();
@@ -287,7 +298,7 @@ fn appended(outcome: &Outcome, text: &str, advice: &Advice) -> Option<String> {
 }
 
 fn parse(settings: &str) -> Result<GuardConfig> {
-    let config: GuardConfig = serde_json::from_str(settings).map_err(failed)?;
+    let config: GuardConfig = settings::read(settings)?;
     config.validate().map_err(failed)?;
     Ok(config)
 }

@@ -12,6 +12,7 @@
 //! | `once` | the class `OnceLedger`: which calls with an effect outside were made already |
 //! | `trust` | the class `TrustDesk`: whose words a session has read, and what is held because of them |
 //! | `transcripts` | scan, repair and check sessions, off the event loop |
+//! | `settings` | settings from JSON, with the name of the one that is wrong |
 //! | `work` | what runs on a thread of Node's pool |
 //! | `safely` | no panic crosses into Node |
 
@@ -20,6 +21,7 @@ pub mod guard;
 pub mod once;
 pub mod outcome;
 mod safely;
+mod settings;
 pub mod transcripts;
 pub mod trust;
 pub mod work;

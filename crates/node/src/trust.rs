@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::guard::ToolCall;
 use crate::safely::{failed, run};
+use crate::settings;
 use crate::work::Work;
 
 /// Who speaks to a session.
@@ -156,10 +157,10 @@ fn said(trust: Trust, found: &Findings) -> Value {
 }
 
 fn parse(settings: &str) -> Result<TrustConfig> {
-    let config: TrustConfig = serde_json::from_str(settings).map_err(failed)?;
+    let config: TrustConfig = settings::read(settings)?;
     // Which tools there are, only the host knows.
     match config.problems(|_| true).first() {
-        Some((setting, why)) => Err(failed(format!("{setting} {why}"))),
+        Some((setting, why)) => Err(failed(format!("{setting}: {why}"))),
         None => Ok(config),
     }
 }

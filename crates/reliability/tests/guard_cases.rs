@@ -3,7 +3,7 @@
 //!
 //! A step is a call (`tool`, `args`; left out means absent), what would become of it if it ran (`ok`
 //! with its output, `exit` with what a command printed, `fails` with its kind and an `error`, or
-//! `neutral`), and `expect`: what the guard does, in words, nothing meaning that the call runs and
+//! `neutral`), how many milliseconds it `took`, and `expect`: what the guard does, in words, nothing meaning that the call runs and
 //! the answer goes through as it is. `times` repeats a step, `repeat` a list of `steps`; `{i}` and
 //! `{ii}` in any text are then the round, from 1, plain and with two digits.
 
@@ -52,6 +52,9 @@ struct Step {
     neutral: bool,
     #[serde(default)]
     expect: String,
+    /// How long the call takes, in milliseconds.
+    #[serde(default)]
+    took: u64,
     times: Option<u32>,
     repeat: Option<u32>,
     #[serde(default)]
@@ -188,6 +191,9 @@ fn run(case: &Case) -> (Vec<String>, String) {
         } else {
             observation(step)
         };
+        if !verdict.is_block() {
+            turn.passed(step.took);
+        }
         let advice = turn.observe(&call, &what, &case.config);
         let stored = serde_json::to_string(&turn).unwrap();
         assert_eq!(

@@ -136,7 +136,77 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
+/// One command that returns non-zero, asked again after each of these times: how often it ran.
+fn probes(waits_ms: &[u64], config: &GuardConfig) -> u32 {
+    let (args, pause) = (
+        json!({"command": "test -f done"}),
+        json!({"command": "sleep"}),
+    );
+    let (call, pause) = (
+        CallIdentity::of("exec", &args),
+        CallIdentity::of("exec", &pause),
+    );
+    let mut turn = TurnState::default();
+    let mut ran = 0;
+    for wait_ms in waits_ms {
+        let what = if turn.check(&call, config).is_block() {
+            Observation::Neutral
+        } else {
+            ran += 1;
+            Observation::NonZeroExit {
+                polls: false,
+                output: ExitDigest::of_text(""),
+            }
+        };
+        let _ = turn.observe(&call, &what, config);
+        turn.passed(*wait_ms);
+        let output = OutputDigest::of_text("");
+        let slept = Observation::Succeeded {
+            mutating: false,
+            polls: true,
+            output,
+        };
+        let _ = turn.observe(&pause, &slept, config);
+    }
+    ran
+}
+
 proptest! {
+    #[test]
+    fn without_waiting_nothing_is_a_probe(
+        steps in steps(4, 120),
+        probe_wait_ms in 1..u32::MAX,
+        max_identical_probes in 2..40_u32,
+    ) {
+        let config = GuardConfig::default();
+        let other = GuardConfig { probe_wait_ms, max_identical_probes, ..config.clone() };
+        let (mut turn, mut same) = (TurnState::default(), TurnState::default());
+        for one in &steps {
+            let (ran, _) = step(&mut turn, one, &config);
+            prop_assert_eq!(step(&mut same, one, &other).0, ran);
+        }
+    }
+
+    #[test]
+    fn a_probe_runs_as_long_as_it_waits_and_never_too_often(
+        waits_ms in prop::collection::vec(0..60_u64, 1..60),
+        probe_wait_ms in 1..40_u32,
+        max_identical_failures in 1..5_u32,
+        max_identical_probes in 1..20_u32,
+    ) {
+        let config = GuardConfig { probe_wait_ms, max_identical_failures, max_identical_probes, ..GuardConfig::default() };
+        let most = max_identical_probes.max(max_identical_failures);
+        let ran = probes(&waits_ms, &config);
+        prop_assert!(ran <= most);
+        let attempts = u32::try_from(waits_ms.len()).unwrap_or(u32::MAX);
+        let patient: Vec<u64> = waits_ms.iter().map(|ms| ms + u64::from(probe_wait_ms)).collect();
+        // One failure is all that is allowed where waiting can not make it the first again.
+        let expected = if max_identical_failures == 1 { 1..=most } else { attempts.min(most)..=most };
+        prop_assert!(expected.contains(&probes(&patient, &config)), "{} of {attempts}", probes(&patient, &config));
+        let impatient = vec![0; waits_ms.len()];
+        prop_assert_eq!(probes(&impatient, &config), attempts.min(max_identical_failures.min(most)));
+    }
+
     #[test]
     fn no_more_failures_are_executed_than_the_turn_allows(
         steps in steps(20, 300),

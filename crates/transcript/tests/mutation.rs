@@ -140,7 +140,10 @@ fn plant(
             if let What::Result { call, .. } = &mut said[second_result].what {
                 call.clone_from(&first);
             }
-            Some(vec![(fault, said[second_at].id.clone(), Some(first))])
+            // OpenClaw sends calls and results under ids of its own.
+            let is_fault = format != Format::OpenClaw;
+            let planted = (fault, said[second_at].id.clone(), Some(first));
+            Some(is_fault.then_some(planted).into_iter().collect())
         }
         Fault::InvalidLine => plant_half_a_line(format, said, numbers),
         Fault::BrokenParent => {

@@ -82,6 +82,10 @@ describe(`on Node ${process.version}`, () => {
     assert.throws(() => new addon.ToolGuard('{"maxIdenticalFailures": 0}'), /maxIdenticalFailures: must be at least 1/);
     assert.throws(() => new addon.ToolGuard("{"), /holdfast: /);
     assert.throws(() => new addon.ToolGuard('{"unheardOf": 1}'), /unheardOf/);
+    assert.throws(() => new addon.ToolGuard('{"maxFailuresPerTurn": -1}'), /holdfast: maxFailuresPerTurn: (?!.* at line )/);
+    assert.throws(() => new addon.TrustDesk('{"signals": {"mod": "x"}}'), /holdfast: signals\.mod: unknown field `mod`(?!.* at line )/);
+    assert.throws(() => new addon.TrustDesk('{"capabilities": {"grants": ["fs:*", "fly:x"]}}'), /capabilities\.grants\[1\]: there is no family "fly"/);
+    assert.throws(() => new addon.TrustDesk('{"signals": {"holdAt": 2}}'), /signals\.holdAt: has to be/);
   });
 
   test("the log names the model: by the host, else by the prefix of the call's id; secrets are hidden", async () => {

@@ -1,7 +1,7 @@
 // The packed tarballs, installed, reloaded, removed and installed again as a person does it.
 
 import assert from "node:assert/strict";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startModel, resultsOf } from "./rig/model.mjs";
@@ -107,6 +107,26 @@ test("installed again they work again", async () => {
   await install();
   await start();
   await guarded("four");
+});
+
+test("`openclaw config validate` says which setting can not be used", async () => {
+  await gateway.stop();
+  const good = await readFile(home.file, "utf8");
+  const bad = [
+    ["tool-guard", { maxIdenticalFailures: 0 }, /maxIdenticalFailures/],
+    ["tool-guard", { logPath: "" }, /logPath/],
+    ["clawos-trust", { signals: { mod: "x" } }, /signals/],
+  ];
+  for (const [id, config, named] of bad) {
+    const changed = JSON.parse(good);
+    changed.plugins.entries[id].config = config;
+    await writeFile(home.file, JSON.stringify(changed));
+    const { code, out, err } = await command(home, "config", "validate");
+    assert.notEqual(code, 0, `${id} ${JSON.stringify(config)}\n${out}`);
+    assert.match(out + err, named);
+  }
+  await writeFile(home.file, good);
+  await openclaw("config", "validate");
 });
 
 /** What of the plugins is still on disk, other than where the configuration or a log names them. */

@@ -8,6 +8,8 @@ const GUARD_TEXT = /\[LOOP DETECTED\]|\[TOOL ERROR LIMIT\]|\[NON-RETRYABLE\]|\[N
 /** How often the tests fail before the last edit makes them pass. */
 const ROUNDS = 9;
 const CALLS_MIN = 40;
+/** How often something is asked for until it is ready. */
+const PROBES = 6;
 
 const exec = (command, more) => ({ name: "exec", arguments: { command, ...more } });
 const write = (path, content) => ({ name: "write", arguments: { path, content } });
@@ -31,6 +33,8 @@ function work() {
     return { name: "process", arguments: { action: "poll", sessionId: sessionId ?? "none" } };
   };
   for (let times = 0; times < 8; times++) calls.push(poll);
+  // Something that is not ready yet, asked again with a wait in the same words.
+  for (let times = 0; times < PROBES; times++) calls.push(exec(`sleep 2; echo . >> asked; test $(wc -l < asked) -ge ${PROBES}`));
   // The same file read again and again, unchanged and changed.
   for (let times = 0; times < 6; times++) calls.push(read("level"));
   calls.push(write("level", "99"), read("level"), exec("sh check.sh"), read("check.sh"));

@@ -335,11 +335,13 @@ pub(super) fn in_words(changes: Changes) -> String {
 
 /// One line a finding.
 pub(super) fn show(finding: &Finding) {
-    // Lines count from 1, as in every editor; a store has sequence numbers.
-    let place = finding.line.unwrap_or(finding.offset);
-    let place = format!("{}:{place}", finding.file);
+    // Lines count from 1, as in every editor; a store has rows with sequence numbers.
+    let (place, at) = match finding.line {
+        Some(line) => (format!("{}:{line}", finding.file), "byte"),
+        None => (finding.file.clone(), "row"),
+    };
     output::line(&format!(
-        "{} {} (byte {}): {}",
+        "{} {} ({at} {}): {}",
         output::bold(&output::harmless(&place)),
         output::yellow(finding.fault.name()),
         finding.offset,

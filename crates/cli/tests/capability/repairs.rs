@@ -50,6 +50,15 @@ fn whole(lines: &[String]) -> String {
         .collect()
 }
 
+const USE: &str = concat!(
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"exec","input":{}}]}"#,
+    "\n"
+);
+const GIVEN: &str = concat!(
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"real t1"}]}"#,
+    "\n"
+);
+
 /// A session with each fault, and what each strategy mends and leaves of it.
 struct Case {
     fault: &'static str,
@@ -115,18 +124,12 @@ fn cases() -> Vec<Case> {
             ],
             [MENDED, MENDED, MENDED],
         ),
-        case(
-            "duplicate_tool_call_id",
-            &[
-                user("a", ""),
-                calls("b", "a", &["t1"]),
-                result("c", "b", "t1"),
-                calls("d", "c", &["t1"]),
-                result("e", "d", "t1"),
-                user("f", "e"),
-            ],
-            [(&["duplicate_tool_call_id"], 0), MENDED, MENDED],
-        ),
+        Case {
+            fault: "duplicate_tool_call_id",
+            // Messages that go to a provider as they are.
+            text: [USE, GIVEN, USE, GIVEN].concat(),
+            after: [(&["duplicate_tool_call_id"], 0), MENDED, MENDED],
+        },
         case(
             "invalid_line",
             &[user("a", ""), "{\"type\":\"mess".to_owned(), user("b", "a")],
@@ -189,6 +192,26 @@ fn every_repair_says_what_it_mended_and_what_it_left() {
             let told = ran.stdout.matches("  left: ").count();
             assert_eq!(told, if is_changed { left.len() } else { 0 }, "{what}");
         }
+    }
+}
+
+#[test]
+fn an_id_that_openclaw_uses_again_is_no_fault_and_costs_no_call() {
+    let again = whole(&[
+        user("a", ""),
+        calls("b", "a", &["t1"]),
+        result("c", "b", "t1"),
+        calls("d", "c", &["t1", "t1"]),
+        result("e", "d", "t1"),
+        result("f", "e", "t1"),
+        user("g", "f"),
+    ]);
+    let house = House::new();
+    let path = session(&house, "s1.jsonl", &again);
+    for strategy in STRATEGIES {
+        let ran = house.run(&["scan", "--repair", "--strategy", strategy, "--json"]);
+        assert_eq!(types(&ran.json()["issues"]), [""; 0], "{strategy}");
+        assert_eq!(fs::read_to_string(&path).expect("reads"), again);
     }
 }
 

@@ -31,6 +31,13 @@ pub struct GuardConfig {
     /// Max identical tool call failures before loop break.
     #[schemars(range(min = 1))]
     pub max_identical_failures: u32,
+    /// How long tools have to take between two attempts of a command that returns non-zero, the second
+    /// one included, for the second to be a probe: somebody waits for something.
+    #[schemars(range(min = 1))]
+    pub probe_wait_ms: u32,
+    /// Max identical attempts of a command that returns non-zero, probes included, before loop break.
+    #[schemars(range(min = 1))]
+    pub max_identical_probes: u32,
     /// Max total tool failures per turn before hard stop.
     #[schemars(range(min = 1))]
     pub max_failures_per_turn: u32,
@@ -38,7 +45,8 @@ pub struct GuardConfig {
     /// nothing.
     #[schemars(range(max = 64))]
     pub forgive_after: u32,
-    /// The identical success with identical output that carries an advisory text.
+    /// The identical success with identical output that carries an advisory text. The cut wins: where it
+    /// comes as soon or sooner, the text comes one call before it.
     #[schemars(range(min = 2))]
     pub advise_identical_successes: u32,
     /// The identical success with identical output after which the call is not executed again.
@@ -59,6 +67,8 @@ impl Default for GuardConfig {
         Self {
             enabled: true,
             max_identical_failures: 2,
+            probe_wait_ms: 2_000,
+            max_identical_probes: 10,
             max_failures_per_turn: 5,
             forgive_after: 3,
             advise_identical_successes: 10,
@@ -90,6 +100,16 @@ impl GuardConfig {
                 "must be at least 1, or no call could ever run",
             ),
             (
+                self.probe_wait_ms >= 1,
+                "probeWaitMs",
+                "must be at least 1: without waiting nothing is a probe",
+            ),
+            (
+                self.max_identical_probes >= 1,
+                "maxIdenticalProbes",
+                "must be at least 1; one of maxIdenticalFailures or less allows no probes",
+            ),
+            (
                 self.max_failures_per_turn >= 1,
                 "maxFailuresPerTurn",
                 "must be at least 1, or no call could ever run",
@@ -105,9 +125,9 @@ impl GuardConfig {
                 "must be at least 2: a single success repeats nothing",
             ),
             (
-                self.cut_identical_successes > self.advise_identical_successes,
+                self.cut_identical_successes >= 3,
                 "cutIdenticalSuccesses",
-                "must be greater than adviseIdenticalSuccesses",
+                "must be at least 3: the second identical success is told first",
             ),
             (
                 self.validation_attempts_max >= 1,
@@ -133,6 +153,13 @@ impl GuardConfig {
             }
         }
         Ok(())
+    }
+
+    /// The identical success that carries the advisory text: always one before the cut, so that neither
+    /// setting has to be changed together with the other.
+    pub(super) fn advised_success(&self) -> u32 {
+        let last = self.cut_identical_successes.saturating_sub(1);
+        self.advise_identical_successes.min(last)
     }
 
     /// Whether the configuration says that this tool polls.
@@ -177,6 +204,20 @@ mod tests {
             ),
             (
                 GuardConfig {
+                    probe_wait_ms: 0,
+                    ..base()
+                },
+                "probeWaitMs",
+            ),
+            (
+                GuardConfig {
+                    max_identical_probes: 0,
+                    ..base()
+                },
+                "maxIdenticalProbes",
+            ),
+            (
+                GuardConfig {
                     max_failures_per_turn: 0,
                     ..base()
                 },
@@ -198,7 +239,7 @@ mod tests {
             ),
             (
                 GuardConfig {
-                    cut_identical_successes: 10,
+                    cut_identical_successes: 2,
                     ..base()
                 },
                 "cutIdenticalSuccesses",
@@ -231,12 +272,32 @@ mod tests {
     }
 
     #[test]
+    fn the_cut_and_the_advice_need_not_be_changed_together() {
+        for (text, advised) in [
+            ("{}", 10),
+            (r#"{"cutIdenticalSuccesses": 8}"#, 7),
+            (r#"{"adviseIdenticalSuccesses": 30}"#, 24),
+            (
+                r#"{"adviseIdenticalSuccesses": 30, "cutIdenticalSuccesses": 5}"#,
+                4,
+            ),
+            (r#"{"cutIdenticalSuccesses": 3}"#, 2),
+        ] {
+            let config: GuardConfig = serde_json::from_str(text).unwrap();
+            config.validate().unwrap();
+            assert_eq!(config.advised_success(), advised, "{text}");
+        }
+    }
+
+    #[test]
     fn the_schema_uses_the_names_of_the_plugin() {
         let schema = schemars::schema_for!(GuardConfig);
         let properties = schema.get("properties").unwrap().as_object().unwrap();
         for name in [
             "enabled",
             "maxIdenticalFailures",
+            "probeWaitMs",
+            "maxIdenticalProbes",
             "maxFailuresPerTurn",
             "logPath",
             "forgiveAfter",
@@ -247,6 +308,6 @@ mod tests {
         ] {
             assert!(properties.contains_key(name), "{name} is missing");
         }
-        assert_eq!(properties.len(), 9);
+        assert_eq!(properties.len(), 11);
     }
 }

@@ -29,7 +29,12 @@ struct Failure {
     call: Hash128,
     signature: Hash64,
     family: Family,
+    /// How often in a row, without waiting in between.
     count: u32,
+    /// How often in all.
+    attempts: u32,
+    /// When it failed last, in the time that tools took.
+    at_ms: u64,
     /// Spellings of the call that failed this way. Only these are refused without being tried.
     forms: Vec<Hash64>,
 }
@@ -38,6 +43,38 @@ struct Failure {
 struct ToolAttempts {
     tool: Hash64,
     attempts: u32,
+}
+
+/// How often a call has failed one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// In a row, without waiting in between.
+    pub(super) in_a_row: u32,
+    /// In all.
+    pub(super) attempts: u32,
+}
+
+/// The time that tools took in this turn, and how much of it between two attempts is waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) now_ms: u64,
+    pub(super) wait_ms: u64,
+}
+
+impl Failure {
+    /// Whether somebody waited since this last happened. A command asks about a world that others
+    /// change; what is wrong with a call, no waiting mends.
+    fn has_waited(&self, waiting: Waiting) -> bool {
+        self.family == Family::NonZeroExit
+            && waiting.now_ms.saturating_sub(self.at_ms) >= waiting.wait_ms
+    }
+
+    fn counted(&self) -> Counted {
+        Counted {
+            in_a_row: self.count,
+            attempts: self.attempts,
+        }
+    }
 }
 
 /// Memory of failures, oldest first.
@@ -58,7 +95,8 @@ impl Failures {
         form: Hash64,
         signature: Hash64,
         family: Family,
-    ) -> u32 {
+        waiting: Waiting,
+    ) -> Counted {
         let known = self.by_call.iter().position(|known| {
             known.call == call && known.signature == signature && known.family == family
         });
@@ -69,29 +107,47 @@ impl Failures {
                 signature,
                 family,
                 count: 0,
+                attempts: 0,
+                at_ms: waiting.now_ms,
                 forms: Vec::new(),
             },
         };
+        if failure.has_waited(waiting) {
+            failure.count = 0;
+        }
         failure.count = failure.count.saturating_add(1);
+        failure.attempts = failure.attempts.saturating_add(1);
+        failure.at_ms = waiting.now_ms;
         if !failure.forms.contains(&form) && failure.forms.len() < FORMS_KEPT_MAX {
             failure.forms.push(form);
         }
-        let count = failure.count;
+        let counted = failure.counted();
         if self.by_call.len() >= FAILURES_KEPT_MAX {
             self.by_call.remove(0);
         }
         self.by_call.push(failure);
-        count
+        counted
     }
 
-    /// How often this very call has failed the same way, if it was counted at all.
-    pub(super) fn worst(&self, call: Hash128, form: Hash64) -> u32 {
-        self.by_call
+    /// How this very call has failed so far, if it was counted at all: what it failed as, and how often. In a
+    /// row is nothing once somebody has waited.
+    pub(super) fn known(
+        &self,
+        call: Hash128,
+        form: Hash64,
+        waiting: Waiting,
+    ) -> impl Iterator<Item = (Family, Counted)> {
+        let same = self
+            .by_call
             .iter()
-            .filter(|known| known.call == call && known.forms.contains(&form))
-            .map(|known| known.count)
-            .max()
-            .unwrap_or(0)
+            .filter(move |known| known.call == call && known.forms.contains(&form));
+        same.map(move |known| {
+            let mut counted = known.counted();
+            if known.has_waited(waiting) {
+                counted.in_a_row = 0;
+            }
+            (known.family, counted)
+        })
     }
 
     /// The call succeeded: whatever was held against it is settled.
@@ -184,6 +240,22 @@ mod tests {
     use super::*;
 
     const FORM: Hash64 = Hash64(0);
+    const WAIT_MS: u64 = 10;
+
+    fn at(now_ms: u64) -> Waiting {
+        Waiting {
+            now_ms,
+            wait_ms: WAIT_MS,
+        }
+    }
+
+    fn worst(failures: &Failures, call: u128, form: Hash64) -> u32 {
+        let known = failures.known(Hash128(call), form, at(0));
+        known
+            .map(|(_, counted)| counted.in_a_row)
+            .max()
+            .unwrap_or(0)
+    }
 
     #[test]
     fn memory_is_bounded_and_forgets_the_oldest() {
@@ -194,27 +266,42 @@ mod tests {
                 FORM,
                 Hash64(1),
                 Family::Execution,
+                at(0),
             );
             failures.count_validation(Hash64(call));
             assert!(failures.len() <= FAILURES_KEPT_MAX + VALIDATION_TOOLS_KEPT_MAX);
         }
-        assert_eq!(failures.worst(Hash128(0), FORM), 0);
-        assert_eq!(failures.worst(Hash128(999), FORM), 1);
+        assert_eq!(worst(&failures, 0, FORM), 0);
+        assert_eq!(worst(&failures, 999, FORM), 1);
     }
 
     #[test]
     fn a_spelling_that_was_never_tried_is_not_held_responsible() {
         let mut failures = Failures::default();
         for _ in 0..2 {
-            failures.count(Hash128(1), Hash64(7), Hash64(1), Family::Refusal);
+            failures.count(Hash128(1), Hash64(7), Hash64(1), Family::Refusal, at(0));
         }
-        assert_eq!(failures.worst(Hash128(1), Hash64(7)), 2);
-        assert_eq!(failures.worst(Hash128(1), Hash64(8)), 0);
-        assert_eq!(
-            failures.count(Hash128(1), Hash64(8), Hash64(1), Family::Refusal),
-            3
-        );
-        assert_eq!(failures.worst(Hash128(1), Hash64(8)), 3);
+        assert_eq!(worst(&failures, 1, Hash64(7)), 2);
+        assert_eq!(worst(&failures, 1, Hash64(8)), 0);
+        let third = failures.count(Hash128(1), Hash64(8), Hash64(1), Family::Refusal, at(0));
+        assert_eq!(third.in_a_row, 3);
+        assert_eq!(worst(&failures, 1, Hash64(8)), 3);
+    }
+
+    #[test]
+    fn waiting_begins_a_row_anew_for_commands_only() {
+        for (family, in_a_row) in [
+            (Family::NonZeroExit, [1, 2, 1, 2]),
+            (Family::Execution, [1, 2, 3, 4]),
+            (Family::Refusal, [1, 2, 3, 4]),
+        ] {
+            let mut failures = Failures::default();
+            let mut count =
+                |now_ms| failures.count(Hash128(1), FORM, Hash64(1), family, at(now_ms));
+            let counted = [0, WAIT_MS - 1, 2 * WAIT_MS, 2 * WAIT_MS + 1].map(&mut count);
+            assert_eq!(counted.map(|counted| counted.in_a_row), in_a_row);
+            assert_eq!(counted.map(|counted| counted.attempts), [1, 2, 3, 4]);
+        }
     }
 
     #[test]
@@ -226,6 +313,8 @@ mod tests {
                 signature: Hash64(1),
                 family: Family::Execution,
                 count: 1,
+                attempts: 1,
+                at_ms: 0,
                 forms: vec![FORM; 100],
             });
         }

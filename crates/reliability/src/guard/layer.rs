@@ -99,12 +99,14 @@ impl<S: Service> Guard<S> {
         turn: &TurnKey,
         identity: &CallIdentity<'_>,
         config: &GuardConfig,
+        began_ms: u64,
         mut reply: Reply,
     ) -> Reply {
+        let took_ms = self.runtime.clock.now_ms().saturating_sub(began_ms);
         let observation = observation_of(call, &reply);
         let advice = match self
             .store
-            .observe(turn, identity, observation, config)
+            .observe(turn, identity, observation, took_ms, config)
             .await
         {
             Ok(advice) => advice,
@@ -145,6 +147,7 @@ impl<S: Service> Service for Guard<S> {
         let name = call.envelope.tool_name.clone();
         let identity = call.identity(&name);
         let verdict = self.verdict(&turn, &identity, &config).await;
+        let began_ms = self.runtime.clock.now_ms();
         let reply = match (verdict, call.modes.guard) {
             (Verdict::Block(block), Mode::Enforce) => match self.recorded(call).await {
                 // Nothing runs, and the caller learns what its key stands for.
@@ -166,7 +169,8 @@ impl<S: Service> Service for Guard<S> {
             }
             (Verdict::Run, _) => self.inner.call(call).await,
         };
-        self.learn(call, &turn, &identity, &config, reply).await
+        self.learn(call, &turn, &identity, &config, began_ms, reply)
+            .await
     }
 }
 

@@ -16,7 +16,8 @@
 //! # What is not a loop
 //!
 //! Most of the rules are about leaving real work alone. A command that exits non-zero has given
-//! a result. A change that succeeds for the first time gives everything that failed in execution another
+//! a result; asked again after tools have taken [`GuardConfig::probe_wait_ms`], it is a probe that waits for
+//! something, and may repeat itself [`GuardConfig::max_identical_probes`] times. A change that succeeds for the first time gives everything that failed in execution another
 //! chance, so edit, test, edit, test can go on as long as it takes; it does not excuse a call that
 //! was wrong in itself. Distinct successes in a row forgive an earlier failure. A result that is new starts
 //! all counting of repeats over. A call that is spelled differently, although it means the same, is
@@ -25,7 +26,8 @@
 //! # How a host uses it
 //!
 //! The guard is a plain value with two steps, [`TurnState::check`] before a call and
-//! [`TurnState::observe`] after it. It has no clock, does no I/O and knows no host. A turn is a
+//! [`TurnState::observe`] after it. It has no clock, does no I/O and knows no host; one that knows how long
+//! a call took says so with [`TurnState::passed`]. A turn is a
 //! [`TurnState`]; a new turn starts with a new one. A host that replays a transcript does the same
 //! steps over recorded calls.
 //!
@@ -63,6 +65,7 @@ mod calls;
 mod classify;
 mod config;
 mod digits;
+mod failing;
 mod failures;
 mod hash;
 mod identity;

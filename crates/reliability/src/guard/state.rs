@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::Calls;
 use super::config::{FORGIVE_AFTER_MAX, GuardConfig};
-use super::failures::{Failures, Family};
+use super::failing::{Failing, advise_loop, block_failing};
+use super::failures::{Failures, Family, Waiting};
 use super::hash::{Hash64, Hash128};
 use super::identity::CallIdentity;
 use super::output::{ExitDigest, OutputDigest};
@@ -14,7 +15,7 @@ use super::verdict::{Advice, Block, BlockCode, FailureKind, GuardAction, Observa
 
 /// The version of the stored form. A state of another version is refused when it is read; the
 /// host then starts the turn afresh, which can only make the guard more patient.
-pub const STATE_VERSION: u32 = 2;
+pub const STATE_VERSION: u32 = 3;
 
 /// Everything the guard knows about one turn of one session.
 ///
@@ -48,6 +49,8 @@ pub struct TurnState {
     failures_in_turn: u32,
     /// Layer C has ended this turn. Nothing takes that back.
     stopped: bool,
+    /// How long the tools of this turn have taken, as far as the host says.
+    tools_ms: u64,
     /// Distinct successes in a row since the last failure, while there is one to forgive.
     streak: Vec<Hash128>,
     failures: Failures,
@@ -60,6 +63,7 @@ impl Default for TurnState {
             version: STATE_VERSION,
             failures_in_turn: 0,
             stopped: false,
+            tools_ms: 0,
             streak: Vec::new(),
             failures: Failures::default(),
             calls: Calls::default(),
@@ -76,9 +80,13 @@ impl TurnState {
         if self.stopped {
             return Verdict::Block(self.block_stopped(config));
         }
-        let failed = self.failures.worst(call.call, call.form);
-        if failed >= config.max_identical_failures {
-            return Verdict::Block(block_failing(call, failed, config));
+        let known = self
+            .failures
+            .known(call.call, call.form, self.waiting(config));
+        for (family, counted) in known {
+            if let Some(failing) = Failing::of(family, counted, config) {
+                return Verdict::Block(block_failing(call, failing, config));
+            }
         }
         let repeats = self.calls.repeats(call.call);
         if repeats >= config.cut_identical_successes && !config.polls(call.name()) {
@@ -123,6 +131,19 @@ impl TurnState {
         }
         advice.stop_turn = self.stopped;
         advice
+    }
+
+    /// Takes note of how long a call took, before it is observed. That is all the guard knows of time: a model
+    /// that waits does so in a tool, and how long it thinks changes nothing.
+    pub fn passed(&mut self, took_ms: u64) {
+        self.tools_ms = self.tools_ms.saturating_add(took_ms);
+    }
+
+    fn waiting(&self, config: &GuardConfig) -> Waiting {
+        Waiting {
+            now_ms: self.tools_ms,
+            wait_ms: u64::from(config.probe_wait_ms),
+        }
     }
 
     /// Whether no tool runs any more in this turn.
@@ -176,11 +197,12 @@ impl TurnState {
         }
         let exact = output.output.0;
         self.failures.settle_other_exits(call.call, exact);
-        let count = self
-            .failures
-            .count(call.call, call.form, exact, Family::NonZeroExit);
-        if count >= config.max_identical_failures {
-            advise_loop(call, config, advice);
+        let waiting = self.waiting(config);
+        let counted =
+            self.failures
+                .count(call.call, call.form, exact, Family::NonZeroExit, waiting);
+        if let Some(failing) = Failing::of(Family::NonZeroExit, counted, config) {
+            advise_loop(call, failing, advice);
         } else {
             advise_repeats(call, noted.repeats, config, advice);
         }
@@ -219,9 +241,12 @@ impl TurnState {
                 FailureKind::UnknownTool => Hash64(0),
                 _ => ErrorSignature::of(error).0,
             };
-            let count = self.failures.count(call.call, call.form, signature, family);
-            if count >= config.max_identical_failures {
-                advise_loop(call, config, advice);
+            let waiting = self.waiting(config);
+            let counted = self
+                .failures
+                .count(call.call, call.form, signature, family, waiting);
+            if let Some(failing) = Failing::of(family, counted, config) {
+                advise_loop(call, failing, advice);
             }
         }
         self.count_failure(config, advice);
@@ -271,20 +296,6 @@ impl TurnState {
     }
 }
 
-fn block_failing(call: &CallIdentity<'_>, failed: u32, config: &GuardConfig) -> Block {
-    Block {
-        code: BlockCode::LoopDetected,
-        text: text::loop_detected(call.name(), config.max_identical_failures),
-        why: format!(
-            "This call of {:?} failed {failed} times in this turn with the same arguments and the \
-             same error (maxIdenticalFailures = {}), and nothing has changed since that could make \
-             it work.",
-            call.name(),
-            config.max_identical_failures,
-        ),
-    }
-}
-
 fn block_repeating(call: &CallIdentity<'_>, repeats: u32, config: &GuardConfig) -> Block {
     Block {
         code: BlockCode::LoopDetected,
@@ -299,14 +310,6 @@ fn block_repeating(call: &CallIdentity<'_>, repeats: u32, config: &GuardConfig) 
     }
 }
 
-fn advise_loop(call: &CallIdentity<'_>, config: &GuardConfig, advice: &mut Advice) {
-    advice.texts.push(text::loop_detected(
-        call.name(),
-        config.max_identical_failures,
-    ));
-    advice.action = GuardAction::LoopDetected;
-}
-
 fn advise_repeats(
     call: &CallIdentity<'_>,
     repeats: u32,
@@ -319,7 +322,7 @@ fn advise_repeats(
             .texts
             .push(text::success_loop_detected(call.name(), cut));
         advice.action = GuardAction::LoopDetected;
-    } else if repeats == config.advise_identical_successes {
+    } else if repeats == config.advised_success() {
         advice.texts.push(text::no_progress(call.name(), repeats));
         advice.action = GuardAction::NoProgress;
     }
@@ -330,6 +333,7 @@ struct StoredTurn {
     version: u32,
     failures_in_turn: u32,
     stopped: bool,
+    tools_ms: u64,
     streak: Vec<Hash128>,
     failures: Failures,
     calls: Calls,
@@ -356,6 +360,7 @@ impl TryFrom<StoredTurn> for TurnState {
             version: stored.version,
             failures_in_turn: stored.failures_in_turn,
             stopped: stored.stopped,
+            tools_ms: stored.tools_ms,
             streak: stored.streak,
             failures: stored.failures,
             calls: stored.calls,

@@ -41,12 +41,13 @@ pub trait GuardStore: Send + Sync {
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Verdict>;
 
-    /// Tells after a call.
+    /// Tells after a call, with how long it took.
     fn observe<'a>(
         &'a self,
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         observation: Observation<'a>,
+        took_ms: u64,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice>;
 

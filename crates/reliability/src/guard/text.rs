@@ -21,6 +21,14 @@ pub(super) fn loop_detected(name: &str, count: u32) -> String {
     )
 }
 
+/// The same for a command, which may be asking whether something is ready yet.
+pub(super) fn command_loop_detected(name: &str, count: u32) -> String {
+    format!(
+        "{}\nIf you are waiting for something, let time pass first, for example with sleep.",
+        loop_detected(name, count)
+    )
+}
+
 /// Layer C: too many failures in this turn.
 pub(super) fn tool_error_limit(count: u32) -> String {
     format!(
@@ -140,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn command_text() {
+        insta::assert_snapshot!(command_loop_detected("exec", 2), @r#"
+        [LOOP DETECTED] Tool "exec" failed 2 times with identical arguments.
+        This is a non-retryable error. Do NOT retry this call.
+        Try a different approach or report the issue.
+        If you are waiting for something, let time pass first, for example with sleep.
+        "#);
+    }
+
+    #[test]
     fn layer_c_text() {
         insta::assert_snapshot!(tool_error_limit(5), @r"
         [TOOL ERROR LIMIT] 5 tool failures in this turn.
@@ -168,6 +186,7 @@ mod tests {
     fn no_line_ends_in_a_space() {
         for text in [
             loop_detected("t", 2),
+            command_loop_detected("t", 2),
             tool_error_limit(5),
             no_progress("t", 10),
             success_loop_detected("t", 25),

@@ -163,6 +163,7 @@ impl GuardStore for UnavailableStore {
         _: &'a TurnKey,
         _: &'a CallIdentity<'a>,
         _: Observation<'a>,
+        _: u64,
         _: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
         self.refuse()

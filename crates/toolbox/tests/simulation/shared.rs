@@ -104,10 +104,11 @@ impl GuardStore for TurnHandle {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         observation: Observation<'a>,
+        took_ms: u64,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
         async move {
-            let apply = || at_once(self.store.observe(turn, call, observation, config));
+            let apply = || at_once(self.store.observe(turn, call, observation, took_ms, config));
             self.line.carry("guard observe", apply).await?
         }
         .boxed()

@@ -46,6 +46,9 @@ pub enum Ids {
     /// One message of the model: servers of chat completions begin anew with every reply, and take
     /// back what they gave out.
     Message,
+    /// Nothing: the agent gives calls and results to each other in the order in which they come, and
+    /// sends them under ids of its own (`OpenClaw`, whatever its provider gave out).
+    Nothing,
 }
 
 /// Reads the entries of one format.

@@ -15,7 +15,7 @@ impl Adapter for OpenClaw {
     }
 
     fn pairing(&self) -> Pairing {
-        Pairing::Adjacent(Joins::Never, Ids::Conversation)
+        Pairing::Adjacent(Joins::Never, Ids::Nothing)
     }
 
     fn read(&self, cursor: &mut Cursor<'_>, seen: &mut Seen) -> Result<(), Invalid> {

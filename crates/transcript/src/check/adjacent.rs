@@ -38,6 +38,9 @@ pub(super) struct Walk<'i> {
     calls: HashTable<u32>,
     /// The call with the same id before a call.
     earlier: HashMap<u32, u32>,
+    /// Calls whose id is that of an earlier one in their message, by the first of them, as long as they have
+    /// no result; only where that is allowed.
+    twins: HashMap<u32, VecDeque<u32>>,
     /// Built when somebody asks who came before whom.
     tree: OnceCell<Tree>,
     /// The first answer of each call, where branches make that matter.
@@ -71,6 +74,7 @@ pub(super) fn check(
         answered: Bits::new(index.items().count()),
         calls: HashTable::new(),
         earlier: HashMap::new(),
+        twins: HashMap::new(),
         tree: OnceCell::new(),
         answer_of: HashMap::new(),
         stand_ins: HashMap::new(),
@@ -205,12 +209,17 @@ impl Walk<'_> {
             let holder = |call: u32| index.item(call as usize).map_or(0, |item| item.entry);
             let is_same_message =
                 holder(call) == number || self.anchor(Some(holder(call))) == anchor;
-            let is_used = is_same_message
-                || self.ids == Ids::Conversation && self.is_used(call, holder, number);
+            let is_used = match self.ids {
+                Ids::Conversation => is_same_message || self.is_used(call, holder, number),
+                Ids::Message => is_same_message,
+                Ids::Nothing => false,
+            };
             if item.kind == BlockKind::Call && is_used {
                 found.push(fault(place, item, Fault::DuplicateToolCallId));
             }
-            if is_same_message {
+            if is_same_message && self.ids == Ids::Nothing {
+                self.twins.entry(call).or_default().push_back(place);
+            } else if is_same_message {
                 // One result answers both.
                 self.answered.set(at);
             } else if let Some(last) = self.calls.find_mut(item.id, |call| id_of(call) == item.id) {
@@ -316,8 +325,17 @@ impl Walk<'_> {
         }
     }
 
-    /// The call of a message that a result answers.
-    fn call_of(&self, result: Item, anchor: Number) -> Option<u32> {
+    /// The call of a message that a result answers. Of several with its id it is the first that has none.
+    fn call_of(&mut self, result: Item, anchor: Number) -> Option<u32> {
+        let first = self.first_call_of(result, anchor)?;
+        if !self.answered.get(first as usize) {
+            return Some(first);
+        }
+        let twin = self.twins.get_mut(&first).and_then(VecDeque::pop_front);
+        twin.or(Some(first))
+    }
+
+    fn first_call_of(&self, result: Item, anchor: Number) -> Option<u32> {
         if result.id == 0 || anchor == NOBODY {
             return None;
         }
@@ -370,7 +388,7 @@ impl Walk<'_> {
         for (place, item) in std::mem::take(&mut self.unmatched) {
             let last = self.calls.find(item.id, |call| id_of(call) == item.id);
             let call = match last.copied() {
-                Some(call) if self.answered.get(call as usize) && self.ids == Ids::Message => {
+                Some(call) if self.answered.get(call as usize) && self.ids != Ids::Conversation => {
                     // An earlier message may have used the id as well.
                     let open = open.get_or_insert_with(|| self.open_calls());
                     let open = open.get_mut(&item.id).and_then(VecDeque::pop_front);

@@ -59,7 +59,7 @@ impl Plain {
     fn asks(&mut self, kind: BlockKind, id: u64) -> bool {
         let is_new = id != 0
             && match self.ids {
-                Ids::Message => !self.open.contains(&id),
+                Ids::Message | Ids::Nothing => !self.open.contains(&id),
                 Ids::Conversation => self.use_up(id),
             };
         self.open.push(id);
@@ -146,7 +146,7 @@ mod tests {
         #[test]
         fn what_is_plain_is_well(messages in prop::collection::vec(message(), 0..7)) {
             for joins in [Joins::Never, Joins::Neighbours, Joins::Groups] {
-                for ids in [Ids::Message, Ids::Conversation] {
+                for ids in [Ids::Message, Ids::Conversation, Ids::Nothing] {
                     let pairing = Pairing::Adjacent(joins, ids);
                     prop_assert!(!is_plain(pairing, &messages) || is_well(pairing, &messages));
                 }

@@ -113,15 +113,48 @@ fn each_fault_by_itself() {
         ("d", "c", result("1")),
     ];
     assert_eq!(session(&late), ["misplaced_tool_result@3"]);
-    let same_id = [
-        ("b", "", call("1")),
-        ("c", "b", result("1")),
-        ("d", "c", call("1")),
-        ("e", "d", result("1")),
-    ];
-    assert_eq!(session(&same_id), ["duplicate_tool_call_id@3"]);
     let no_parent = [("a", "", USER.to_owned()), ("b", "gone", USER.to_owned())];
     assert_eq!(session(&no_parent), ["broken_parent@2"]);
+}
+
+#[test]
+fn openclaw_tells_calls_with_one_id_apart_by_their_order() {
+    let twice = r#"{"role":"assistant","content":[{"type":"toolCall","id":"1","name":"read","arguments":{}},{"type":"toolCall","id":"1","name":"exec","arguments":{}}]}"#;
+    // A server that begins anew with every reply, and one that gives the same id out twice in a reply.
+    let again = [
+        ("b", "", call("1")),
+        ("c", "b", result("1")),
+        ("d", "c", twice.to_owned()),
+        ("e", "d", result("1")),
+        ("f", "e", result("1")),
+        ("g", "f", USER.to_owned()),
+    ];
+    assert_eq!(session(&again), Vec::<String>::new());
+    let mut short = again.to_vec();
+    short.remove(4);
+    short[4].1 = "e";
+    assert_eq!(session(&short), ["missing_tool_result@3"]);
+    let mut long = again.to_vec();
+    long.insert(5, ("x", "f", result("1")));
+    long[6].1 = "x";
+    assert_eq!(session(&long), ["duplicate_tool_result@6"]);
+    let late = [
+        ("b", "", call("1")),
+        ("c", "b", USER.to_owned()),
+        ("d", "c", result("1")),
+        ("e", "d", call("1")),
+        ("f", "e", result("1")),
+    ];
+    assert_eq!(session(&late), ["misplaced_tool_result@3"]);
+    // Two branches that both go on from the message with the calls.
+    let branches = [
+        ("b", "", twice.to_owned()),
+        ("c", "b", result("1")),
+        ("d", "c", result("1")),
+        ("e", "b", result("1")),
+        ("f", "e", result("1")),
+    ];
+    assert_eq!(session(&branches), Vec::<String>::new());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::format::Format;
 use crate::json::{Cursor, Strings};
 use crate::read;
-use crate::seen::Span;
+use crate::seen::{Block, Span};
 use crate::stand_in::LOST;
 
 /// The id of the entry made for a block, as JSON, where the format has ids and the entry has one.
@@ -18,13 +18,22 @@ pub(super) fn id(format: Format, text: &[u8], block: usize) -> Option<Vec<u8>> {
         return None;
     }
     let entry = seen.id?.text(text);
-    let block = seen.blocks.get(block)?;
+    let place = block;
+    let block = seen.blocks.get(place)?;
+    let name = |block: &Block| (block.kind, block.id.map(|id| id.text(text).raw()));
+    let twins = seen.blocks.iter().take(place);
+    let twins = twins.filter(|other| name(other) == name(block)).count();
     let mut hasher = Sha256::new();
     hasher.update(b"holdfast transcript entry\0");
     hasher.update(entry.unescaped());
     hasher.update(b"\0");
     hasher.update([u8::from(block.kind == crate::seen::BlockKind::Result)]);
     hasher.update(block.id.map_or(&b""[..], |id| id.text(text).raw()));
+    // Calls of one entry may have one id, and each gets a result of its own.
+    if twins > 0 {
+        hasher.update(b"\0");
+        hasher.update(twins.to_string());
+    }
     let digest = hasher.finalize();
     let hex = super::hex(&digest[..16]);
     // The form of a UUID, version 8: one that an application makes by its own rule.

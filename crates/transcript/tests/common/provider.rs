@@ -69,14 +69,50 @@ fn branches(entries: &[Value], id: &str, parent: &str) -> Result<(), String> {
             at = entry[parent].as_str();
         }
         path.reverse();
-        let path: Vec<&Value> = sent(&path)
+        let mut path: Vec<Value> = sent(&path)
             .into_iter()
-            .map(|entry| &entry["message"])
-            .filter(|message| message.is_object())
+            .map(|entry| entry["message"].clone())
+            .filter(Value::is_object)
             .collect();
+        if id == "id" {
+            rename(&mut path);
+        }
+        let path: Vec<&Value> = path.iter().collect();
         anthropic(&path).map_err(|error| format!("branch to {leaf}: {error}"))?;
     }
     Ok(())
+}
+
+/// As `OpenClaw` sends it: each call under an id of its own, and each result under that of the first call
+/// with its id, in the last message with calls, that has none.
+fn rename(messages: &mut [Value]) {
+    let mut open: Vec<(String, String)> = Vec::new();
+    for (number, message) in messages.iter_mut().enumerate() {
+        let calls = message["content"].as_array_mut().into_iter().flatten();
+        let calls: Vec<&mut Value> = calls.filter(|it| it["type"] == "toolCall").collect();
+        if !calls.is_empty() {
+            open.clear();
+        }
+        for (place, call) in calls.into_iter().enumerate() {
+            let id = call["id"].as_str().unwrap_or_default().to_owned();
+            if !id.is_empty() {
+                call["id"] = format!("{id}/{number}.{place}").into();
+                open.push((id, call["id"].as_str().unwrap_or_default().to_owned()));
+            }
+        }
+        // A result is a message of its own, or a block of one.
+        let mut answer = |name: &mut Value| {
+            if let Some(at) = open.iter().position(|(id, _)| name.as_str() == Some(id)) {
+                *name = open.remove(at).1.into();
+            }
+        };
+        if let Some(name) = message.get_mut("toolCallId") {
+            answer(name);
+        }
+        let blocks = message["content"].as_array_mut().into_iter().flatten();
+        let named = blocks.filter_map(|block| block.get_mut("tool_use_id"));
+        named.for_each(answer);
+    }
 }
 
 /// What is sent of a branch: behind its last compaction everything, before it what is kept.

@@ -91,6 +91,7 @@ export function inOneLine(scan: Scan): string {
 
 /** A scan for a person to read. */
 export function inWords(scan: Scan): string {
+  if (scan.sessions === 0 && scan.errors.length === 0) return "no sessions yet";
   const lines = [inOneLine(scan)];
   for (const finding of scan.findings.slice(0, FINDINGS_SHOWN_MAX)) {
     lines.push(`- ${finding.type} ${finding.id ?? "(no id)"} in ${shortened(finding.file)}, entry ${finding.entry}`);

@@ -31,6 +31,8 @@ const UNREADABLE_TOOL = "(unreadable call)";
 const UNREADABLE_ERROR = "Invalid arguments for tool: they were not one whole JSON object.";
 /** Calls inside `tool_call` have ids of their own; the model only sees the outer one. */
 const NESTED = "tool_search_code:";
+/** By then a line of the log is written or lost. */
+const LOG_WRITTEN_MS = 1_000;
 
 /** Where a call belongs, and what it asks for. */
 interface Place {
@@ -84,10 +86,14 @@ export class HostGuard {
   readonly #crossing = new Crossing();
   #isLogWaiting = false;
   readonly #said = new Set<string>();
+  /** Whether the log is about to be looked after. */
+  #looking = false;
   /** What is known of an older host's calls. */
   readonly oldHost = new OldHost();
   /** Hooks for versions of the host are warned about once. */
   readonly warned = new Set<string>();
+  /** Settings that could not be used and are known to be so. */
+  refused: string | undefined = undefined;
   logger: Logger;
 
   constructor(settings: Settings, logger: Logger) {
@@ -177,6 +183,7 @@ export class HostGuard {
     this.#calls.delete(at);
     const { outcome, text } = this.#outcome(note, event);
     const answer = this.#observe(note.guarded, outcome, text);
+    if (!worked(outcome)) this.#lookAfterLog();
     if (answer.append !== undefined) append(event.message, answer.append);
     this.#mayEndRun(note, outcome, answer);
   }
@@ -279,6 +286,18 @@ export class HostGuard {
     return made;
   }
 
+  /** Lines are written by a thread of the addon's: whether the last one was is known a little later. */
+  #lookAfterLog(): void {
+    if (this.#looking) return;
+    this.#looking = true;
+    const look = (): void => {
+      this.#looking = false;
+      if (this.#guard.linesLost() === 0) return;
+      this.trouble("log", `lines of ${this.#settings.logPath} could not be written; is its directory writable?`);
+    };
+    setTimeout(look, LOG_WRITTEN_MS).unref();
+  }
+
   /** Says a trouble once: the guard must not become a flood, nor the outage. */
   trouble(where: string, error: unknown): void {
     const said = `tool-guard: ${where}: ${error instanceof Error ? error.message : String(error)}`;
@@ -300,6 +319,11 @@ function told({ session, turn, model, tool }: Omit<Place, "args" | "request">, c
   if (callId !== undefined) call.callId = callId;
   if (model !== undefined) call.model = model;
   return call;
+}
+
+/** Whether nothing is to be logged of a call, whatever the guard says to it. */
+function worked({ ending }: Outcome): boolean {
+  return ending === "succeeded" || ending === "neutral";
 }
 
 function sessionOf(context: CallContext): string {

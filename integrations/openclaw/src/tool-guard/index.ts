@@ -1,6 +1,6 @@
 // The plugin `tool-guard`: which hook does what.
 
-import { NoAddonError } from "../shared/addon.js";
+import { loadAddon, NoAddonError } from "../shared/addon.js";
 import {
   isOld,
   mayHear,
@@ -18,7 +18,7 @@ import { processWide } from "../shared/process-wide.js";
 import { prepare } from "./end-run.js";
 import { HostGuard } from "./guard.js";
 import { resultOf } from "./outcome.js";
-import { readSettings, type Settings } from "./settings.js";
+import { readSettings, usable, type Settings } from "./settings.js";
 
 /** The shape of what all copies of this plugin share in a process. */
 const SHARED_VERSION = 4;
@@ -55,7 +55,8 @@ export default {
     on("after_tool_call", (event: AfterToolCall, context) => guard.afterToolCall(event, context));
     on("tool_result_persist", (event: ToolResultPersist, context) => guard.toolResultPersist(event, context));
     // The only way to a model whose call could not be read at all.
-    if (mayHear(api)) {
+    if (!mayHear(api)) sayOnce(guard, HALF_BLIND);
+    else {
       on("before_message_write", (event: BeforeMessageWrite, context) => {
         guard.assistantWritten(event.message, context);
       });
@@ -63,6 +64,17 @@ export default {
     }
   },
 };
+
+/** What is missed without the right to hear what is said. */
+const HALF_BLIND =
+  "tool-guard: calls whose arguments are no JSON are neither counted, logged nor told to the model; " +
+  "plugins.entries.tool-guard.hooks.allowConversationAccess: true lets the guard see them.";
+
+function sayOnce(guard: HostGuard, text: string): void {
+  if (guard.warned.has(text)) return;
+  guard.warned.add(text);
+  guard.logger.warn(text);
+}
 
 type On = <E, R>(hook: string, handler: (event: E, context: CallContext) => R) => void;
 
@@ -88,18 +100,34 @@ function listenToOld(on: On, guard: HostGuard): void {
   });
 }
 
-/** The process's guard with this registration's settings, or nothing when it can not or shall not work. */
+/** The process's guard with this registration's settings, or nothing when it can not work. */
 function open(api: PluginApi): HostGuard | undefined {
-  const given = settingsOf(api);
-  const settings: Settings = readSettings(given, api);
+  const settings = readSettings(settingsOf(api), api);
+  let otherwise = "the last good settings stay";
+  const make = (): HostGuard => {
+    otherwise = "the other settings apply";
+    return new HostGuard(usable(settings, loadAddon()), api.logger);
+  };
   try {
-    const guard = processWide("tool-guard", SHARED_VERSION, () => new HostGuard(settings, api.logger));
-    guard.configure(settings);
+    const guard = processWide("tool-guard", SHARED_VERSION, make);
     guard.logger = api.logger;
+    take(guard, settings, otherwise);
     return guard;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     api.logger.error(error instanceof NoAddonError ? `tool-guard: ${why} Until then this plugin does nothing.` : `tool-guard is off: ${why}`);
     return undefined;
+  }
+}
+
+/** A guard with settings that can not be used goes on with what it has, and says so once, however often it is registered. */
+function take(guard: HostGuard, settings: Settings, otherwise: string): void {
+  try {
+    guard.configure(settings);
+    guard.refused = undefined;
+  } catch (error) {
+    if (guard.refused === settings.guard) return;
+    guard.refused = settings.guard;
+    guard.logger.error(`tool-guard: ${error instanceof Error ? error.message : String(error)}; ${otherwise}`);
   }
 }

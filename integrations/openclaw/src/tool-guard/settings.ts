@@ -2,6 +2,7 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { HoldfastAddon } from "../shared/addon.js";
 import type { PluginApi } from "../shared/host.js";
 import type { OnceSettings } from "./once.js";
 
@@ -27,22 +28,36 @@ export interface Settings {
   once: OnceSettings;
 }
 
-/** Reads the settings; what OpenClaw's check of the schema let through may still be refused by the guard. */
+/** Reads the settings; what OpenClaw's check of the schema let through may still be refused by the guard, by name. */
 export function readSettings(given: Record<string, unknown>, api: Pick<PluginApi, "resolvePath">): Settings {
   const { readOnlyTools, endRunAfterIgnored, logPath, onceTools, onceUnknownMs, onceEchoMs, statePath, ...guard } = given;
-  const path = typeof logPath === "string" ? logPath : LOG_PATH;
   return {
-    guard: JSON.stringify({ ...guard, logPath: path }),
-    logPath: absolute(path, api),
+    guard: JSON.stringify({ ...guard, ...(logPath !== undefined && { logPath }) }),
+    logPath: absolute(text(logPath, LOG_PATH), api),
     readOnlyTools: names(readOnlyTools),
     endRunAfterIgnored: count(endRunAfterIgnored, END_RUN_AFTER_IGNORED),
     once: {
       tools: names(onceTools),
       unknownMs: count(onceUnknownMs, UNKNOWN_MS),
       echoMs: count(onceEchoMs, ECHO_MS),
-      dir: absolute(typeof statePath === "string" ? statePath : STATE_PATH, api),
+      dir: absolute(text(statePath, STATE_PATH), api),
     },
   };
+}
+
+/** The same without what the guard refuses: one setting that can not be used must not switch the guard off. */
+export function usable(settings: Settings, { ToolGuard }: HoldfastAddon): Settings {
+  let kept = {};
+  for (const [name, value] of Object.entries(JSON.parse(settings.guard) as Record<string, unknown>)) {
+    const more = { ...kept, [name]: value };
+    try {
+      new ToolGuard(JSON.stringify(more));
+      kept = more;
+    } catch {
+      // Whoever takes the settings as they are says what is wrong with them.
+    }
+  }
+  return { ...settings, guard: JSON.stringify(kept) };
 }
 
 function names(given: unknown): ReadonlySet<string> {
@@ -50,7 +65,11 @@ function names(given: unknown): ReadonlySet<string> {
 }
 
 function count(given: unknown, otherwise: number): number {
-  return typeof given === "number" ? given : otherwise;
+  return Number.isSafeInteger(given) && (given as number) >= 0 ? (given as number) : otherwise;
+}
+
+function text(given: unknown, otherwise: string): string {
+  return typeof given === "string" && given.trim() !== "" ? given : otherwise;
 }
 
 function absolute(path: string, api: Pick<PluginApi, "resolvePath">): string {

@@ -85,11 +85,14 @@ impl Past {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = outcome.cloned();
     }
 
+    /// What the call came to, by now.
     fn take(&self) -> Option<Outcome> {
-        self.outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        let mut kept = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = kept.take()?;
+        let before = self.now_ms();
+        let ended_ms = outcome.at_ms.unwrap_or(before);
+        self.now_ms.store(ended_ms.max(before), Ordering::Relaxed);
+        Some(outcome)
     }
 }
 

@@ -65,11 +65,13 @@ impl GuardStore for MemoryGuardStore {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         observation: Observation<'a>,
+        took_ms: u64,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
-        StoreFuture::ready(Ok(
-            self.with_turn(turn, |state| state.observe(call, &observation, config))
-        ))
+        StoreFuture::ready(Ok(self.with_turn(turn, |state| {
+            state.passed(took_ms);
+            state.observe(call, &observation, config)
+        })))
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {

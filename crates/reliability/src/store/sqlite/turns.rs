@@ -103,11 +103,13 @@ impl SqliteState {
         turn: &TurnKey,
         call: &CallIdentity<'_>,
         observation: &Observation<'_>,
+        took_ms: u64,
         config: &GuardConfig,
     ) -> StoreResult<Advice> {
         for _ in 0..ROUNDS_MAX {
             let mut stored = self.load_turn(turn).await?;
             let before = stored.state.clone();
+            stored.state.passed(took_ms);
             let advice = stored.state.observe(call, observation, config);
             if stored.state == before || self.save_turn(turn, &stored).await? {
                 return Ok(advice);
@@ -136,11 +138,14 @@ impl GuardStore for SqliteState {
         turn: &'a TurnKey,
         call: &'a CallIdentity<'a>,
         observation: Observation<'a>,
+        took_ms: u64,
         config: &'a GuardConfig,
     ) -> StoreFuture<'a, Advice> {
-        async move { self.observe_turn(turn, call, &observation, config).await }
-            .boxed()
-            .into()
+        let observed = async move {
+            self.observe_turn(turn, call, &observation, took_ms, config)
+                .await
+        };
+        observed.boxed().into()
     }
 
     fn end_turn<'a>(&'a self, turn: &'a TurnKey) -> StoreFuture<'a, ()> {
