@@ -27,6 +27,9 @@ const VARIABLE: &str = "HOLDFAST_CALL";
 /// Wait for what one search found and killed to be gone before the next search.
 const SWEEP_WAIT: Duration = Duration::from_millis(50);
 
+/// So many searches that find nobody say that nobody is left.
+const SEARCHES_IN_VAIN: u32 = 2;
+
 /// What everything that one command starts carries.
 #[derive(Debug, Clone)]
 pub(super) struct Tag {
@@ -149,12 +152,16 @@ fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) {
     wait_for_end(&everyone, Duration::from_millis(REAP_WAIT_MS));
     drop(handles);
     // Until none is found, however many there are: each search may find what was started meanwhile.
+    // Twice in a row: a process that forks and ends while it is searched for hides its child.
     let deadline = Instant::now() + Duration::from_millis(SWEEP_TIME_MS_MAX);
-    loop {
+    let mut searches_in_vain = 0;
+    while searches_in_vain < SEARCHES_IN_VAIN && Instant::now() < deadline {
         let escaped = find();
-        if escaped.is_empty() || Instant::now() >= deadline {
-            return;
+        if escaped.is_empty() {
+            searches_in_vain += 1;
+            continue;
         }
+        searches_in_vain = 0;
         let handles = signal_all(escaped.iter(), Signal::KILL);
         wait_for_end(&handles.iter().collect::<Vec<_>>(), SWEEP_WAIT);
     }
