@@ -199,9 +199,9 @@ impl ToolGuard {
             let observation = outcome.observation(&text, failure);
             let took_ms = SystemClock.now_ms().saturating_sub(call.began_ms);
             let config = &self.config;
-            let observed =
-                self.turns
-                    .observe(&call.turn, &identity, observation, took_ms, config);
+            let observed = self
+                .turns
+                .observe(&call.turn, &identity, observation, took_ms, config);
             let advice = now(observed)?;
             let append = appended(&outcome, &text, &advice);
             // Whatever became of it, its arguments are not needed any longer.
