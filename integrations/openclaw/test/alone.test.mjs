@@ -111,12 +111,13 @@ test("a command that returns non-zero is a line of the log once it is a loop, an
   const guard = new addon.ToolGuard("{}", file);
   const play = (command) => {
     const told = { session: "s", turn: "t", tool: "exec", args: JSON.stringify({ command }), callId: "call_1" };
-    return guard.observe(new addon.GuardedCall(told), { ending: "exitedNonZero", text: "" }, told);
+    return guard.observe(new addon.GuardedCall(told), { ending: "exitedNonZero" }, Buffer.alloc(0), 0);
   };
   for (let n = 0; n < 40; n++) assert.deepEqual({ ...play(`false ${n}`) }, { action: "continue", stopTurn: false });
   const again = play("false 39");
   assert.equal(again.action, "loop-detected");
   assert.match(again.append, /let time pass first, for example with sleep\.$/);
+  guard.writeLog();
   let lines = [];
   for (const until = Date.now() + LOG_MS_MAX; lines.length === 0 && Date.now() < until; ) {
     lines = (await readFile(file, "utf8").catch(() => "")).split("\n").filter(Boolean).map((line) => JSON.parse(line));

@@ -219,7 +219,7 @@ export class HostGuard {
   #observe(guarded: GuardedCall, outcome: Outcome, text: string): Answer {
     const { bytes, length } = this.#crossing.one(text);
     const answer = this.#guard.observe(guarded, outcome, bytes, length);
-    if (outcome.ending === "failed" || outcome.ending === "blocked") this.#writeLogSoon();
+    if (!worked(outcome)) this.#writeLogSoon();
     return answer;
   }
 
