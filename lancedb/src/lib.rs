@@ -2,7 +2,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `place` | the dataset in a directory: opened, locked for writers, kept in shape, made durable |
+//! | `place` | the dataset in a directory: opened, written by one at a time, kept in shape, made durable |
+//! | `queue` | whose turn it is to write, among all processes |
 //! | `rows` | records become rows of an Arrow batch, and rows records |
 //! | `words` | the text that the full-text index sees |
 //! | `read` | search and listings |
@@ -11,8 +12,7 @@
 //!
 //! One table holds everything, so that each step is one commit: a record with its text, and a
 //! column of vectors for every embedding model that was ever used. Readers see one version of the
-//! table and wait for nobody; writers of all processes take turns behind one file lock. The store
-//! has a runtime of its own, because a snapshot is read by callers that block.
+//! table and wait for nobody; writers of all processes take turns by file locks. The store has a runtime of its own, because a snapshot is read by callers that block.
 
 use std::future::Future;
 use std::path::Path;
@@ -25,14 +25,17 @@ use holdfast_memory::Backend;
 use holdfast_memory::backend::{Put, RecallPlan, Recalled, Snapshot};
 
 mod place;
+mod queue;
 mod read;
 mod rows;
 mod snapshot;
 mod words;
 mod write;
 
-pub use place::{MEMORY_DIR, MEMORY_LOCK_FILE};
+pub use place::MEMORY_DIR;
+pub use queue::{MEMORY_GATE_FILE, MEMORY_LOCK_FILE};
 
+use lancedb::Table;
 use place::Place;
 
 /// The memory of one state directory, in `LanceDB`.
@@ -58,6 +61,21 @@ impl LanceMemory {
         let task = self.place.runtime()?.spawn(work(self.place.clone()));
         task.await.unwrap_or_else(|error| Err(cut_short(&error)))
     }
+
+    /// Looks at the table as it is now. Where there is none, there is nothing to be found.
+    async fn look<T, F>(&self, look: impl FnOnce(Table) -> F + Send + 'static) -> MemoryResult<T>
+    where
+        T: Default + Send + 'static,
+        F: Future<Output = MemoryResult<T>> + Send + 'static,
+    {
+        self.run(|place| async move {
+            match place.view().await? {
+                Some(table) => look(table).await,
+                None => Ok(T::default()),
+            }
+        })
+        .await
+    }
 }
 
 fn cut_short(error: &tokio::task::JoinError) -> MemoryError {
@@ -67,14 +85,14 @@ fn cut_short(error: &tokio::task::JoinError) -> MemoryError {
 #[async_trait]
 impl Backend for LanceMemory {
     async fn recall(&self, plan: RecallPlan) -> MemoryResult<Recalled> {
-        self.run(|place| async move { read::recall(&place.view().await?, &plan).await })
+        self.look(|table| async move { read::recall(&table, &plan).await })
             .await
     }
 
     async fn get(&self, id: &str) -> MemoryResult<Option<MemoryRecord>> {
         let id = id.to_owned();
-        self.run(|place| async move {
-            let mut found = read::by_ids(&place.view().await?, &[&id]).await?;
+        self.look(|table| async move {
+            let mut found = read::by_ids(&table, &[&id]).await?;
             Ok(found.remove(&id))
         })
         .await
@@ -82,12 +100,12 @@ impl Backend for LanceMemory {
 
     async fn list(&self, page: &MemoryPage) -> MemoryResult<Vec<MemoryRecord>> {
         let page = page.clone();
-        self.run(|place| async move { read::list(&place.view().await?, &page).await })
+        self.look(|table| async move { read::list(&table, &page).await })
             .await
     }
 
     async fn count(&self, memory_type: Option<MemoryType>) -> MemoryResult<u64> {
-        self.run(|place| async move { read::count(&place.view().await?, memory_type).await })
+        self.look(move |table| async move { read::count(&table, memory_type).await })
             .await
     }
 
@@ -114,8 +132,8 @@ impl Backend for LanceMemory {
         limit: usize,
     ) -> MemoryResult<Vec<MemoryRecord>> {
         let model = model.to_owned();
-        self.run(|place| async move {
-            read::without_embedding(&place.view().await?, &model, after.as_ref(), limit).await
+        self.look(move |table| async move {
+            read::without_embedding(&table, &model, after.as_ref(), limit).await
         })
         .await
     }

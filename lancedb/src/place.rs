@@ -1,39 +1,36 @@
-//! The dataset in a directory: opened, locked for writers, kept in shape, made durable.
+//! The dataset in a directory: opened, written by one at a time, kept in shape, made durable.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_contract::MemoryError;
 use holdfast_contract::memory::MemoryResult;
-use lancedb::Table;
 use lancedb::index::Index;
 use lancedb::index::scalar::BTreeIndexBuilder;
 use lancedb::table::{CompactionOptions, OptimizeAction, OptimizeOptions};
-use rustix::fs::{FlockOperation, flock, syncfs};
+use lancedb::{Connection, Table};
+use rustix::fs::syncfs;
 use tokio::runtime::Runtime;
 
+use crate::queue::{self, Since, WriterLock};
 use crate::{rows, words};
 
 /// The dataset's directory in the state directory.
 pub const MEMORY_DIR: &str = "memory.lance";
-/// What writers lock, beside it.
-pub const MEMORY_LOCK_FILE: &str = "memory.lance.lock";
 /// The one table.
 const TABLE: &str = "records";
-/// How long a writer waits for the writers before it.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often it looks.
-const LOCK_LOOK: Duration = Duration::from_millis(5);
-/// Commits after which small files are put together and the indices brought up to date.
-const COMMITS_PER_UPKEEP: u64 = 256;
-/// Rows after which the same is done.
-const ROWS_PER_UPKEEP: u64 = 50_000;
+/// The columns with an index, which are there before the first row is.
+const INDEXED: [&str; 3] = ["words", "id", "fingerprint"];
+/// What is written before small files are put together and the indices brought up to date.
+const UPKEEP_AFTER: Since = Since {
+    commits: 256,
+    rows: 50_000,
+};
 /// How long versions are kept that nobody writes on; an export has to be done within.
 const OLD_VERSIONS_KEPT_MINUTES: i64 = 60;
 /// Threads of the store's own runtime.
@@ -44,11 +41,11 @@ pub(crate) struct Place {
     state_dir: PathBuf,
     pub(crate) records_max: u64,
     runtime: OnceLock<Result<Runtime, String>>,
+    /// Once it is there with all of its indices.
     table: tokio::sync::Mutex<Option<Table>>,
     /// Writers of this process; those of others wait for the file.
     turn: tokio::sync::Mutex<()>,
-    commits: AtomicU64,
-    rows: AtomicU64,
+    upkeep_after: Since,
 }
 
 impl Place {
@@ -59,8 +56,7 @@ impl Place {
             runtime: OnceLock::new(),
             table: tokio::sync::Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-            commits: AtomicU64::new(0),
-            rows: AtomicU64::new(0),
+            upkeep_after: UPKEEP_AFTER,
         }
     }
 
@@ -78,99 +74,82 @@ impl Place {
         })
     }
 
-    /// The table as it is now, for one look: nothing that is written meanwhile is seen.
-    pub(crate) async fn view(&self) -> MemoryResult<Table> {
-        let table = self.table().await?;
-        table.checkout_current().await.map_err(failed)
+    /// The table as it is now, for one look: nothing that is written meanwhile is seen. `None`
+    /// while nothing has been remembered. Waits for no writer.
+    pub(crate) async fn view(&self) -> MemoryResult<Option<Table>> {
+        let Some(table) = self.known().await? else {
+            return Ok(None);
+        };
+        table.checkout_current().await.map(Some).map_err(failed)
     }
 
-    /// The table, created where there is none. What failed to open is tried again the next time.
-    pub(crate) async fn table(&self) -> MemoryResult<Table> {
+    /// The table, if it is there and whole.
+    async fn known(&self) -> MemoryResult<Option<Table>> {
         let mut held = self.table.lock().await;
         if let Some(table) = &*held {
-            return Ok(table.clone());
+            return Ok(Some(table.clone()));
         }
-        create_private_dir(&self.state_dir)?;
-        // One process creates the table; the others find it.
-        let lock = self.lock_file().await?;
-        let table = self.open().await?;
-        drop(lock);
-        *held = Some(table.clone());
-        Ok(table)
-    }
-
-    async fn open(&self) -> MemoryResult<Table> {
         let dir = self.state_dir.join(MEMORY_DIR);
-        create_private_dir(&dir)?;
-        // Zero: every look is at the newest version, whoever has written it.
-        let connection = lancedb::connect(&dir.to_string_lossy())
-            .read_consistency_interval(Duration::ZERO)
-            .execute()
-            .await
-            .map_err(failed)?;
-        let names = connection.table_names().execute().await.map_err(failed)?;
-        if names.iter().any(|name| name == TABLE) {
-            let table = connection
-                .open_table(TABLE)
-                .execute()
-                .await
-                .map_err(failed)?;
-            rows::check(&*table.schema().await.map_err(failed)?)?;
-            return Ok(table);
+        if !dir.is_dir() {
+            return Ok(None);
         }
-        let made = connection.create_empty_table(TABLE, rows::schema());
-        let table = made.execute().await.map_err(failed)?;
-        // Untrained: it only says how texts are read, and rows that it does not hold yet are read
-        // one by one.
-        table
-            .create_index(&["words"], Index::FTS(words::index()))
-            .train(false)
-            .execute()
-            .await
-            .map_err(failed)?;
-        for column in ["id", "fingerprint"] {
-            table
-                .create_index(&[column], Index::BTree(BTreeIndexBuilder::default()))
-                .train(false)
-                .execute()
-                .await
-                .map_err(failed)?;
+        let Some(table) = found(&connect(&dir).await?).await? else {
+            return Ok(None);
+        };
+        if missing_indices(&table).await?.is_empty() {
+            *held = Some(table.clone());
+            return Ok(Some(table));
         }
-        self.sync()?;
-        Ok(table)
+        // Somebody is creating it, or has died over that: its first row comes after its indices.
+        if table.count_rows(None).await.map_err(failed)? == 0 {
+            return Ok(None);
+        }
+        // Only an index that was lost otherwise is worth a reader's wait.
+        drop(held);
+        self.turn().await.map(|turn| Some(turn.table))
     }
 
     /// Takes the writers' turn. It ends with what is given back.
     pub(crate) async fn turn(&self) -> MemoryResult<Turn<'_>> {
         let own = self.turn.lock().await;
-        let table = self.table().await?;
-        let lock = self.lock_file().await?;
+        create_private_dir(&self.state_dir)?;
+        let lock = queue::wait(&self.state_dir).await?;
+        let table = self.whole().await?;
         table.checkout_latest().await.map_err(failed)?;
         Ok(Turn {
             place: self,
             table,
-            _lock: lock,
+            lock,
             _own: own,
         })
     }
 
-    async fn lock_file(&self) -> MemoryResult<File> {
-        let path = self.state_dir.join(MEMORY_LOCK_FILE);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| unusable("open", &path, &error))?;
-        let until = Instant::now() + LOCK_WAIT_MAX;
-        while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            if Instant::now() >= until {
-                return Err(unusable("lock", &path, &error.into()));
-            }
-            tokio::time::sleep(LOCK_LOOK).await;
+    /// The table, with whatever is missing of it created. Only for who has the turn. What failed
+    /// is tried again the next time.
+    async fn whole(&self) -> MemoryResult<Table> {
+        let mut held = self.table.lock().await;
+        if let Some(table) = &*held {
+            return Ok(table.clone());
         }
-        Ok(file)
+        let dir = self.state_dir.join(MEMORY_DIR);
+        create_private_dir(&dir)?;
+        let connection = connect(&dir).await?;
+        let table = match found(&connection).await? {
+            Some(table) => table,
+            None => {
+                let made = connection.create_empty_table(TABLE, rows::schema());
+                made.execute().await.map_err(failed)?
+            }
+        };
+        let missing = missing_indices(&table).await?;
+        if !missing.is_empty() {
+            for column in missing {
+                create_index(&table, column).await?;
+            }
+            self.sync()?;
+        }
+        *held = Some(table.clone());
+        Ok(table)
     }
 
     /// LanceDB leaves it to the system when its files reach the disk. What we have answered for has
@@ -196,7 +175,7 @@ impl Drop for Place {
 pub(crate) struct Turn<'a> {
     place: &'a Place,
     pub(crate) table: Table,
-    _lock: File,
+    lock: WriterLock,
     _own: tokio::sync::MutexGuard<'a, ()>,
 }
 
@@ -204,16 +183,15 @@ impl Turn<'_> {
     /// Makes what was committed durable, and now and then puts small files together.
     pub(crate) async fn commit(&self, rows: usize) -> MemoryResult<()> {
         self.place.sync()?;
-        let commits = self.place.commits.fetch_add(1, Ordering::Relaxed) + 1;
-        let rows = rows as u64;
-        let all = self.place.rows.fetch_add(rows, Ordering::Relaxed) + rows;
-        if commits < COMMITS_PER_UPKEEP && all < ROWS_PER_UPKEEP {
+        let since = self.lock.since().and(rows as u64);
+        if !since.reaches(self.place.upkeep_after) {
+            self.lock.note(since);
             return Ok(());
         }
-        self.place.commits.store(0, Ordering::Relaxed);
-        self.place.rows.store(0, Ordering::Relaxed);
-        // What was asked for is done; a table that is not tidied up is only slower.
+        // What was asked for is done; a table that is not tidied up is only slower. One that can
+        // not be is tried again after as much again, and after a crash by the next commit.
         let _ = self.upkeep().await;
+        self.lock.note(Since::default());
         Ok(())
     }
 
@@ -238,6 +216,47 @@ impl Turn<'_> {
     }
 }
 
+async fn connect(dir: &Path) -> MemoryResult<Connection> {
+    // Zero: every look is at the newest version, whoever has written it.
+    lancedb::connect(&dir.to_string_lossy())
+        .read_consistency_interval(Duration::ZERO)
+        .execute()
+        .await
+        .map_err(failed)
+}
+
+/// The table, if there is one; an error if it is not ours. A directory that somebody who died over
+/// creating it has left is none.
+async fn found(connection: &Connection) -> MemoryResult<Option<Table>> {
+    let table = match connection.open_table(TABLE).execute().await {
+        Ok(table) => table,
+        Err(lancedb::Error::TableNotFound { .. }) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    rows::check(&*table.schema().await.map_err(failed)?)?;
+    Ok(Some(table))
+}
+
+async fn missing_indices(table: &Table) -> MemoryResult<Vec<&'static str>> {
+    let there = table.list_indices().await.map_err(failed)?;
+    let has_one = |column: &str| {
+        let mut columns = there.iter().flat_map(|index| &index.columns);
+        columns.any(|indexed| indexed == column)
+    };
+    Ok(INDEXED.into_iter().filter(|it| !has_one(it)).collect())
+}
+
+/// Untrained: it only says how the column is read, and rows that it does not hold yet are read one
+/// by one.
+async fn create_index(table: &Table, column: &str) -> MemoryResult<()> {
+    let index = match column {
+        "words" => Index::FTS(words::index()),
+        _ => Index::BTree(BTreeIndexBuilder::default()),
+    };
+    let made = table.create_index(&[column], index).train(false);
+    made.execute().await.map_err(failed)
+}
+
 fn create_private_dir(dir: &Path) -> MemoryResult<()> {
     DirBuilder::new()
         .recursive(true)
@@ -246,7 +265,7 @@ fn create_private_dir(dir: &Path) -> MemoryResult<()> {
         .map_err(|error| unusable("create", dir, &error))
 }
 
-fn unusable(what: &str, path: &Path, error: &io::Error) -> MemoryError {
+pub(crate) fn unusable(what: &str, path: &Path, error: &io::Error) -> MemoryError {
     let text = format!("can not {what} {}: {error}", path.display());
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MemoryError::Full(text),
@@ -266,3 +285,49 @@ pub(crate) fn failed(error: impl std::fmt::Display) -> MemoryError {
 
 /// For `Arc<Place>` in signatures of this crate.
 pub(crate) type Shared = Arc<Place>;
+
+#[cfg(test)]
+mod tests {
+    use holdfast_contract::{MemoryRecord, MemoryType, Trust};
+    use holdfast_memory::backend::Put;
+
+    use super::*;
+
+    const COMMITS_PER_UPKEEP: u64 = 4;
+
+    /// A place as a process of its own has it.
+    fn opened(dir: &Path) -> Place {
+        let mut place = Place::new(dir, 1_000);
+        place.upkeep_after.commits = COMMITS_PER_UPKEEP;
+        place
+    }
+
+    fn record(number: u64) -> MemoryRecord {
+        MemoryRecord {
+            id: format!("m{number}"),
+            memory_type: MemoryType::Fact,
+            content: format!("fact number {number}"),
+            metadata: None,
+            session_id: "s1".to_owned(),
+            created_at_ms: 1_700_000_000_000 + number,
+            trust: Trust::User,
+            embedding: None,
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn processes_of_one_commit_put_the_dataset_in_order_together() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for number in 0..COMMITS_PER_UPKEEP {
+            let place = opened(dir.path());
+            let kept = crate::write::remember(&place, record(number)).await;
+            assert!(matches!(kept, Ok(Put::Added)), "{kept:?}");
+        }
+        let place = opened(dir.path());
+        let turn = place.turn().await.expect("nobody else writes");
+        assert_eq!(turn.lock.since(), Since::default());
+        let stats = turn.table.stats().await.expect("counted");
+        assert_eq!(stats.num_rows as u64, COMMITS_PER_UPKEEP);
+        assert_eq!(stats.fragment_stats.num_fragments, 1);
+    }
+}

@@ -20,14 +20,22 @@ use crate::rows::{self, COLUMNS, numbers, texts, unexpected};
 /// A version of the table, and where its rows are, in the order in which they are handed out.
 pub(crate) struct LanceSnapshot {
     place: Shared,
-    table: Table,
+    /// None while nothing has been remembered.
+    table: Option<Table>,
     columns: Vec<String>,
     rows: std::vec::IntoIter<u64>,
 }
 
 impl LanceSnapshot {
     pub(crate) async fn begin(place: Shared) -> MemoryResult<Self> {
-        let table = place.view().await?;
+        let Some(table) = place.view().await? else {
+            return Ok(Self {
+                place,
+                table: None,
+                columns: Vec::new(),
+                rows: Vec::new().into_iter(),
+            });
+        };
         let schema = table.schema().await.map_err(failed)?;
         let columns = COLUMNS.into_iter().map(str::to_owned);
         let columns = columns.chain(rows::vector_columns(&schema)).collect();
@@ -49,7 +57,7 @@ impl LanceSnapshot {
         let rows: Vec<u64> = order.into_iter().map(|(_, _, row)| row).collect();
         Ok(Self {
             place,
-            table,
+            table: Some(table),
             columns,
             rows: rows.into_iter(),
         })
@@ -80,7 +88,9 @@ fn row_ids(batch: &arrow_array::RecordBatch) -> MemoryResult<&UInt64Array> {
 
 impl Snapshot for LanceSnapshot {
     fn counts(&mut self) -> MemoryResult<BTreeMap<MemoryType, u64>> {
-        let table = self.table.clone();
+        let Some(table) = self.table.clone() else {
+            return Ok(BTreeMap::new());
+        };
         self.wait(async move {
             let mut counts = BTreeMap::new();
             for known in MemoryType::ALL {
@@ -95,10 +105,11 @@ impl Snapshot for LanceSnapshot {
 
     fn next(&mut self, limit: usize) -> MemoryResult<Vec<MemoryRecord>> {
         let wanted: Vec<u64> = self.rows.by_ref().take(limit).collect();
-        if wanted.is_empty() {
+        let table = self.table.clone().filter(|_| !wanted.is_empty());
+        let Some(table) = table else {
             return Ok(Vec::new());
-        }
-        let (table, columns) = (self.table.clone(), self.columns.clone());
+        };
+        let columns = self.columns.clone();
         self.wait(async move {
             let taken = table
                 .take_row_ids(wanted.clone())
