@@ -10,8 +10,10 @@ use std::sync::Arc;
 use holdfast_contract::ResultOutput;
 
 use super::key::StoredKey;
+pub(crate) use super::lost::is_lost;
+#[cfg(feature = "redis")]
+pub(crate) use super::lost::lost;
 use super::lost::{doubted_since_ms, is_lost_before_start, passed_over, turned_unknown};
-pub(crate) use super::lost::{is_lost, lost};
 use super::record::{
     DedupeRecord, Execution, RecordError, RecordRequest, RecordState, SharedRecord,
 };
