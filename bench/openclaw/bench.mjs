@@ -158,7 +158,7 @@ const rssBytes = process.memoryUsage.rss();
 console.log(`memory at the end: ${Math.round(rssBytes / 1e6)} MB; load average ${machine.loadAverage.map((load) => load.toFixed(1)).join(" ")}`);
 await writeFile(output, `${JSON.stringify({ machine, calls, aimMs: AIM_MS, rssBytes, results }, null, 2)}\n`);
 await logWritten();
-await rm(scratch, { recursive: true, force: true });
+await rm(scratch, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 
 /** Waits for the thread that writes the log: a line after the folder is gone would make it anew. */
 async function logWritten() {
