@@ -441,6 +441,10 @@ const worded = (text) => [{ type: "text", text }];
 const endings = [
   [{ result: { content: worded("sent as 7") } }, SENT],
   [{ result: { content: worded("sent as 7"), details: { ok: true, status: "sent" } } }, SENT],
+  // The host keeps it, and may send it or not.
+  [{ result: { content: worded('{"status":"delivery_queued","delivered":false,"message":"Delivery is pending"}') } }, DOUBT],
+  [{ result: { content: worded("pending"), details: { status: "delivery_queued", delivered: false } } }, DOUBT],
+  [{ result: { content: worded('{"delivered":true,"messageId":7}') } }, SENT],
   // Something may have left.
   [{ error: "invalid json response body at https://api.telegram.org/bot1:x/sendMessage reason: Unexpected end" }, DOUBT],
   [{ error: "502 Bad Gateway: invalid response from upstream" }, DOUBT],

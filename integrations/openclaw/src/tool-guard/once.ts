@@ -197,13 +197,28 @@ function endingOf(event: AfterToolCall): OnceEnding {
   const { status, timedOut, deniedReason } = detailsOf(event);
   if (typeof status === "string" && HELD_BACK.has(status) && typeof deniedReason === "string") return "neverRan";
   const error = errorOf(event);
-  if (error === undefined) return "done";
+  if (error === undefined) return isUndelivered(event) ? "unknown" : "done";
   if (NEVER_RAN.test(error)) return "neverRan";
   // Of many recipients some may have it, whatever the others' servers said.
   const many = isRecord(event.params) && event.params["action"] === "broadcast";
   // One word of doubt anywhere is doubt; certainty only comes from the error itself.
   const doubtful = timedOut === true || MAYBE_SENT.test(`${error}\n${String(status)}\n${textsOf(event)}`);
   return !many && !doubtful && NOTHING_SENT.test(error) ? "failed" : "unknown";
+}
+
+/** Whether the host has only queued a message: it calls that no error, and may still send it, or never. */
+function isUndelivered(event: AfterToolCall): boolean {
+  return [detailsOf(event), told(textsOf(event))].some(({ delivered, status }) => delivered === false || status === "delivery_queued");
+}
+
+/** A result that is written as JSON. */
+function told(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
 }
 
 /** The error that a call ended with, also when only its result tells. */
