@@ -292,6 +292,8 @@ mod tests {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}", listener.local_addr().unwrap());
+        let heard = std::sync::Arc::new(tokio::sync::Notify::new());
+        let heard_by_client = heard.clone();
         let served = tokio::spawn(async move {
             let (mut client, _) = listener.accept().await.unwrap();
             let mut asked = vec![0; 16 * 1024];
@@ -299,8 +301,8 @@ mod tests {
             client.write_all(answer.as_bytes()).await.unwrap();
             if resets {
                 client.set_zero_linger().unwrap();
-                // The client has read all of it by the time it sends no more.
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                // A reset throws away what the client has not read yet.
+                heard_by_client.notified().await;
             } else {
                 std::future::pending::<()>().await;
             }
@@ -314,7 +316,7 @@ mod tests {
             body: json!({"messages": []}),
             timeout_ms: 60_000,
         };
-        let mut hear = |_: super::super::Piece<'_>| {};
+        let mut hear = |_: super::super::Piece<'_>| heard.notify_one();
         let reply = model.unwrap().stream(&request, &mut hear).await;
         served.abort();
         reply

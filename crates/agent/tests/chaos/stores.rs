@@ -3,16 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use holdfast_contract::Clock;
 use holdfast_reliability::idempotency::key::StoredKey;
-use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
+use holdfast_reliability::idempotency::record::RecordState;
 use holdfast_reliability::idempotency::transition::{ClaimRequest, Finalisation, Refused};
+use holdfast_reliability::store::conformance::interposed::Interposed;
 use holdfast_reliability::store::memory::{MemoryDedupeStore, MemoryLimits};
-use holdfast_reliability::store::{
-    Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError, StoreFuture, StoreSize,
-    WaitTicket,
-};
+use holdfast_reliability::store::{Claim, DedupeStore, RecordFilter, StoreError, StoreFuture};
 use holdfast_testkit::{SeededEntropy, TokioClock};
 
 /// How many runs of a hundred have a store that goes away.
@@ -94,22 +91,13 @@ impl Vanishing {
     }
 }
 
-impl DedupeStore for Vanishing {
+impl Interposed for Vanishing {
+    fn behind(&self) -> &dyn DedupeStore {
+        &self.store
+    }
+
     fn claim<'a>(&'a self, wish: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
         self.carry(move || self.store.claim(wish))
-    }
-
-    fn changed(&self, ticket: WaitTicket) -> BoxFuture<'_, ()> {
-        self.store.changed(ticket)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a StoredKey,
-        owner: &'a str,
-        lease_ms: u64,
-    ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.carry(move || self.store.renew(key, owner, lease_ms))
     }
 
     fn begin<'a>(
@@ -137,33 +125,5 @@ impl DedupeStore for Vanishing {
         owner: &'a str,
     ) -> StoreFuture<'a, Result<(), Refused>> {
         self.carry(move || self.store.release(key, owner))
-    }
-
-    fn get<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, Option<SharedRecord>> {
-        self.carry(move || self.store.get(key))
-    }
-
-    fn list<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, Vec<SharedRecord>> {
-        self.carry(move || self.store.list(filter))
-    }
-
-    fn clear<'a>(&'a self, key: &'a StoredKey, when: ClearIf<'a>) -> StoreFuture<'a, Cleared> {
-        self.carry(move || self.store.clear(key, when))
-    }
-
-    fn flush<'a>(&'a self, filter: &'a RecordFilter) -> StoreFuture<'a, u64> {
-        self.carry(move || self.store.flush(filter))
-    }
-
-    fn restore(&self, record: SharedRecord) -> StoreFuture<'_, bool> {
-        self.carry(move || self.store.restore(record))
-    }
-
-    fn sweep(&self) -> StoreFuture<'_, u64> {
-        self.carry(move || self.store.sweep())
-    }
-
-    fn size(&self) -> StoreFuture<'_, StoreSize> {
-        self.carry(move || self.store.size())
     }
 }

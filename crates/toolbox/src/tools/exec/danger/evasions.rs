@@ -1,16 +1,8 @@
 //! Ways around the tables that were tried, each with what has to be said of it.
 
+use super::tests::judged;
 use super::*;
 use crate::tools::exec::rules::CommandRules;
-
-fn judged<'a>(command: &'a str, stdin: Option<&'a str>) -> Judged<'a> {
-    Judged {
-        command,
-        stdin,
-        workspace: Path::new("/home/u/space"),
-        working_dir: None,
-    }
-}
 
 fn codes(command: &str, stdin: Option<&str>) -> Vec<String> {
     let found = reasons(&judged(command, stdin));

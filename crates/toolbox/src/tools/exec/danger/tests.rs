@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn judged<'a>(command: &'a str, stdin: Option<&'a str>) -> Judged<'a> {
+pub(super) fn judged<'a>(command: &'a str, stdin: Option<&'a str>) -> Judged<'a> {
     Judged {
         command,
         stdin,
