@@ -165,6 +165,14 @@ fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) {
         let handles = signal_all(escaped.iter(), Signal::KILL);
         wait_for_end(&handles.iter().collect::<Vec<_>>(), SWEEP_WAIT);
     }
+    // The searches leave the leader out. On a busy machine the kernel may need longer than the
+    // wait above to let it end.
+    if let Some(handle) = leader_handle {
+        wait_for_end(
+            &[handle],
+            deadline.saturating_duration_since(Instant::now()),
+        );
+    }
 }
 
 /// Signals them one by one, so that there may be more of them than we can have open files. The
