@@ -208,7 +208,7 @@ impl Runs {
         loop {
             let page = self.store.abandoned_children(after.as_deref()).await?;
             for run in page.runs {
-                if subagents.lost(&run.state.session).await? == Orphan::Ended
+                if subagents.lost(&run.state).await? == Orphan::Ended
                     // Who was faster has ended it too.
                     && self.store.cancel(&run.state.id).await.is_ok()
                 {

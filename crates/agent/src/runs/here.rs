@@ -251,6 +251,9 @@ impl Drop for Here {
             lives.remove(&self.live.id);
         }
         drop(lives);
+        if let Some(subagents) = self.runs.subagents.get() {
+            subagents.forget(&self.live.session);
+        }
         self.runs.count.send_modify(|count| *count -= 1);
     }
 }
@@ -297,6 +300,9 @@ fn lost(unkept: &Unkept) -> Outcome {
 #[async_trait]
 impl Checkpoint for Companion<'_> {
     async fn keep(&self, state: &RunState) -> Result<(), CheckpointError> {
+        if let Some(subagents) = self.here.runs.subagents.get() {
+            subagents.note(state);
+        }
         let Some(kept) = self.kept else {
             return Ok(());
         };
@@ -318,7 +324,8 @@ impl Checkpoint for Companion<'_> {
     async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
         match (&state.parent, self.here.runs.subagents.get()) {
             (Some(_), Some(subagents)) => subagents.may_ask(state).await,
-            _ => Ok(()),
+            (None, Some(subagents)) => subagents.parent_may_ask(state).await,
+            (_, None) => Ok(()),
         }
     }
 

@@ -177,6 +177,7 @@ pub(super) enum Unheard {
 /// A run that this process works on.
 pub(super) struct Live {
     pub(super) id: String,
+    pub(super) session: String,
     model: String,
     begun_at_ms: u64,
     unheard: Unheard,
@@ -205,6 +206,7 @@ impl Live {
     pub(super) fn new(state: &RunState, unheard: Unheard) -> Arc<Self> {
         Arc::new(Self {
             id: state.id.clone(),
+            session: state.session.clone(),
             model: state.model.clone(),
             begun_at_ms: state.begun_at_ms,
             unheard,
