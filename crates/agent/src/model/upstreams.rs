@@ -233,6 +233,7 @@ mod tests {
         ModelRequest {
             body: json!({}),
             timeout_ms: 1000,
+            reports: super::super::Reports::default(),
         }
     }
 

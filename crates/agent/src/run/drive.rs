@@ -9,6 +9,7 @@ use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
 use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::observe::Event;
+use holdfast_reliability::observe::runs::RunEvent;
 use holdfast_reliability::retry::{Next, RepeatSafety, backoff_window_ms, decide};
 use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
@@ -25,7 +26,7 @@ use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;
-use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece};
+use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece, Report, Reports};
 use crate::results::CallResult;
 
 /// Longest wait before the first repetition of a question; doubled each time.
@@ -226,6 +227,11 @@ impl Loop {
                         return Ok(());
                     }
                 }
+                let used = state.tokens.last().copied().unwrap_or_default();
+                self.stack.runtime().tell(&Event::Run(RunEvent::Heard {
+                    prompt: used.prompt,
+                    completion: used.completion,
+                }));
                 kept.told(state, Happened::Heard);
             }
             Phase::Act(calls) => self.act(state, &calls, kept).await?,
@@ -241,7 +247,7 @@ impl Loop {
         kept: &dyn Checkpoint,
     ) -> Result<(ModelReply, Option<usize>), ModelError> {
         kept.told(state, Happened::Asks);
-        let mut asked = request(state, offer)?;
+        let mut asked = self.question(state, offer)?;
         let policy = patience(state);
         let begun = tokio::time::Instant::now();
         let mut attempt = 1;
@@ -259,11 +265,11 @@ impl Loop {
                 Err(error) if shown.is_some() => return Err(error),
                 Err(ModelError::History(why)) if context::recast(state) => {
                     kept.told(state, waits(attempt, &why, 0));
-                    asked = request(state, offer)?;
+                    asked = self.question(state, offer)?;
                     continue;
                 }
                 Err(ModelError::TooLong(why)) if context::squeeze(state, &why) => {
-                    asked = request(state, offer)?;
+                    asked = self.question(state, offer)?;
                     continue;
                 }
                 Err(error) => error,
@@ -287,6 +293,30 @@ impl Loop {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             attempt += 1;
         }
+    }
+
+    /// What the model is asked next, and who hears how its servers were asked.
+    fn question(
+        &self,
+        state: &mut RunState,
+        offer: &Offer<'_>,
+    ) -> Result<ModelRequest, ModelError> {
+        let mut asked = request(state, offer)?;
+        let runtime = self.stack.runtime().clone();
+        asked.reports = Reports::to(move |report| match *report {
+            Report::Asked {
+                model,
+                server,
+                outcome,
+                duration_ms,
+            } => runtime.tell(&Event::Run(RunEvent::Asked {
+                model,
+                server,
+                outcome,
+                duration_ms,
+            })),
+        });
+        Ok(asked)
     }
 
     /// One answer, told as it comes where somebody listens; and where in its content the answer

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_contract::Entropy;
 use holdfast_reliability::observe::Event as Observed;
+use holdfast_reliability::observe::runs::RunEvent;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -50,6 +51,10 @@ impl Runs {
         ended.cancel();
         self.bury(hold, ended, client.to_owned());
         Err(StartError::InDoubt(state.id.clone()))
+    }
+
+    fn tell(&self, what: RunEvent<'_>) {
+        self.agent.stack().runtime().tell(&Observed::Run(what));
     }
 
     fn entropy(&self) -> Arc<dyn Entropy> {
@@ -104,6 +109,7 @@ impl Here {
     pub(super) fn enter(runs: &Arc<Runs>, live: Arc<Live>) -> Self {
         runs.live.lock().insert(live.id.clone(), live.clone());
         runs.count.send_modify(|count| *count += 1);
+        runs.tell(RunEvent::Begun);
         // Whoever ends all runs has gone through them already.
         if *runs.leaving.borrow() {
             live.stop(Stop::Leave);
@@ -254,6 +260,8 @@ impl Drop for Here {
         if let Some(subagents) = self.runs.subagents.get() {
             subagents.forget(&self.live.session);
         }
+        let outcome = self.live.outcome_word();
+        self.runs.tell(RunEvent::Ended { outcome });
         self.runs.count.send_modify(|count| *count -= 1);
     }
 }

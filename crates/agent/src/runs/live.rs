@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::{CLIENT_AWAY_MS_MAX, RUN_EVENTS_MAX};
-use crate::run::{Happened, RunState, TokensUsed};
+use crate::run::{Ending, Happened, RunState, TokensUsed};
 
 /// Something that happened in a run, as listeners hear it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,6 +134,24 @@ pub enum Outcome {
     Left,
     /// It could not be kept, so it did not go on.
     Lost(Lost),
+}
+
+impl Outcome {
+    /// In a word: how the run ended, or that it did not.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ended(state) => match state.ending() {
+                Some(Ending::Answered { .. }) => "answered",
+                Some(Ending::Calls { .. }) => "calls",
+                Some(Ending::Failed(error)) => error.code.as_str(),
+                Some(Ending::Cancelled) => "cancelled",
+                None => "lost",
+            },
+            Self::Left => "left",
+            Self::Lost(Lost::Cancelled(_)) => "cancelled",
+            Self::Lost(_) => "lost",
+        }
+    }
 }
 
 /// Why this process does not go on with a run that has not ended.
@@ -278,6 +296,12 @@ impl Live {
             next: 0,
             said: 0,
         }
+    }
+
+    /// How it came to its end, in a word.
+    pub(super) fn outcome_word(&self) -> &'static str {
+        let outcome = self.log.lock().outcome.clone();
+        outcome.map_or("lost", |outcome| outcome.word())
     }
 
     pub(super) fn is_over(&self) -> bool {

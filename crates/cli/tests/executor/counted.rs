@@ -1,0 +1,60 @@
+//! What is counted about runs and the servers of their models.
+
+use holdfast_testkit::model::{ModelServer, Say, turns};
+use serde_json::json;
+
+use crate::common::eventually;
+use crate::subagents::task_of;
+use crate::{Executor, code, task};
+
+/// What a client, a model and a server say; none of it may become a label.
+const FOREIGN: &str = "foreign_words";
+
+#[test]
+fn runs_and_the_requests_of_models_are_counted_by_configured_names() {
+    let executor = Executor::on(ModelServer::start(|request| {
+        match (task_of(request), turns(request)) {
+            ("refuse", _) => Say::Status(400, json!({"error": {"message": FOREIGN}}).to_string()),
+            (_, 0) => Say::calls("read", &json!({"path": FOREIGN})),
+            _ => Say::says(format!("Final Answer: {FOREIGN}")),
+        }
+    }));
+    assert_eq!(executor.ask(&task(FOREIGN)).status, 200);
+    assert_eq!(
+        code(&executor.ask(&task("refuse"))).1,
+        "gpt_oss_unreachable"
+    );
+    let mut other = task("hello");
+    other["model"] = json!(FOREIGN);
+    assert_eq!(code(&executor.ask(&other)).1, "model_not_found");
+    let server = executor.model.url();
+    let requests = |outcome: &str, count: u64| {
+        format!(
+            "holdfast_model_requests_total{{model=\"gpt-oss\",server=\"{server}\",outcome=\"{outcome}\"}} {count}"
+        )
+    };
+    let wanted = [
+        "holdfast_runs_begun_total 2".to_owned(),
+        "holdfast_runs_ended_total{outcome=\"answered\"} 1".to_owned(),
+        "holdfast_runs_ended_total{outcome=\"gpt_oss_unreachable\"} 1".to_owned(),
+        "holdfast_runs_in_flight 0".to_owned(),
+        "holdfast_run_iterations_total 2".to_owned(),
+        requests("answered", 2),
+        requests("refused", 1),
+        format!(
+            "holdfast_model_request_duration_ms_count{{model=\"gpt-oss\",server=\"{server}\"}} 3"
+        ),
+    ];
+    // A run is told of as ended a moment after its answer.
+    let page = eventually("all of it is on the page", || {
+        let page = executor.serving.get("/metrics", None).text();
+        let has = |line: &String| page.lines().any(|it| it == line);
+        wanted.iter().all(has).then_some(page)
+    });
+    for kind in ["prompt", "completion"] {
+        let line = format!("holdfast_run_tokens_total{{kind=\"{kind}\"}} ");
+        let count = page.lines().find_map(|it| it.strip_prefix(&line));
+        assert!(count.is_some_and(|it| it != "0"), "{line}: {page}");
+    }
+    assert!(!page.contains(FOREIGN), "{page}");
+}
