@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::lines::{Level, RunLog};
 use super::pages::{Entry, ErrorPages};
 use crate::context;
-use crate::model::ModelRequest;
+use crate::model::{ModelError, ModelRequest};
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState};
 
 /// Where runs are written down.
@@ -34,6 +34,19 @@ impl Watch {
                 json!({"run_id": state.id, "iteration": state.iteration, "request": request.body});
             self.log.event(Level::Debug, "gpt_oss_request", fields);
         }
+    }
+
+    /// A server was away, and another one is asked.
+    pub fn fails_over(
+        &self,
+        run: &str,
+        iteration: u32,
+        (from, to): (&str, &str),
+        why: &ModelError,
+    ) {
+        let fields = json!({"run_id": run, "iteration": iteration, "from": from, "to": to,
+                            "error": why.to_string()});
+        self.log.event(Level::Warn, "gpt_oss_failover", fields);
     }
 
     fn page(&self, entry: &Entry<'_>) {

@@ -269,6 +269,10 @@ impl Model for HttpModel {
         asking.ended(self.ask_live(request, hear).await)
     }
 
+    fn name(&self) -> &str {
+        &self.place
+    }
+
     async fn reach(&self) -> Result<(), ModelError> {
         let mut asked = self
             .client

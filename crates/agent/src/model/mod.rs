@@ -162,6 +162,11 @@ pub trait Model: Send + Sync {
         self.complete(request).await
     }
 
+    /// What its server is called, without anything that could be a secret.
+    fn name(&self) -> &str {
+        "model"
+    }
+
     /// Whether its server is there. One that can not be asked is taken to be.
     async fn reach(&self) -> Result<(), ModelError> {
         Ok(())

@@ -22,6 +22,15 @@ pub enum Report<'a> {
         /// How long that took.
         duration_ms: u64,
     },
+    /// A server was away, and the next one is asked.
+    FailedOver {
+        /// The one that was away, as it is configured.
+        from: &'a str,
+        /// The next one.
+        to: &'a str,
+        /// Why.
+        why: &'a ModelError,
+    },
 }
 
 /// Whoever hears of it.

@@ -303,6 +303,8 @@ impl Loop {
     ) -> Result<ModelRequest, ModelError> {
         let mut asked = request(state, offer)?;
         let runtime = self.stack.runtime().clone();
+        let watch = self.watch.clone();
+        let (run, iteration) = (state.id.clone(), state.iteration);
         asked.reports = Reports::to(move |report| match *report {
             Report::Asked {
                 model,
@@ -315,6 +317,12 @@ impl Loop {
                 outcome,
                 duration_ms,
             })),
+            Report::FailedOver { from, to, why } => {
+                runtime.tell(&Event::Run(RunEvent::FailedOver { from, to }));
+                if let Some(watch) = &watch {
+                    watch.fails_over(&run, iteration, (from, to), why);
+                }
+            }
         });
         Ok(asked)
     }

@@ -1,9 +1,9 @@
 //! What is counted about runs and the servers of their models.
 
 use holdfast_testkit::model::{ModelServer, Say, turns};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::common::eventually;
+use crate::common::{House, eventually};
 use crate::subagents::task_of;
 use crate::{Executor, code, task};
 
@@ -57,4 +57,46 @@ fn runs_and_the_requests_of_models_are_counted_by_configured_names() {
         assert!(count.is_some_and(|it| it != "0"), "{line}: {page}");
     }
     assert!(!page.contains(FOREIGN), "{page}");
+}
+
+#[test]
+fn a_failover_is_logged_with_both_servers_and_counted() {
+    let house = House::new();
+    let away = ModelServer::start(|_| {
+        Say::Status(
+            503,
+            "overloaded, sk-proj-abcdefghijklmnopqrstuvwxyz012345".to_owned(),
+        )
+    })
+    .expect("starts");
+    let well = ModelServer::start(|_| Say::says("Final Answer: I am here.")).expect("starts");
+    let (from, to) = (away.url(), well.url());
+    let with_secret = from.replace("http://", "http://user:hidden-word@");
+    let log = house.path("runs.log");
+    let yaml = format!(
+        "executor:\n  gpt_oss_url: {with_secret}\n  upstreams: [\"{to}\"]\nlogging:\n  output: {}\n",
+        log.display()
+    );
+    let config = house.file("executor.yaml", &yaml);
+    let serving = house.serve(&["--config", &config]);
+    let executor = Executor {
+        house,
+        model: well,
+        serving,
+    };
+    let answer = executor.ask(&task("hello"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let line = text.lines().find(|line| line.contains("gpt_oss_failover"));
+    let line: Value = serde_json::from_str(line.expect("an event")).expect("JSON");
+    assert_eq!((&line["from"], &line["to"]), (&json!(from), &json!(to)));
+    let why = line["error"].as_str().unwrap_or_default();
+    assert!(why.contains("503") || why.contains("overloaded"), "{line}");
+    for secret in ["hidden-word", "abcdefghijklmnopqrstuvwxyz012345"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    let page = executor.serving.get("/metrics", None).text();
+    let counted = format!("holdfast_model_failovers_total{{from=\"{from}\",to=\"{to}\"}} 1");
+    assert!(page.contains(&counted), "{page}");
+    assert!(!page.contains("hidden-word"), "{page}");
 }

@@ -64,6 +64,12 @@ pub const RUN_METRICS: &[MetricDoc] = &[
         labels: "model, server",
         meaning: "How long they took, in milliseconds.",
     },
+    MetricDoc {
+        name: "holdfast_model_failovers_total",
+        kind: "counter",
+        labels: "from, to",
+        meaning: "How often a model server was away and the next one was asked.",
+    },
 ];
 
 /// Something that happened to a run.
@@ -94,6 +100,13 @@ pub enum RunEvent<'a> {
         /// How long that took.
         duration_ms: u64,
     },
+    /// A server was away, and the next one is asked.
+    FailedOver {
+        /// The one that was away, as it is configured.
+        from: &'a str,
+        /// The next one.
+        to: &'a str,
+    },
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -119,6 +132,12 @@ struct RequestLabels {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FailoverLabels {
+    from: String,
+    to: String,
+}
+
 type DurationFamily = Family<ServerLabels, Histogram, fn() -> Histogram>;
 
 /// The counts of one process.
@@ -131,6 +150,7 @@ pub(super) struct RunMetrics {
     tokens: Family<KindLabels, Counter>,
     requests: Family<RequestLabels, Counter>,
     durations: DurationFamily,
+    failovers: Family<FailoverLabels, Counter>,
 }
 
 impl RunMetrics {
@@ -144,6 +164,7 @@ impl RunMetrics {
             tokens: Family::default(),
             requests: Family::default(),
             durations: DurationFamily::new_with_constructor(duration_histogram),
+            failovers: Family::default(),
         };
         let meaning = |name: &str| {
             let row = RUN_METRICS.iter().find(|row| row.name == name);
@@ -167,6 +188,7 @@ impl RunMetrics {
         register!("holdfast_run_tokens_total", metrics.tokens);
         register!("holdfast_model_requests_total", metrics.requests);
         register!("holdfast_model_request_duration_ms", metrics.durations);
+        register!("holdfast_model_failovers_total", metrics.failovers);
         metrics
     }
 
@@ -212,6 +234,12 @@ impl RunMetrics {
                 };
                 self.requests.get_or_create(&labels).inc();
             }
+            RunEvent::FailedOver { from, to } => {
+                let (from, to) = (self.name(from), self.name(to));
+                self.failovers
+                    .get_or_create(&FailoverLabels { from, to })
+                    .inc();
+            }
         }
     }
 
@@ -253,6 +281,10 @@ mod tests {
                 duration_ms: 3,
             }));
         }
+        metrics.observe(&Event::Run(RunEvent::FailedOver {
+            from: "http://h0",
+            to: "http://h1",
+        }));
         let page = metrics.encode();
         for row in RUN_METRICS {
             assert!(page.contains(row.name), "{} is not on the page", row.name);
@@ -265,6 +297,7 @@ mod tests {
             "holdfast_run_tokens_total{kind=\"prompt\"} 30",
             "holdfast_run_tokens_total{kind=\"completion\"} 7",
             "holdfast_model_requests_total{model=\"m\",server=\"http://h0\",outcome=\"answered\"} 1",
+            "holdfast_model_failovers_total{from=\"http://h0\",to=\"http://h1\"} 1",
             "holdfast_model_request_duration_ms_count{model=\"m\",server=\"http://h0\"} 1",
         ] {
             assert!(page.contains(line), "{line}: {page}");
