@@ -49,6 +49,19 @@ impl Watch {
         self.log.event(Level::Warn, "gpt_oss_failover", fields);
     }
 
+    /// A run has ended outside of its steps: somebody cancelled it, or it could not be kept.
+    pub(crate) fn run_ended(&self, state: &RunState) {
+        if let Some(ending) = state.ending() {
+            ends(self, state, ending, &mut Seen::default());
+        }
+    }
+
+    /// Nobody here goes on with a run, and why.
+    pub(crate) fn run_lost(&self, run: &str, outcome: &str, why: &str) {
+        let fields = json!({"run_id": run, "outcome": outcome, "error": why});
+        self.log.event(Level::Warn, "executor_run_end", fields);
+    }
+
     fn page(&self, entry: &Entry<'_>) {
         if let Some(pages) = &self.pages {
             pages.add(entry);
@@ -225,7 +238,13 @@ fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
     let log = &watch.log;
     let elapsed_ms = watch.clock.now_ms().saturating_sub(state.begun_at_ms);
     let Ending::Failed(failed) = ending else {
+        let outcome = match ending {
+            Ending::Calls { .. } => "calls",
+            Ending::Cancelled => "cancelled",
+            Ending::Answered { .. } | Ending::Failed(_) => "answered",
+        };
         let fields = json!({
+            "outcome": outcome,
             "iterations": state.iteration,
             "total_tokens": state.tokens_total(),
             "elapsed_ms": elapsed_ms,

@@ -94,6 +94,11 @@ impl Loop {
         }
     }
 
+    /// Where it is written down.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
+    }
+
     /// The model that runs which begin now ask.
     pub fn model(&self) -> Arc<dyn Model> {
         self.model.now().as_ref().clone()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
 
 use super::here::Here;
@@ -20,7 +20,7 @@ use super::{RESUME_AGAIN_MS, RUN_KEY_CLAIM_MS, RUN_STORE_WAIT_MS, RUNS_MAX, RUNS
 use crate::model::Model;
 use crate::run::{Loop, RunState};
 use crate::settings::RunSettings;
-use crate::subagents::{Orphan, Subagents};
+use crate::subagents::Subagents;
 
 /// The line of runs that are gone on with.
 const RESUMED: &str = "resumed";
@@ -83,8 +83,8 @@ pub enum Started {
 pub(super) struct Begins {
     pub(super) state: RunState,
     pub(super) client: String,
-    keeping: Keeping,
-    unheard: Unheard,
+    pub(super) keeping: Keeping,
+    pub(super) unheard: Unheard,
     /// Not later than that.
     pub(super) by: Option<Instant>,
 }
@@ -144,42 +144,13 @@ impl Runs {
         })
     }
 
-    /// Lets the tools of these subagents begin runs here.
-    pub fn adopt(self: &Arc<Self>, subagents: Arc<Subagents>) {
-        subagents.attach(self);
-        // Who was first stays.
-        let _ = self.subagents.set(subagents);
-    }
-
-    /// Begins the run of a subagent, in a place that was had before: one that waited for a place
-    /// of those who wait for it would wait for ever. To be done [`wholly`].
-    pub(crate) async fn start_child(
-        self: &Arc<Self>,
-        state: RunState,
-        client: &str,
-        place: OwnedSemaphorePermit,
-    ) -> Result<Listener, StartError> {
-        if *self.leaving.borrow() {
-            return Err(StartError::Leaving);
-        }
-        let hold = self.in_hand(&state.id)?;
-        let begins = Begins {
-            state,
-            client: client.to_owned(),
-            keeping: Keeping::Durable,
-            unheard: Unheard::GoOn,
-            by: None,
-        };
-        self.begin(begins, hold, place).await
-    }
-
-    fn in_hand(&self, id: &str) -> Result<Arc<Hold>, StartError> {
+    pub(super) fn in_hand(&self, id: &str) -> Result<Arc<Hold>, StartError> {
         let hold = self.store.holds.take(id).map(Arc::new);
         hold.ok_or_else(|| StoreError::Full(format!("a run named {id} is there already")).into())
     }
 
     /// Begins a run that is in hand. From here on it can be heard and stopped.
-    async fn begin(
+    pub(super) async fn begin(
         self: &Arc<Self>,
         begins: Begins,
         hold: Arc<Hold>,
@@ -198,59 +169,12 @@ impl Runs {
         }
     }
 
-    /// Subagents end with their process: those whose process is gone are given up, so that their
-    /// parents hear of it. Only those that were suspended wait to be let go on.
-    async fn give_up_children(&self) -> Result<(), StoreError> {
-        let Some(subagents) = self.subagents.get() else {
-            return Ok(());
-        };
-        let mut after = None;
-        loop {
-            let page = self.store.abandoned_children(after.as_deref()).await?;
-            for run in page.runs {
-                if subagents.lost(&run.state).await? == Orphan::Ended
-                    // Who was faster has ended it too.
-                    && self.store.cancel(&run.state.id).await.is_ok()
-                {
-                    self.withdraw(&run.state.id).await;
-                }
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
     /// Runs that begin from now on ask this model, and those of subagents have these settings.
     pub fn exchange(&self, model: Arc<dyn Model>, subagents: RunSettings) {
         self.agent.exchange_model(model);
         if let Some(desk) = self.subagents.get() {
             desk.exchange_settings(subagents);
         }
-    }
-
-    /// The run of a subagent whose process is gone, if nobody has ended it.
-    pub(crate) async fn orphan(&self, session: &str) -> Result<Option<KeptRun>, StoreError> {
-        let mut after = None;
-        loop {
-            let page = self.store.abandoned_children(after.as_deref()).await?;
-            let mut runs = page.runs.into_iter();
-            let found = runs.find(|run| run.state.session == session);
-            after = page.next;
-            if found.is_some() || after.is_none() {
-                return Ok(found);
-            }
-        }
-    }
-
-    /// Goes on with it, in a place that was had before, as in [`Self::start_child`].
-    pub(crate) async fn resume_child(
-        self: &Arc<Self>,
-        id: &str,
-        place: OwnedSemaphorePermit,
-    ) -> Result<Listener, ResumeError> {
-        self.go_on_with(id, place).await
     }
 
     /// The model and its tools.
@@ -351,7 +275,7 @@ impl Runs {
         self.go_on_with(id, slot).await
     }
 
-    async fn go_on_with(
+    pub(super) async fn go_on_with(
         self: &Arc<Self>,
         id: &str,
         slot: impl Send + 'static,
@@ -434,6 +358,7 @@ impl Runs {
             if !self.store.holds.has(id) {
                 let state = self.store.cancel(id).await?;
                 drop(alone);
+                self.log_end(&state);
                 self.ended_by_hand(&state).await;
                 return Ok(Cancelled::Done(Box::new(state)));
             }
@@ -446,6 +371,12 @@ impl Runs {
             {
                 return Err(RunStoreError::Busy(id.to_owned()));
             }
+        }
+    }
+
+    pub(super) fn log_end(&self, state: &RunState) {
+        if let Some(watch) = self.agent.watch() {
+            watch.run_ended(state);
         }
     }
 

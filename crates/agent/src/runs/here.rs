@@ -98,6 +98,13 @@ impl Runs {
     }
 }
 
+/// Whether a run's end is written down already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Logged {
+    Yes,
+    No,
+}
+
 /// A run that is worked on here, until this is dropped.
 pub(super) struct Here {
     runs: Arc<Runs>,
@@ -128,13 +135,13 @@ impl Here {
         let listener = self.live.listen();
         tokio::spawn(async move {
             let session = state.session.clone();
-            let outcome = self.go_on(state, kept.as_ref()).await;
+            let (outcome, logged) = self.go_on(state, kept.as_ref()).await;
             match (self.runs.subagents.get(), &outcome) {
                 (Some(subagents), Outcome::Ended(state)) => subagents.parent_ended(state).await,
                 (Some(subagents), Outcome::Lost(_)) => subagents.parent_lost(&session).await,
                 _ => {}
             }
-            self.end(outcome, kept.as_ref()).await;
+            self.end(outcome, logged, kept.as_ref()).await;
             // In nobody's hand before it is gone from here: whoever looks for it finds either.
             drop(kept);
             drop(self);
@@ -143,19 +150,39 @@ impl Here {
         listener
     }
 
-    async fn end(&self, outcome: Outcome, kept: Option<&Kept>) {
+    async fn end(&self, outcome: Outcome, logged: Logged, kept: Option<&Kept>) {
         let (Outcome::Lost(Lost::Away(_)), Some(kept)) = (&outcome, kept) else {
+            self.log_end(&outcome, logged);
             self.live.end(outcome);
             return;
         };
         // Whoever cancelled it after it had stopped was told that it is being cancelled.
-        if !self.live.end_unless_cancelled(outcome) {
-            let outcome = self.cancelled(kept.last().await, Some(kept)).await;
-            self.live.end(outcome);
+        let outcome = match self.live.end_unless_cancelled(outcome) {
+            Some(outcome) => outcome,
+            None => {
+                let outcome = self.cancelled(kept.last().await, Some(kept)).await;
+                self.live.end(outcome)
+            }
+        };
+        self.log_end(&outcome, logged);
+    }
+
+    /// Steps write down how they ended a run; what ended it otherwise is written down here.
+    fn log_end(&self, outcome: &Outcome, logged: Logged) {
+        let (Some(watch), Logged::No) = (self.runs.agent.watch(), logged) else {
+            return;
+        };
+        match outcome {
+            Outcome::Ended(state) => watch.run_ended(state),
+            Outcome::Lost(why) => {
+                watch.run_lost(&self.live.id, outcome.word(), &why.to_string());
+            }
+            // It has not ended.
+            Outcome::Left => {}
         }
     }
 
-    async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> Outcome {
+    async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> (Outcome, Logged) {
         let mut stop = self.live.stop.subscribe();
         let begun = kept.is_none().then(|| state.clone());
         let companion = Companion {
@@ -172,22 +199,24 @@ impl Here {
             biased;
             why = stopped => why,
             ended = self.runs.agent.go_on(state, &companion) => {
+                let logged = if ended.is_ok() { Logged::Yes } else { Logged::No };
                 let outcome = companion.outcome(ended);
                 self.asks_no_more(&outcome).await;
-                return outcome;
+                return (outcome, logged);
             }
         };
         if why == Stop::Leave {
-            return Outcome::Left;
+            return (Outcome::Left, Logged::No);
         }
         let last = match kept {
             Some(kept) => Some(kept.last().await),
             None => begun,
         };
-        match last {
+        let outcome = match last {
             Some(last) => self.cancelled(last, kept).await,
             None => Outcome::Lost(Lost::Fault),
-        }
+        };
+        (outcome, Logged::No)
     }
 
     /// A run whose time was up may have asked people for a call that nobody wants any more.

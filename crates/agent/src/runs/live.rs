@@ -257,22 +257,25 @@ impl Live {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    pub(super) fn end(&self, outcome: Outcome) {
-        self.log.lock().outcome = Some(Arc::new(outcome));
+    pub(super) fn end(&self, outcome: Outcome) -> Arc<Outcome> {
+        let outcome = Arc::new(outcome);
+        self.log.lock().outcome = Some(outcome.clone());
         self.changed.send_modify(|count| *count += 1);
+        outcome
     }
 
     /// As [`Self::end`], unless somebody has cancelled it: that has to be kept first.
-    pub(super) fn end_unless_cancelled(&self, outcome: Outcome) -> bool {
+    pub(super) fn end_unless_cancelled(&self, outcome: Outcome) -> Option<Arc<Outcome>> {
+        let outcome = Arc::new(outcome);
         {
             let mut log = self.log.lock();
             if *self.stop.borrow() == Some(Stop::Cancel) {
-                return false;
+                return None;
             }
-            log.outcome = Some(Arc::new(outcome));
+            log.outcome = Some(outcome.clone());
         }
         self.changed.send_modify(|count| *count += 1);
-        true
+        Some(outcome)
     }
 
     /// Stops it; says whether it is being stopped for this reason.

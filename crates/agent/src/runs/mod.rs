@@ -10,8 +10,10 @@
 //! | `live` | what happens in a run of this process, for any number of listeners |
 //! | `turns` | who is next when all places are taken: each client in turn |
 //! | `desk` | starts, resumes and cancels runs, within bounds |
+//! | `children` | the runs of subagents |
 //! | `here` | works on one run, and lets it rest in peace |
 
+mod children;
 mod desk;
 mod here;
 mod hold;
