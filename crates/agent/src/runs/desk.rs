@@ -156,7 +156,15 @@ impl Runs {
         hold: Arc<Hold>,
         place: impl Send + 'static,
     ) -> Result<Listener, StartError> {
-        let here = Here::enter(self, Live::new(&begins.state, begins.unheard));
+        let here = Here::enter(
+            self,
+            Live::new(
+                &begins.state,
+                &begins.client,
+                begins.keeping,
+                begins.unheard,
+            ),
+        );
         if begins.keeping == Keeping::Passing {
             return Ok(here.work(begins.state, None, (hold, place)));
         }
@@ -260,6 +268,14 @@ impl Runs {
         self.live.lock().get(id).map(Live::listen)
     }
 
+    /// The run of this name as far as it is known, if this process works on it and it is kept
+    /// nowhere.
+    pub fn passing(&self, id: &str) -> Option<KeptRun> {
+        let live = self.live.lock().get(id).cloned();
+        let (client, state) = live?.passing()?;
+        Some(self.store.unkept(client, state))
+    }
+
     /// Whether this process works on the run of this name.
     pub fn is_live(&self, id: &str) -> bool {
         self.live.lock().contains_key(id)
@@ -288,7 +304,10 @@ impl Runs {
                 return Ok(listener);
             }
             let (state, kept) = runs.store.take_up(&id).await?;
-            let here = Here::enter(&runs, Live::new(&state, Unheard::GoOn));
+            let here = Here::enter(
+                &runs,
+                Live::new(&state, kept.client(), Keeping::Durable, Unheard::GoOn),
+            );
             Ok(here.work(state, Some(kept), slot))
         })
         .await

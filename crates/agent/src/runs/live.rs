@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use super::desk::Keeping;
 use super::{CLIENT_AWAY_MS_MAX, RUN_EVENTS_MAX};
 use crate::run::{Ending, Happened, RunState, TokensUsed};
+use crate::settings::RunSettings;
 
 /// Something that happened in a run, as listeners hear it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -197,6 +199,9 @@ pub(super) struct Live {
     pub(super) id: String,
     pub(super) session: String,
     model: String,
+    /// Who asked for it.
+    client: String,
+    keeping: Keeping,
     begun_at_ms: u64,
     unheard: Unheard,
     listeners: AtomicUsize,
@@ -221,11 +226,18 @@ struct Log {
 }
 
 impl Live {
-    pub(super) fn new(state: &RunState, unheard: Unheard) -> Arc<Self> {
+    pub(super) fn new(
+        state: &RunState,
+        client: &str,
+        keeping: Keeping,
+        unheard: Unheard,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: state.id.clone(),
             session: state.session.clone(),
             model: state.model.clone(),
+            client: client.to_owned(),
+            keeping,
             begun_at_ms: state.begun_at_ms,
             unheard,
             listeners: AtomicUsize::new(0),
@@ -299,6 +311,36 @@ impl Live {
             next: 0,
             said: 0,
         }
+    }
+
+    /// Who asked for it and how far it is, of one that is kept nowhere: as it was told, without what
+    /// was said.
+    pub(super) fn passing(&self) -> Option<(String, RunState)> {
+        if self.keeping == Keeping::Durable {
+            return None;
+        }
+        let mut state = RunState::new(
+            self.id.as_str(),
+            self.model.as_str(),
+            Vec::new(),
+            RunSettings::default(),
+            self.begun_at_ms,
+        );
+        let log = self.log.lock();
+        for event in &log.events {
+            if let Event::Heard {
+                iteration,
+                tokens,
+                reasoning,
+            } = event
+            {
+                state.iteration = *iteration;
+                state.tokens.push(*tokens);
+                state.reasoning.clone_from(reasoning);
+            }
+        }
+        drop(log);
+        Some((self.client.clone(), state))
     }
 
     /// How it came to its end, in a word.

@@ -275,6 +275,18 @@ impl RunStore {
         self.find(id).await.map(|(_, run)| run)
     }
 
+    /// A run of this process that is kept nowhere, as if it were.
+    pub(super) fn unkept(&self, client: String, state: RunState) -> KeptRun {
+        KeptRun {
+            owner: self.name().to_owned(),
+            client,
+            workspace: self.workspace.clone(),
+            kept_at_ms: state.begun_at_ms,
+            set_aside: false,
+            state,
+        }
+    }
+
     /// Whether there is such a run, ended or not. One that can not be looked for may be there.
     pub async fn is_known(&self, id: &str) -> bool {
         !matches!(self.documents.document(RUN, id).await, Ok(None))

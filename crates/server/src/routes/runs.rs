@@ -167,7 +167,11 @@ async fn run_of(
 ) -> Result<(&Arc<Executor>, KeptRun), ChatError> {
     let executor = server.executor.as_ref().ok_or_else(ChatError::no_model)?;
     let which = which?;
-    let run = executor.runs.store().get(&which.id).await?;
+    // One that is kept nowhere is known only where it runs.
+    let run = match executor.runs.passing(&which.id) {
+        Some(run) => run,
+        None => executor.runs.store().get(&which.id).await?,
+    };
     if which.client.may_see(&run.client) {
         Ok((executor, run))
     } else {
