@@ -7,6 +7,7 @@ mod offer;
 mod progress;
 mod returning;
 mod saying;
+pub(crate) mod size;
 mod state;
 mod step;
 

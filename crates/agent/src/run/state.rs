@@ -275,6 +275,45 @@ impl RunState {
         self.doubt = doubt.map(|doubt| doubt.since_the_first(self.doubt));
     }
 
+    /// The same run without what makes it large, and without a copy of that on the way.
+    #[must_use]
+    pub fn outline(&self) -> Self {
+        let phase = match &self.phase {
+            Phase::Ask => Phase::Ask,
+            Phase::Act(_) => Phase::Act(Vec::new()),
+            Phase::Ended(ending) => Phase::Ended(ending.clone()),
+        };
+        Self {
+            format: self.format,
+            id: self.id.clone(),
+            model: self.model.clone(),
+            session: self.session.clone(),
+            actor: self.actor.clone(),
+            parent: self.parent.clone(),
+            settings: self.settings.clone(),
+            mode: Mode::Loop,
+            telling: self.telling,
+            passed_on: Map::new(),
+            messages: Vec::new(),
+            begun_at_ms: self.begun_at_ms,
+            taken_up_at_ms: self.taken_up_at_ms,
+            worked_before_ms: self.worked_before_ms,
+            take_ups: self.take_ups,
+            doubt: self.doubt,
+            iteration: self.iteration,
+            phase,
+            tokens: self.tokens.clone(),
+            tools_called: self.tools_called.clone(),
+            tools_ms: self.tools_ms,
+            made: self.made.clone(),
+            effects: self.effects,
+            corrected: self.corrected,
+            reasoning: String::new(),
+            content: String::new(),
+            context: self.context.clone(),
+        }
+    }
+
     /// Drops all that makes a run large and that nobody asks for when it has ended without an
     /// answer.
     pub fn empty(&mut self) {

@@ -16,9 +16,13 @@ use super::keys::{Claimed, KeyClaim, RunKey};
 use super::live::{Listener, Live, Lost, Outcome, Stop, Unheard};
 use super::store::{KeptRun, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
-use super::{RESUME_AGAIN_MS, RUN_KEY_CLAIM_MS, RUN_STORE_WAIT_MS, RUNS_MAX, RUNS_WAITING_MAX};
+use super::weight::{Scale, Weight};
+use super::{
+    RESUME_AGAIN_MS, RUN_KEY_CLAIM_MS, RUN_STORE_WAIT_MS, RUNS_BYTES_MAX, RUNS_MAX,
+    RUNS_WAITING_MAX,
+};
 use crate::model::Model;
-use crate::run::{Loop, RunState};
+use crate::run::{Loop, RunState, size};
 use crate::settings::RunSettings;
 use crate::subagents::Subagents;
 
@@ -32,6 +36,8 @@ pub struct RunsLimits {
     pub runs_max: usize,
     /// Waiting for one of them to end.
     pub waiting_max: usize,
+    /// Bytes that all of them hold together.
+    pub bytes_max: usize,
 }
 
 impl Default for RunsLimits {
@@ -39,6 +45,7 @@ impl Default for RunsLimits {
         Self {
             runs_max: RUNS_MAX,
             waiting_max: RUNS_WAITING_MAX,
+            bytes_max: RUNS_BYTES_MAX,
         }
     }
 }
@@ -58,6 +65,9 @@ pub enum StartError {
     /// As many wait as may.
     #[error("too many runs at once")]
     Busy,
+    /// Those at work hold as much as they may.
+    #[error("the runs at work hold as much as they may")]
+    Heavy,
     /// The process ends.
     #[error("the server is ending")]
     Leaving,
@@ -114,6 +124,7 @@ pub struct Runs {
     pub(super) agent: Loop,
     pub(super) store: RunStore,
     turns: Arc<Turns>,
+    scale: Arc<Scale>,
     pub(super) live: Mutex<HashMap<String, Arc<Live>>>,
     /// Held by whoever takes up or cancels a run that nobody here works on.
     taking_up: AsyncMutex<()>,
@@ -134,6 +145,7 @@ impl Runs {
             agent,
             store,
             turns: Turns::new(limits),
+            scale: Scale::new(limits.bytes_max),
             live: Mutex::default(),
             taking_up: AsyncMutex::default(),
             resuming: Arc::default(),
@@ -149,6 +161,16 @@ impl Runs {
         hold.ok_or_else(|| StoreError::Full(format!("a run named {id} is there already")).into())
     }
 
+    /// Room for what a run holds.
+    fn weigh(&self, state: &RunState) -> Result<Weight, StartError> {
+        self.scale.add(size::bytes(state)).ok_or(StartError::Heavy)
+    }
+
+    /// The bytes that all runs hold.
+    pub fn bytes(&self) -> usize {
+        self.scale.bytes()
+    }
+
     /// Begins a run that is in hand. From here on it can be heard and stopped.
     pub(super) async fn begin(
         self: &Arc<Self>,
@@ -156,15 +178,14 @@ impl Runs {
         hold: Arc<Hold>,
         place: impl Send + 'static,
     ) -> Result<Listener, StartError> {
-        let here = Here::enter(
-            self,
-            Live::new(
-                &begins.state,
-                &begins.client,
-                begins.keeping,
-                begins.unheard,
-            ),
+        let weight = self.weigh(&begins.state)?;
+        let live = Live::new(
+            &begins.state,
+            &begins.client,
+            begins.keeping,
+            begins.unheard,
         );
+        let here = Here::enter(self, live, weight);
         if begins.keeping == Keeping::Passing {
             return Ok(here.work(begins.state, None, (hold, place)));
         }
@@ -303,11 +324,13 @@ impl Runs {
             if let Some(listener) = runs.attach(&id) {
                 return Ok(listener);
             }
+            // How large it is is known when it is in hand; one after the other, so that each sees
+            // what the one before it holds.
+            let weight = runs.scale.add(1).ok_or(StartError::Heavy)?;
             let (state, kept) = runs.store.take_up(&id).await?;
-            let here = Here::enter(
-                &runs,
-                Live::new(&state, kept.client(), Keeping::Durable, Unheard::GoOn),
-            );
+            weight.is_too_much(size::bytes(&state));
+            let live = Live::new(&state, kept.client(), Keeping::Durable, Unheard::GoOn);
+            let here = Here::enter(&runs, live, weight);
             Ok(here.work(state, Some(kept), slot))
         })
         .await
@@ -352,14 +375,15 @@ impl Runs {
     async fn resume_patiently(self: &Arc<Self>, id: &str) -> ControlFlow<()> {
         loop {
             match self.slot(RESUMED).await {
-                Ok(slot) => {
+                Ok(slot) => match self.go_on_with(id, slot).await {
+                    Err(ResumeError::Start(StartError::Heavy)) => {}
                     // One that can not be had stays where it is.
-                    let _ = self.go_on_with(id, slot).await;
-                    return ControlFlow::Continue(());
-                }
+                    Ok(_) | Err(_) => return ControlFlow::Continue(()),
+                },
                 Err(StartError::Leaving) => return ControlFlow::Break(()),
-                Err(_) => tokio::time::sleep(Duration::from_millis(RESUME_AGAIN_MS)).await,
+                Err(_) => {}
             }
+            tokio::time::sleep(Duration::from_millis(RESUME_AGAIN_MS)).await;
         }
     }
 

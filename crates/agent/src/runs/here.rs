@@ -13,11 +13,18 @@ use tokio::time::Instant;
 
 use super::desk::{Begins, Runs, StartError};
 use super::hold::Hold;
+use super::kept::{Kept, Unkept};
 use super::live::{Event, Listener, Live, Lost, Outcome, Stop};
 use super::patience::Patience;
-use super::store::{Kept, Unkept};
+use super::weight::Weight;
 use super::{RESUME_AGAIN_MS, RUN_OPEN_KEPT_MS, RUNS_UNBURIED_MAX};
-use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState};
+use crate::run::{
+    Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState, size,
+};
+
+/// Why a run ends that is larger than others while all hold too much.
+const TOO_HEAVY: &str =
+    "the runs of this server hold as much as they may, and this one has grown beyond its share";
 
 impl Runs {
     /// Keeps a run that begins. When the state does not answer nobody knows whether it has begun;
@@ -47,7 +54,7 @@ impl Runs {
                 break;
             }
         }
-        let mut ended = state.clone();
+        let mut ended = state.outline();
         ended.cancel();
         self.bury(hold, ended, client.to_owned());
         Err(StartError::InDoubt(state.id.clone()))
@@ -109,11 +116,12 @@ enum Logged {
 pub(super) struct Here {
     runs: Arc<Runs>,
     pub(super) live: Arc<Live>,
+    weight: Weight,
 }
 
 impl Here {
     /// From now on the run can be heard and stopped.
-    pub(super) fn enter(runs: &Arc<Runs>, live: Arc<Live>) -> Self {
+    pub(super) fn enter(runs: &Arc<Runs>, live: Arc<Live>, weight: Weight) -> Self {
         runs.live.lock().insert(live.id.clone(), live.clone());
         runs.count.send_modify(|count| *count += 1);
         runs.tell(RunEvent::Begun);
@@ -122,7 +130,7 @@ impl Here {
             live.stop(Stop::Leave);
         }
         let runs = runs.clone();
-        Self { runs, live }
+        Self { runs, live, weight }
     }
 
     /// Works on it, in its place.
@@ -157,12 +165,11 @@ impl Here {
             return;
         };
         // Whoever cancelled it after it had stopped was told that it is being cancelled.
-        let outcome = match self.live.end_unless_cancelled(outcome) {
-            Some(outcome) => outcome,
-            None => {
-                let outcome = self.cancelled(kept.last().await, Some(kept)).await;
-                self.live.end(outcome)
-            }
+        let outcome = if let Some(outcome) = self.live.end_unless_cancelled(outcome) {
+            outcome
+        } else {
+            let last = kept.last(&self.runs.store).await;
+            self.live.end(self.cancelled(last, Some(kept)).await)
         };
         self.log_end(&outcome, logged);
     }
@@ -184,7 +191,7 @@ impl Here {
 
     async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> (Outcome, Logged) {
         let mut stop = self.live.stop.subscribe();
-        let begun = kept.is_none().then(|| state.clone());
+        let begun = kept.is_none().then(|| state.outline());
         let companion = Companion {
             here: self,
             kept,
@@ -209,7 +216,7 @@ impl Here {
             return (Outcome::Left, Logged::No);
         }
         let last = match kept {
-            Some(kept) => Some(kept.last().await),
+            Some(kept) => Some(kept.last(&self.runs.store).await),
             None => begun,
         };
         let outcome = match last {
@@ -315,14 +322,27 @@ impl Companion<'_> {
     }
 
     /// What can never be kept ends here, and its end is kept instead.
-    async fn outgrown(&self, kept: &Kept, state: &RunState, why: &Unkept) -> Outcome {
-        let mut ended = state.clone();
-        ended.fail(RunErrorCode::ToolExecutionFailed, why.to_string());
-        ended.empty();
+    async fn outgrown(&self, state: &RunState, why: &str) -> Outcome {
+        let mut ended = state.outline();
+        ended.fail(RunErrorCode::ToolExecutionFailed, why);
+        let Some(kept) = self.kept else {
+            return Outcome::Ended(Box::new(ended));
+        };
         match self.here.write(kept, &ended).await {
             Ok(()) => Outcome::Ended(Box::new(ended)),
             Err(unkept) => lost(&unkept),
         }
+    }
+
+    /// Whether a run that has not ended holds more than there is room for.
+    fn is_too_heavy(&self, state: &RunState) -> bool {
+        let bytes = size::bytes(state).saturating_add(self.here.live.bytes());
+        self.here.weight.is_too_much(bytes) && state.ending().is_none()
+    }
+
+    fn give_up(&self, outcome: Outcome, why: String) -> CheckpointError {
+        *self.gave_up.lock() = Some(outcome);
+        CheckpointError(why)
     }
 }
 
@@ -340,18 +360,22 @@ impl Checkpoint for Companion<'_> {
         if let Some(subagents) = self.here.runs.subagents.get() {
             subagents.note(state);
         }
+        if self.is_too_heavy(state) {
+            let outcome = self.outgrown(state, TOO_HEAVY).await;
+            return Err(self.give_up(outcome, TOO_HEAVY.to_owned()));
+        }
         let Some(kept) = self.kept else {
             return Ok(());
         };
         let Err(unkept) = self.here.write(kept, state).await else {
             return Ok(());
         };
-        let gave_up = match &unkept {
-            Unkept::TooLarge(_) => self.outgrown(kept, state, &unkept).await,
+        let why = unkept.to_string();
+        let outcome = match &unkept {
+            Unkept::TooLarge(_) => self.outgrown(state, &why).await,
             Unkept::Away(_) | Unkept::Taken(_) => lost(&unkept),
         };
-        *self.gave_up.lock() = Some(gave_up);
-        Err(CheckpointError(unkept.to_string()))
+        Err(self.give_up(outcome, why))
     }
 
     fn told(&self, state: &RunState, what: Happened<'_>) {

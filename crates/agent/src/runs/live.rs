@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::desk::Keeping;
 use super::{CLIENT_AWAY_MS_MAX, RUN_EVENTS_MAX};
-use crate::run::{Ending, Happened, RunState, TokensUsed};
+use crate::run::{Ending, Happened, RunState, TokensUsed, size};
 use crate::settings::RunSettings;
 
 /// Something that happened in a run, as listeners hear it.
@@ -127,6 +127,22 @@ impl Event {
     }
 }
 
+impl Event {
+    fn bytes(&self) -> usize {
+        let texts = match self {
+            Self::Asks { .. } => 0,
+            Self::Waits { why, .. } => why.len(),
+            Self::Says { text } => text.len(),
+            Self::Heard { reasoning, .. } => reasoning.len(),
+            Self::Calls {
+                tool, arguments, ..
+            } => tool.len() + size::fields(arguments),
+            Self::Called { tool, text, .. } => tool.len() + text.len(),
+        };
+        size_of::<Self>() + texts
+    }
+}
+
 /// How the work of this process on a run came to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -217,6 +233,8 @@ struct Log {
     /// The number of the first event that is still known.
     first: u64,
     events: VecDeque<Event>,
+    /// The bytes of the events.
+    bytes: usize,
     /// What was said of the answer so far. Apart from the events, of which there may be many
     /// otherwise: a listener gets all at once that was said since it last looked.
     answer: String,
@@ -260,10 +278,13 @@ impl Live {
                 self.changed.send_modify(|count| *count += 1);
                 return;
             }
-            if log.events.len() >= RUN_EVENTS_MAX {
-                log.events.pop_front();
+            if log.events.len() >= RUN_EVENTS_MAX
+                && let Some(oldest) = log.events.pop_front()
+            {
+                log.bytes -= oldest.bytes();
                 log.first += 1;
             }
+            log.bytes += event.bytes();
             log.events.push_back(event);
         }
         self.changed.send_modify(|count| *count += 1);
@@ -311,6 +332,12 @@ impl Live {
             next: 0,
             said: 0,
         }
+    }
+
+    /// The bytes of what was told.
+    pub(super) fn bytes(&self) -> usize {
+        let log = self.log.lock();
+        log.bytes.saturating_add(log.answer.len())
     }
 
     /// Who asked for it and how far it is, of one that is kept nowhere: as it was told, without what

@@ -71,10 +71,11 @@ pub(super) fn used(state: &RunState) -> Used {
 }
 
 impl Subagents {
-    /// A run that is worked on here has come so far. One that nothing bounds needs no account.
+    /// A run that is worked on here has come so far. One that nothing bounds, and that is nobody's
+    /// subagent, needs no account.
     pub(crate) fn note(&self, state: &RunState) {
         let (tokens_max, cost_max) = (state.settings.tokens_max, state.settings.cost.run_max);
-        if tokens_max.is_none() && cost_max.is_none() {
+        if tokens_max.is_none() && cost_max.is_none() && state.parent.is_none() {
             return;
         }
         let account = Account {
@@ -114,7 +115,8 @@ impl Subagents {
     ) -> Result<(), TreeError> {
         let account = self.accounts.lock().get(id).copied();
         let budget = session.and_then(|it| it.tokens.budget);
-        if account.is_none() && budget.is_none() {
+        let is_bounded = |it: Account| it.tokens_max.is_some() || it.cost_nanos_max.is_some();
+        if !account.is_some_and(is_bounded) && budget.is_none() {
             return Ok(());
         }
         let below = self.tree.below(id).await?;
@@ -125,8 +127,10 @@ impl Subagents {
             left.cost_at_most(account.cost_nanos_max, cost_nanos);
         }
         if let Some(session) = session {
-            let tokens = session.tokens.spent.saturating_add(below.tokens);
-            left.tokens_at_most(budget, tokens);
+            // What its last answer took is booked before it asks again, and may not be yet.
+            let own = account.map_or(0, |account| account.own.tokens);
+            let own = own.max(session.tokens.spent);
+            left.tokens_at_most(budget, own.saturating_add(below.tokens));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use holdfast_testkit::model::{ModelServer, Say, turns};
 use serde_json::{Value, json};
 
 use crate::common::{House, eventually};
+use crate::runs::asking;
 use crate::subagents::task_of;
 use crate::{Executor, code, task};
 
@@ -57,6 +58,21 @@ fn runs_and_the_requests_of_models_are_counted_by_configured_names() {
         assert!(count.is_some_and(|it| it != "0"), "{line}: {page}");
     }
     assert!(!page.contains(FOREIGN), "{page}");
+}
+
+#[test]
+fn a_run_that_there_is_no_room_for_gets_a_429() {
+    let yaml = "executor: {runsBytesMax: 40000}";
+    let executor = Executor::with(ModelServer::says(vec![Say::Silence]), yaml);
+    let large = task(&"x".repeat(30_000));
+    let _waiting = asking(&executor.serving, &large);
+    eventually("the first is asked", || {
+        (executor.model.asked().len() == 1).then_some(())
+    });
+    let answer = executor.ask(&large);
+    assert_eq!(code(&answer), (429, "rate_limited".to_owned()));
+    assert!(answer.header("retry-after").is_some(), "{}", answer.text());
+    assert_eq!(executor.model.asked().len(), 1);
 }
 
 #[test]
