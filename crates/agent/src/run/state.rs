@@ -74,6 +74,9 @@ pub struct RunState {
     pub effects: Effects,
     /// Whether the last thing the model heard was that its call could not be read.
     pub corrected: bool,
+    /// Whether the model heard that no tool runs any more in this run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_to_stop: bool,
     /// What the model thought, the last time.
     pub reasoning: String,
     /// What the model said, the last time.
@@ -251,6 +254,7 @@ impl RunState {
             made: Vec::new(),
             effects: Effects::None,
             corrected: false,
+            told_to_stop: false,
             reasoning: String::new(),
             content: String::new(),
             context: ContextAccount::default(),
@@ -308,6 +312,7 @@ impl RunState {
             made: self.made.clone(),
             effects: self.effects,
             corrected: self.corrected,
+            told_to_stop: self.told_to_stop,
             reasoning: String::new(),
             content: String::new(),
             context: self.context.clone(),

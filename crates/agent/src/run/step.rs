@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
+use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
 use crate::model::ModelReply;
-use crate::results::{CallResult, batch};
+use crate::results::{Brake, CallResult, batch};
 use crate::settings::{SourceField, WhenUsedUp};
 
 /// Calls of one reply that run.
@@ -229,6 +230,7 @@ fn not_run(why: String) -> CallResult {
         duration_ms: 0,
         unknown: false,
         made: Vec::new(),
+        brake: Brake::Off,
     }
 }
 
@@ -261,8 +263,11 @@ fn settle(state: &mut RunState) {
     }
     let mut lines = Vec::new();
     let mut answers = Vec::new();
+    let (was_told, mut is_on) = (state.told_to_stop, false);
     for call in calls {
         let Some(result) = &call.result else { continue };
+        state.told_to_stop |= result.brake != Brake::Off;
+        is_on |= result.brake == Brake::On;
         match &call.call_id {
             Some(id) => answers.push(Message {
                 answers: Some(id.clone()),
@@ -276,6 +281,15 @@ fn settle(state: &mut RunState) {
         state
             .messages
             .push(Message::text(Role::User, batch(&lines)));
+    }
+    if was_told && is_on {
+        // It was told that no tool runs any more, and did not review its approach: whatever it calls
+        // next, it gets the same answer, and each question costs.
+        let message = format!(
+            "{TOOL_ERROR_LIMIT_TAG} too many tool failures in this run, and the model went on calling tools"
+        );
+        state.fail(RunErrorCode::ToolExecutionFailed, message);
+        return;
     }
     go_on(state);
 }

@@ -36,6 +36,7 @@ fn found(text: &str) -> CallResult {
         duration_ms: 7,
         unknown: false,
         made: Vec::new(),
+        brake: Brake::Off,
     }
 }
 
