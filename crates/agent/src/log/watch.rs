@@ -146,6 +146,10 @@ impl<'a> Watched<'a> {
                 let fields = json!({"tool": tool, "args": arguments});
                 log.event(Level::Info, "tool_execution_start", of(state, fields));
             }
+            Happened::NeedsApproval { tool, approval, .. } => {
+                let fields = json!({"tool": tool, "approval": approval});
+                log.event(Level::Info, "tool_approval_needed", of(state, fields));
+            }
             Happened::Called { tool, result, .. } if result.ok => {
                 let fields = json!({"tool": tool, "result_length": result.text.chars().count()});
                 log.event(Level::Info, "tool_execution_success", of(state, fields));

@@ -22,6 +22,7 @@ use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState, Telling};
 use super::step;
+use super::waiting::heard_waiting;
 use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
@@ -404,8 +405,19 @@ impl Loop {
                 arguments,
             },
         );
+        let envelope = envelope(state, place, call);
+        let request = envelope.request_id.clone();
         // The stack is one large future; in a box of its own it is not moved from hand to hand.
-        let answer = Box::pin(self.stack.call(envelope(state, place, call))).await;
+        let calling = Box::pin(self.stack.call(envelope));
+        let waits = |approval: &str| {
+            let what = Happened::NeedsApproval {
+                place,
+                tool,
+                approval,
+            };
+            kept.told(state, what);
+        };
+        let answer = heard_waiting(&self.stack, &request, calling, waits).await;
         let result = CallResult::of(&answer, &state.settings);
         let ended = &result;
         kept.told(

@@ -58,6 +58,17 @@ pub enum Event {
         /// The arguments.
         arguments: Map<String, Value>,
     },
+    /// A call waits for a person.
+    NeedsApproval {
+        /// In which iteration.
+        iteration: u32,
+        /// Its place in it.
+        place: usize,
+        /// The tool.
+        tool: String,
+        /// What has to be approved, by its name.
+        approval: String,
+    },
     /// A call has ended.
     Called {
         /// In which iteration.
@@ -110,6 +121,16 @@ impl Event {
                 tool: tool.to_owned(),
                 arguments: arguments.clone(),
             },
+            Happened::NeedsApproval {
+                place,
+                tool,
+                approval,
+            } => Self::NeedsApproval {
+                iteration: state.iteration,
+                place,
+                tool: tool.to_owned(),
+                approval: approval.to_owned(),
+            },
             Happened::Called {
                 place,
                 tool,
@@ -137,6 +158,7 @@ impl Event {
             Self::Calls {
                 tool, arguments, ..
             } => tool.len() + size::fields(arguments),
+            Self::NeedsApproval { tool, approval, .. } => tool.len() + approval.len(),
             Self::Called { tool, text, .. } => tool.len() + text.len(),
         };
         size_of::<Self>() + texts
