@@ -1,5 +1,6 @@
 //! Drives a run: asks, acts, and keeps what was reached.
 
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,8 +220,8 @@ impl Loop {
                     return Ok(());
                 };
                 match asked {
-                    Ok((reply, Some(begins))) => {
-                        step::answered_live(state, &reply, &offer.parser, begins);
+                    Ok((reply, Some(shown))) => {
+                        step::answered_live(state, &reply, &offer.parser, shown);
                     }
                     Ok((reply, None)) => match &state.mode {
                         Mode::Loop => step::heard(state, &reply, &offer.parser),
@@ -251,7 +252,7 @@ impl Loop {
         state: &mut RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
-    ) -> Result<(ModelReply, Option<usize>), ModelError> {
+    ) -> Result<(ModelReply, Option<Range<usize>>), ModelError> {
         kept.told(state, Happened::Asks);
         let mut asked = self.question(state, offer)?;
         let policy = patience(state);
@@ -333,15 +334,15 @@ impl Loop {
         Ok(asked)
     }
 
-    /// One answer, told as it comes where somebody listens; and where in its content the answer
-    /// begins that was shown.
+    /// One answer, told as it comes where somebody listens; and what of its content was shown as the
+    /// answer.
     async fn answer_to(
         &self,
         asked: &ModelRequest,
         state: &RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
-    ) -> (Result<ModelReply, ModelError>, Option<usize>) {
+    ) -> (Result<ModelReply, ModelError>, Option<Range<usize>>) {
         if state.telling == Telling::Whole {
             return (offer.model.complete(asked).await, None);
         }

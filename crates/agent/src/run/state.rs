@@ -74,6 +74,9 @@ pub struct RunState {
     pub effects: Effects,
     /// Whether the last thing the model heard was that its call could not be read.
     pub corrected: bool,
+    /// Whether what the model said, the last time, is a call; looked at where it could be the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_a_call: bool,
     /// Whether the model heard that no tool runs any more in this run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_to_stop: bool,
@@ -255,6 +258,7 @@ impl RunState {
             effects: Effects::None,
             corrected: false,
             told_to_stop: false,
+            said_a_call: false,
             reasoning: String::new(),
             content: String::new(),
             context: ContextAccount::default(),
@@ -313,6 +317,7 @@ impl RunState {
             effects: self.effects,
             corrected: self.corrected,
             told_to_stop: self.told_to_stop,
+            said_a_call: self.said_a_call,
             reasoning: String::new(),
             content: String::new(),
             context: self.context.clone(),

@@ -74,6 +74,11 @@ fn a_call_that_does_not_fit_the_schema_is_asked_back_once() {
     assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
     assert!(answer["choices"][0]["message"].get("tool_calls").is_none());
     assert_eq!(executor.model.asked().len(), 2);
+    // Nor the words of one in place of an answer.
+    let wrong = Say::says("Action: get_weather\nAction Input: {\"city\": \"B\"}");
+    let executor = Executor::on(ModelServer::says(vec![wrong]));
+    let answer = executor.ask(&request()).json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "", "{answer}");
 }
 
 #[test]
