@@ -64,7 +64,7 @@ fn runs_and_the_requests_of_models_are_counted_by_configured_names() {
 fn a_run_that_there_is_no_room_for_gets_a_429() {
     let yaml = "executor: {runsBytesMax: 40000}";
     let executor = Executor::with(ModelServer::says(vec![Say::Silence]), yaml);
-    let large = task(&"x".repeat(30_000));
+    let large = task(&"word ".repeat(6_000));
     let _waiting = asking(&executor.serving, &large);
     eventually("the first is asked", || {
         (executor.model.asked().len() == 1).then_some(())
