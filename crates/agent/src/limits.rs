@@ -53,6 +53,12 @@ pub const LIMITS: &[Limit] = &[
         setting: Some("executor.runsWaitingMax"),
     },
     Limit {
+        name: "RUNS_BYTES_MAX",
+        value: crate::runs::RUNS_BYTES_MAX as u64,
+        meaning: "bytes that the runs of one process hold together; while they do, one more is told to come again, and one that has grown beyond its share ends",
+        setting: Some("executor.runsBytesMax"),
+    },
+    Limit {
         name: "RUN_EVENTS_MAX",
         value: crate::runs::RUN_EVENTS_MAX as u64,
         meaning: "what happened in one run, for listeners that come late; the oldest is forgotten first",

@@ -4,6 +4,8 @@ mod keep;
 
 use holdfast_contract::{Artifact, ResultError, ToolResultEnvelope};
 
+use holdfast_reliability::guard::{BlockCode, TOOL_ERROR_LIMIT_TAG};
+
 pub use keep::Keep;
 
 use crate::settings::RunSettings;
@@ -30,6 +32,37 @@ pub struct CallResult {
     /// What it made besides its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<Artifact>,
+    /// Whether tools still run in this run.
+    #[serde(default, skip_serializing_if = "Brake::is_off")]
+    pub brake: Brake,
+}
+
+/// What the loop guard makes of going on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Brake {
+    /// Nothing.
+    #[default]
+    Off,
+    /// The model is told that no tool runs any more.
+    Told,
+    /// The call did not run because of that.
+    On,
+}
+
+impl Brake {
+    fn of(error: Option<&ResultError>) -> Self {
+        match error {
+            Some(error) if error.code == BlockCode::ToolErrorLimit.as_str() => Self::On,
+            Some(error) if error.message.contains(TOOL_ERROR_LIMIT_TAG) => Self::Told,
+            _ => Self::Off,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
 }
 
 impl CallResult {
@@ -52,6 +85,7 @@ impl CallResult {
             duration_ms: answer.duration_ms,
             unknown: answer.error_code() == Some("outcome_unknown"),
             made: made(answer).unwrap_or_default(),
+            brake: Brake::of(answer.error.as_ref()),
         }
     }
 

@@ -7,6 +7,8 @@
 
 #[path = "runs/hands.rs"]
 mod hands;
+#[path = "runs/heavy.rs"]
+mod heavy;
 #[path = "runs/keys.rs"]
 mod keys;
 
@@ -118,6 +120,7 @@ async fn a_queue_is_as_long_as_it_may_be() {
     let desk = desk(RunsLimits {
         runs_max: 1,
         waiting_max: 1,
+        ..RunsLimits::default()
     });
     let mut first = desk.start("a").await.expect("begins");
     let second = desk.start("b");
@@ -137,6 +140,7 @@ async fn whoever_leaves_the_queue_gives_its_place_back() {
     let desk = desk(RunsLimits {
         runs_max: 1,
         waiting_max: 1,
+        ..RunsLimits::default()
     });
     let _first = desk.start("a").await.expect("begins");
     for name in ["b", "c", "d"] {
@@ -298,6 +302,7 @@ async fn what_was_left_is_looked_for_once_and_waits_for_its_turn() {
     let limits = RunsLimits {
         runs_max: 2,
         waiting_max: 1,
+        ..RunsLimits::default()
     };
     let next = Desk {
         model: model.clone(),

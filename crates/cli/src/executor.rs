@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use holdfast_agent::model::{HttpModel, HttpModelConfig, Model};
 use holdfast_agent::run::Loop;
-use holdfast_agent::runs::{Owner, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits};
+use holdfast_agent::runs::{
+    Owner, RUNS_BYTES_MAX, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits,
+};
 use holdfast_agent::subagents::Subagents;
 use holdfast_reliability::config::{ConfigProblem, StoreKind};
 use holdfast_reliability::runtime::Runtime;
@@ -51,6 +53,8 @@ pub(crate) struct ExecutorConfig {
     pub(crate) runs_max: usize,
     /// Requests that wait for a run to end.
     pub(crate) runs_waiting_max: usize,
+    /// Bytes that all runs hold together.
+    pub(crate) runs_bytes_max: usize,
 }
 
 impl Default for ExecutorConfig {
@@ -63,6 +67,7 @@ impl Default for ExecutorConfig {
             requests_per_minute_max: REQUESTS_PER_MINUTE_MAX,
             runs_max: RUNS_MAX,
             runs_waiting_max: RUNS_WAITING_MAX,
+            runs_bytes_max: RUNS_BYTES_MAX,
         }
     }
 }
@@ -81,6 +86,7 @@ impl ExecutorConfig {
         check("requestsPerMinuteMax", per_minute, 1, RATE_MAX);
         check("runsMax", self.runs_max, 1, COUNT_MAX);
         check("runsWaitingMax", self.runs_waiting_max, 0, COUNT_MAX);
+        check("runsBytesMax", self.runs_bytes_max, 1, usize::MAX);
         if let Some(url) = &self.model_url
             && let Err(why) = HttpModel::new(&HttpModelConfig {
                 base_url: url.clone(),
@@ -97,6 +103,7 @@ impl ExecutorConfig {
         RunsLimits {
             runs_max: self.runs_max,
             waiting_max: self.runs_waiting_max,
+            bytes_max: self.runs_bytes_max,
         }
     }
 }

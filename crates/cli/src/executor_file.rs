@@ -23,6 +23,7 @@ use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_server::{Served, ServerConfig};
 use holdfast_toolbox::tools::CommandRules;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::config::{Config, expand};
@@ -186,6 +187,42 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// What the file and its variables set, by key, for programs.
+pub(crate) fn given(config: &Config) -> Value {
+    let redactor = config.redactor();
+    let given = config.file.iter().flat_map(|file| &file.given);
+    let rows = given.map(|given| {
+        let mut value = given.value.clone();
+        redactor.redact_value_in_place(&mut value);
+        let from = match given.line {
+            Some(line) => json!({"line": line}),
+            None => json!("variable"),
+        };
+        (given.key.clone(), json!({"value": value, "from": from}))
+    });
+    Value::Object(rows.collect())
+}
+
+/// The same as comments: what it came to is in the settings above them, and the rules of runs, the
+/// models and the log have no others.
+pub(crate) fn given_lines(config: &Config) -> Vec<String> {
+    let Value::Object(rows) = given(config) else {
+        return Vec::new();
+    };
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let head = "# executor.yaml and its variables set:".to_owned();
+    let line = |(key, row): (&String, &Value)| {
+        let from = match &row["from"]["line"] {
+            Value::Null => "a variable".to_owned(),
+            line => format!("line {line}"),
+        };
+        format!("#   {key}: {} ({from})", row["value"])
+    };
+    std::iter::once(head).chain(rows.iter().map(line)).collect()
 }
 
 /// Says them once, before the work begins.

@@ -20,6 +20,8 @@ mod cancelled;
 #[path = "executor/checklist.rs"]
 mod checklist;
 mod common;
+#[path = "executor/counted.rs"]
+mod counted;
 #[path = "executor/file.rs"]
 mod file;
 #[path = "server/harness.rs"]

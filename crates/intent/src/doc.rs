@@ -406,7 +406,8 @@ pub(crate) fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-const THOUGHT_TAGS: &[(&str, &str)] = &[
+/// What private reasoning stands between, where a server leaves it in the text.
+pub const THOUGHT_TAGS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<reasoning>", "</reasoning>"),
@@ -433,8 +434,16 @@ pub(crate) fn rfind(text: &str, words: &str) -> Option<usize> {
 /// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and
 /// is read like any other text, unless the model was cut before it could go on.
 fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
-    let mut found = Vec::new();
     let last = text.trim_end().len();
+    let mut found = thought_parts(text);
+    found.retain(|[_, end]| *end < last || finish == FinishReason::Length);
+    found
+}
+
+/// Everything that stands between such tags, and what stands before a tag that ends a thought and
+/// that nothing opened.
+pub(crate) fn thought_parts(text: &str) -> Vec<[usize; 2]> {
+    let mut found = Vec::new();
     for (open, close) in THOUGHT_TAGS {
         let mut from = 0;
         while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
@@ -444,9 +453,7 @@ fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
             let start = text[from..from + at]
                 .find(*open)
                 .map_or(if from == 0 { 0 } else { from }, |n| from + n);
-            if end < last || finish == FinishReason::Length {
-                found.push([start, end]);
-            }
+            found.push([start, end]);
             from = end;
         }
     }

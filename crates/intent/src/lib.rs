@@ -45,6 +45,7 @@ mod stream;
 mod tools;
 mod wire;
 
+pub use doc::THOUGHT_TAGS;
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};
 pub use parse::Parser;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::doc::Doc;
+use crate::doc::{Doc, THOUGHT_TAGS, thought_parts};
 use crate::forms;
 use crate::fuzzy;
 use crate::guide;
@@ -299,9 +299,10 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     }
     let nothing_left = parsed.intents.is_empty() && (reply.done || !failed) && !cut;
     parsed.final_text = match reply.answer {
-        Some(answer) => Some(answer),
+        Some(answer) => Some(answered(answer)),
         None if nothing_left => {
-            let text = without_end_of_stream(without_thought(doc.text).trim());
+            let text = without_thoughts(doc.text);
+            let text = without_end_of_stream(text.trim());
             (!text.is_empty()).then(|| text.to_owned())
         }
         None => None,
@@ -335,9 +336,33 @@ fn without_end_of_stream(text: &str) -> &str {
     rest.strip_suffix("data:").unwrap_or(rest).trim_end()
 }
 
-fn without_thought(text: &str) -> &str {
-    let end = "</think>";
-    crate::doc::rfind(text, end).map_or(text, |at| &text[at + end.len()..])
+/// The text without what the model only thought.
+fn without_thoughts(text: &str) -> String {
+    without(text, &thought_parts(text))
+}
+
+/// The same for a text that the model itself calls its answer: what nothing opened is no thought.
+/// An answer that is all thought is left as it is.
+fn answered(answer: String) -> String {
+    let mut parts = thought_parts(&answer);
+    let is_opened = |at: usize| {
+        let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
+        openers.any(|open| answer[at..].starts_with(open))
+    };
+    parts.retain(|[start, _]| is_opened(*start));
+    let said = without(&answer, &parts).trim().to_owned();
+    if said.is_empty() { answer } else { said }
+}
+
+/// A text without these parts. One can stand in another.
+fn without(text: &str, parts: &[[usize; 2]]) -> String {
+    let mut kept = String::new();
+    let mut from = 0;
+    for [start, end] in parts {
+        kept.push_str(text.get(from..*start).unwrap_or_default());
+        from = from.max(*end);
+    }
+    kept + &text[from..]
 }
 
 /// Tokens that only a call has, outside of code, and no call could be read.

@@ -239,6 +239,11 @@ pub const LIMITS: &[Limit] = &[
         "values of the `tool` label; further tools are counted as `other`",
     ),
     limit(
+        "METRIC_MODELS_MAX",
+        crate::observe::runs::METRIC_MODELS_MAX as u64,
+        "models and model servers that are labels of their own; further ones are counted as `other`",
+    ),
+    limit(
         "METRIC_REASONS_MAX",
         crate::observe::metrics::METRIC_REASONS_MAX as u64,
         "values of the `reason` label; further codes are counted as `other`",

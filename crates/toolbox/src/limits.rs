@@ -125,6 +125,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "APPROVAL_NOTES_MAX",
+        value: crate::approval::waiting::APPROVAL_NOTES_MAX as u64,
+        meaning: "notes about calls that begin to wait for a person which a run's stream may be behind; then it misses the oldest",
+        setting: None,
+    },
+    Limit {
         name: "APPROVAL_POLL_MS",
         value: crate::approval::layer::APPROVAL_POLL_MS,
         meaning: "how often a waiting call looks for an answer that another process has taken",

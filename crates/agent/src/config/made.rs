@@ -52,6 +52,7 @@ impl<'a> Maker<'a> {
             log: self.log(),
             tools: self.tools(),
             warnings: Vec::new(),
+            given: self.values.given(),
         };
         self.check(&made, &run, problems);
         self.say_what_has_no_effect();

@@ -224,6 +224,17 @@ pub struct ToolSettings {
     pub blocked_commands: Vec<String>,
 }
 
+/// A key that was set, for people who look at it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// The key.
+    pub key: String,
+    /// What it holds; of a secret only that there is one.
+    pub value: serde_json::Value,
+    /// The line of the file that set it; none for a variable.
+    pub line: Option<u64>,
+}
+
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutorConfig {
@@ -241,6 +252,8 @@ pub struct ExecutorConfig {
     pub tools: ToolSettings,
     /// What is odd, and goes on all the same.
     pub warnings: Vec<String>,
+    /// What the file and the variables set.
+    pub given: Vec<Given>,
 }
 
 impl ExecutorConfig {

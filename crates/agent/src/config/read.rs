@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::expand::expand;
-use super::kind::Held;
+use super::kind::{Held, Kind};
 use super::table::{PREFIX, ROWS, Row};
 use super::yaml::{Node, Yaml, line_of, read};
-use super::{Environment, OWN_SECTION, Problem};
+use super::{Environment, Given, OWN_SECTION, Problem};
 
 /// Texts closer than this to a known name are taken for it misspelt.
 const CLOSE_ENOUGH: f64 = 0.8;
@@ -15,6 +17,28 @@ const CLOSE_ENOUGH: f64 = 0.8;
 #[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) held: BTreeMap<String, (Held, Option<u64>)>,
+}
+
+impl Values {
+    /// What was set, for people.
+    pub(super) fn given(&self) -> Vec<Given> {
+        let given = |(key, (held, line)): (&String, &(Held, Option<u64>))| {
+            let is_secret = row_of(key).is_none_or(|row| row.kind == Kind::Secret);
+            let value = match held {
+                Held::Text(text) if is_secret && !text.is_empty() => json!("[a secret]"),
+                Held::Text(text) => json!(text),
+                Held::Number(number) => json!(number),
+                Held::Decimal(number) => json!(number),
+                Held::Texts(texts) => json!(texts),
+            };
+            Given {
+                key: key.clone(),
+                value,
+                line: *line,
+            }
+        };
+        self.held.iter().map(given).collect()
+    }
 }
 
 /// Reads all; every problem there is.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::chat::{Message, NativeCall, Role};
-use crate::results::{CallResult, batch};
+use crate::results::{Brake, CallResult, batch};
 
 pub(crate) fn called(ids: &[&str]) -> Message {
     let calls = ids.iter().map(|id| NativeCall {
@@ -33,6 +33,7 @@ pub(crate) fn told(text: &str) -> Message {
         duration_ms: 1,
         unknown: false,
         made: Vec::new(),
+        brake: Brake::Off,
     };
     Message::text(Role::User, batch(&[found.line("read")]))
 }

@@ -39,3 +39,25 @@ pub fn used_up(state: &RunState) -> Option<String> {
     let most = state.settings.cost.run_max.filter(|most| cost >= *most)?;
     Some(format!("the run has cost {cost:.4}, and may cost {most}"))
 }
+
+/// A billionth of the currency is what money is counted in where it is added up and kept.
+const NANOS: f64 = 1e9;
+
+/// Money in billionths, never less than it was.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it saturates, and nothing costs less than nothing"
+)]
+pub fn nanos(cost: f64) -> u64 {
+    (cost * NANOS).ceil() as u64
+}
+
+/// The money that so many billionths are.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a bound that large bounds nothing"
+)]
+pub fn from_nanos(nanos: u64) -> f64 {
+    nanos as f64 / NANOS
+}

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::lines::{Level, RunLog};
 use super::pages::{Entry, ErrorPages};
 use crate::context;
-use crate::model::ModelRequest;
+use crate::model::{ModelError, ModelRequest};
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState};
 
 /// Where runs are written down.
@@ -34,6 +34,32 @@ impl Watch {
                 json!({"run_id": state.id, "iteration": state.iteration, "request": request.body});
             self.log.event(Level::Debug, "gpt_oss_request", fields);
         }
+    }
+
+    /// A server was away, and another one is asked.
+    pub fn fails_over(
+        &self,
+        run: &str,
+        iteration: u32,
+        (from, to): (&str, &str),
+        why: &ModelError,
+    ) {
+        let fields = json!({"run_id": run, "iteration": iteration, "from": from, "to": to,
+                            "error": why.to_string()});
+        self.log.event(Level::Warn, "gpt_oss_failover", fields);
+    }
+
+    /// A run has ended outside of its steps: somebody cancelled it, or it could not be kept.
+    pub(crate) fn run_ended(&self, state: &RunState) {
+        if let Some(ending) = state.ending() {
+            ends(self, state, ending, &mut Seen::default());
+        }
+    }
+
+    /// Nobody here goes on with a run, and why.
+    pub(crate) fn run_lost(&self, run: &str, outcome: &str, why: &str) {
+        let fields = json!({"run_id": run, "outcome": outcome, "error": why});
+        self.log.event(Level::Warn, "executor_run_end", fields);
     }
 
     fn page(&self, entry: &Entry<'_>) {
@@ -119,6 +145,10 @@ impl<'a> Watched<'a> {
                 seen.tools.push(tool.to_owned());
                 let fields = json!({"tool": tool, "args": arguments});
                 log.event(Level::Info, "tool_execution_start", of(state, fields));
+            }
+            Happened::NeedsApproval { tool, approval, .. } => {
+                let fields = json!({"tool": tool, "approval": approval});
+                log.event(Level::Info, "tool_approval_needed", of(state, fields));
             }
             Happened::Called { tool, result, .. } if result.ok => {
                 let fields = json!({"tool": tool, "result_length": result.text.chars().count()});
@@ -212,7 +242,13 @@ fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
     let log = &watch.log;
     let elapsed_ms = watch.clock.now_ms().saturating_sub(state.begun_at_ms);
     let Ending::Failed(failed) = ending else {
+        let outcome = match ending {
+            Ending::Calls { .. } => "calls",
+            Ending::Cancelled => "cancelled",
+            Ending::Answered { .. } | Ending::Failed(_) => "answered",
+        };
         let fields = json!({
+            "outcome": outcome,
             "iterations": state.iteration,
             "total_tokens": state.tokens_total(),
             "elapsed_ms": elapsed_ms,

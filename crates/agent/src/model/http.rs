@@ -12,6 +12,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::events::Events;
+use super::report::Asking;
 use super::{
     Hear, MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest,
     wire,
@@ -34,6 +35,8 @@ pub struct HttpModel {
     client: Client,
     url: Url,
     models: Url,
+    /// Its address without anything that could be a secret.
+    place: String,
     model: String,
     key: Option<HeaderValue>,
 }
@@ -47,9 +50,11 @@ impl HttpModel {
             .redirect(redirect::Policy::none())
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
+        let url = endpoint(&config.base_url, "chat/completions")?;
         Ok(Self {
             client,
-            url: endpoint(&config.base_url, "chat/completions")?,
+            place: url.origin().ascii_serialization(),
+            url,
             models: endpoint(&config.base_url, "models")?,
             model: config.model.clone(),
             key,
@@ -162,7 +167,7 @@ impl HttpModel {
     }
 
     fn failed(&self, error: &reqwest::Error, timeout_ms: u64) -> ModelError {
-        let place = self.url.origin().ascii_serialization();
+        let place = &self.place;
         if error.is_timeout() {
             return ModelError::Unavailable(format!(
                 "{place} did not answer within {timeout_ms} ms"
@@ -251,7 +256,8 @@ fn endpoint(base: &str, name: &str) -> Result<Url, String> {
 #[async_trait]
 impl Model for HttpModel {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        self.ask(request).await
+        let asking = Asking::new(&request.reports, &self.model, &self.place);
+        asking.ended(self.ask(request).await)
     }
 
     async fn stream(
@@ -259,7 +265,12 @@ impl Model for HttpModel {
         request: &ModelRequest,
         hear: Hear<'_>,
     ) -> Result<ModelReply, ModelError> {
-        self.ask_live(request, hear).await
+        let asking = Asking::new(&request.reports, &self.model, &self.place);
+        asking.ended(self.ask_live(request, hear).await)
+    }
+
+    fn name(&self) -> &str {
+        &self.place
     }
 
     async fn reach(&self) -> Result<(), ModelError> {
@@ -315,6 +326,7 @@ mod tests {
         let request = ModelRequest {
             body: json!({"messages": []}),
             timeout_ms: 60_000,
+            reports: super::super::Reports::default(),
         };
         let mut hear = |_: super::super::Piece<'_>| heard.notify_one();
         let reply = model.unwrap().stream(&request, &mut hear).await;

@@ -5,6 +5,7 @@ mod events;
 #[cfg(feature = "http")]
 mod http;
 mod named;
+mod report;
 pub mod upstreams;
 mod wire;
 
@@ -17,6 +18,7 @@ use crate::run::TokensUsed;
 #[cfg(feature = "http")]
 pub use http::{HttpModel, HttpModelConfig};
 pub use named::ByName;
+pub use report::{Report, Reports};
 pub use upstreams::Upstreams;
 pub use wire::{MODEL_ERROR_CHARS_MAX, read_error, read_reply};
 
@@ -33,6 +35,8 @@ pub struct ModelRequest {
     pub body: Value,
     /// How long the answer may take.
     pub timeout_ms: u64,
+    /// Who hears which servers were asked.
+    pub reports: Reports,
 }
 
 /// What a model answered.
@@ -87,6 +91,18 @@ impl ModelError {
     /// Whether another server of the same model may answer.
     pub fn is_of_one_server(&self) -> bool {
         self.may_pass() || matches!(self, Self::Barred(_))
+    }
+
+    /// What it is, in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Unavailable(_) => "unavailable",
+            Self::Busy { .. } => "busy",
+            Self::Barred(_) => "barred",
+            Self::Refused(_) => "refused",
+            Self::TooLong(_) => "too_long",
+            Self::History(_) => "history",
+        }
     }
 
     /// How long the server wants to be left alone.
@@ -144,6 +160,11 @@ pub trait Model: Send + Sync {
         _hear: Hear<'_>,
     ) -> Result<ModelReply, ModelError> {
         self.complete(request).await
+    }
+
+    /// What its server is called, without anything that could be a secret.
+    fn name(&self) -> &str {
+        "model"
     }
 
     /// Whether its server is there. One that can not be asked is taken to be.

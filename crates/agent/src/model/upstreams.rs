@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use holdfast_contract::Clock;
 use parking_lot::Mutex;
 
-use super::{Hear, Model, ModelError, ModelReply, ModelRequest, Piece};
+use super::{Hear, Model, ModelError, ModelReply, ModelRequest, Piece, Report};
 
 /// How long a server that failed once is left alone.
 pub const UPSTREAM_REST_MS: u64 = 5_000;
@@ -114,19 +114,30 @@ impl Upstreams {
     }
 }
 
+fn none() -> ModelError {
+    ModelError::Unavailable("no model server is configured".to_owned())
+}
+
+/// Tells that the next server is asked because the one before it was away.
+fn moves_on(request: &ModelRequest, away: Option<&(&str, ModelError)>, to: &str) {
+    if let Some((from, why)) = away {
+        request.reports.tell(&Report::FailedOver { from, to, why });
+    }
+}
+
 #[async_trait]
 impl Model for Upstreams {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        let turns = order(&self.known(), self.clock.now_ms());
-        let mut why = ModelError::Unavailable("no model server is configured".to_owned());
-        for at in turns {
+        let mut away: Option<(&str, ModelError)> = None;
+        for at in order(&self.known(), self.clock.now_ms()) {
             let Some(server) = self.servers.get(at) else {
                 continue;
             };
+            moves_on(request, away.as_ref(), server.name());
             match server.complete(request).await {
                 Err(error) if error.is_of_one_server() => {
                     self.learn(at, true);
-                    why = error;
+                    away = Some((server.name(), error));
                 }
                 // One that refuses is well, and another of the same model would refuse too.
                 answered => {
@@ -135,7 +146,7 @@ impl Model for Upstreams {
                 }
             }
         }
-        Err(why)
+        Err(away.map_or_else(none, |(_, why)| why))
     }
 
     /// Another server is asked only while nothing of an answer was told: two halves are no whole.
@@ -144,12 +155,12 @@ impl Model for Upstreams {
         request: &ModelRequest,
         hear: Hear<'_>,
     ) -> Result<ModelReply, ModelError> {
-        let turns = order(&self.known(), self.clock.now_ms());
-        let mut why = ModelError::Unavailable("no model server is configured".to_owned());
-        for at in turns {
+        let mut away: Option<(&str, ModelError)> = None;
+        for at in order(&self.known(), self.clock.now_ms()) {
             let Some(server) = self.servers.get(at) else {
                 continue;
             };
+            moves_on(request, away.as_ref(), server.name());
             let mut told = false;
             let mut note = |piece: Piece<'_>| {
                 told |= matches!(piece, Piece::Content(_));
@@ -158,7 +169,7 @@ impl Model for Upstreams {
             match server.stream(request, &mut note).await {
                 Err(error) if error.is_of_one_server() => {
                     self.learn(at, true);
-                    why = error;
+                    away = Some((server.name(), error));
                     if told {
                         break;
                     }
@@ -169,12 +180,12 @@ impl Model for Upstreams {
                 }
             }
         }
-        Err(why)
+        Err(away.map_or_else(none, |(_, why)| why))
     }
 
     /// One that is there is enough.
     async fn reach(&self) -> Result<(), ModelError> {
-        let mut why = ModelError::Unavailable("no model server is configured".to_owned());
+        let mut why = none();
         for server in &self.servers {
             match server.reach().await {
                 Ok(()) => return Ok(()),
@@ -233,6 +244,7 @@ mod tests {
         ModelRequest {
             body: json!({}),
             timeout_ms: 1000,
+            reports: super::super::Reports::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::offer::Offer;
 use super::state::RunState;
 use crate::chat::Message;
 use crate::context;
-use crate::model::{ModelError, ModelRequest};
+use crate::model::{ModelError, ModelRequest, Reports};
 use crate::prompt;
 
 /// How long and how often an answer is asked for.
@@ -95,5 +95,6 @@ pub(super) fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRe
     Ok(ModelRequest {
         body,
         timeout_ms: settings.call_timeout_ms,
+        reports: Reports::default(),
     })
 }

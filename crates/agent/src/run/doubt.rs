@@ -6,7 +6,7 @@ use holdfast_toolbox::stack::ToolStack;
 use serde::{Deserialize, Serialize};
 
 use super::state::{Phase, PlannedCall, RunState};
-use crate::results::CallResult;
+use crate::results::{Brake, CallResult};
 
 /// A call that may have begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,5 +68,6 @@ pub(super) fn not_repeated(
         duration_ms: 0,
         unknown: true,
         made: Vec::new(),
+        brake: Brake::Off,
     })
 }

@@ -1,5 +1,6 @@
 //! Drives a run: asks, acts, and keeps what was reached.
 
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use futures_util::future::{Either, join_all, select};
 use holdfast_contract::{ToolCallEnvelope, ToolStep};
 use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::observe::Event;
+use holdfast_reliability::observe::runs::RunEvent;
 use holdfast_reliability::retry::{Next, RepeatSafety, backoff_window_ms, decide};
 use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
@@ -21,11 +23,12 @@ use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState, Telling};
 use super::step;
+use super::waiting::heard_waiting;
 use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;
-use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece};
+use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece, Report, Reports};
 use crate::results::CallResult;
 
 /// Longest wait before the first repetition of a question; doubled each time.
@@ -91,6 +94,11 @@ impl Loop {
             watch: Some(watch),
             ..self
         }
+    }
+
+    /// Where it is written down.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
     }
 
     /// The model that runs which begin now ask.
@@ -212,8 +220,8 @@ impl Loop {
                     return Ok(());
                 };
                 match asked {
-                    Ok((reply, Some(begins))) => {
-                        step::answered_live(state, &reply, &offer.parser, begins);
+                    Ok((reply, Some(shown))) => {
+                        step::answered_live(state, &reply, &offer.parser, shown);
                     }
                     Ok((reply, None)) => match &state.mode {
                         Mode::Loop => step::heard(state, &reply, &offer.parser),
@@ -226,6 +234,11 @@ impl Loop {
                         return Ok(());
                     }
                 }
+                let used = state.tokens.last().copied().unwrap_or_default();
+                self.stack.runtime().tell(&Event::Run(RunEvent::Heard {
+                    prompt: used.prompt,
+                    completion: used.completion,
+                }));
                 kept.told(state, Happened::Heard);
             }
             Phase::Act(calls) => self.act(state, &calls, kept).await?,
@@ -239,9 +252,9 @@ impl Loop {
         state: &mut RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
-    ) -> Result<(ModelReply, Option<usize>), ModelError> {
+    ) -> Result<(ModelReply, Option<Range<usize>>), ModelError> {
         kept.told(state, Happened::Asks);
-        let mut asked = request(state, offer)?;
+        let mut asked = self.question(state, offer)?;
         let policy = patience(state);
         let begun = tokio::time::Instant::now();
         let mut attempt = 1;
@@ -259,11 +272,11 @@ impl Loop {
                 Err(error) if shown.is_some() => return Err(error),
                 Err(ModelError::History(why)) if context::recast(state) => {
                     kept.told(state, waits(attempt, &why, 0));
-                    asked = request(state, offer)?;
+                    asked = self.question(state, offer)?;
                     continue;
                 }
                 Err(ModelError::TooLong(why)) if context::squeeze(state, &why) => {
-                    asked = request(state, offer)?;
+                    asked = self.question(state, offer)?;
                     continue;
                 }
                 Err(error) => error,
@@ -289,15 +302,47 @@ impl Loop {
         }
     }
 
-    /// One answer, told as it comes where somebody listens; and where in its content the answer
-    /// begins that was shown.
+    /// What the model is asked next, and who hears how its servers were asked.
+    fn question(
+        &self,
+        state: &mut RunState,
+        offer: &Offer<'_>,
+    ) -> Result<ModelRequest, ModelError> {
+        let mut asked = request(state, offer)?;
+        let runtime = self.stack.runtime().clone();
+        let watch = self.watch.clone();
+        let (run, iteration) = (state.id.clone(), state.iteration);
+        asked.reports = Reports::to(move |report| match *report {
+            Report::Asked {
+                model,
+                server,
+                outcome,
+                duration_ms,
+            } => runtime.tell(&Event::Run(RunEvent::Asked {
+                model,
+                server,
+                outcome,
+                duration_ms,
+            })),
+            Report::FailedOver { from, to, why } => {
+                runtime.tell(&Event::Run(RunEvent::FailedOver { from, to }));
+                if let Some(watch) = &watch {
+                    watch.fails_over(&run, iteration, (from, to), why);
+                }
+            }
+        });
+        Ok(asked)
+    }
+
+    /// One answer, told as it comes where somebody listens; and what of its content was shown as the
+    /// answer.
     async fn answer_to(
         &self,
         asked: &ModelRequest,
         state: &RunState,
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
-    ) -> (Result<ModelReply, ModelError>, Option<usize>) {
+    ) -> (Result<ModelReply, ModelError>, Option<Range<usize>>) {
         if state.telling == Telling::Whole {
             return (offer.model.complete(asked).await, None);
         }
@@ -361,8 +406,19 @@ impl Loop {
                 arguments,
             },
         );
+        let envelope = envelope(state, place, call);
+        let request = envelope.request_id.clone();
         // The stack is one large future; in a box of its own it is not moved from hand to hand.
-        let answer = Box::pin(self.stack.call(envelope(state, place, call))).await;
+        let calling = Box::pin(self.stack.call(envelope));
+        let waits = |approval: &str| {
+            let what = Happened::NeedsApproval {
+                place,
+                tool,
+                approval,
+            };
+            kept.told(state, what);
+        };
+        let answer = heard_waiting(&self.stack, &request, calling, waits).await;
         let result = CallResult::of(&answer, &state.settings);
         let ended = &result;
         kept.told(

@@ -7,8 +7,10 @@ mod offer;
 mod progress;
 mod returning;
 mod saying;
+pub(crate) mod size;
 mod state;
 mod step;
+mod waiting;
 
 pub use doubt::Doubt;
 pub(crate) use drive::MODEL_RETRY_BASE_MS;

@@ -32,6 +32,15 @@ pub enum Happened<'a> {
         /// The arguments.
         arguments: &'a Map<String, Value>,
     },
+    /// A call waits for a person.
+    NeedsApproval {
+        /// Its place among the calls of this iteration.
+        place: usize,
+        /// The tool.
+        tool: &'a str,
+        /// What has to be approved, by its name.
+        approval: &'a str,
+    },
     /// A call has ended.
     Called {
         /// Its place among the calls of this iteration.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::state::{Ending, Phase, RunState};
-use super::step::{answer, correction, go_on, note, read, said};
+use super::step::{answer, answer_or_fail, correction, go_on, note, read, said};
 use crate::chat::{Message, NativeCall, Role};
 use crate::model::ModelReply;
 
@@ -117,7 +117,7 @@ pub fn heard_for_client(
         go_on(state);
         return;
     }
-    answer(state, reply, parsed.final_text);
+    answer_or_fail(state, reply, parsed, parser);
 }
 
 /// What the tool's schema has against a call.

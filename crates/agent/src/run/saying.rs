@@ -5,7 +5,9 @@
 //! model itself says that all that follows is the answer. What was shown is the answer from then on,
 //! whatever follows in that reply.
 
-use holdfast_intent::{FinishReason, Parser, Strategy};
+use std::ops::Range;
+
+use holdfast_intent::{FinishReason, Parser, Strategy, THOUGHT_TAGS};
 
 use super::offer::Offer;
 use super::state::RunState;
@@ -93,9 +95,10 @@ impl<'a> Saying<'a> {
         Some(&self.content[from..to])
     }
 
-    /// The answer so far, if any of it was shown: it begins there in the content.
-    pub(super) fn shown(&self) -> Option<usize> {
-        self.begins.filter(|begins| self.shown > *begins)
+    /// The part of the content that was shown as the answer, if any was.
+    pub(super) fn shown(&self) -> Option<Range<usize>> {
+        let begins = self.begins.filter(|begins| self.shown > *begins)?;
+        Some(begins..self.shown)
     }
 
     fn beginning(&mut self) -> Option<usize> {
@@ -137,10 +140,16 @@ impl<'a> Saying<'a> {
 }
 
 /// How much of a text stays as it is, whatever follows: not the space at its end, not what may be
-/// the mark of its end, and nothing from a token of the model's own on.
+/// the mark of its end, and nothing from a thought or a token of the model's own on.
 fn certain_end(text: &str) -> usize {
-    let text = text.find("<|").map_or(text, |at| &text[..at]);
-    let text = text.strip_suffix('<').unwrap_or(text).trim_end();
+    let openers = || THOUGHT_TAGS.iter().map(|(open, _)| *open).chain(["<|"]);
+    let first = openers().filter_map(|open| text.find(open)).min();
+    let text = &text[..first.unwrap_or(text.len())];
+    // One may have begun, and not be there yet.
+    let begun = text
+        .rfind('<')
+        .filter(|at| openers().any(|open| open.starts_with(&text[*at..])));
+    let text = text[..begun.unwrap_or(text.len())].trim_end();
     let held = (1..=END_MARK.len())
         .rev()
         .find(|length| text.ends_with(&END_MARK[..*length]));
@@ -206,6 +215,8 @@ mod tests {
             (Rule::All, "", "  Hello there. [DONE]", "Hello there."),
             (Rule::All, "", "Hello <|end|> there", "Hello"),
             (Rule::All, "", "<think>Hm.</think>Hello", ""),
+            (Rule::All, "", "Hello <think>Hm.</think> there", "Hello"),
+            (Rule::All, "", "a < b, <th>c</th>", "a < b, <th>c</th>"),
             (Rule::AtTheEnd, "", "Final Answer: 4", ""),
         ];
         for (rule, reasoning, content, expected) in table {

@@ -74,6 +74,12 @@ pub struct RunState {
     pub effects: Effects,
     /// Whether the last thing the model heard was that its call could not be read.
     pub corrected: bool,
+    /// Whether what the model said, the last time, is a call; looked at where it could be the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_a_call: bool,
+    /// Whether the model heard that no tool runs any more in this run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_to_stop: bool,
     /// What the model thought, the last time.
     pub reasoning: String,
     /// What the model said, the last time.
@@ -251,6 +257,8 @@ impl RunState {
             made: Vec::new(),
             effects: Effects::None,
             corrected: false,
+            told_to_stop: false,
+            said_a_call: false,
             reasoning: String::new(),
             content: String::new(),
             context: ContextAccount::default(),
@@ -273,6 +281,47 @@ impl RunState {
         self.take_ups = self.take_ups.saturating_add(1);
         let doubt = Doubt::about(&self.phase, now_ms.saturating_sub(ago_ms));
         self.doubt = doubt.map(|doubt| doubt.since_the_first(self.doubt));
+    }
+
+    /// The same run without what makes it large, and without a copy of that on the way.
+    #[must_use]
+    pub fn outline(&self) -> Self {
+        let phase = match &self.phase {
+            Phase::Ask => Phase::Ask,
+            Phase::Act(_) => Phase::Act(Vec::new()),
+            Phase::Ended(ending) => Phase::Ended(ending.clone()),
+        };
+        Self {
+            format: self.format,
+            id: self.id.clone(),
+            model: self.model.clone(),
+            session: self.session.clone(),
+            actor: self.actor.clone(),
+            parent: self.parent.clone(),
+            settings: self.settings.clone(),
+            mode: Mode::Loop,
+            telling: self.telling,
+            passed_on: Map::new(),
+            messages: Vec::new(),
+            begun_at_ms: self.begun_at_ms,
+            taken_up_at_ms: self.taken_up_at_ms,
+            worked_before_ms: self.worked_before_ms,
+            take_ups: self.take_ups,
+            doubt: self.doubt,
+            iteration: self.iteration,
+            phase,
+            tokens: self.tokens.clone(),
+            tools_called: self.tools_called.clone(),
+            tools_ms: self.tools_ms,
+            made: self.made.clone(),
+            effects: self.effects,
+            corrected: self.corrected,
+            told_to_stop: self.told_to_stop,
+            said_a_call: self.said_a_call,
+            reasoning: String::new(),
+            content: String::new(),
+            context: self.context.clone(),
+        }
     }
 
     /// Drops all that makes a run large and that nobody asks for when it has ended without an

@@ -1,15 +1,18 @@
 //! The steps of a run as pure functions: no clock, no model, no tool.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem};
+use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, Strategy};
+use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
+use super::returning::Mode;
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
 use crate::model::ModelReply;
-use crate::results::{CallResult, batch};
+use crate::results::{Brake, CallResult, batch};
 use crate::settings::{SourceField, WhenUsedUp};
 
 /// Calls of one reply that run.
@@ -35,6 +38,9 @@ pub(super) fn note(state: &mut RunState, reply: &ModelReply) {
 /// The model has answered.
 pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
     note(state, reply);
+    if state.settings.when_used_up == WhenUsedUp::Answer {
+        state.said_a_call = says_a_call(reply, parser);
+    }
     let parsed = read(state, reply, parser);
     let (runnable, others): (Vec<&Intent>, Vec<&Intent>) = parsed
         .intents
@@ -58,7 +64,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         go_on(state);
         return;
     }
-    answer(state, reply, parsed.final_text);
+    answer_or_fail(state, reply, parsed, parser);
 }
 
 /// A model that said nothing at all is asked once more: that is no answer.
@@ -70,20 +76,20 @@ fn is_nothing(reply: &ModelReply) -> bool {
             .all(|text| text.trim().is_empty())
 }
 
-/// The model has answered, and its answer was shown as it came: it begins there in the content.
+/// The model has answered, and this part of its content was shown as its answer already.
 pub(super) fn answered_live(
     state: &mut RunState,
     reply: &ModelReply,
     parser: &Parser,
-    begins: usize,
+    shown: Range<usize>,
 ) {
     note(state, reply);
-    let told = reply.content.get(begins..).unwrap_or_default().trim_end();
+    let begins = shown.start;
+    let shown = reply.content.get(shown).unwrap_or_default();
     let parsed = parser.parse(&reply.content, reply.finish);
-    // What the parser leaves out at the end was not shown either.
-    let read = parsed
-        .final_text
-        .filter(|text| told.starts_with(text.as_str()));
+    // As it would be read if nobody had listened, unless that is not how it began.
+    let read = parsed.final_text.filter(|text| text.starts_with(shown));
+    let told = reply.content.get(begins..).unwrap_or_default().trim_end();
     answer(state, reply, Some(read.unwrap_or_else(|| told.to_owned())));
 }
 
@@ -95,6 +101,47 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
         content,
         cut_off: reply.finish == FinishReason::Length,
     });
+}
+
+/// The same for a reply that was read for calls. A call that can not be made is no answer, however
+/// often the model says it: a run that was to make it has failed, and a client is not given it.
+pub(super) fn answer_or_fail(
+    state: &mut RunState,
+    reply: &ModelReply,
+    parsed: Parsed,
+    parser: &Parser,
+) {
+    let is_text = |text: &String| !text.trim().is_empty();
+    let is_call = parsed.final_text.as_ref().is_none_or(|it| !is_text(it))
+        && (says_a_call(reply, parser) || !is_text(&reply.content) && is_protocol(&parsed));
+    match (is_call, &state.mode) {
+        (false, _) => answer(state, reply, parsed.final_text),
+        (true, Mode::Loop) => state.fail(
+            RunErrorCode::ToolExecutionFailed,
+            "the model asks for tools in a way that can not be run, also after it was told how to",
+        ),
+        (true, Mode::Return(_)) => {
+            state.phase = Phase::Ended(Ending::Answered {
+                content: String::new(),
+                cut_off: reply.finish == FinishReason::Length,
+            });
+        }
+    }
+}
+
+/// Whether what the model said aloud is a call.
+fn says_a_call(reply: &ModelReply, parser: &Parser) -> bool {
+    is_protocol(&parser.parse(&reply.content, reply.finish))
+}
+
+/// Whether a reply is written for a program and not for a person. What is only guessed from prose, or
+/// may be an example in it, is prose.
+fn is_protocol(parsed: &Parsed) -> bool {
+    let is_call = |intent: &Intent| {
+        let is_broken = !intent.complete || intent.problems.iter().any(Problem::is_blocking);
+        intent.strategy != Strategy::Fuzzy && (is_broken || intent.is_runnable())
+    };
+    parsed.intents.iter().any(is_call) || parsed.problems.contains(&Problem::LooksLikeFailedCall)
 }
 
 /// Reads a native call where there is one, else the field that is to be read first, else the other.
@@ -229,6 +276,7 @@ fn not_run(why: String) -> CallResult {
         duration_ms: 0,
         unknown: false,
         made: Vec::new(),
+        brake: Brake::Off,
     }
 }
 
@@ -261,8 +309,11 @@ fn settle(state: &mut RunState) {
     }
     let mut lines = Vec::new();
     let mut answers = Vec::new();
+    let (was_told, mut is_on) = (state.told_to_stop, false);
     for call in calls {
         let Some(result) = &call.result else { continue };
+        state.told_to_stop |= result.brake != Brake::Off;
+        is_on |= result.brake == Brake::On;
         match &call.call_id {
             Some(id) => answers.push(Message {
                 answers: Some(id.clone()),
@@ -277,6 +328,15 @@ fn settle(state: &mut RunState) {
             .messages
             .push(Message::text(Role::User, batch(&lines)));
     }
+    if was_told && is_on {
+        // It was told that no tool runs any more, and did not review its approach: whatever it calls
+        // next, it gets the same answer, and each question costs.
+        let message = format!(
+            "{TOOL_ERROR_LIMIT_TAG} too many tool failures in this run, and the model went on calling tools"
+        );
+        state.fail(RunErrorCode::ToolExecutionFailed, message);
+        return;
+    }
     go_on(state);
 }
 
@@ -284,7 +344,10 @@ fn settle(state: &mut RunState) {
 pub(super) fn go_on(state: &mut RunState) {
     let settings = &state.settings;
     if state.iteration >= settings.max_iterations {
-        if settings.when_used_up == WhenUsedUp::Answer && !state.content.trim().is_empty() {
+        if settings.when_used_up == WhenUsedUp::Answer
+            && !state.content.trim().is_empty()
+            && !state.said_a_call
+        {
             state.phase = Phase::Ended(Ending::Answered {
                 content: state.content.clone(),
                 cut_off: false,

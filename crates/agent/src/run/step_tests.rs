@@ -36,6 +36,7 @@ fn found(text: &str) -> CallResult {
         duration_ms: 7,
         unknown: false,
         made: Vec::new(),
+        brake: Brake::Off,
     }
 }
 
@@ -274,5 +275,64 @@ fn every_form_is_read_unless_settings_say_otherwise() {
         let mut state = begun(settings.clone());
         heard(&mut state, &thought("", said), &parser);
         assert_eq!(planned(&state), ["read"], "{said}");
+    }
+}
+
+/// What is written for a program is no answer to a person.
+#[test]
+fn a_call_that_can_not_be_made_is_never_the_answer() {
+    let unknown = "Action: teleport\nAction Input: {\"to\": \"Mars\"}";
+    let markup = "<tool_call>{\"name\": \"read\", \"argum";
+    for (reasoning, content) in [("", unknown), (unknown, ""), ("", markup)] {
+        let mut state = begun(RunSettings::default());
+        for _ in 0..2 {
+            heard(&mut state, &thought(reasoning, content), &parser());
+        }
+        let Phase::Ended(Ending::Failed(error)) = &state.phase else {
+            panic!("{content}: {:?}", state.phase)
+        };
+        assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+        assert_eq!(state.content, content, "it can be looked at");
+    }
+    // What was said beside a call that was only thought of is one.
+    let mut state = begun(RunSettings::default());
+    for _ in 0..2 {
+        heard(&mut state, &thought(unknown, "It is 4."), &parser());
+    }
+    assert_eq!(answer(&state), "It is 4.");
+}
+
+#[test]
+fn used_up_iterations_do_not_answer_with_a_call() {
+    let mut state = begun(RunSettings {
+        max_iterations: 1,
+        when_used_up: WhenUsedUp::Answer,
+        ..RunSettings::default()
+    });
+    heard(&mut state, &thought("", READ), &parser());
+    acted(&mut state, 0, found("x"));
+    assert!(
+        matches!(&state.phase, Phase::Ended(Ending::Failed(error))
+            if error.code == RunErrorCode::MaxIterationsExceeded),
+        "{:?}",
+        state.phase
+    );
+}
+
+#[test]
+fn a_thought_in_the_content_is_left_out_streamed_or_whole() {
+    for content in [
+        "Hello <think>Hm.</think> there",
+        "Final Answer: Hello <think>Hm.</think> there",
+        "Hello <thinking>never closed",
+    ] {
+        let reply = thought("", content);
+        let mut whole = begun(RunSettings::default());
+        heard(&mut whole, &reply, &parser());
+        let mut streamed = begun(RunSettings::default());
+        let begins = content.find("Hello").unwrap_or_default();
+        answered_live(&mut streamed, &reply, &parser(), begins..begins + 5);
+        assert_eq!(answer(&whole), answer(&streamed), "{content}");
+        assert!(!answer(&whole).contains("Hm."), "{}", answer(&whole));
     }
 }

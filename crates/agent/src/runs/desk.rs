@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
 
 use super::here::Here;
@@ -16,11 +16,15 @@ use super::keys::{Claimed, KeyClaim, RunKey};
 use super::live::{Listener, Live, Lost, Outcome, Stop, Unheard};
 use super::store::{KeptRun, RunStore, RunStoreError};
 use super::turns::{Asked, Place, Turns};
-use super::{RESUME_AGAIN_MS, RUN_KEY_CLAIM_MS, RUN_STORE_WAIT_MS, RUNS_MAX, RUNS_WAITING_MAX};
+use super::weight::{Scale, Weight};
+use super::{
+    RESUME_AGAIN_MS, RUN_KEY_CLAIM_MS, RUN_STORE_WAIT_MS, RUNS_BYTES_MAX, RUNS_MAX,
+    RUNS_WAITING_MAX,
+};
 use crate::model::Model;
-use crate::run::{Loop, RunState};
+use crate::run::{Loop, RunState, size};
 use crate::settings::RunSettings;
-use crate::subagents::{Orphan, Subagents};
+use crate::subagents::Subagents;
 
 /// The line of runs that are gone on with.
 const RESUMED: &str = "resumed";
@@ -32,6 +36,8 @@ pub struct RunsLimits {
     pub runs_max: usize,
     /// Waiting for one of them to end.
     pub waiting_max: usize,
+    /// Bytes that all of them hold together.
+    pub bytes_max: usize,
 }
 
 impl Default for RunsLimits {
@@ -39,6 +45,7 @@ impl Default for RunsLimits {
         Self {
             runs_max: RUNS_MAX,
             waiting_max: RUNS_WAITING_MAX,
+            bytes_max: RUNS_BYTES_MAX,
         }
     }
 }
@@ -58,6 +65,9 @@ pub enum StartError {
     /// As many wait as may.
     #[error("too many runs at once")]
     Busy,
+    /// Those at work hold as much as they may.
+    #[error("the runs at work hold as much as they may")]
+    Heavy,
     /// The process ends.
     #[error("the server is ending")]
     Leaving,
@@ -83,8 +93,8 @@ pub enum Started {
 pub(super) struct Begins {
     pub(super) state: RunState,
     pub(super) client: String,
-    keeping: Keeping,
-    unheard: Unheard,
+    pub(super) keeping: Keeping,
+    pub(super) unheard: Unheard,
     /// Not later than that.
     pub(super) by: Option<Instant>,
 }
@@ -114,6 +124,7 @@ pub struct Runs {
     pub(super) agent: Loop,
     pub(super) store: RunStore,
     turns: Arc<Turns>,
+    scale: Arc<Scale>,
     pub(super) live: Mutex<HashMap<String, Arc<Live>>>,
     /// Held by whoever takes up or cancels a run that nobody here works on.
     taking_up: AsyncMutex<()>,
@@ -134,6 +145,7 @@ impl Runs {
             agent,
             store,
             turns: Turns::new(limits),
+            scale: Scale::new(limits.bytes_max),
             live: Mutex::default(),
             taking_up: AsyncMutex::default(),
             resuming: Arc::default(),
@@ -144,48 +156,36 @@ impl Runs {
         })
     }
 
-    /// Lets the tools of these subagents begin runs here.
-    pub fn adopt(self: &Arc<Self>, subagents: Arc<Subagents>) {
-        subagents.attach(self);
-        // Who was first stays.
-        let _ = self.subagents.set(subagents);
-    }
-
-    /// Begins the run of a subagent, in a place that was had before: one that waited for a place
-    /// of those who wait for it would wait for ever. To be done [`wholly`].
-    pub(crate) async fn start_child(
-        self: &Arc<Self>,
-        state: RunState,
-        client: &str,
-        place: OwnedSemaphorePermit,
-    ) -> Result<Listener, StartError> {
-        if *self.leaving.borrow() {
-            return Err(StartError::Leaving);
-        }
-        let hold = self.in_hand(&state.id)?;
-        let begins = Begins {
-            state,
-            client: client.to_owned(),
-            keeping: Keeping::Durable,
-            unheard: Unheard::GoOn,
-            by: None,
-        };
-        self.begin(begins, hold, place).await
-    }
-
-    fn in_hand(&self, id: &str) -> Result<Arc<Hold>, StartError> {
+    pub(super) fn in_hand(&self, id: &str) -> Result<Arc<Hold>, StartError> {
         let hold = self.store.holds.take(id).map(Arc::new);
         hold.ok_or_else(|| StoreError::Full(format!("a run named {id} is there already")).into())
     }
 
+    /// Room for what a run holds.
+    fn weigh(&self, state: &RunState) -> Result<Weight, StartError> {
+        self.scale.add(size::bytes(state)).ok_or(StartError::Heavy)
+    }
+
+    /// The bytes that all runs hold.
+    pub fn bytes(&self) -> usize {
+        self.scale.bytes()
+    }
+
     /// Begins a run that is in hand. From here on it can be heard and stopped.
-    async fn begin(
+    pub(super) async fn begin(
         self: &Arc<Self>,
         begins: Begins,
         hold: Arc<Hold>,
         place: impl Send + 'static,
     ) -> Result<Listener, StartError> {
-        let here = Here::enter(self, Live::new(&begins.state, begins.unheard));
+        let weight = self.weigh(&begins.state)?;
+        let live = Live::new(
+            &begins.state,
+            &begins.client,
+            begins.keeping,
+            begins.unheard,
+        );
+        let here = Here::enter(self, live, weight);
         if begins.keeping == Keeping::Passing {
             return Ok(here.work(begins.state, None, (hold, place)));
         }
@@ -198,59 +198,12 @@ impl Runs {
         }
     }
 
-    /// Subagents end with their process: those whose process is gone are given up, so that their
-    /// parents hear of it. Only those that were suspended wait to be let go on.
-    async fn give_up_children(&self) -> Result<(), StoreError> {
-        let Some(subagents) = self.subagents.get() else {
-            return Ok(());
-        };
-        let mut after = None;
-        loop {
-            let page = self.store.abandoned_children(after.as_deref()).await?;
-            for run in page.runs {
-                if subagents.lost(&run.state.session).await? == Orphan::Ended
-                    // Who was faster has ended it too.
-                    && self.store.cancel(&run.state.id).await.is_ok()
-                {
-                    self.withdraw(&run.state.id).await;
-                }
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
     /// Runs that begin from now on ask this model, and those of subagents have these settings.
     pub fn exchange(&self, model: Arc<dyn Model>, subagents: RunSettings) {
         self.agent.exchange_model(model);
         if let Some(desk) = self.subagents.get() {
             desk.exchange_settings(subagents);
         }
-    }
-
-    /// The run of a subagent whose process is gone, if nobody has ended it.
-    pub(crate) async fn orphan(&self, session: &str) -> Result<Option<KeptRun>, StoreError> {
-        let mut after = None;
-        loop {
-            let page = self.store.abandoned_children(after.as_deref()).await?;
-            let mut runs = page.runs.into_iter();
-            let found = runs.find(|run| run.state.session == session);
-            after = page.next;
-            if found.is_some() || after.is_none() {
-                return Ok(found);
-            }
-        }
-    }
-
-    /// Goes on with it, in a place that was had before, as in [`Self::start_child`].
-    pub(crate) async fn resume_child(
-        self: &Arc<Self>,
-        id: &str,
-        place: OwnedSemaphorePermit,
-    ) -> Result<Listener, ResumeError> {
-        self.go_on_with(id, place).await
     }
 
     /// The model and its tools.
@@ -336,6 +289,14 @@ impl Runs {
         self.live.lock().get(id).map(Live::listen)
     }
 
+    /// The run of this name as far as it is known, if this process works on it and it is kept
+    /// nowhere.
+    pub fn passing(&self, id: &str) -> Option<KeptRun> {
+        let live = self.live.lock().get(id).cloned();
+        let (client, state) = live?.passing()?;
+        Some(self.store.unkept(client, state))
+    }
+
     /// Whether this process works on the run of this name.
     pub fn is_live(&self, id: &str) -> bool {
         self.live.lock().contains_key(id)
@@ -351,7 +312,7 @@ impl Runs {
         self.go_on_with(id, slot).await
     }
 
-    async fn go_on_with(
+    pub(super) async fn go_on_with(
         self: &Arc<Self>,
         id: &str,
         slot: impl Send + 'static,
@@ -363,8 +324,13 @@ impl Runs {
             if let Some(listener) = runs.attach(&id) {
                 return Ok(listener);
             }
+            // How large it is is known when it is in hand; one after the other, so that each sees
+            // what the one before it holds.
+            let weight = runs.scale.add(1).ok_or(StartError::Heavy)?;
             let (state, kept) = runs.store.take_up(&id).await?;
-            let here = Here::enter(&runs, Live::new(&state, Unheard::GoOn));
+            weight.is_too_much(size::bytes(&state));
+            let live = Live::new(&state, kept.client(), Keeping::Durable, Unheard::GoOn);
+            let here = Here::enter(&runs, live, weight);
             Ok(here.work(state, Some(kept), slot))
         })
         .await
@@ -409,14 +375,15 @@ impl Runs {
     async fn resume_patiently(self: &Arc<Self>, id: &str) -> ControlFlow<()> {
         loop {
             match self.slot(RESUMED).await {
-                Ok(slot) => {
+                Ok(slot) => match self.go_on_with(id, slot).await {
+                    Err(ResumeError::Start(StartError::Heavy)) => {}
                     // One that can not be had stays where it is.
-                    let _ = self.go_on_with(id, slot).await;
-                    return ControlFlow::Continue(());
-                }
+                    Ok(_) | Err(_) => return ControlFlow::Continue(()),
+                },
                 Err(StartError::Leaving) => return ControlFlow::Break(()),
-                Err(_) => tokio::time::sleep(Duration::from_millis(RESUME_AGAIN_MS)).await,
+                Err(_) => {}
             }
+            tokio::time::sleep(Duration::from_millis(RESUME_AGAIN_MS)).await;
         }
     }
 
@@ -434,6 +401,7 @@ impl Runs {
             if !self.store.holds.has(id) {
                 let state = self.store.cancel(id).await?;
                 drop(alone);
+                self.log_end(&state);
                 self.ended_by_hand(&state).await;
                 return Ok(Cancelled::Done(Box::new(state)));
             }
@@ -446,6 +414,12 @@ impl Runs {
             {
                 return Err(RunStoreError::Busy(id.to_owned()));
             }
+        }
+    }
+
+    pub(super) fn log_end(&self, state: &RunState) {
+        if let Some(watch) = self.agent.watch() {
+            watch.run_ended(state);
         }
     }
 

@@ -6,17 +6,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_contract::Entropy;
 use holdfast_reliability::observe::Event as Observed;
+use holdfast_reliability::observe::runs::RunEvent;
 use holdfast_reliability::store::StoreError;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::desk::{Begins, Runs, StartError};
 use super::hold::Hold;
+use super::kept::{Kept, Unkept};
 use super::live::{Event, Listener, Live, Lost, Outcome, Stop};
 use super::patience::Patience;
-use super::store::{Kept, Unkept};
+use super::weight::Weight;
 use super::{RESUME_AGAIN_MS, RUN_OPEN_KEPT_MS, RUNS_UNBURIED_MAX};
-use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState};
+use crate::run::{
+    Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState, size,
+};
+
+/// Why a run ends that is larger than others while all hold too much.
+const TOO_HEAVY: &str =
+    "the runs of this server hold as much as they may, and this one has grown beyond its share";
 
 impl Runs {
     /// Keeps a run that begins. When the state does not answer nobody knows whether it has begun;
@@ -46,10 +54,14 @@ impl Runs {
                 break;
             }
         }
-        let mut ended = state.clone();
+        let mut ended = state.outline();
         ended.cancel();
         self.bury(hold, ended, client.to_owned());
         Err(StartError::InDoubt(state.id.clone()))
+    }
+
+    fn tell(&self, what: RunEvent<'_>) {
+        self.agent.stack().runtime().tell(&Observed::Run(what));
     }
 
     fn entropy(&self) -> Arc<dyn Entropy> {
@@ -93,23 +105,32 @@ impl Runs {
     }
 }
 
+/// Whether a run's end is written down already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Logged {
+    Yes,
+    No,
+}
+
 /// A run that is worked on here, until this is dropped.
 pub(super) struct Here {
     runs: Arc<Runs>,
     pub(super) live: Arc<Live>,
+    weight: Weight,
 }
 
 impl Here {
     /// From now on the run can be heard and stopped.
-    pub(super) fn enter(runs: &Arc<Runs>, live: Arc<Live>) -> Self {
+    pub(super) fn enter(runs: &Arc<Runs>, live: Arc<Live>, weight: Weight) -> Self {
         runs.live.lock().insert(live.id.clone(), live.clone());
         runs.count.send_modify(|count| *count += 1);
+        runs.tell(RunEvent::Begun);
         // Whoever ends all runs has gone through them already.
         if *runs.leaving.borrow() {
             live.stop(Stop::Leave);
         }
         let runs = runs.clone();
-        Self { runs, live }
+        Self { runs, live, weight }
     }
 
     /// Works on it, in its place.
@@ -122,13 +143,13 @@ impl Here {
         let listener = self.live.listen();
         tokio::spawn(async move {
             let session = state.session.clone();
-            let outcome = self.go_on(state, kept.as_ref()).await;
+            let (outcome, logged) = self.go_on(state, kept.as_ref()).await;
             match (self.runs.subagents.get(), &outcome) {
                 (Some(subagents), Outcome::Ended(state)) => subagents.parent_ended(state).await,
                 (Some(subagents), Outcome::Lost(_)) => subagents.parent_lost(&session).await,
                 _ => {}
             }
-            self.end(outcome, kept.as_ref()).await;
+            self.end(outcome, logged, kept.as_ref()).await;
             // In nobody's hand before it is gone from here: whoever looks for it finds either.
             drop(kept);
             drop(self);
@@ -137,21 +158,40 @@ impl Here {
         listener
     }
 
-    async fn end(&self, outcome: Outcome, kept: Option<&Kept>) {
+    async fn end(&self, outcome: Outcome, logged: Logged, kept: Option<&Kept>) {
         let (Outcome::Lost(Lost::Away(_)), Some(kept)) = (&outcome, kept) else {
+            self.log_end(&outcome, logged);
             self.live.end(outcome);
             return;
         };
         // Whoever cancelled it after it had stopped was told that it is being cancelled.
-        if !self.live.end_unless_cancelled(outcome) {
-            let outcome = self.cancelled(kept.last().await, Some(kept)).await;
-            self.live.end(outcome);
+        let outcome = if let Some(outcome) = self.live.end_unless_cancelled(outcome) {
+            outcome
+        } else {
+            let last = kept.last(&self.runs.store).await;
+            self.live.end(self.cancelled(last, Some(kept)).await)
+        };
+        self.log_end(&outcome, logged);
+    }
+
+    /// Steps write down how they ended a run; what ended it otherwise is written down here.
+    fn log_end(&self, outcome: &Outcome, logged: Logged) {
+        let (Some(watch), Logged::No) = (self.runs.agent.watch(), logged) else {
+            return;
+        };
+        match outcome {
+            Outcome::Ended(state) => watch.run_ended(state),
+            Outcome::Lost(why) => {
+                watch.run_lost(&self.live.id, outcome.word(), &why.to_string());
+            }
+            // It has not ended.
+            Outcome::Left => {}
         }
     }
 
-    async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> Outcome {
+    async fn go_on(&self, state: RunState, kept: Option<&Kept>) -> (Outcome, Logged) {
         let mut stop = self.live.stop.subscribe();
-        let begun = kept.is_none().then(|| state.clone());
+        let begun = kept.is_none().then(|| state.outline());
         let companion = Companion {
             here: self,
             kept,
@@ -166,22 +206,24 @@ impl Here {
             biased;
             why = stopped => why,
             ended = self.runs.agent.go_on(state, &companion) => {
+                let logged = if ended.is_ok() { Logged::Yes } else { Logged::No };
                 let outcome = companion.outcome(ended);
                 self.asks_no_more(&outcome).await;
-                return outcome;
+                return (outcome, logged);
             }
         };
         if why == Stop::Leave {
-            return Outcome::Left;
+            return (Outcome::Left, Logged::No);
         }
         let last = match kept {
-            Some(kept) => Some(kept.last().await),
+            Some(kept) => Some(kept.last(&self.runs.store).await),
             None => begun,
         };
-        match last {
+        let outcome = match last {
             Some(last) => self.cancelled(last, kept).await,
             None => Outcome::Lost(Lost::Fault),
-        }
+        };
+        (outcome, Logged::No)
     }
 
     /// A run whose time was up may have asked people for a call that nobody wants any more.
@@ -251,6 +293,11 @@ impl Drop for Here {
             lives.remove(&self.live.id);
         }
         drop(lives);
+        if let Some(subagents) = self.runs.subagents.get() {
+            subagents.forget(&self.live.session);
+        }
+        let outcome = self.live.outcome_word();
+        self.runs.tell(RunEvent::Ended { outcome });
         self.runs.count.send_modify(|count| *count -= 1);
     }
 }
@@ -275,14 +322,27 @@ impl Companion<'_> {
     }
 
     /// What can never be kept ends here, and its end is kept instead.
-    async fn outgrown(&self, kept: &Kept, state: &RunState, why: &Unkept) -> Outcome {
-        let mut ended = state.clone();
-        ended.fail(RunErrorCode::ToolExecutionFailed, why.to_string());
-        ended.empty();
+    async fn outgrown(&self, state: &RunState, why: &str) -> Outcome {
+        let mut ended = state.outline();
+        ended.fail(RunErrorCode::ToolExecutionFailed, why);
+        let Some(kept) = self.kept else {
+            return Outcome::Ended(Box::new(ended));
+        };
         match self.here.write(kept, &ended).await {
             Ok(()) => Outcome::Ended(Box::new(ended)),
             Err(unkept) => lost(&unkept),
         }
+    }
+
+    /// Whether a run that has not ended holds more than there is room for.
+    fn is_too_heavy(&self, state: &RunState) -> bool {
+        let bytes = size::bytes(state).saturating_add(self.here.live.bytes());
+        self.here.weight.is_too_much(bytes) && state.ending().is_none()
+    }
+
+    fn give_up(&self, outcome: Outcome, why: String) -> CheckpointError {
+        *self.gave_up.lock() = Some(outcome);
+        CheckpointError(why)
     }
 }
 
@@ -297,18 +357,25 @@ fn lost(unkept: &Unkept) -> Outcome {
 #[async_trait]
 impl Checkpoint for Companion<'_> {
     async fn keep(&self, state: &RunState) -> Result<(), CheckpointError> {
+        if let Some(subagents) = self.here.runs.subagents.get() {
+            subagents.note(state);
+        }
+        if self.is_too_heavy(state) {
+            let outcome = self.outgrown(state, TOO_HEAVY).await;
+            return Err(self.give_up(outcome, TOO_HEAVY.to_owned()));
+        }
         let Some(kept) = self.kept else {
             return Ok(());
         };
         let Err(unkept) = self.here.write(kept, state).await else {
             return Ok(());
         };
-        let gave_up = match &unkept {
-            Unkept::TooLarge(_) => self.outgrown(kept, state, &unkept).await,
+        let why = unkept.to_string();
+        let outcome = match &unkept {
+            Unkept::TooLarge(_) => self.outgrown(state, &why).await,
             Unkept::Away(_) | Unkept::Taken(_) => lost(&unkept),
         };
-        *self.gave_up.lock() = Some(gave_up);
-        Err(CheckpointError(unkept.to_string()))
+        Err(self.give_up(outcome, why))
     }
 
     fn told(&self, state: &RunState, what: Happened<'_>) {
@@ -318,7 +385,8 @@ impl Checkpoint for Companion<'_> {
     async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
         match (&state.parent, self.here.runs.subagents.get()) {
             (Some(_), Some(subagents)) => subagents.may_ask(state).await,
-            _ => Ok(()),
+            (None, Some(subagents)) => subagents.parent_may_ask(state).await,
+            (_, None) => Ok(()),
         }
     }
 

@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use super::desk::Keeping;
 use super::{CLIENT_AWAY_MS_MAX, RUN_EVENTS_MAX};
-use crate::run::{Happened, RunState, TokensUsed};
+use crate::run::{Ending, Happened, RunState, TokensUsed, size};
+use crate::settings::RunSettings;
 
 /// Something that happened in a run, as listeners hear it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,17 @@ pub enum Event {
         tool: String,
         /// The arguments.
         arguments: Map<String, Value>,
+    },
+    /// A call waits for a person.
+    NeedsApproval {
+        /// In which iteration.
+        iteration: u32,
+        /// Its place in it.
+        place: usize,
+        /// The tool.
+        tool: String,
+        /// What has to be approved, by its name.
+        approval: String,
     },
     /// A call has ended.
     Called {
@@ -108,6 +121,16 @@ impl Event {
                 tool: tool.to_owned(),
                 arguments: arguments.clone(),
             },
+            Happened::NeedsApproval {
+                place,
+                tool,
+                approval,
+            } => Self::NeedsApproval {
+                iteration: state.iteration,
+                place,
+                tool: tool.to_owned(),
+                approval: approval.to_owned(),
+            },
             Happened::Called {
                 place,
                 tool,
@@ -125,6 +148,23 @@ impl Event {
     }
 }
 
+impl Event {
+    fn bytes(&self) -> usize {
+        let texts = match self {
+            Self::Asks { .. } => 0,
+            Self::Waits { why, .. } => why.len(),
+            Self::Says { text } => text.len(),
+            Self::Heard { reasoning, .. } => reasoning.len(),
+            Self::Calls {
+                tool, arguments, ..
+            } => tool.len() + size::fields(arguments),
+            Self::NeedsApproval { tool, approval, .. } => tool.len() + approval.len(),
+            Self::Called { tool, text, .. } => tool.len() + text.len(),
+        };
+        size_of::<Self>() + texts
+    }
+}
+
 /// How the work of this process on a run came to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -134,6 +174,24 @@ pub enum Outcome {
     Left,
     /// It could not be kept, so it did not go on.
     Lost(Lost),
+}
+
+impl Outcome {
+    /// In a word: how the run ended, or that it did not.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ended(state) => match state.ending() {
+                Some(Ending::Answered { .. }) => "answered",
+                Some(Ending::Calls { .. }) => "calls",
+                Some(Ending::Failed(error)) => error.code.as_str(),
+                Some(Ending::Cancelled) => "cancelled",
+                None => "lost",
+            },
+            Self::Left => "left",
+            Self::Lost(Lost::Cancelled(_)) => "cancelled",
+            Self::Lost(_) => "lost",
+        }
+    }
 }
 
 /// Why this process does not go on with a run that has not ended.
@@ -177,7 +235,11 @@ pub(super) enum Unheard {
 /// A run that this process works on.
 pub(super) struct Live {
     pub(super) id: String,
+    pub(super) session: String,
     model: String,
+    /// Who asked for it.
+    client: String,
+    keeping: Keeping,
     begun_at_ms: u64,
     unheard: Unheard,
     listeners: AtomicUsize,
@@ -193,6 +255,8 @@ struct Log {
     /// The number of the first event that is still known.
     first: u64,
     events: VecDeque<Event>,
+    /// The bytes of the events.
+    bytes: usize,
     /// What was said of the answer so far. Apart from the events, of which there may be many
     /// otherwise: a listener gets all at once that was said since it last looked.
     answer: String,
@@ -202,10 +266,18 @@ struct Log {
 }
 
 impl Live {
-    pub(super) fn new(state: &RunState, unheard: Unheard) -> Arc<Self> {
+    pub(super) fn new(
+        state: &RunState,
+        client: &str,
+        keeping: Keeping,
+        unheard: Unheard,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: state.id.clone(),
+            session: state.session.clone(),
             model: state.model.clone(),
+            client: client.to_owned(),
+            keeping,
             begun_at_ms: state.begun_at_ms,
             unheard,
             listeners: AtomicUsize::new(0),
@@ -228,31 +300,37 @@ impl Live {
                 self.changed.send_modify(|count| *count += 1);
                 return;
             }
-            if log.events.len() >= RUN_EVENTS_MAX {
-                log.events.pop_front();
+            if log.events.len() >= RUN_EVENTS_MAX
+                && let Some(oldest) = log.events.pop_front()
+            {
+                log.bytes -= oldest.bytes();
                 log.first += 1;
             }
+            log.bytes += event.bytes();
             log.events.push_back(event);
         }
         self.changed.send_modify(|count| *count += 1);
     }
 
-    pub(super) fn end(&self, outcome: Outcome) {
-        self.log.lock().outcome = Some(Arc::new(outcome));
+    pub(super) fn end(&self, outcome: Outcome) -> Arc<Outcome> {
+        let outcome = Arc::new(outcome);
+        self.log.lock().outcome = Some(outcome.clone());
         self.changed.send_modify(|count| *count += 1);
+        outcome
     }
 
     /// As [`Self::end`], unless somebody has cancelled it: that has to be kept first.
-    pub(super) fn end_unless_cancelled(&self, outcome: Outcome) -> bool {
+    pub(super) fn end_unless_cancelled(&self, outcome: Outcome) -> Option<Arc<Outcome>> {
+        let outcome = Arc::new(outcome);
         {
             let mut log = self.log.lock();
             if *self.stop.borrow() == Some(Stop::Cancel) {
-                return false;
+                return None;
             }
-            log.outcome = Some(Arc::new(outcome));
+            log.outcome = Some(outcome.clone());
         }
         self.changed.send_modify(|count| *count += 1);
-        true
+        Some(outcome)
     }
 
     /// Stops it; says whether it is being stopped for this reason.
@@ -276,6 +354,48 @@ impl Live {
             next: 0,
             said: 0,
         }
+    }
+
+    /// The bytes of what was told.
+    pub(super) fn bytes(&self) -> usize {
+        let log = self.log.lock();
+        log.bytes.saturating_add(log.answer.len())
+    }
+
+    /// Who asked for it and how far it is, of one that is kept nowhere: as it was told, without what
+    /// was said.
+    pub(super) fn passing(&self) -> Option<(String, RunState)> {
+        if self.keeping == Keeping::Durable {
+            return None;
+        }
+        let mut state = RunState::new(
+            self.id.as_str(),
+            self.model.as_str(),
+            Vec::new(),
+            RunSettings::default(),
+            self.begun_at_ms,
+        );
+        let log = self.log.lock();
+        for event in &log.events {
+            if let Event::Heard {
+                iteration,
+                tokens,
+                reasoning,
+            } = event
+            {
+                state.iteration = *iteration;
+                state.tokens.push(*tokens);
+                state.reasoning.clone_from(reasoning);
+            }
+        }
+        drop(log);
+        Some((self.client.clone(), state))
+    }
+
+    /// How it came to its end, in a word.
+    pub(super) fn outcome_word(&self) -> &'static str {
+        let outcome = self.log.lock().outcome.clone();
+        outcome.map_or("lost", |outcome| outcome.word())
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -5,22 +5,28 @@
 //! | `owner` | who works on a run, and whether that process still lives |
 //! | `hold` | which runs somebody of this process has in hand |
 //! | `store` | keeps runs after each of their steps |
+//! | `kept` | one run's place in the store |
 //! | `keys` | the keys by which clients make several requests one run |
 //! | `patience` | how patiently a state that does not answer is asked again |
 //! | `live` | what happens in a run of this process, for any number of listeners |
 //! | `turns` | who is next when all places are taken: each client in turn |
 //! | `desk` | starts, resumes and cancels runs, within bounds |
+//! | `weight` | how much the runs of this process hold together |
+//! | `children` | the runs of subagents |
 //! | `here` | works on one run, and lets it rest in peace |
 
+mod children;
 mod desk;
 mod here;
 mod hold;
+mod kept;
 mod keys;
 mod live;
 mod owner;
 mod patience;
 mod store;
 mod turns;
+mod weight;
 
 pub(crate) use desk::wholly;
 pub use desk::{Cancelled, Keeping, ResumeError, Runs, RunsLimits, StartError, Started};
@@ -40,6 +46,8 @@ pub const RUN_OWNER_LEASE_MS: u64 = 30_000;
 pub const RUNS_MAX: usize = 1024;
 /// Requests that wait for one of them to end.
 pub const RUNS_WAITING_MAX: usize = 256;
+/// Bytes that the runs of one process hold together: what was said in them, and what happened.
+pub const RUNS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How long a run waits for a state that does not answer, before it stops and is taken up later.
 pub const RUN_STORE_WAIT_MS: u64 = 10_000;
 /// Longest wait between two attempts at writing a run.

@@ -5,27 +5,26 @@ use std::sync::Arc;
 use holdfast_contract::Clock;
 use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::{
-    Created, DOCUMENT_BYTES_MAX, Document, DocumentFilter, DocumentStore, NewDocument, Replaced,
-    Replacement,
+    Created, Document, DocumentFilter, DocumentStore, NewDocument, Replaced, Replacement,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 
 use super::hold::{Hold, Holds};
+use super::kept::Kept;
 use super::owner::Owner;
 use super::{RUN_KEPT_MS, RUN_OPEN_KEPT_MS, RUN_TAKE_UPS_MAX};
 use crate::run::{RUN_FORMAT, RunState};
 
 /// The documents' kind, and the groups of runs.
-const RUN: &str = "run";
+pub(super) const RUN: &str = "run";
 const OPEN: &str = "open";
 /// Those of subagents are apart: they are given up where the others are gone on with.
 const OPEN_CHILD: &str = "open-child";
 const ENDED: &str = "ended";
 
 /// Where a run is looked for.
-fn group(state: &RunState) -> &'static str {
+pub(super) fn group(state: &RunState) -> &'static str {
     match (state.ending(), &state.parent) {
         (Some(_), _) => ENDED,
         (None, Some(_)) => OPEN_CHILD,
@@ -90,20 +89,6 @@ pub struct RunPage {
     pub runs: Vec<KeptRun>,
     /// The next page comes after this one, if there may be a next page.
     pub next: Option<String>,
-}
-
-/// Why a run could not be kept.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unkept {
-    /// The state does not answer, or has no room.
-    #[error("{0}")]
-    Away(StoreError),
-    /// It is not ours any more.
-    #[error("{0}")]
-    Taken(&'static str),
-    /// It is larger than anything that is kept.
-    #[error("it has grown to {0} bytes, and at most {DOCUMENT_BYTES_MAX} are kept")]
-    TooLarge(usize),
 }
 
 /// Keeps runs.
@@ -275,6 +260,18 @@ impl RunStore {
         self.find(id).await.map(|(_, run)| run)
     }
 
+    /// A run of this process that is kept nowhere, as if it were.
+    pub(super) fn unkept(&self, client: String, state: RunState) -> KeptRun {
+        KeptRun {
+            owner: self.name().to_owned(),
+            client,
+            workspace: self.workspace.clone(),
+            kept_at_ms: state.begun_at_ms,
+            set_aside: false,
+            state,
+        }
+    }
+
     /// Whether there is such a run, ended or not. One that can not be looked for may be there.
     pub async fn is_known(&self, id: &str) -> bool {
         !matches!(self.documents.document(RUN, id).await, Ok(None))
@@ -361,7 +358,7 @@ impl RunStore {
         }
     }
 
-    fn kept_until_ms(&self, state: &RunState) -> u64 {
+    pub(super) fn kept_until_ms(&self, state: &RunState) -> u64 {
         let kept_ms = match state.ending() {
             Some(_) => RUN_KEPT_MS,
             None => RUN_OPEN_KEPT_MS,
@@ -369,7 +366,7 @@ impl RunStore {
         self.now_ms().saturating_add(kept_ms)
     }
 
-    fn body(&self, state: &RunState, client: &str) -> Value {
+    pub(super) fn body(&self, state: &RunState, client: &str) -> Value {
         json!({"owner": self.owner.name(), "client": client, "workspace": self.workspace,
                "kept_at_ms": self.loop_clock.now_ms(), "state": state})
     }
@@ -386,89 +383,4 @@ fn read(document: &Document) -> Result<KeptRun, RunStoreError> {
         kept_at_ms: document.updated_at_ms,
         ..run
     })
-}
-
-/// One run's place in the store.
-pub(super) struct Kept {
-    hold: Arc<Hold>,
-    client: String,
-    /// The version that is ours to replace, and what it holds. Held while it is being replaced.
-    last: Arc<Mutex<(u64, RunState)>>,
-}
-
-impl Kept {
-    fn of(hold: Arc<Hold>, document: &Document, client: &str, state: &RunState) -> Self {
-        Self {
-            hold,
-            client: client.to_owned(),
-            last: Arc::new(Mutex::new((document.version, state.clone()))),
-        }
-    }
-
-    /// The run as it was last kept.
-    pub(super) async fn last(&self) -> RunState {
-        self.last.lock().await.1.clone()
-    }
-
-    /// The run stays in hand as long as this does.
-    pub(super) fn hold(&self) -> Arc<Hold> {
-        self.hold.clone()
-    }
-
-    /// Who asked for it.
-    pub(super) fn client(&self) -> &str {
-        &self.client
-    }
-
-    /// Keeps the run, if it has changed and is still ours. A write goes on when nobody waits for it
-    /// any more, and the next one waits for it: the store carries out what it was told.
-    pub(super) async fn write(&self, store: &RunStore, state: &RunState) -> Result<(), Unkept> {
-        let mut last = self.last.clone().lock_owned().await;
-        if last.1 == *state {
-            return Ok(());
-        }
-        let mut change = Replacement {
-            kind: RUN.to_owned(),
-            id: state.id.clone(),
-            version: last.0,
-            group: group(state).to_owned(),
-            body: store.body(state, &self.client),
-            expires_at_ms: Some(store.kept_until_ms(state)),
-        };
-        let (documents, state) = (store.documents.clone(), state.clone());
-        let (hold, owner) = (self.hold.clone(), store.name().to_owned());
-        let writing = tokio::spawn(async move {
-            let _hold = hold;
-            loop {
-                let replaced = documents.replace(change.clone()).await;
-                return match replaced {
-                    Ok(Replaced::Done(document)) => {
-                        *last = (document.version, state);
-                        Ok(())
-                    }
-                    // An earlier write of ours was carried out, and its answer lost: nobody else
-                    // here has it in hand.
-                    Ok(Replaced::Changed(found)) if found.body["owner"] == owner => {
-                        change.version = found.version;
-                        continue;
-                    }
-                    Ok(Replaced::Changed(_)) => {
-                        Err(Unkept::Taken("another process has taken it up"))
-                    }
-                    Ok(Replaced::Gone) => Err(Unkept::Taken("it was removed")),
-                    Err(error) => Err(too_large(&change).unwrap_or(Unkept::Away(error))),
-                };
-            }
-        });
-        let cut_off = |error: tokio::task::JoinError| {
-            Unkept::Away(StoreError::Unavailable(error.to_string()))
-        };
-        writing.await.map_err(cut_off)?
-    }
-}
-
-/// Whether a change could never be kept.
-fn too_large(change: &Replacement) -> Option<Unkept> {
-    let bytes = change.body.to_string().len();
-    (bytes > DOCUMENT_BYTES_MAX).then_some(Unkept::TooLarge(bytes))
 }

@@ -140,6 +140,7 @@ mod tests {
         Turns::new(RunsLimits {
             runs_max,
             waiting_max,
+            ..RunsLimits::default()
         })
     }
 

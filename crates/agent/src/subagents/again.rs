@@ -8,7 +8,9 @@ use holdfast_contract::{ToolContext, ToolError};
 use holdfast_reliability::store::StoreError;
 use holdfast_toolbox::session::{Session, SessionState, TreeError};
 
+use super::account::used;
 use super::desk::{Child, Subagents, refused};
+use crate::run::RunState;
 use crate::runs::{KeptRun, Runs, wholly};
 
 /// What becomes of a subagent whose process is gone.
@@ -21,8 +23,12 @@ pub(crate) enum Orphan {
 }
 
 impl Subagents {
-    /// The process of a subagent is gone.
-    pub(crate) async fn lost(&self, id: &str) -> Result<Orphan, StoreError> {
+    /// The process of a subagent is gone. What its last answer took may not be booked yet.
+    pub(crate) async fn lost(&self, state: &RunState) -> Result<Orphan, StoreError> {
+        let id = &state.session;
+        if let Err(TreeError::Store(error)) = self.tree.book(id, used(state)).await {
+            return Err(error);
+        }
         let session = match self.tree.lost(id).await {
             Ok(Some(_)) => return Ok(Orphan::Ended),
             Ok(None) => self.tree.get(id).await,
@@ -71,7 +77,6 @@ impl Subagents {
             parent: session.parent.clone().unwrap_or_default(),
             client: run.client,
             actor: run.state.actor,
-            tokens_booked: session.tokens.spent,
         };
         match self.here.lock().entry(id.clone()) {
             // Somebody here was faster.

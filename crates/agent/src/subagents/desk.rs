@@ -17,6 +17,7 @@ use holdfast_toolbox::stack::Sessions;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::account::{Account, Left, used};
 use super::result::result_of;
 use super::tools::SPAWN;
 use super::{SUBAGENT_LOOK_MS, SUBAGENT_PREFIX, SUBAGENTS_MAX};
@@ -40,13 +41,12 @@ pub(super) struct Begun {
     pub(super) run: String,
 }
 
-/// One that runs here: its run, its parent, on whose behalf, and what of its tokens is booked.
+/// One that runs here: its run, its parent, and on whose behalf.
 pub(super) struct Child {
     pub(super) run: String,
     pub(super) parent: String,
     pub(super) client: String,
     pub(super) actor: String,
-    pub(super) tokens_booked: u64,
 }
 
 /// The subagents of one process.
@@ -55,6 +55,8 @@ pub struct Subagents {
     settings: Exchanged<RunSettings>,
     places: Arc<Semaphore>,
     pub(super) here: Mutex<HashMap<String, Child>>,
+    /// Runs at work here that may use only so much, by their sessions.
+    pub(super) accounts: Mutex<HashMap<String, Account>>,
     /// How many have ended, for whoever waits for one.
     ended: watch::Sender<u64>,
     runs: OnceLock<Weak<Runs>>,
@@ -68,6 +70,7 @@ impl Subagents {
             settings: Exchanged::new(settings),
             places: Arc::new(Semaphore::new(SUBAGENTS_MAX)),
             here: Mutex::default(),
+            accounts: Mutex::default(),
             ended: watch::Sender::new(0),
             runs: OnceLock::new(),
         })
@@ -131,10 +134,16 @@ impl Subagents {
         let parent = ctx.session.session_id.clone();
         self.enter_tree(ctx).await?;
         let (client, actor) = self.behalf_of(&runs, &parent).await;
+        let left = self.left(&parent).await.map_err(|error| refused(&error))?;
+        if let Some(why) = left.used_up() {
+            return Err(ToolError::failed(why));
+        }
         let spawn = Spawn {
             kind: wish.kind,
             context_summary: wish.task.clone(),
-            token_budget: wish.token_budget,
+            token_budget: wish
+                .token_budget
+                .map(|wished| wished.min(left.tokens.unwrap_or(u64::MAX))),
         };
         let named = Named {
             id: Self::key_of(ctx),
@@ -143,7 +152,7 @@ impl Subagents {
         };
         let made = self.tree.spawn_named(&parent, spawn, named).await;
         let session = made.map_err(|error| refused(&error))?;
-        let mut state = self.run_of(&runs, &session, &parent, wish.task);
+        let mut state = self.run_of(&runs, &session, left, wish.task);
         // What people have approved or refused for somebody holds for all that calls on their behalf.
         state.actor = actor;
         let desk = self.clone();
@@ -186,7 +195,6 @@ impl Subagents {
             parent: session.parent.clone().unwrap_or_default(),
             client: client.clone(),
             actor: state.actor.clone(),
-            tokens_booked: 0,
         };
         self.here.lock().insert(session.id.clone(), child);
         match runs.start_child(state, &client, place).await {
@@ -204,11 +212,12 @@ impl Subagents {
         }
     }
 
-    fn run_of(&self, runs: &Runs, session: &Session, parent: &str, task: String) -> RunState {
+    fn run_of(&self, runs: &Runs, session: &Session, left: Left, task: String) -> RunState {
         let runtime = runs.agent().stack().runtime();
         let id = holdfast_contract::clock::new_request_id(&*runtime.clock, &*runtime.entropy);
         let now_ms = runtime.clock.now_ms();
         let mut settings = self.settings.now().as_ref().clone();
+        left.bounds(&mut settings);
         if let Some(end_ms) = session.expires_at_ms {
             let left_ms = end_ms.saturating_sub(now_ms);
             settings.run_timeout_ms = settings.run_timeout_ms.min(left_ms);
@@ -216,7 +225,7 @@ impl Subagents {
         let messages = vec![Message::text(Role::User, task)];
         let mut state = RunState::new(format!("run-{id}"), "gpt-oss", messages, settings, now_ms);
         state.session.clone_from(&session.id);
-        state.parent = Some(parent.to_owned());
+        state.parent.clone_from(&session.parent);
         state
     }
 
@@ -259,7 +268,7 @@ impl Subagents {
         };
         if let Outcome::Ended(state) = &*outcome {
             // What the last answer took. A store that is away is met again below.
-            let _ = self.tree.book_last(id, self.unbooked(state)).await;
+            let _ = self.tree.book(id, used(state)).await;
         }
         if let Some(result) = result_of(&outcome) {
             // A session that is over its budget, or its time, has its result already. What can not
@@ -378,20 +387,11 @@ impl Subagents {
         }
     }
 
-    /// What a run has used and is not booked yet. It counts as booked from then on.
-    fn unbooked(&self, state: &RunState) -> u64 {
-        let total = state.tokens_total();
-        self.here.lock().get_mut(&state.session).map_or(0, |child| {
-            let before = std::mem::replace(&mut child.tokens_booked, total);
-            total.saturating_sub(before)
-        })
-    }
-
     /// Books what the last answer took, waits while the session is suspended, and says whether the
     /// run may go on.
     pub(crate) async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {
         let id = &state.session;
-        match self.tree.spend(id, self.unbooked(state)).await {
+        match self.tree.spend_up_to(id, used(state)).await {
             Ok(Spent::Fine | Spent::Paused) | Err(TreeError::Refused(_)) => {}
             Ok(Spent::OverBudget) => {
                 return Err(Ending::Failed(RunError {
@@ -413,7 +413,8 @@ impl Subagents {
         if self.tree.is_ending(id) {
             return Err(Ending::Cancelled);
         }
-        Ok(())
+        // Others may have used what was left when it began, or while it waited.
+        self.is_anything_left(id).await
     }
 
     pub(crate) async fn recalled(&self, session: &str) {

@@ -8,9 +8,11 @@
 //! | file | what it does |
 //! |---|---|
 //! | `desk` | begins, watches and ends them |
+//! | `account` | what a run and its subagents may use up together |
 //! | `again` | what becomes of them when their process is gone |
 //! | `tools` | `sessions_spawn`, `sessions_list`, `sessions_resume` and `sessions_kill` |
 
+mod account;
 mod again;
 mod desk;
 mod result;

@@ -19,12 +19,20 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
         ConfigCommand::Show => {
             let app = App::new(global)?;
             if global.json {
-                output::json(&app.config);
+                let mut shown = serde_json::to_value(&app.config)
+                    .map_err(|error| Failure::failed(error.to_string()))?;
+                if app.config.file.is_some() {
+                    shown["executorFile"] = executor_file::given(&app.config);
+                }
+                output::json(&shown);
             } else {
                 let text = serde_saphyr::to_string(&app.config)
                     .map_err(|error| Failure::failed(error.to_string()))?;
                 output::line(&format!("# state: {}", app.state_dir.display()));
                 output::line(text.trim_end());
+                for line in executor_file::given_lines(&app.config) {
+                    output::line(&line);
+                }
             }
             Ok(ExitCode::SUCCESS)
         }

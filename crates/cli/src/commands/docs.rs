@@ -12,6 +12,7 @@ use holdfast_contract::Limit;
 use holdfast_contract::code::{CODES, CodeDoc};
 use holdfast_reliability::observe::http::HTTP_METRICS;
 use holdfast_reliability::observe::metrics::METRICS;
+use holdfast_reliability::observe::runs::RUN_METRICS;
 use holdfast_server::routes::call::http_status;
 
 use crate::args::DocsArgs;
@@ -115,9 +116,9 @@ fn environment() -> String {
 
 fn metrics() -> String {
     let mut text = format!(
-        "{WRITTEN}# Metrics\n\nThe `tool` label only ever holds names of registered tools, `unknown`, `other` or `all`.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n"
+        "{WRITTEN}# Metrics\n\nThe `tool` label only ever holds names of registered tools, `unknown`, `other` or `all`; `model` and `server` only what is configured, or `other`.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n"
     );
-    for row in METRICS.iter().chain(HTTP_METRICS) {
+    for row in METRICS.iter().chain(RUN_METRICS).chain(HTTP_METRICS) {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} | {} |",

@@ -114,6 +114,9 @@ fn fixed(old: &Config, new: &Config, model: Model) -> Vec<&'static str> {
         ..new.executor.clone()
     };
     let log = |config: &Config| config.file.as_ref().map(|file| file.log.clone());
+    // Whoever calls the gateway has it since the start.
+    #[cfg(feature = "web")]
+    let token = |config: &Config| config.file.as_ref().map(|file| file.gateway_token.clone());
     let changed = [
         ("server", server != old.server),
         (
@@ -126,7 +129,10 @@ fn fixed(old: &Config, new: &Config, model: Model) -> Vec<&'static str> {
         #[cfg(feature = "web")]
         ("web", new.web != old.web),
         #[cfg(feature = "web")]
-        ("gateway", new.gateway != old.gateway),
+        (
+            "gateway",
+            new.gateway != old.gateway || token(new) != token(old),
+        ),
         #[cfg(feature = "web")]
         ("channel", new.channel != old.channel),
         ("trust", new.trust != old.trust),

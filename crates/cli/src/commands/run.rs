@@ -219,6 +219,9 @@ fn tell(event: &Event) {
             let arguments = Value::Object(arguments.clone()).to_string();
             format!("→ {tool} {}", short(&arguments))
         }
+        Event::NeedsApproval { tool, approval, .. } => {
+            format!("· {tool} waits for the approval {approval}")
+        }
         Event::Called {
             tool,
             ok,

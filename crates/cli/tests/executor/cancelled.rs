@@ -80,3 +80,40 @@ fn an_approval_of_a_run_that_goes_on_runs_its_call_once() {
     assert_eq!(house.lines("effects"), 1);
     assert_eq!(runs(&serving)[0]["tools_called"], json!(["exec"]));
 }
+
+/// Whoever listens, or looks, learns what the run waits for.
+#[test]
+fn an_approval_that_a_run_waits_for_is_told_in_its_stream_and_shown() {
+    let (house, model) = (House::new(), model());
+    let serving = house.serve(&["--model-url", &model.url()]);
+    let mut body = task("Do it");
+    body["stream"] = json!(true);
+    let mut waiting = asking(&serving, &body);
+    assert_eq!(waiting.head().expect("a head").status, 200);
+    let mut told = String::new();
+    while !told.contains("needs_approval") {
+        let part = waiting.chunk().expect("goes on").expect("a part");
+        told.push_str(&String::from_utf8_lossy(&part));
+    }
+    let chunks = told.lines().filter_map(|line| line.strip_prefix("data: "));
+    let chunk = chunks
+        .map(|text| serde_json::from_str::<Value>(text).expect("JSON"))
+        .find(|chunk| chunk["executor_progress"]["event"] == "needs_approval")
+        .expect("a chunk");
+    assert_eq!(chunk["choices"][0]["delta"], json!({}));
+    let progress = &chunk["executor_progress"];
+    let id = approvals(&serving)[0]["id"].clone();
+    assert_eq!(
+        (&progress["approval"], &progress["tool"]),
+        (&id, &json!("exec"))
+    );
+    let run = runs(&serving)[0]["id"].as_str().expect("a name").to_owned();
+    let shown = || serving.get(&format!("/v1/runs/{run}"), None).json();
+    assert_eq!(shown()["waits_for_approvals"], json!([id]));
+    let path = format!("/v1/approvals/{}/deny", id.as_str().expect("a name"));
+    let answer = serving.post(&path, &serving.approver_token, &json!({"by": "ann"}));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    while waiting.chunk().expect("goes on").is_some() {}
+    assert_eq!(shown()["status"], "answered");
+    assert!(shown().get("waits_for_approvals").is_none());
+}

@@ -225,6 +225,10 @@ fn check_08_it_ends_within_its_time() {
     )]));
     let answer = executor.ask(&body);
     assert_eq!(code(&answer), (408, "timeout_exceeded".to_owned()));
+    let metadata = &answer.json()["executor_metadata"];
+    assert_eq!(metadata["iterations"], 1, "{}", answer.text());
+    let run = metadata["run_id"].as_str().unwrap_or_default();
+    assert!(run.starts_with("run-"), "{}", answer.text());
 }
 
 /// A server with an `executor.yaml` of its own.

@@ -283,6 +283,31 @@ fn its_own_section_holds_the_settings_of_everything_else() {
 }
 
 #[test]
+fn what_the_file_sets_is_shown_without_its_secrets() {
+    let house = House::new();
+    let text = "executor:\n  gpt_oss_url: http://ann:hidden-word@127.0.0.1:9\n  max_iterations: 3\n  \
+                openclaw_gateway_token: hidden-token\nmodels:\n  qwen:\n    api_key: hidden-key\n    max_tokens: 77\n";
+    let file = house.file("executor.yaml", text);
+    let shown = house.run(&["--config", &file, "config", "show"]).stdout;
+    for line in [
+        "#   executor.max_iterations: 3 (line 3)",
+        "#   executor.openclaw_gateway_token: \"[a secret]\" (line 4)",
+        "#   models.qwen.api_key: \"[a secret]\" (line 7)",
+        "#   models.qwen.max_tokens: 77 (line 8)",
+    ] {
+        assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("hidden"), "{shown}");
+    let shown = house.run(&["--config", &file, "config", "show", "--json"]);
+    assert!(!shown.stdout.contains("hidden"), "{}", shown.stdout);
+    let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    assert_eq!(
+        shown["executorFile"]["executor.max_iterations"],
+        json!({"value": 3, "from": {"line": 3}})
+    );
+}
+
+#[test]
 fn what_is_typed_changes_the_servers_and_nothing_else() {
     let (house, model) = (
         House::new(),

@@ -242,3 +242,25 @@ fn a_first_model_needs_a_restart() {
     assert_eq!(reloaded(&mut serving)["needRestart"], json!(["executor"]));
     assert_eq!(ask(&serving, "gpt-oss"), unreachable);
 }
+
+/// Whoever calls the gateway has its token since the start: that is said, and never the token.
+#[test]
+fn another_token_of_the_gateway_needs_a_restart() {
+    let house = House::new();
+    let model = ModelServer::says(vec![Say::says("Hello.")]).expect("starts");
+    let with = |token: &str| {
+        format!(
+            "executor:\n  gpt_oss_url: {}\n  openclaw_gateway_url: http://127.0.0.1:9\n  openclaw_gateway_token: {token}\n",
+            model.url()
+        )
+    };
+    let file = house.file("executor.yaml", &with("first-token"));
+    let mut serving = house.serve(&["--config", &file]);
+    // Whoever answers also hears signals.
+    assert_eq!(ask(&serving, "gpt-oss"), "Hello.");
+    assert_eq!(reloaded(&mut serving)["needRestart"], json!([]));
+    house.file("executor.yaml", &with("second-token"));
+    let said = reloaded(&mut serving);
+    assert_eq!(said["needRestart"], json!(["gateway"]), "{said}");
+    assert!(!said.to_string().contains("token"), "{said}");
+}

@@ -4,6 +4,8 @@ use holdfast_testkit::model::{ModelServer, Say};
 use serde_json::{Value, json};
 
 use crate::Executor;
+use crate::common::eventually;
+use crate::runs::{asking, post};
 
 fn weather() -> Value {
     json!([{"type": "function", "function": {
@@ -72,6 +74,11 @@ fn a_call_that_does_not_fit_the_schema_is_asked_back_once() {
     assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
     assert!(answer["choices"][0]["message"].get("tool_calls").is_none());
     assert_eq!(executor.model.asked().len(), 2);
+    // Nor the words of one in place of an answer.
+    let wrong = Say::says("Action: get_weather\nAction Input: {\"city\": \"B\"}");
+    let executor = Executor::on(ModelServer::says(vec![wrong]));
+    let answer = executor.ask(&request()).json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "", "{answer}");
 }
 
 #[test]
@@ -156,4 +163,40 @@ fn several_calls_come_at_once_unless_the_client_takes_one() {
     let mut body = request();
     body["parallel_tool_calls"] = json!(false);
     assert_eq!(count(&executor.ask(&body).json()), 1);
+}
+
+/// It is kept nowhere, and can be found and cancelled all the same while it runs.
+#[test]
+fn a_completion_that_is_not_kept_can_be_found_and_cancelled_by_its_name() {
+    let executor = Executor::on(ModelServer::says(vec![Say::Silence]));
+    let mut body = request();
+    body["stream"] = json!(true);
+    let mut waiting = asking(&executor.serving, &body);
+    assert_eq!(waiting.head().expect("a head").status, 200);
+    let mut told = String::new();
+    let id = loop {
+        let part = waiting.chunk().expect("goes on").expect("a part");
+        told.push_str(&String::from_utf8_lossy(&part));
+        let named = told.split("\"run_id\":\"").nth(1);
+        if let Some((id, _)) = named.and_then(|rest| rest.split_once('"')) {
+            break id.to_owned();
+        }
+    };
+    let path = format!("/v1/runs/{id}");
+    let one = executor.serving.get(&path, None);
+    assert_eq!(one.status, 200, "{}", one.text());
+    let one = one.json();
+    assert_eq!(
+        (&one["id"], &one["status"], &one["model"]),
+        (&json!(id), &json!("running"), &json!("gpt-oss-tools"))
+    );
+    assert_eq!(post(&executor.serving, &format!("{path}/cancel")).0, 202);
+    let mut rest = String::new();
+    while let Some(part) = waiting.chunk().expect("goes on") {
+        rest.push_str(&String::from_utf8_lossy(&part));
+    }
+    assert!(rest.contains("\"cancelled\""), "{rest}");
+    eventually("it is forgotten", || {
+        (executor.serving.get(&path, None).status == 404).then_some(())
+    });
 }

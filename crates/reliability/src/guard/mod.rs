@@ -91,5 +91,8 @@ pub use output::{ExitDigest, OutputDigest};
 pub use signature::{ErrorSignature, SIGNATURE_BYTES_MAX};
 pub use state::{STATE_VERSION, TurnState};
 pub use store::{GuardStore, IMPLICIT_TURN_IDLE_MS, TURN_IDLE_MS_MAX, TURNS_MAX, TurnKey};
-pub use text::{NON_RETRYABLE_TAG, decorate_error, decorate_output, error_suffix, output_suffix};
+pub use text::{
+    NON_RETRYABLE_TAG, TOOL_ERROR_LIMIT_TAG, decorate_error, decorate_output, error_suffix,
+    output_suffix,
+};
 pub use verdict::{Advice, Block, BlockCode, FailureKind, GuardAction, Observation, Verdict};

@@ -8,6 +8,9 @@ use super::verdict::Advice;
 /// Appended to an error that can not go away by trying again.
 pub const NON_RETRYABLE_TAG: &str = "[NON-RETRYABLE]";
 
+/// How the text begins that ends a turn's tool execution.
+pub const TOOL_ERROR_LIMIT_TAG: &str = "[TOOL ERROR LIMIT]";
+
 /// A tool name comes from the model, so it could be anything; real names are shorter.
 pub(super) const NAME_CHARS_MAX: usize = 128;
 
@@ -32,7 +35,7 @@ pub(super) fn command_loop_detected(name: &str, count: u32) -> String {
 /// Layer C: too many failures in this turn.
 pub(super) fn tool_error_limit(count: u32) -> String {
     format!(
-        "[TOOL ERROR LIMIT] {count} tool failures in this turn.\n\
+        "{TOOL_ERROR_LIMIT_TAG} {count} tool failures in this turn.\n\
          Stopping tool execution. Review your approach before continuing."
     )
 }

@@ -301,8 +301,9 @@ impl Observer for JsonLog {
                 .word("state", state.as_str())
                 .flag("fromCache", mode == Mode::Enforce)
                 .mode(mode),
-            // Its end says that it was answered from a record, and how long that took.
-            Event::Waits { .. } => return,
+            // The end of a call that waits says that it was answered from a record, and how long that
+            // took; runs have a log of their own.
+            Event::Waits { .. } | Event::Run(_) => return,
             Event::Circuit { key, transition } => self
                 .line("tool_call_circuit_state", "warn")
                 .foreign("breaker", &key.to_string())

@@ -5,13 +5,16 @@
 
 pub mod http;
 pub mod log;
+mod metric_table;
 pub mod metrics;
 pub mod queued;
+pub mod runs;
 
 use std::sync::Arc;
 
 use holdfast_contract::ToolResultEnvelope;
 
+use self::runs::RunEvent;
 use crate::breaker::{BreakerKey, Transition};
 use crate::call::Call;
 use crate::idempotency::key::StoredKey;
@@ -19,7 +22,7 @@ use crate::idempotency::record::RecordState;
 use crate::policy::Mode;
 use crate::store::{Degraded, StoreError};
 
-/// Something that happened to a call or to a breaker.
+/// Something that happened to a call, to a breaker or to a run.
 #[derive(Clone, Copy)]
 pub enum Event<'a> {
     /// A call was admitted.
@@ -100,6 +103,8 @@ pub enum Event<'a> {
         /// Why it failed.
         error: &'a StoreError,
     },
+    /// Something happened to a run, or to a model that it asks.
+    Run(RunEvent<'a>),
 }
 
 /// Wants to know what happens. Called on the call's own path: it must not block.

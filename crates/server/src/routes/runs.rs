@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::{Query, Request};
 use axum::response::Response;
-use holdfast_agent::run::{Ending, RunState};
+use holdfast_agent::run::{Ending, Phase, RunState};
 use holdfast_agent::runs::{Cancelled, KeptRun, ResumeError};
 use http::StatusCode;
 use serde::Deserialize;
@@ -87,6 +87,9 @@ async fn shown(server: &Server, which: Result<Which, ChatError>) -> Result<Respo
     let mut shown = brief(executor, &run);
     shown.result = Some(result(&run.state));
     shown.reasoning = Some(&run.state.reasoning);
+    if let (Phase::Act(_), Some(approvals)) = (&run.state.phase, server.stack.approvals()) {
+        shown.waits_for_approvals = approvals.waiting_for_run(&run.state.id).await?;
+    }
     Ok(json_response(StatusCode::OK, &shown))
 }
 
@@ -167,7 +170,11 @@ async fn run_of(
 ) -> Result<(&Arc<Executor>, KeptRun), ChatError> {
     let executor = server.executor.as_ref().ok_or_else(ChatError::no_model)?;
     let which = which?;
-    let run = executor.runs.store().get(&which.id).await?;
+    // One that is kept nowhere is known only where it runs.
+    let run = match executor.runs.passing(&which.id) {
+        Some(run) => run,
+        None => executor.runs.store().get(&which.id).await?,
+    };
     if which.client.may_see(&run.client) {
         Ok((executor, run))
     } else {
@@ -195,6 +202,7 @@ fn brief<'a>(executor: &Executor, run: &'a KeptRun) -> RunShown<'a> {
         total_tokens: state.tokens_total(),
         result: None,
         reasoning: None,
+        waits_for_approvals: Vec::new(),
     }
 }
 

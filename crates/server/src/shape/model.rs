@@ -175,6 +175,9 @@ pub struct RunShown<'a> {
     /// What the model last thought; only of a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<&'a str>,
+    /// The approvals that its calls wait for; only of a single run, and only while there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for_approvals: Vec<String>,
 }
 
 /// How a run ended.

@@ -190,6 +190,7 @@ impl<S: Service> Approve<S> {
             reasons(need)
         ));
         call.waiting_approval = Some(seen.approval.id.clone());
+        approvals.tell_waits(&call.envelope.request_id, &seen.approval.id);
         let outcome = self.answered(approvals, seen, route, &mut guard).await;
         call.waiting_approval = None;
         if !matches!(outcome, Err(Stop::Trouble(_))) {

@@ -7,6 +7,7 @@
 //! | [`service`] | keeps requests, takes answers, knows the rules |
 //! | [`error`] | why an answer was not taken |
 //! | [`layer`] | holds one call up until it may run |
+//! | [`waiting`] | tells who listens that a call waits |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
 //! | [`by_message`] | takes them, bound to their requests by a code |
@@ -24,6 +25,7 @@ pub mod reply;
 pub mod resume;
 pub mod service;
 pub mod step;
+pub mod waiting;
 mod withdraw;
 
 pub use by_message::Heard;

@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::error::AnswerError;
 use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
 use super::step::{Action, Refused, step};
+use super::waiting::Notes;
 use super::withdraw::{Withdraw, Withdrawals};
 use crate::audit::{AuditError, AuditLog};
 use crate::permit::Permissions;
@@ -56,6 +57,7 @@ pub struct Approvals {
     /// Wakes those of this process who wait; other processes look at the store.
     changed: Notify,
     pub(super) withdrawals: Withdrawals,
+    pub(super) notes: Notes,
 }
 
 impl Approvals {
@@ -74,6 +76,7 @@ impl Approvals {
             codes: None,
             changed: Notify::new(),
             withdrawals: Withdrawals::default(),
+            notes: Notes::default(),
         }
     }
 

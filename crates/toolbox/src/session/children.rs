@@ -100,20 +100,6 @@ impl SessionTree {
         .await
     }
 
-    /// Counts the tokens of a session that has done its work and is about to hand up its result. A
-    /// budget bounds what it asks next, and it asks nothing more.
-    pub async fn book_last(&self, id: &str, tokens: u64) -> Result<Session, TreeError> {
-        self.change(id, |session| {
-            if session.state.has_ended() {
-                return Err(StepRefused::Ended);
-            }
-            let mut next = session.clone();
-            next.tokens.spent = next.tokens.spent.saturating_add(tokens);
-            Ok(next)
-        })
-        .await
-    }
-
     /// Ready when the session is not suspended any more, or has ended.
     pub async fn goes_on(&self, id: &str) {
         let pause = self.live.read().get(id).map(|live| live.pause.subscribe());

@@ -9,6 +9,7 @@
 //! | `ends` | ends sessions whose time is over, or that nobody works on any more |
 //! | `mains` | opens Mains, replaces those that have ended, and refuses those that were cancelled |
 //! | `children` | makes children, waits for them, and gives up those whose process is gone |
+//! | `spending` | what sessions and those below them have used |
 //!
 //! A parent gives a child a summary of what it needs to know and nothing else; a child gives back
 //! one result. Siblings do not know of each other. What a session may do is what its context holds:
@@ -20,6 +21,7 @@ mod ends;
 mod mains;
 pub mod model;
 pub mod overview;
+mod spending;
 pub mod step;
 pub mod tree;
 
@@ -28,5 +30,6 @@ pub use model::{
     BlobError, Session, SessionArtifact, SessionLimits, SessionResult, SessionState, SessionStatus,
     Suspension,
 };
+pub use spending::Used;
 pub use step::{Spent, StepRefused};
 pub use tree::{Delivery, SessionTree, Spawn, TreeError};

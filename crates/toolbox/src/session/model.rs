@@ -245,11 +245,19 @@ pub struct Tokens {
     /// All it may spend; no limit without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
-    /// Spent so far.
+    /// Spent so far, by the session itself.
     pub spent: u64,
+    /// What that has cost, in billionths of the currency that prices are in.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_nanos: u64,
     /// The last spendings, as time and tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<(u64, u64)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One session.

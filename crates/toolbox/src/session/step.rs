@@ -162,6 +162,16 @@ pub enum Spent {
 
 /// Notes down spent tokens.
 pub fn spend(session: &Session, tokens: u64, now_ms: u64) -> Result<(Session, Spent), StepRefused> {
+    spend_beside(session, tokens, 0, now_ms)
+}
+
+/// The same for a session whose descendants have spent `below`: a budget covers them too.
+pub fn spend_beside(
+    session: &Session,
+    tokens: u64,
+    below: u64,
+    now_ms: u64,
+) -> Result<(Session, Spent), StepRefused> {
     if session.state.has_ended() {
         return Err(StepRefused::Ended);
     }
@@ -182,7 +192,7 @@ pub fn spend(session: &Session, tokens: u64, now_ms: u64) -> Result<(Session, Sp
         return Ok((next, Spent::Fine));
     };
     let lately: u64 = account.recent.iter().map(|(_, tokens)| tokens).sum();
-    if account.spent > budget {
+    if account.spent.saturating_add(below) > budget {
         next.state = SessionState::Failed;
         let summary = format!("the token budget of {budget} is spent");
         next.result = Some(SessionResult::new(SessionStatus::Failed, summary));

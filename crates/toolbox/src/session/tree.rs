@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::model::{
     Session, SessionLimits, SessionResult, SessionState, SessionStatus, Suspension,
 };
-use super::step::{self, Spent, StepRefused};
+use super::step::{self, StepRefused};
 use crate::stack::Sessions;
 use crate::trust::TrustBook;
 
@@ -170,27 +170,6 @@ impl SessionTree {
         let filter = DocumentFilter::of(KIND).group(id);
         let found = all_documents(&*self.store, filter).await?;
         found.iter().map(|it| Ok(read(it)?)).collect()
-    }
-
-    /// Notes down spent tokens. A session that is over its budget ends, and its children with it.
-    pub async fn spend(&self, id: &str, tokens: u64) -> Result<Spent, TreeError> {
-        let now_ms = self.now_ms();
-        let mut spent = Spent::Fine;
-        let session = self
-            .change(id, |session| {
-                let (next, how) = step::spend(session, tokens, now_ms)?;
-                spent = how;
-                Ok(next)
-            })
-            .await?;
-        match spent {
-            Spent::Fine => {}
-            Spent::Paused => self.note(&session),
-            Spent::OverBudget => {
-                self.ended(&session).await?;
-            }
-        }
-        Ok(spent)
     }
 
     /// Suspends a session.

@@ -269,6 +269,9 @@ impl From<StartError> for ChatError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Busy => Self::too_many("Too many runs at once", RETRY_AFTER_S),
+            StartError::Heavy => {
+                Self::too_many("The runs at work hold as much as they may", RETRY_AFTER_S)
+            }
             StartError::Leaving => Refusal::busy("The server is ending").into(),
             StartError::Store(error) => error.into(),
             StartError::InDoubt(run) => Self::in_doubt(&run),

@@ -1,0 +1,31 @@
+//! Calls that wait for a person.
+
+use std::pin::pin;
+
+use holdfast_toolbox::stack::ToolStack;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Makes a call, and says which approval it begins to wait for.
+pub(super) async fn heard_waiting<T>(
+    stack: &ToolStack,
+    request: &str,
+    call: impl Future<Output = T>,
+    waits: impl Fn(&str),
+) -> T {
+    let Some(approvals) = stack.approvals() else {
+        return call.await;
+    };
+    let mut heard = approvals.waits();
+    let mut call = pin!(call);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut call => return done,
+            told = heard.recv() => match told {
+                Ok(waiting) if waiting.request == request => waits(&waiting.approval),
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return call.await,
+            },
+        }
+    }
+}
