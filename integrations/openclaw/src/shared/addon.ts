@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type * as Addon from "./addon-types.js";
 
 /** The addon's interface that these plugins are written for. */
-const INTERFACE_VERSION = 4;
+const INTERFACE_VERSION = 5;
 
 export type HoldfastAddon = typeof Addon;
 
