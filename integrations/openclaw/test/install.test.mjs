@@ -47,8 +47,8 @@ async function enabled() {
   return Object.keys(PLUGINS).filter((id) => new RegExp(`│ ${id}\\s+│ \\S+\\s+│ enabled\\s+│`).test(listed));
 }
 
-async function start() {
-  gateway = await startGateway(home);
+async function start(how) {
+  gateway = await startGateway(home, how);
   await turn(gateway, "[[script:warm]]", { session: "agent:main:warm" });
 }
 
@@ -78,6 +78,7 @@ async function guarded(name) {
 test("installed from the tarballs and enabled, the plugins work", async () => {
   await install();
   assert.deepEqual(await enabled(), Object.keys(PLUGINS));
+  assert.ok((await leftOvers(home.home)).length > 10, "what is looked for later is there now");
   await start();
   await guarded("one");
 });
@@ -100,12 +101,13 @@ test("uninstalled they are gone, and nothing of them runs", async () => {
   await start();
   assert.doesNotMatch(gateway.log(), /tool-guard|clawos-l0: |clawos-trust: /);
   await gateway.stop();
-  assert.deepEqual(await leftOvers(home.state), []);
+  assert.deepEqual(await leftOvers(home.home), []);
 });
 
-test("installed again they work again", async () => {
+test("installed again they work again, also through the start script in the installed package", async () => {
   await install();
-  await start();
+  await start({ wrapper: join(home.state, "npm/projects/openclaw-clawos-l0/node_modules/openclaw-clawos-l0/start") });
+  assert.match(gateway.log(), /^clawos-l0: \d+ sessions, 0 issues found, 0 repaired/m);
   await guarded("four");
 });
 
@@ -129,8 +131,13 @@ test("`openclaw config validate` says which setting can not be used", async () =
   await openclaw("config", "validate");
 });
 
-/** What of the plugins is still on disk, other than where the configuration or a log names them. */
+/** What is named after a plugin and stays, as the guide says. */
+const STAYS = /(?:^|\/)tool-guard\.log(?:\.\d)?$/;
+
+/** What of the plugins is still on disk: files of theirs, and files and folders that are named after them. */
 async function leftOvers(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.name.endsWith(".node")).map((entry) => join(entry.parentPath, entry.name));
+  const paths = entries.map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+  const ours = new RegExp(`\\.node$|(?:^|[/_-])(?:${Object.keys(PLUGINS).join("|")})(?:[/._-]|$)`);
+  return paths.filter((path) => ours.test(path) && !STAYS.test(path));
 }

@@ -121,6 +121,7 @@ describe("with the plugin", () => {
       console.log(`${name}: ${requests.length} requests, ${tookMs} ms\n${requests.map((request, at) => `  ${at + 1}. ${heard(request)}`).join("\n")}`);
       assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
       const allowedMs = Math.max(ENDED_WITHIN_MS, 2 * REQUESTS_ALLOWED * pace.tookMs);
+      if (allowedMs > ENDED_WITHIN_MS) console.log(`${name}: this machine is slow (one turn: ${pace.tookMs} ms), so that ${allowedMs} ms are allowed`);
       assert.ok(tookMs < allowedMs, `${tookMs} ms, ${allowedMs} allowed`);
       const seen = told(requests[loop.second - 1]).join("\n");
       assert.match(seen, LOOP, "the second answer says that it is a loop");
