@@ -384,6 +384,11 @@ describe(`on Node ${process.version}`, () => {
     assert.ok((await exec("own", "r1", { senderIsOwner: false })).requireApproval, "somebody else steers the owner's run");
     assert.ok((await exec("unheard", "r2")).requireApproval, "nobody knows who began it");
     assert.equal(await exec("vouched", "r3", { senderIsOwner: true }), undefined);
+    for (let n = 0; n < 20; n++) {
+      await begins(`steered${n}`, `steered${n}`, true);
+      const atOnce = await Promise.all([1, 2, 3].map(() => exec(`steered${n}`, `steered${n}`, { senderIsOwner: false })));
+      assert.ok(atOnce.every((answer) => answer?.requireApproval), "all of several calls that are asked about at the same time");
+    }
 
     const lax = hooksOf(plugin, { hears: true, config: { logPath: undefined } });
     await lax.hook("result", { toolCallId: "c", toolName: "read", result }, { sessionKey: "own" });

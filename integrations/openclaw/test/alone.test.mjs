@@ -103,7 +103,7 @@ test("a guard that may not hear says what it misses, once", async () => {
 
 test("a log that can not be written is said", async () => {
   const { errors } = await registered([{ logPath: "/dev/null/guard.log" }], { hears: true, fails: true });
-  assert.deepEqual(errors, ["tool-guard: log: lines of /dev/null/guard.log could not be written; is its directory writable?"]);
+  assert.deepEqual(errors, ["tool-guard: log: lines of /dev/null/guard.log could not be written; is its directory writable, and the file itself no link?"]);
 });
 
 test("a command that returns non-zero is a line of the log once it is a loop, and no failure of the turn", async () => {
@@ -181,6 +181,14 @@ test("the sessions are looked for where the host keeps them", async () => {
     env: { PATH: process.env.PATH, HOME: home, OPENCLAW_STATE_DIR: "" },
   });
   assert.equal(stdout, "clawos-l0: no sessions yet\n", "not those below where it happens to be started");
+});
+
+test("each package says how it is installed, configured, mended and removed", async () => {
+  for (const [plugin, own] of [["tool-guard", "Made once"], ["clawos-l0", "Sessions"], ["clawos-trust", "Whose words"]]) {
+    const text = await readFile(join(packages, plugin, "README.md"), "utf8");
+    for (const title of ["Install", "Configure", own, "When something is wrong", "Uninstall"]) assert.ok(text.includes(`\n## ${title}\n`), `${plugin}: ${title}`);
+    assert.doesNotMatch(text, /\]\([a-z-]+\.md/, "no link leads out of the package");
+  }
 });
 
 test("a call id that a server uses again is no fault of a session", async () => {

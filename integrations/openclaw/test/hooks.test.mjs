@@ -289,6 +289,8 @@ describe(`on Node ${process.version}`, () => {
         host.hook("before_message_write", { message }, { sessionKey });
       };
       assert.equal(await goOn("unannounced", { begin }), 1);
+      began("dropped", "an earlier run");
+      assert.equal(await goOn("dropped", { begin }), 1, "not even of the run, and only of the one before");
       const once = (begun) => (sessionKey) => begun.has(sessionKey) || (begun.add(sessionKey), begin(sessionKey));
       assert.equal(await goOn("all at once", { begin: once(new Set()) }), 0, "of the calls of one answer none goes on after another");
     });

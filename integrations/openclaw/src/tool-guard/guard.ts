@@ -327,7 +327,16 @@ export class HostGuard {
     if (known?.id === id && known.note.turn === place.turn && known.note.request === place.request) return known.note;
     const note: CallNote = { ...place, guarded: this.#guarded({ ...place, model }, id, args), sessionId: context.sessionId, refused: undefined, answered: undefined };
     if (isRecord(params)) this.#read.set(params, { id, note });
+    this.#callBegan(context.sessionKey, note);
     return note;
+  }
+
+  /** Of a run that the host did not announce the first call tells: it is in an answer that came after the last run's request. */
+  #callBegan(sessionKey: string | undefined, { turn, request }: CallNote): void {
+    if (sessionKey === undefined || turn === undefined) return;
+    const current = this.#current.get(sessionKey);
+    if (current === turn || (current !== undefined && (this.#runs.get(current)?.request ?? 0) >= request)) return;
+    this.#current.set(sessionKey, turn);
   }
 
   #guarded(place: Omit<Place, "args" | "request">, id: string, args: unknown): GuardedCall {
@@ -361,7 +370,7 @@ export class HostGuard {
     const look = (): void => {
       this.#looking = false;
       if (this.#guard.linesLost() === 0) return;
-      this.trouble("log", `lines of ${this.#settings.logPath} could not be written; is its directory writable?`);
+      this.trouble("log", `lines of ${this.#settings.logPath} could not be written; is its directory writable, and the file itself no link?`);
     };
     setTimeout(look, LOG_WRITTEN_MS).unref();
   }
