@@ -124,6 +124,8 @@ pub struct Answer {
     pub action: String,
     /// No tool runs any more in this turn.
     pub stop_turn: bool,
+    /// The model does not get the arguments right: it should hand the task back.
+    pub hand_back: bool,
 }
 
 /// The loop guard of one process.
@@ -212,6 +214,7 @@ impl ToolGuard {
                 append,
                 action: in_a_word(advice.action).to_owned(),
                 stop_turn: advice.stop_turn,
+                hand_back: advice.escalate_to_parent,
             })
         })
     }
@@ -253,7 +256,9 @@ impl ToolGuard {
         text: &str,
         (failure, action): (Option<FailureKind>, GuardAction),
     ) {
-        let Some(log) = &self.log else { return };
+        let Some(log) = self.log.as_ref().filter(|_| self.config.enabled) else {
+            return;
+        };
         let error_type = match (&outcome.ending, failure) {
             (Ending::Blocked, _) if action == GuardAction::HardCap => {
                 BlockCode::ToolErrorLimit.as_str()

@@ -30,7 +30,7 @@ use napi_derive::napi;
 
 /// The version of the interface between the addon and its packages. One that finds another does not
 /// use it.
-const INTERFACE_VERSION: u32 = 4;
+const INTERFACE_VERSION: u32 = 5;
 
 /// The version of the interface that this addon has.
 #[napi]

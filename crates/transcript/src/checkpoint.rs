@@ -178,14 +178,17 @@ pub fn checkpoint(
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     // Other threads may write the same file.
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let new = beside(path, &format!("-new-{}-{number}", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)?;
+    let (mut file, new) = loop {
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let new = beside(path, &format!("-new-{}-{number}", std::process::id()));
+        // Never through a link, and never into a file of somebody else's: the name can be guessed.
+        let mut fresh = OpenOptions::new();
+        match fresh.write(true).create_new(true).mode(0o600).open(&new) {
+            Ok(file) => break (file, new),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    };
     let written = file.write_all(text.as_bytes());
     let written = written.and_then(|()| file.sync_all());
     let written = written.and_then(|()| fs::rename(&new, path));
@@ -279,5 +282,29 @@ fn beginning(session: &Path) -> Result<Vec<u8>, CheckpointError> {
         Err(_) => Err(CheckpointError::NotASession(
             "is not a transcript, and not the rest of one",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_ours_is_never_written_through_a_link() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("incident.json");
+        let theirs = home.path().join("theirs");
+        fs::write(&theirs, "theirs").unwrap();
+        // Whoever knows the process can guess the names.
+        for number in 0..100 {
+            let guessed = beside(&path, &format!("-new-{}-{number}", std::process::id()));
+            symlink(&theirs, guessed).unwrap();
+        }
+        write_whole(&path, "ours").unwrap();
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "ours");
+        assert!(!path.is_symlink());
     }
 }

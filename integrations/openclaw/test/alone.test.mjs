@@ -70,7 +70,7 @@ async function registered(configs, { hears = false, fails = false } = {}) {
 
 test("whatever the schema of a plugin lets pass, the addon takes", async () => {
   const takes = { "tool-guard": (given) => new addon.ToolGuard(given), "clawos-trust": (given) => new addon.TrustDesk(given) };
-  // Settings that do not cross: the plugins read them themselves.
+  // Settings that do not cross: the plugins read them themselves (the suite `once` has the two windows).
   const own = new Set(["readOnlyTools", "endRunAfterIgnored", "onceTools", "onceUnknownMs", "onceEchoMs", "statePath", "approvalMs"]);
   for (const [plugin, take] of Object.entries(takes)) {
     const { configSchema } = JSON.parse(await readFile(join(packages, plugin, "openclaw.plugin.json"), "utf8"));
@@ -97,13 +97,13 @@ test("a setting that can not be used leaves the guard on, with its name in the l
 test("a guard that may not hear says what it misses, once", async () => {
   const said = await registered([{}, {}]);
   assert.equal(said.warnings.length, 1, said.warnings.join("\n"));
-  assert.match(said.warnings[0], /arguments are no JSON are neither counted.*allowConversationAccess: true/);
+  assert.match(said.warnings[0], /arguments are no JSON are counted and logged, but no model is told.*allowConversationAccess: true/);
   assert.deepEqual((await registered([{}], { hears: true })).warnings, []);
 });
 
 test("a log that can not be written is said", async () => {
   const { errors } = await registered([{ logPath: "/dev/null/guard.log" }], { hears: true, fails: true });
-  assert.deepEqual(errors, ["tool-guard: log: lines of /dev/null/guard.log could not be written; is its directory writable?"]);
+  assert.deepEqual(errors, ["tool-guard: log: lines of /dev/null/guard.log could not be written; is its directory writable, and the file itself no link?"]);
 });
 
 test("a command that returns non-zero is a line of the log once it is a loop, and no failure of the turn", async () => {
@@ -113,7 +113,7 @@ test("a command that returns non-zero is a line of the log once it is a loop, an
     const told = { session: "s", turn: "t", tool: "exec", args: JSON.stringify({ command }), callId: "call_1" };
     return guard.observe(new addon.GuardedCall(told), { ending: "exitedNonZero" }, Buffer.alloc(0), 0);
   };
-  for (let n = 0; n < 40; n++) assert.deepEqual({ ...play(`false ${n}`) }, { action: "continue", stopTurn: false });
+  for (let n = 0; n < 40; n++) assert.deepEqual({ ...play(`false ${n}`) }, { action: "continue", stopTurn: false, handBack: false });
   const again = play("false 39");
   assert.equal(again.action, "loop-detected");
   assert.match(again.append, /let time pass first, for example with sleep\.$/);
@@ -139,6 +139,56 @@ test("what the start script says of the sessions is for people", async () => {
   await writeFile(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   await utimes(file, 1, 1);
   assert.match(await mend(), /^clawos-l0: 1 sessions, 1 issues found, 1 repaired\n- orphaned_tool_result call_gone in agents\/main\/sessions\/s\.jsonl, entry 2\nAs it was: /);
+});
+
+test("the sessions are looked for where the host keeps them", async () => {
+  const { stateDir, startedStateDir } = await import(pathToFileURL(join(packages, "clawos-l0/dist/shared/state-dir.js")));
+  const home = join(scratch, "home");
+  await mkdir(join(home, "first/.clawdbot"), { recursive: true });
+  for (const [env, folder] of [
+    [{}, ".openclaw"],
+    [{ OPENCLAW_STATE_DIR: "" }, ".openclaw"],
+    [{ OPENCLAW_STATE_DIR: " \t" }, ".openclaw"],
+    [{ OPENCLAW_STATE_DIR: "~/x" }, "x"],
+    [{ OPENCLAW_STATE_DIR: ` ${home}/y ` }, "y"],
+    [{ OPENCLAW_HOME: "" }, ".openclaw"],
+    [{ OPENCLAW_HOME: "undefined" }, ".openclaw"],
+    [{ OPENCLAW_HOME: "~/other" }, "other/.openclaw"],
+    [{ OPENCLAW_HOME: "~/other", OPENCLAW_STATE_DIR: "~/x" }, "other/x"],
+    [{ HOME: join(home, "first") }, "first/.clawdbot"],
+  ]) {
+    assert.equal(stateDir({ HOME: home, ...env }), join(home, folder), JSON.stringify(env));
+  }
+  assert.equal(stateDir({ HOME: home, OPENCLAW_STATE_DIR: "here" }), join(process.cwd(), "here"));
+  for (const [args, env, folder] of [
+    [["run"], {}, ".openclaw"],
+    [["run", "--profile", "work"], {}, ".openclaw-work"],
+    [["--profile=work", "run"], {}, ".openclaw-work"],
+    [["run", "--profile", "default"], {}, ".openclaw"],
+    [["run", "--profile", "../x"], {}, ".openclaw"],
+    [["run", "--", "--profile", "work"], {}, ".openclaw"],
+    [["run", "--profile", "work"], { OPENCLAW_STATE_DIR: "~/x" }, "x"],
+    [["run", "--profile", "work"], { OPENCLAW_STATE_DIR: "~/.openclaw" }, ".openclaw-work"],
+    [["run"], { OPENCLAW_PROFILE: "work" }, ".openclaw"],
+  ]) {
+    assert.equal(startedStateDir(args, { HOME: home, ...env }), join(home, folder), `${args} ${JSON.stringify(env)}`);
+  }
+  const worker = join(packages, "clawos-l0/dist/clawos-l0/worker.js");
+  await mkdir(join(scratch, "elsewhere/agents"), { recursive: true });
+  await writeFile(join(scratch, "elsewhere/agents/s.jsonl"), '{"type":"session","version":4,"id":"s","cwd":"/"}\n');
+  const { stdout } = await run(process.execPath, [worker, "repair", "remove_orphans", "--words"], {
+    cwd: join(scratch, "elsewhere"),
+    env: { PATH: process.env.PATH, HOME: home, OPENCLAW_STATE_DIR: "" },
+  });
+  assert.equal(stdout, "clawos-l0: no sessions yet\n", "not those below where it happens to be started");
+});
+
+test("each package says how it is installed, configured, mended and removed", async () => {
+  for (const [plugin, own] of [["tool-guard", "Made once"], ["clawos-l0", "Sessions"], ["clawos-trust", "Whose words"]]) {
+    const text = await readFile(join(packages, plugin, "README.md"), "utf8");
+    for (const title of ["Install", "Configure", own, "When something is wrong", "Uninstall"]) assert.ok(text.includes(`\n## ${title}\n`), `${plugin}: ${title}`);
+    assert.doesNotMatch(text, /\]\([a-z-]+\.md/, "no link leads out of the package");
+  }
 });
 
 test("a call id that a server uses again is no fault of a session", async () => {

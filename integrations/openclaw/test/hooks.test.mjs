@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,25 +27,23 @@ let scratch, hooksOf, guardPlugin, l0Plugin;
 before(async () => {
   scratch = await mkdtemp(join(tmpdir(), "holdfast-hooks-"));
   hooksOf = hostIn(scratch);
-  const folder = join(scratch, "tool-guard");
-  await cp(join(packages, "tool-guard"), folder, { recursive: true });
-  await standIn(join(folder, "node_modules/openclaw"));
-  [guardPlugin, l0Plugin] = await Promise.all([load(folder, "tool-guard"), load(join(packages, "clawos-l0"), "clawos-l0")]);
+  [guardPlugin, l0Plugin] = await Promise.all([load("tool-guard"), load("clawos-l0")]);
 });
 after(() => rm(scratch, { recursive: true, force: true }));
 
 /** What ends a run in the host, and what it was asked for. */
 const harness = (globalThis.harness = { aborted: [], answer: () => undefined });
 
-/** Puts that where the plugin looks for it. */
-async function standIn(openclaw) {
-  await mkdir(openclaw, { recursive: true });
-  await writeFile(join(openclaw, "package.json"), JSON.stringify({ type: "module", exports: { "./plugin-sdk/*": "./*.js" } }));
-  const code = "export const abortAgentHarnessRun = (id) => (globalThis.harness.aborted.push(id), globalThis.harness.answer());";
-  await writeFile(join(openclaw, "agent-harness-runtime.js"), code);
-}
+/** What is stored of the session at hand, and how it was read. */
+const stored = (globalThis.stored = { entries: [], pages: [], whole: 0 });
 
-const load = async (folder, id) => (await import(pathToFileURL(join(folder, `dist/${id}/index.js`)))).default;
+/** A plugin from a folder where it finds what stands in for the host's modules. */
+async function load(id) {
+  const folder = join(scratch, id);
+  await cp(join(packages, id), folder, { recursive: true });
+  await cp(join(import.meta.dirname, "rig/stand-in"), join(folder, "node_modules/openclaw"), { recursive: true });
+  return (await import(pathToFileURL(join(folder, `dist/${id}/index.js`)))).default;
+}
 /** The plugin as a host has it that registered it more than once. */
 const twice = (plugin, how) => [hooksOf(plugin, how), hooksOf(plugin, how)];
 const onceIn = (name) => ({ config: { onceTools: ["message"], statePath: join(scratch, name) } });
@@ -88,7 +86,7 @@ describe(`on Node ${process.version}`, () => {
     });
 
     test("is made as often as it is asked for without a key, for which the host takes the time", async () => {
-      const now = 1_790_000_000_000;
+      const now = Date.now();
       for (const [at, text] of [[now, "one"], [now, "two"], [now + 1, "one"], [now + 2, "one"]]) {
         assert.equal(await invoke(`http-direct-operator-${at}`, text), MADE, `${at} ${text}`);
       }
@@ -161,22 +159,33 @@ describe(`on Node ${process.version}`, () => {
 
   test("an older host's calls are their own session's model's", async () => {
     const logPath = join(scratch, "old.log");
-    const { hook } = hooksOf(guardPlugin, { version: "2026.2.26", config: { logPath } });
+    const hosts = twice(guardPlugin, { version: "2026.2.26", config: { logPath } });
+    // Such a host hands all registrations the same objects.
+    const hook = (...args) => hosts.map((host) => host.hook(...args));
     const begin = (session, model) => hook("llm_input", { runId: `run ${session}`, provider: "rig", model }, { sessionKey: session });
-    const fail = (session) => {
+    const fail = (session, ...ids) => {
       const context = { sessionKey: session };
-      const id = `call ${session}`;
-      hook("before_message_write", { message: { role: "assistant", content: [{ type: "toolCall", id, name: "read", arguments: {} }] } }, context);
-      hook("before_tool_call", { toolName: "read", params: {} }, context);
-      const message = { role: "toolResult", toolCallId: id, toolName: "read", isError: true, content: [{ type: "text", text: "no such file" }] };
-      hook("tool_result_persist", { toolCallId: id, message }, context);
+      const content = ids.map((id) => ({ type: "toolCall", id, name: "read", arguments: {} }));
+      hook("before_message_write", { message: { role: "assistant", content } }, context);
+      for (const id of ids) {
+        hook("before_tool_call", { toolName: "read", params: {} }, context);
+        const message = { role: "toolResult", toolCallId: id, toolName: "read", isError: true, content: [{ type: "text", text: "no such file" }] };
+        hook("tool_result_persist", { toolCallId: id, message }, context);
+      }
     };
     begin("first", "one");
     begin("second", "two");
-    fail("first");
-    fail("second");
-    const entries = await lines(logPath, 2);
-    assert.deepEqual(entries.map(({ sessionKey, modelId }) => [sessionKey, modelId]), [["first", "rig/one"], ["second", "rig/two"]]);
+    fail("first", "call_1");
+    fail("second", "call_2", "call_3");
+    fail("first", "call_4");
+    const entries = await lines(logPath, 4);
+    const told = entries.map(({ sessionKey, modelId, toolCallId, action }) => [sessionKey, modelId, toolCallId, action]);
+    assert.deepEqual(told, [
+      ["first", "rig/one", "call_1", "continue"],
+      ["second", "rig/two", "call_2", "continue"],
+      ["second", "rig/two", "call_3", "loop-detected"],
+      ["first", "rig/one", "call_4", "loop-detected"],
+    ]);
   });
 
   test("an answer that could not be read counts once, however many registrations hear of it", () => {
@@ -192,17 +201,73 @@ describe(`on Node ${process.version}`, () => {
     assert.match(prompts[1], /\[LOOP DETECTED\].* failed 2 times/s);
   });
 
+  test("an answer that could not be read is counted and logged also where the guard may not speak", async () => {
+    const logPath = join(scratch, "unheard.log");
+    const hosts = twice(guardPlugin, { config: { logPath } });
+    const context = { sessionKey: "unheard", runId: "unheard" };
+    for (const { hook } of hosts) hook("model_call_started", { ...context, provider: "rig", model: "m" });
+    for (const n of [1, 2]) {
+      const message = { role: "assistant", stopReason: "error", errorMessage: `malformed tool call ${n}` };
+      for (const { hook } of hosts) hook("before_message_write", { message }, context);
+    }
+    assert.ok(!hosts[0].registered.includes("before_prompt_build"), "the host would refuse it");
+    const entries = await lines(logPath, 2);
+    assert.deepEqual(entries.map(({ modelId, action }) => [modelId, action]), [["rig/m", "continue"], ["rig/m", "loop-detected"]]);
+  });
+
+  test("wrong arguments, each time others, are told to be handed back from maxValidationAttempts on", () => {
+    for (const [maxValidationAttempts, told] of [[3, [false, false, true, true]], [2, [false, true, true, true]]]) {
+      const { hook } = hooksOf(guardPlugin, { config: { maxValidationAttempts } });
+      const runId = `wrong ${maxValidationAttempts}`;
+      const shown = [1, 2, 3, 4].map((n) => {
+        const toolCallId = `${runId} ${n}`;
+        hook("after_tool_call", { toolName: "read", params: { n }, toolCallId, runId }, { sessionKey: "wrong", runId });
+        const message = { role: "toolResult", toolCallId, toolName: "read", isError: true, content: [{ type: "text", text: `Missing required parameter: ${n}` }] };
+        hook("tool_result_persist", { toolCallId, message }, { sessionKey: "wrong" });
+        return message.content[0].text;
+      });
+      assert.deepEqual(shown.map((text) => /wrong too often\. Do not try others: .*parent session/.test(text)), told, shown.join("\n"));
+    }
+  });
+
+  test("a plugin that is switched off in its settings does nothing, and is on again with the next ones", async () => {
+    const logPath = join(scratch, "off.log");
+    const config = { enabled: false, logPath, onceTools: ["message"], statePath: join(scratch, "off") };
+    const off = hooksOf(guardPlugin, { hears: true, config });
+    const context = { sessionKey: "off", sessionId: "off", runId: "off" };
+    const fail = ({ hook }, n) => {
+      const toolCallId = `off ${n}`;
+      hook("model_call_started", { ...context, model: "m" });
+      const refused = hook("before_tool_call", { toolName: "read", params: {}, toolCallId, runId: "off" }, context);
+      hook("after_tool_call", { toolName: "read", params: {}, toolCallId, runId: "off" }, context);
+      const message = { role: "toolResult", toolCallId, toolName: "read", isError: true, content: [{ type: "text", text: "Missing required parameter: path" }] };
+      hook("tool_result_persist", { toolCallId, message }, context);
+      return [refused, message.content[0].text];
+    };
+    for (const n of [1, 2, 3, 4, 5, 6]) assert.deepEqual(fail(off, n), [undefined, "Missing required parameter: path"]);
+    off.hook("before_message_write", { message: { role: "assistant", stopReason: "error", errorMessage: "malformed tool call" } }, context);
+    assert.equal(off.hook("before_prompt_build", {}, context), undefined);
+    for (const toolCallId of ["m1", "m2"]) {
+      assert.equal(await off.hook("before_tool_call", { toolName: "message", params: { text: "x" }, toolCallId, runId: "off" }, context), undefined);
+    }
+    assert.deepEqual(hooksOf(guardPlugin, { config }).said, [], "nor does it say what it misses");
+    const on = hooksOf(guardPlugin, { hears: true, config: { ...config, enabled: true } });
+    assert.match(fail(on, 7)[1], /\[NON-RETRYABLE\]$/, "nothing was counted");
+    assert.equal((await lines(logPath, 1)).length, 1, "and nothing logged");
+    assert.ok(!existsSync(join(scratch, "off")), "and nothing recorded");
+  });
+
   describe("a run that goes on after the guard's texts", () => {
     let host;
     before(() => (host = hooksOf(guardPlugin, { config: { endRunAfterIgnored: 2 } })));
     const began = (session, runId) => host.hook("model_call_started", { runId, sessionKey: session, model: "m" });
     /** The same failing call in three requests, after which the run is to be ended; says what was. */
-    const goOn = async (session, { meanwhile = () => undefined, answer = () => undefined } = {}) => {
+    const goOn = async (session, { meanwhile = () => undefined, answer = () => undefined, begin = began } = {}) => {
       harness.answer = answer;
       const runId = `run of ${session}`;
       const context = { sessionKey: session, sessionId: `id of ${session}`, runId };
       for (const n of [1, 2, 3]) {
-        began(session, runId);
+        begin(session, runId);
         const toolCallId = `${session} ${n}`;
         host.hook("after_tool_call", { toolName: "read", params: {}, toolCallId, runId }, context);
         const message = { role: "toolResult", toolCallId, toolName: "read", isError: true, content: [{ type: "text", text: "Missing required parameter: path" }] };
@@ -218,6 +283,23 @@ describe(`on Node ${process.version}`, () => {
       assert.match(host.said.at(-1), /the run run of deaf went on after the guard's texts in 2 requests and is ended$/);
     });
 
+    test("is ended also where the host says nothing of the requests that begin", async () => {
+      const begin = (sessionKey) => {
+        const message = { role: "assistant", content: [{ type: "toolCall", id: "x", name: "read", arguments: {} }] };
+        host.hook("before_message_write", { message }, { sessionKey });
+      };
+      assert.equal(await goOn("unannounced", { begin }), 1);
+      began("dropped", "an earlier run");
+      assert.equal(await goOn("dropped", { begin }), 1, "not even of the run, and only of the one before");
+      const once = (begun) => (sessionKey) => begun.has(sessionKey) || (begun.add(sessionKey), begin(sessionKey));
+      assert.equal(await goOn("all at once", { begin: once(new Set()) }), 0, "of the calls of one answer none goes on after another");
+    });
+
+    test("and was not ended by the host is not said to be", async () => {
+      assert.equal(await goOn("gone", { answer: () => false }), 1);
+      assert.match(host.said.at(-1), /in 2 requests; OpenClaw did not end it/);
+    });
+
     test("is left alone when it has ended by itself and another one is under way", async () => {
       assert.equal(await goOn("over", { meanwhile: () => began("over", "the next run") }), 0);
     });
@@ -229,7 +311,7 @@ describe(`on Node ${process.version}`, () => {
       };
       for (const answer of [rejects, throws]) {
         assert.equal(await goOn(answer.name, { answer }), 1);
-        assert.match(host.said.at(-1), /is ended; that did not work: no such run$/);
+        assert.match(host.said.at(-1), /in 2 requests; it could not be ended: no such run$/);
       }
     });
   });
@@ -275,6 +357,40 @@ describe(`on Node ${process.version}`, () => {
       await rm(join(state, "logs"));
       assert.equal(told.length, 1);
       assert.match(hosts[0].said.join("\n"), /1 issues before a run of unwritten; no incident file could be written/);
+    });
+
+    test("is read in pages with rounds of the event loop between them, once a run, and not at all when it is too long", async () => {
+      const entry = (n, message) => ({ type: "message", id: `e${n}`, parentId: n > 0 ? `e${n - 1}` : null, message });
+      const words = (n) => entry(n, { role: "user", content: "x".repeat(2_000) });
+      const session = (sessionKey, runId) => ({ sessionKey, sessionId: sessionKey, runId });
+      const check = async (context) => {
+        Object.assign(stored, { pages: [], whole: 0 });
+        let [rounds, isOver] = [0, false];
+        const round = () => isOver || (rounds++, setImmediate().then(round));
+        setImmediate().then(round);
+        const told = [];
+        for (const { hook } of hosts) told.push(await hook("before_prompt_build", { messages: [] }, context));
+        isOver = true;
+        return { told: told.flatMap((answer) => answer?.prependContext ?? []), rounds };
+      };
+      stored.entries = [...Array.from({ length: 1_000 }, (_, n) => words(n)), entry(1_000, { role: "user", content: "y".repeat(1_000_000) }), entry(1_001, orphan("toolu_z"))];
+      const { told, rounds } = await check(session("long", "long 1"));
+      assert.equal(told.length, 1, "the last entry is looked at too");
+      assert.equal(stored.whole, 0, "nothing is read whole");
+      assert.equal(stored.pages.reduce((sum, { events }) => sum + events, 0), 1_002, "read once by two registrations");
+      assert.ok(stored.pages.every(({ events, bytes }) => events <= 1 || (events <= 100 && bytes <= 131_072)), JSON.stringify(stored.pages));
+      assert.ok(rounds >= stored.pages.length / 2, `${rounds} rounds, ${stored.pages.length} pages`);
+
+      stored.entries = Array.from({ length: 6_000 }, (_, n) => words(n));
+      assert.deepEqual((await check(session("too long", "long 2"))).told, []);
+      const read = stored.pages.reduce((sum, { events }) => sum + events, 0);
+      assert.ok(read > 5_000 && read < 5_200, `${read} entries`);
+      await check(session("too long", "long 3"));
+      assert.deepEqual(stored.pages, [], "it stays too long");
+    });
+
+    test("does not begin a scan where none is wanted", () => {
+      assert.deepEqual(hosts.flatMap(({ said }) => said).filter((text) => /\d+ sessions, /.test(text)), []);
     });
 
     test("leaves a file for each of many that are found at once", async () => {

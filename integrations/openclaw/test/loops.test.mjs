@@ -106,6 +106,34 @@ describe("without the plugin", () => {
   });
 });
 
+describe("with the plugin where it may not hear what is said", () => {
+  let session;
+  before(async () => {
+    const plugins = loading("tool-guard");
+    delete plugins.entries["tool-guard"].hooks;
+    session = await startSession(scripts, { plugins });
+  });
+  after(() => session?.stop());
+
+  test("calls that are no JSON are counted and logged, and no model is told", async () => {
+    await session.say("malformed-json");
+    const requests = session.model.requests("malformed-json");
+    assert.equal(requests.length, 4, "OpenClaw ends it as it does without");
+    assert.doesNotMatch(told(requests.at(-1)).join("\n"), LOOP);
+    const log = await readFile(join(session.home.home, ".openclaw/tool-guard.log"), "utf8");
+    const entries = log.trim().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual(entries.map(({ modelId, action }) => [modelId, action]), [
+      ["rig/scripted", "continue"],
+      ...Array.from({ length: requests.length - 1 }, () => ["rig/scripted", "loop-detected"]),
+    ]);
+  });
+
+  test("a loop ends by itself", async () => {
+    await session.say("read-empty");
+    assert.ok(session.model.requests("read-empty").length <= REQUESTS_ALLOWED);
+  });
+});
+
 describe("with the plugin", () => {
   let session;
   before(async () => {
@@ -121,6 +149,7 @@ describe("with the plugin", () => {
       console.log(`${name}: ${requests.length} requests, ${tookMs} ms\n${requests.map((request, at) => `  ${at + 1}. ${heard(request)}`).join("\n")}`);
       assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
       const allowedMs = Math.max(ENDED_WITHIN_MS, 2 * REQUESTS_ALLOWED * pace.tookMs);
+      if (allowedMs > ENDED_WITHIN_MS) console.log(`${name}: this machine is slow (one turn: ${pace.tookMs} ms), so that ${allowedMs} ms are allowed`);
       assert.ok(tookMs < allowedMs, `${tookMs} ms, ${allowedMs} allowed`);
       const seen = told(requests[loop.second - 1]).join("\n");
       assert.match(seen, LOOP, "the second answer says that it is a loop");

@@ -16,6 +16,7 @@ const CHAT = "424242";
 async function startReceiver() {
   const received = [];
   const holds = new Map();
+  const refused = new Set();
   const server = createServer(async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -28,6 +29,11 @@ async function startReceiver() {
     if (method === "getUpdates") return setTimeout(() => answer([]), 1000).unref();
     if (method !== "sendMessage") return answer(true);
     const { chat_id, text } = JSON.parse(Buffer.concat(chunks).toString());
+    if ([...refused].some((word) => text.includes(word))) {
+      response.statusCode = 400;
+      response.setHeader("content-type", "application/json");
+      return response.end(JSON.stringify({ ok: false, error_code: 400, description: "Bad Request: TOPIC_CLOSED" }));
+    }
     received.push(text);
     const number = received.length;
     holds.get(text)?.arrived();
@@ -40,6 +46,10 @@ async function startReceiver() {
     url: `http://127.0.0.1:${server.address().port}`,
     /** How often a text came. */
     count: (text) => received.filter((one) => one === text).length,
+    /** How often a text came with such a word in it. */
+    having: (word) => received.filter((one) => one.includes(word)).length,
+    /** Says no to texts with such a word in them. */
+    refuse: (word) => refused.add(word),
     /** Holds the answers to a text back; `first` is when it has come. */
     hold(text) {
       let arrived, letGo;
@@ -65,6 +75,11 @@ function script({ messages }) {
   return { calls: [{ name: "tool_call", arguments: { id: "message", args } }] };
 }
 
+/** Sends the same text for ever, whatever it is told. */
+function forEver() {
+  return { calls: [{ name: "tool_call", arguments: { id: "message", args: { action: "send", channel: "telegram", target: CHAT, message: WORDS.ever } } }] };
+}
+
 /** A gateway with the channel, and which tools are made once. */
 async function start(onceTools) {
   const receiver = await startReceiver();
@@ -73,12 +88,13 @@ async function start(onceTools) {
   plugins.allow.push("telegram");
   plugins.entries.telegram = { enabled: true };
   const channels = { telegram: { enabled: true, botToken: "1:rig", apiRoot: receiver.url, dmPolicy: "open", allowFrom: ["*"] } };
-  const session = await startSession({ send: script }, { plugins, channels }).catch(async (error) => {
+  const session = await startSession({ send: script, ever: forEver }, { plugins, channels }).catch(async (error) => {
     await receiver.stop();
     throw error;
   });
   return {
     receiver,
+    session,
     /** Has the agent send a text; the answer, and what the model was shown last. */
     async ask(text, signal) {
       const { text: answer } = await turn(session.gateway(), `[[script:send]] tell them: ${text}`, { session: `agent:main:${text.length}`, signal });
@@ -119,7 +135,11 @@ async function askTwice({ receiver }, text, ask, { answered }) {
   }
 }
 
-const WORDS = { run: "The invoice is paid.", done: "The parcel has arrived.", http: "The train is late.", keyless: "The door is open." };
+const WORDS = { run: "The invoice is paid.", done: "The parcel has arrived.", http: "The train is late.", keyless: "The door is open.", ever: "Are you there?" };
+/** Longer than a message of the channel's may be, so that it is sent in two. */
+const STORY = `Once upon a time ${"there was a long road and somebody on it ".repeat(150)} and they lived happily ever after.`;
+/** A run has to end by itself within this many requests. */
+const REQUESTS_ALLOWED = 6;
 
 describe("without the record", () => {
   let gateway;
@@ -156,6 +176,24 @@ describe("with it", () => {
     const { shown } = await gateway.ask(WORDS.done);
     assert.equal(gateway.receiver.count(WORDS.done), 1);
     assert.match(shown, /\[ALREADY DONE\] This same call of \\*"message\\*" was made \d+ s ago and worked/);
+  });
+
+  test("one of which a part has arrived is not sent again", async () => {
+    gateway.receiver.refuse("happily ever after");
+    const first = await gateway.ask(STORY);
+    assert.match(first.shown, /TOPIC_CLOSED/);
+    assert.equal(gateway.receiver.having("Once upon a time"), 1, "the first part arrived");
+    const { shown } = await gateway.ask(STORY);
+    assert.equal(gateway.receiver.having("Once upon a time"), 1, "and did not arrive again");
+    assert.match(shown, /\[OUTCOME UNKNOWN\]/);
+  });
+
+  test("a model that sends the same for ever is told so, and its run is ended", async () => {
+    await gateway.session.say("ever");
+    const requests = gateway.session.model.requests("ever");
+    assert.equal(gateway.receiver.count(WORDS.ever), 1);
+    assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
+    assert.match(told(requests[3]).join("\n"), /\[ALREADY DONE\][^]*\[LOOP DETECTED\] Tool \\*"message\\*" failed 2 times/);
   });
 
   test("over HTTP a key sends once, and another key sends again", async () => {

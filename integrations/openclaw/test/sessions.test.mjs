@@ -5,13 +5,11 @@ import { execFile } from "node:child_process";
 import { cp, mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { command, HOLDFAST } from "./rig/openclaw.mjs";
+import { HOLDFAST, slashCommand } from "./rig/openclaw.mjs";
 import { addon, findings, loading, PACKAGES, startSession } from "./rig/session.mjs";
 import { plant, read, rewrite } from "./rig/store.mjs";
 
 const FAULTS = ["orphan", "missing", "duplicate", "misplaced"];
-/** Longest that a command's answer is waited for. */
-const ANSWER_MS_MAX = 60_000;
 const call = (fault) => `call_${fault}_1_0`;
 const planted = {
   orphan: ["orphaned_tool_result", "call_gone"],
@@ -58,22 +56,8 @@ async function age(folder) {
   for (const fault of FAULTS) await utimes(join(folder, `${fault}.jsonl`), hourAgo, hourAgo);
 }
 
-/** Sends a slash command as a person would, and waits for its answer. */
-async function slash(text) {
-  const sessionKey = "agent:main:main";
-  const idempotencyKey = `${text}-${Math.random()}`;
-  const params = (value) => ["--params", JSON.stringify(value), "--json"];
-  await command(session.home, "gateway", "call", "chat.send", ...params({ sessionKey, message: text, idempotencyKey }));
-  const until = Date.now() + ANSWER_MS_MAX;
-  while (Date.now() < until) {
-    const said = await command(session.home, "gateway", "call", "chat.history", ...params({ sessionKey, limit: 10 }));
-    const answer = JSON.parse(said.out).messages?.find(
-      (message) => message.role === "assistant" && message.idempotencyKey === idempotencyKey,
-    );
-    if (answer) return answer.content[0].text;
-  }
-  throw new Error(`no answer to ${text}`);
-}
+/** A slash command, as a person would type it. */
+const slash = (text) => slashCommand(session.home, text);
 
 const kinds = (found) => found.map((finding) => `${finding.type} ${finding.id}`).sort();
 const expected = (...faults) => faults.map((fault) => planted[fault].join(" ")).sort();

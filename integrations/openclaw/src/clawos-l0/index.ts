@@ -1,19 +1,20 @@
 // The plugin `clawos-l0`: which hook and which command does what.
 
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { loadAddon, NoAddonError, type HoldfastAddon } from "../shared/addon.js";
 import { isOld, mayHear, settingsOf, warnIfUnknown, type CallContext, type PluginApi } from "../shared/host.js";
-import { processWide } from "../shared/process-wide.js";
+import { BoundedMap, processWide } from "../shared/process-wide.js";
+import { stateDir } from "../shared/state-dir.js";
 import { engine, ENGINE_ID } from "./engine.js";
 import { Incidents } from "./incidents.js";
-import { check, stored, warning, type Issue } from "./runtime-check.js";
+import { check, stored, warning, type Found, type Issue } from "./runtime-check.js";
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 3;
+const SHARED_VERSION = 4;
 /** How long after a scan that failed none is begun by itself: a scan costs a process, and runs come by the second. */
 const RETRY_MS = 3_600_000;
+/** Runs whose check is remembered at most. */
+const RUNS_MAX = 1024;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 type Level = (typeof LEVELS)[number];
 
@@ -26,6 +27,8 @@ interface Shared {
   /** When the last scan failed, unless one has worked since. */
   failedAtMs: number | undefined;
   incidents: Incidents;
+  /** The check of each run: every registration of this plugin is asked for it, and one reads the session. */
+  checks: BoundedMap<string, Promise<Found>>;
 }
 
 interface Settings {
@@ -108,12 +111,11 @@ class L0 {
   /** Advisory: the host mends what it sends, and its stored rows stay as they are. */
   async beforeRun(event: { messages?: unknown[] }, context: CallContext): Promise<{ prependContext: string } | undefined> {
     try {
-      void this.ensureScanned();
-      const { addon, incidents } = this.#shared;
-      const messages = (await stored(context)) ?? event.messages ?? [];
-      const isNews = (issues: Issue[]): boolean => incidents.isNews(context, issues);
-      const { issues, incident, trouble } = await check(addon, messages, context.sessionKey ?? "", stateDir(), isNews);
-      if (incident !== undefined || trouble !== undefined) {
+      // Where the host tells of its start too early to be heard.
+      if (this.settings.scanOnStart) void this.ensureScanned();
+      const { incidents } = this.#shared;
+      const { issues, incident, trouble, isFirst } = await this.#checked(event, context);
+      if (isFirst && (incident !== undefined || trouble !== undefined)) {
         const file = incident === undefined ? `no incident file could be written: ${trouble}` : `see ${incident}`;
         this.#say("warn", `${issues.length} issues before a run of ${context.sessionKey}; ${file}`);
       }
@@ -124,6 +126,24 @@ class L0 {
       this.#say("error", error instanceof Error ? error.message : String(error));
       return undefined;
     }
+  }
+
+  /** What is wrong with a session before a run, looked at once; `isFirst` for whoever asked first. */
+  async #checked(event: { messages?: unknown[] }, context: CallContext): Promise<Found & { isFirst: boolean }> {
+    const { checks } = this.#shared;
+    const { runId } = context;
+    const known = runId === undefined ? undefined : checks.get(runId);
+    if (known) return { ...(await known), isFirst: false };
+    const found = this.#look(event, context);
+    if (runId !== undefined) checks.set(runId, found);
+    return { ...(await found), isFirst: true };
+  }
+
+  async #look(event: { messages?: unknown[] }, context: CallContext): Promise<Found> {
+    const { addon, incidents } = this.#shared;
+    const messages = (await stored(context)) ?? event.messages ?? [];
+    const isNews = (issues: Issue[]): boolean => incidents.isNews(context, issues);
+    return check(addon, messages, context.sessionKey ?? "", stateDir(), isNews);
   }
 
   async #scan(action: "report" | "repair"): Promise<Scan> {
@@ -162,6 +182,7 @@ function open(api: PluginApi): Shared | undefined {
       last: undefined,
       failedAtMs: undefined,
       incidents: new Incidents(),
+      checks: new BoundedMap<string, Promise<Found>>(RUNS_MAX),
     }));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
@@ -178,9 +199,4 @@ function read(given: Record<string, unknown>): Settings {
     level: level ?? "info",
     scanOnStart: scanOnStart !== false,
   };
-}
-
-function stateDir(): string {
-  const home = process.env["OPENCLAW_HOME"] ?? homedir();
-  return process.env["OPENCLAW_STATE_DIR"] ?? join(home, ".openclaw");
 }

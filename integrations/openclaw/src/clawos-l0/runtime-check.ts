@@ -3,11 +3,19 @@
 import { setImmediate } from "node:timers/promises";
 import type { HoldfastAddon } from "../shared/addon.js";
 import { isRecord, type CallContext } from "../shared/host.js";
+import { BoundedMap } from "../shared/process-wide.js";
 
 /** Longest history that is looked at before a run; longer ones are left to the scans, so that no run waits. */
 export const MESSAGES_MAX = 5_000;
 /** Entries that are written down in one go: far less than a millisecond's worth. */
 const SLICE_MESSAGES = 250;
+/** What is read of a stored session in one go: about a millisecond's worth. */
+const PAGE_ENTRIES = 100;
+const PAGE_BYTES = 128 * 1024;
+/** Sessions that are known to be too long at most. */
+const TOO_LONG_MAX = 1024;
+/** Longest entry that is read before a run. */
+const ENTRY_BYTES_MAX = 8 * 1024 * 1024;
 /** The host's own module; an older host does not have it. */
 const MODULE = "openclaw/plugin-sdk/session-transcript-runtime";
 
@@ -19,16 +27,65 @@ export interface Issue {
 }
 
 interface TranscriptRuntime {
+  readSessionTranscriptRawDelta?: (asked: Asked) => Promise<Page>;
   readSessionTranscriptEvents?: (target: CallContext) => Promise<unknown[]>;
 }
 
-/** What is stored of a session. What the host hands to a hook is mended already, so that nothing is seen there. */
+interface Asked extends CallContext {
+  cursor?: string;
+  maxEvents: number;
+  maxBytes: number;
+}
+
+interface Page {
+  /** `page`, or why there is none. */
+  kind: string;
+  events?: Array<{ event: unknown }>;
+  cursor?: string;
+  hasMore?: boolean;
+  /** How much has to be asked for to get the next entry. */
+  requiredBytes?: number;
+}
+
+/**
+ * What is stored of a session, and no more than one entry beyond what is looked at. What the host hands to a hook is
+ * mended already, so that nothing is seen there.
+ */
 export async function stored(context: CallContext): Promise<unknown[] | undefined> {
   if (!context.sessionKey || !context.sessionId) return undefined;
   const runtime = (await import(MODULE).catch(() => undefined)) as TranscriptRuntime | undefined;
   const { agentId, sessionKey, sessionId } = context;
   const target = { sessionKey, sessionId, ...(agentId !== undefined && { agentId }) };
-  return runtime?.readSessionTranscriptEvents?.(target);
+  const { readSessionTranscriptRawDelta: read } = runtime ?? {};
+  if (!read) return runtime?.readSessionTranscriptEvents?.(target);
+  const known = `${sessionKey}\u0000${sessionId}`;
+  if (tooLong.get(known)) return [];
+  const entries = await paged((page) => read({ ...target, ...page }));
+  if (entries && entries.length > MESSAGES_MAX) tooLong.set(known, true);
+  return entries;
+}
+
+/** Sessions that are not read again: the host only ever adds to one. */
+const tooLong = new BoundedMap<string, true>(TOO_LONG_MAX);
+
+/** Reads page by page: the host reads on the event loop, which has a round after each. */
+export async function paged(read: (page: Omit<Asked, keyof CallContext>) => Promise<Page>): Promise<unknown[] | undefined> {
+  const entries: unknown[] = [];
+  let [cursor, maxBytes]: [string | undefined, number] = [undefined, PAGE_BYTES];
+  while (entries.length <= MESSAGES_MAX) {
+    const page = await read({ maxEvents: PAGE_ENTRIES, maxBytes, ...(cursor !== undefined && { cursor }) });
+    // It was replaced while it was read, or there is none: what the host says of it has to do.
+    if (page.kind !== "page") return undefined;
+    for (const { event } of page.events ?? []) entries.push(event);
+    if (!page.hasMore || page.cursor === undefined) break;
+    // One long entry is a page of its own; one that is too long even for that is left to the scans.
+    const isStuck = (page.events ?? []).length === 0;
+    if (isStuck && !((page.requiredBytes ?? 0) > maxBytes && (page.requiredBytes as number) <= ENTRY_BYTES_MAX)) return undefined;
+    maxBytes = isStuck ? (page.requiredBytes as number) : PAGE_BYTES;
+    cursor = page.cursor;
+    await setImmediate();
+  }
+  return entries;
 }
 
 /** What pairing needs of some entries or messages as JSON, and nothing else: texts can be megabytes. The event loop has a round after each slice. */

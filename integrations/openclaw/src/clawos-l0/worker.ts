@@ -1,31 +1,26 @@
 // Scans in a process of its own, and prints the reports: as JSON for the plugin, in words for a person.
 //
 //   node worker.js report|repair STRATEGY [FOLDER]
-//   node worker.js report|repair STRATEGY --words
+//   node worker.js report|repair STRATEGY --words [ARGUMENTS OF THE GATEWAY]
 //
 // Never inside the gateway: closing a database there through a second copy of SQLite would take the gateway's
 // own locks away. From another process the stores that it has open are seen to be in use, and left alone.
 
 import { existsSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { loadAddon } from "../shared/addon.js";
+import { startedStateDir } from "../shared/state-dir.js";
 import { inWords, summed, type Report } from "./scan.js";
 
-const [action, strategy, where] = process.argv.slice(2);
+const [action, strategy, where, ...gateway] = process.argv.slice(2);
 if ((action !== "report" && action !== "repair") || !strategy) {
-  console.error("usage: worker.js report|repair STRATEGY [FOLDER | --words]");
+  console.error("usage: worker.js report|repair STRATEGY [FOLDER | --words [ARGUMENTS]]");
   process.exit(2);
 }
 const isInWords = where === "--words";
 
-function stateDir(): string {
-  const home = process.env["OPENCLAW_HOME"] ?? homedir();
-  return process.env["OPENCLAW_STATE_DIR"] ?? join(home, ".openclaw");
-}
-
 try {
-  const folder = where === undefined || isInWords ? join(stateDir(), "agents") : where;
+  const folder = where === undefined || isInWords ? join(startedStateDir(gateway), "agents") : where;
   // Before anybody has said anything there is no folder, and nothing wrong with it.
   const folders = existsSync(folder) ? [folder] : [];
   const reports = await loadAddon().scanSessions(folders, action, strategy);

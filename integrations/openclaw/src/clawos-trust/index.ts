@@ -18,10 +18,10 @@ import {
   type ToolResultEvent,
 } from "../shared/host.js";
 import { meant } from "../shared/meant.js";
-import { processWide } from "../shared/process-wide.js";
+import { BoundedMap, processWide } from "../shared/process-wide.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 2;
+const SHARED_VERSION = 3;
 /** Longest that a held call waits for a person. */
 const APPROVAL_MS = 300_000;
 /** The host asks nothing whose title is longer than 80 characters, or its description than 512, once it has escaped them. */
@@ -41,8 +41,8 @@ interface Shared {
   warned: Set<string>;
   /** Runs whose first words were heard: several registrations of this plugin hear of each run. */
   heard: Set<string>;
-  /** Runs with a call that was asked for by somebody other than the owner, as far as the host can prove. */
-  strangers: Set<string>;
+  /** Runs with a call that was asked for by somebody other than the owner, as far as the host can prove; and when that is noted. */
+  strangers: BoundedMap<string, Promise<unknown>>;
 }
 
 export default {
@@ -107,9 +107,7 @@ class Trust {
   async evaluate(event: BeforeToolCall, context: ToolContext): Promise<PolicyDecision | undefined> {
     const { tool, args } = meant(event.toolName, event.params);
     const session = sessionOf(context);
-    if (this.#isStrangers(context) && isFirst(this.#shared.strangers, context.runId)) {
-      await this.#shared.desk.heard(session, "stranger", "inbound", "");
-    }
+    if (this.#isStrangers(context)) await this.#strangerHeard(session, context.runId);
     const asked = await this.#shared.desk.judge({ session, tool, args: JSON.stringify(args) }, context.agentId ?? "");
     const verdict = JSON.parse(asked) as Verdict;
     if (verdict.kind === "run") {
@@ -128,6 +126,15 @@ class Trust {
       allowedDecisions: ["allow-once", "deny"],
     };
     return { requireApproval };
+  }
+
+  /** Notes a stranger once a run. Every call of it waits for that: they may be asked about at the same time. */
+  async #strangerHeard(session: string, runId: string | undefined): Promise<void> {
+    const { desk, strangers } = this.#shared;
+    const known = runId === undefined ? undefined : strangers.get(runId);
+    const noted = known ?? desk.heard(session, "stranger", "inbound", "");
+    if (runId !== undefined && !known) strangers.set(runId, noted);
+    await noted;
   }
 
   /** Looks at a result before the model does. One without a word, such as an image, was read all the same. */
@@ -196,7 +203,7 @@ function sessionOf(context: CallContext): string {
 /** What all copies of this plugin share, or why there is nothing to judge by. Settings that are no good change nothing. */
 function open(api: PluginApi, settings: string): Shared | string {
   try {
-    const make = (): Shared => ({ desk: new (loadAddon().TrustDesk)(settings), warned: new Set(), heard: new Set(), strangers: new Set() });
+    const make = (): Shared => ({ desk: new (loadAddon().TrustDesk)(settings), warned: new Set(), heard: new Set(), strangers: new BoundedMap(RUNS_MAX) });
     const shared = processWide("clawos-trust", SHARED_VERSION, make);
     try {
       shared.desk.configure(settings);

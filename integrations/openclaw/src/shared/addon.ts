@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type * as Addon from "./addon-types.js";
 
 /** The addon's interface that these plugins are written for. */
-const INTERFACE_VERSION = 4;
+const INTERFACE_VERSION = 5;
 
 export type HoldfastAddon = typeof Addon;
 
@@ -33,7 +33,7 @@ export function loadAddon(root = packageRoot()): HoldfastAddon {
   if (!existsSync(file)) {
     throw new NoAddonError(
       `Holdfast has no addon for ${platform()} in this package (it has: ${others(root)}). ` +
-        "Build one on this machine with `integrations/openclaw/build/pack` and install that.",
+        "Build one on this machine with `integrations/openclaw/build/pack` in Holdfast's repository (on Linux), and install that.",
     );
   }
   let addon: HoldfastAddon;

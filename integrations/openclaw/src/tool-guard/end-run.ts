@@ -12,6 +12,7 @@ interface Ending {
 }
 
 interface HarnessRuntime {
+  /** Says whether there was such a run, and whether it could be ended. */
   abortAgentHarnessRun?: (sessionId: string) => unknown;
 }
 
@@ -35,7 +36,7 @@ export function endRun(run: Ending): void {
     ending.delete(run.runId);
     // Nobody waits for this: a rejection would end the host.
     abort(run).catch((error: unknown) => {
-      run.logger.error(`${run.why}; that did not work: ${error instanceof Error ? error.message : String(error)}`);
+      run.logger.error(`${run.why}; it could not be ended: ${error instanceof Error ? error.message : String(error)}`);
     });
   });
 }
@@ -47,6 +48,6 @@ async function abort({ sessionId, why, logger, isUnderWay }: Ending): Promise<vo
     logger.warn(`${why}; this OpenClaw offers no way to end it`);
     return;
   }
-  logger.warn(why);
-  await host.abortAgentHarnessRun(sessionId as string);
+  const ended = await host.abortAgentHarnessRun(sessionId as string);
+  logger.warn(ended === false ? `${why}; OpenClaw did not end it: it is over, or can not be ended` : `${why} and is ended`);
 }

@@ -2,14 +2,15 @@
 
 import { loadAddon, type HoldfastAddon } from "../shared/addon.js";
 import type { Answer, GuardedCall, Outcome, ToolCall, ToolGuard } from "../shared/addon-types.js";
-import type {
-  AfterToolCall,
-  AssistantMessage,
-  BeforeToolCall,
-  CallContext,
-  Logger,
-  ModelCallStarted,
-  ToolResultPersist,
+import {
+  isRecord,
+  type AfterToolCall,
+  type AssistantMessage,
+  type BeforeToolCall,
+  type CallContext,
+  type Logger,
+  type ModelCallStarted,
+  type ToolResultPersist,
 } from "../shared/host.js";
 import { Crossing } from "../shared/crossing.js";
 import { comparable, exact, meant } from "../shared/meant.js";
@@ -31,6 +32,15 @@ const UNREADABLE_TOOL = "(unreadable call)";
 const UNREADABLE_ERROR = "Invalid arguments for tool: they were not one whole JSON object.";
 /** Calls inside `tool_call` have ids of their own; the model only sees the outer one. */
 const NESTED = "tool_search_code:";
+/** Longest that the outer one's id may be in it. */
+const PART_CHARS_MAX = 120;
+/** What stands in front of an answer that is not the tool's. */
+const ANSWER_WORD = /^\[[A-Z ]+\]/;
+const NOT_MADE = "[NOT MADE]";
+/** What a model is told whose arguments for one tool were wrong too often; nobody else can be told by a plugin. */
+const HAND_BACK =
+  "\nThe arguments for this tool were wrong too often. Do not try others: say what could not be done, so that whoever gave " +
+  "you this task (for a subagent its parent session) can take it back.";
 /** By then a line of the log is written or lost. */
 const LOG_WRITTEN_MS = 1_000;
 
@@ -41,7 +51,7 @@ interface Place {
   model: string | undefined;
   tool: string;
   args: unknown;
-  /** Which of the run's requests to the model brought it. */
+  /** Which request to the model brought it: calls of one have the same number, and those of a later one a higher. */
   request: number;
 }
 
@@ -51,16 +61,16 @@ interface CallNote extends Omit<Place, "args" | "model"> {
   sessionId: string | undefined;
   /** The guard's text, when it refused the call. */
   refused: string | undefined;
-  /** It was answered from a record: neither a success nor a failure of the model's. */
-  answered: boolean;
+  /** The first word of what it was answered with, when that was not the tool's; blank when it counts for nothing. */
+  answered: string | undefined;
 }
 
 type Block = { block: true; blockReason: string } | undefined;
 
 interface RunNote {
   model?: string;
-  /** Requests to the model so far; each registration of this plugin counts, so the number only tells them apart. */
-  requests: number;
+  /** The last request to the model that the host told of when it began. */
+  request: number;
   /** Requests in a row whose calls drew a text of the guard, without a call that worked in between. */
   ignored: number;
   /** The last of them. */
@@ -76,9 +86,19 @@ export class HostGuard {
   readonly #once: Once;
   #settings: Settings;
   readonly #calls = new BoundedMap<string, CallNote>(CALLS_MAX);
+  /** Calls whose arguments were read: each registration of this plugin is handed the same ones. */
+  readonly #read = new WeakMap<object, { id: string; note: CallNote }>();
+  /** Ids that the host writes otherwise inside the ids of nested calls. */
+  readonly #outers = new BoundedMap<string, string>(CALLS_MAX);
   readonly #runs = new BoundedMap<string, RunNote>(RUNS_MAX);
   /** Answers that were counted: each registration of this plugin is handed the same object. */
   readonly #written = new WeakSet<AssistantMessage>();
+  /** Requests to models so far, of all runs; each registration of this plugin counts, so a number only tells them apart. */
+  #requests = 0;
+  /** The request that brought a session's last answer with calls in it. */
+  readonly #answeredIn = new BoundedMap<string, number>(RUNS_MAX);
+  /** Which call of a run first asked for what is made once. */
+  readonly #asked = new BoundedMap<string, string>(CALLS_MAX);
   /** The run under way in a session, for hooks that are not told. */
   readonly #current = new BoundedMap<string, string>(RUNS_MAX);
   /** What the model of a run still has to be told, because no result could carry it. */
@@ -113,11 +133,16 @@ export class HostGuard {
     this.#settings = settings;
   }
 
+  /** Whether the plugin is switched on in its own settings. */
+  get isEnabled(): boolean {
+    return this.#settings.enabled;
+  }
+
   modelCallStarted(event: ModelCallStarted): void {
     if (!event.runId || !event.model) return;
     if (event.sessionKey) this.#current.set(event.sessionKey, event.runId);
     const run = this.#run(event.runId);
-    run.requests += 1;
+    run.request = this.#requests += 1;
     run.model = event.provider ? `${event.provider}/${event.model}` : event.model;
   }
 
@@ -125,46 +150,73 @@ export class HostGuard {
   beforeToolCall(event: BeforeToolCall, context: CallContext): Block | Promise<Block> {
     const id = event.toolCallId ?? context.toolCallId;
     if (!id) return undefined;
-    // What no run makes is never counted: nobody is told how it ends.
-    if (!id.startsWith(NESTED) && !isInvoked(id, event.runId ?? context.runId)) {
-      const note = this.#note(id, event, context);
-      const refusal = this.#guard.check(note.guarded);
-      note.refused = refusal?.text;
-      this.#calls.set(key(note.session, id), note);
-      if (refusal) return { block: true, blockReason: refusal.text };
-    }
+    const refused = this.#refused(id, event, context);
+    if (refused !== undefined) return { block: true, blockReason: refused };
     // Inside `tool_call` too: there the tool itself is named.
     const once = isGuarded(event.toolName, event.params, this.#settings.once.tools);
     return once ? this.#onlyOnce(id, event, context) : undefined;
   }
 
+  /** Why the guard refuses a call. Trouble with that is no reason to refuse it, and none to leave its record out. */
+  #refused(id: string, event: BeforeToolCall, context: CallContext): string | undefined {
+    // What no run makes is never counted: nobody is told how it ends.
+    if (id.startsWith(NESTED) || isInvoked(id, event.runId ?? context.runId)) return undefined;
+    try {
+      const note = this.#note(id, event, context);
+      note.refused = this.#guard.check(note.guarded)?.text;
+      this.#calls.set(placeOf(context, id), note);
+      const shown = asPart(id);
+      if (shown !== id) this.#outers.set(placeOf(context, shown), id);
+      return note.refused;
+    } catch (error) {
+      this.trouble("before_tool_call", error);
+      return undefined;
+    }
+  }
+
   /** No call that may have an effect is made without its record: trouble with the ledger is a refusal. */
   async #onlyOnce(id: string, event: BeforeToolCall, context: CallContext): Promise<Block> {
     const place = this.#place(event, context);
-    const call = told(place, id, exact(place.args));
     let answer: string | undefined;
     try {
+      const call = told(place, id, exact(place.args));
       answer = isInvoked(id, call.turn)
         ? await this.#once.beforeInvoked(context, call, this.#settings.once)
-        : await this.#once.before(key(call.session, id), `${call.turn}/${place.request}`, call, this.#settings.once);
+        : await this.#once.before(placeOf(context, id), `${call.turn}/${place.request}`, call, this.#settings.once);
     } catch (error) {
       this.trouble("once", error);
-      answer = `[NOT MADE] This call of "${call.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
+      answer = `${NOT_MADE} This call of "${place.tool}" could not be recorded, so it was not made. Report this; a repeat does not help.`;
     }
+    const shown = outerOf(id);
+    const outer = this.#calls.get(placeOf(context, this.#outers.get(placeOf(context, shown)) ?? shown));
+    const isRepeat = outer !== undefined && this.#isRepeat(outer, id);
     if (answer === undefined) return undefined;
-    const outer = this.#calls.get(key(call.session, outerOf(id)));
-    if (outer) outer.answered = true;
+    if (outer) outer.answered = isRepeat || answer.startsWith(NOT_MADE) ? (ANSWER_WORD.exec(answer)?.[0] ?? "") : "";
     return { block: true, blockReason: answer };
+  }
+
+  /**
+   * Whether the run has asked for the same before. What it asks for the first time somebody else may have asked for:
+   * a run that does another's work again after a restart is in no loop.
+   */
+  #isRepeat({ turn, guarded, request }: CallNote, id: string): boolean {
+    if (turn === undefined) return false;
+    const what = `${turn}\u0000${guarded.fingerprint}`;
+    // Each registration of this plugin asks about each call.
+    const which = `${request}\u0000${id}`;
+    const first = this.#asked.get(what) ?? which;
+    this.#asked.set(what, first);
+    return first !== which;
   }
 
   /** The only hook that knows run and arguments of a call that fails its schema. */
   afterToolCall(event: AfterToolCall, context: CallContext): void {
     const id = event.toolCallId ?? context.toolCallId;
     if (!id) return;
-    void this.#once.after(key(sessionOf(context), id), event).catch((error) => this.trouble("once", error));
+    const at = placeOf(context, id);
+    void this.#once.after(at, event).catch((error) => this.trouble("once", error));
     if (id.startsWith(NESTED)) return;
     // A refusal was decided before; and what the host changed of the arguments is not what the model said.
-    const at = key(sessionOf(context), id);
     const known = this.#calls.get(at);
     // Some servers use an id again: a note of an earlier run is about another call.
     if (known === undefined || known.turn !== (event.runId ?? context.runId)) {
@@ -176,7 +228,7 @@ export class HostGuard {
   toolResultPersist(event: ToolResultPersist, context: CallContext): void {
     const id = event.toolCallId ?? event.message.toolCallId;
     if (event.isSynthetic || !id) return;
-    const at = key(sessionOf(context), id);
+    const at = placeOf(context, id);
     const note = this.#calls.get(at);
     // Counted already: a second registration of this plugin hears of it too.
     if (!note) return;
@@ -184,22 +236,30 @@ export class HostGuard {
     const { outcome, text } = this.#outcome(note, event);
     const answer = this.#observe(note.guarded, outcome, text);
     if (!worked(outcome)) this.#lookAfterLog();
-    if (answer.append !== undefined) append(event.message, answer.append);
+    const suffix = (answer.append ?? "") + (answer.handBack ? HAND_BACK : "");
+    if (suffix !== "") append(event.message, suffix);
     this.#mayEndRun(note, outcome, answer);
   }
 
-  /** A call whose arguments are no JSON has no result; OpenClaw only asks the model again. */
-  assistantWritten(message: AssistantMessage, context: CallContext): void {
-    if (message.stopReason !== "error" || !UNREADABLE.test(message.errorMessage ?? "")) return;
-    if (this.#written.has(message)) return;
+  /**
+   * An answer of the model. The calls in it are of one request: the host may drop what it says of a request that
+   * begins, and never this. A call whose arguments are no JSON has no result, OpenClaw only asks the model again;
+   * it is told so where this plugin may speak before a prompt.
+   */
+  assistantWritten(message: AssistantMessage, context: CallContext, maySpeak: boolean): void {
+    if (message.role !== "assistant" || this.#written.has(message)) return;
     this.#written.add(message);
+    this.#requests += 1;
+    if (context.sessionKey !== undefined && hasCalls(message)) this.#answeredIn.set(context.sessionKey, this.#requests);
+    if (message.stopReason !== "error" || !UNREADABLE.test(message.errorMessage ?? "")) return;
     const session = sessionOf(context);
     const runId = this.#current.get(session);
     if (runId === undefined) return;
     const model = this.#runs.get(runId)?.model;
     const call = told({ session, turn: runId, model, tool: UNREADABLE_TOOL }, undefined, "{}");
     const answer = this.#observe(new this.#addon.GuardedCall(call), { ending: "failed" }, UNREADABLE_ERROR);
-    this.#untold.set(runId, UNREADABLE_ERROR + (answer.append ?? ""));
+    this.#lookAfterLog();
+    if (maySpeak) this.#untold.set(runId, UNREADABLE_ERROR + (answer.append ?? ""));
   }
 
   /** What goes before the prompt when OpenClaw asks again. */
@@ -212,7 +272,9 @@ export class HostGuard {
 
   #outcome(note: CallNote, event: ToolResultPersist): Ended {
     const ended = outcomeOf(note.tool, event.message, this.#settings.readOnlyTools);
-    if (note.answered) return { outcome: { ending: "neutral" }, text: ended.text };
+    if (note.answered === "") return { outcome: { ending: "neutral" }, text: ended.text };
+    // Only its first word: the rest says how long ago the first one was made, and that is never the same.
+    if (note.answered !== undefined) return { outcome: { ending: "failed", error: note.answered }, text: ended.text };
     return note.refused === undefined ? ended : { outcome: { ending: "blocked" }, text: ended.text };
   }
 
@@ -253,14 +315,28 @@ export class HostGuard {
     // The first text alone is never too many: nobody has read it yet.
     const deaf = run.ignored >= Math.max(endRunAfterIgnored, 2);
     if (endRunAfterIgnored === 0 || !(wentOn || deaf)) return;
-    const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests and is ended`;
+    const why = `tool-guard: the run ${runId} went on after the guard's texts in ${run.ignored} requests`;
     const isUnderWay = (): boolean => (this.#current.get(note.session) ?? runId) === runId;
     endRun({ sessionId: note.sessionId, runId, why, logger: this.logger, isUnderWay });
   }
 
   #note(id: string, event: BeforeToolCall | AfterToolCall, context: CallContext): CallNote {
     const { args, model, ...place } = this.#place(event, context);
-    return { ...place, guarded: this.#guarded({ ...place, model }, id, args), sessionId: context.sessionId, refused: undefined, answered: false };
+    const { params } = event;
+    const known = isRecord(params) ? this.#read.get(params) : undefined;
+    if (known?.id === id && known.note.turn === place.turn && known.note.request === place.request) return known.note;
+    const note: CallNote = { ...place, guarded: this.#guarded({ ...place, model }, id, args), sessionId: context.sessionId, refused: undefined, answered: undefined };
+    if (isRecord(params)) this.#read.set(params, { id, note });
+    this.#callBegan(context.sessionKey, note);
+    return note;
+  }
+
+  /** Of a run that the host did not announce the first call tells: it is in an answer that came after the last run's request. */
+  #callBegan(sessionKey: string | undefined, { turn, request }: CallNote): void {
+    if (sessionKey === undefined || turn === undefined) return;
+    const current = this.#current.get(sessionKey);
+    if (current === turn || (current !== undefined && (this.#runs.get(current)?.request ?? 0) >= request)) return;
+    this.#current.set(sessionKey, turn);
   }
 
   #guarded(place: Omit<Place, "args" | "request">, id: string, args: unknown): GuardedCall {
@@ -275,13 +351,14 @@ export class HostGuard {
     const { tool, args } = meant(event.toolName, event.params);
     const turn = event.runId ?? context.runId;
     const run = turn === undefined ? undefined : this.#runs.get(turn);
-    return { session: sessionOf(context), turn, model: run?.model, tool, args, request: run?.requests ?? 0 };
+    const answeredIn = context.sessionKey === undefined ? undefined : this.#answeredIn.get(context.sessionKey);
+    return { session: sessionOf(context), turn, model: run?.model, tool, args, request: answeredIn ?? run?.request ?? 0 };
   }
 
   #run(runId: string): RunNote {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const made: RunNote = { requests: 0, ignored: 0, spokenIn: undefined, stoppedIn: undefined };
+    const made: RunNote = { request: 0, ignored: 0, spokenIn: undefined, stoppedIn: undefined };
     this.#runs.set(runId, made);
     return made;
   }
@@ -293,7 +370,7 @@ export class HostGuard {
     const look = (): void => {
       this.#looking = false;
       if (this.#guard.linesLost() === 0) return;
-      this.trouble("log", `lines of ${this.#settings.logPath} could not be written; is its directory writable?`);
+      this.trouble("log", `lines of ${this.#settings.logPath} could not be written; is its directory writable, and the file itself no link?`);
     };
     setTimeout(look, LOG_WRITTEN_MS).unref();
   }
@@ -335,11 +412,21 @@ function isLater(request: number, than: number | undefined): boolean {
   return than === undefined || request > than;
 }
 
-/** The model's own id of the call that a nested one is made for. */
+/** The id of the call that a nested one is made for: before the tool's name and a number. */
 function outerOf(id: string): string {
-  return id.startsWith(NESTED) ? (id.slice(NESTED.length).split(":")[0] as string) : id;
+  return id.startsWith(NESTED) ? id.slice(NESTED.length).split(":").slice(0, -2).join(":") : id;
 }
 
-function key(session: string, id: string): string {
-  return `${session}\u0000${id}`;
+/** A call's id as the host puts it into the ids of calls inside it. */
+function asPart(id: string): string {
+  return id.trim().replace(/[^A-Za-z0-9_.:-]+/g, "_").slice(0, PART_CHARS_MAX);
+}
+
+/** Where a call is noted. Not every hook that tells of it says the session's id. */
+function placeOf({ sessionKey }: CallContext, id: string): string {
+  return `${sessionKey ?? ""}\u0000${id}`;
+}
+
+function hasCalls({ content }: AssistantMessage): boolean {
+  return Array.isArray(content) && content.some((part) => isRecord(part) && part["type"] === "toolCall");
 }

@@ -21,7 +21,7 @@ import { resultOf } from "./outcome.js";
 import { readSettings, usable, type Settings } from "./settings.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 4;
+const SHARED_VERSION = 5;
 
 export default {
   id: "tool-guard",
@@ -36,6 +36,8 @@ export default {
     const guarded =
       <E, R>(where: string, handler: (event: E, context: CallContext) => R) =>
       (event: E, context: CallContext): R | undefined => {
+        // The settings may change while this registration lasts.
+        if (!guard.isEnabled) return undefined;
         try {
           return handler(event, context ?? {});
         } catch (error) {
@@ -54,21 +56,18 @@ export default {
     on("before_tool_call", (event: BeforeToolCall, context) => guard.beforeToolCall(event, context));
     on("after_tool_call", (event: AfterToolCall, context) => guard.afterToolCall(event, context));
     on("tool_result_persist", (event: ToolResultPersist, context) => guard.toolResultPersist(event, context));
+    const maySpeak = mayHear(api);
+    on("before_message_write", (event: BeforeMessageWrite, context) => guard.assistantWritten(event.message, context, maySpeak));
     // The only way to a model whose call could not be read at all.
-    if (!mayHear(api)) sayOnce(guard, HALF_BLIND);
-    else {
-      on("before_message_write", (event: BeforeMessageWrite, context) => {
-        guard.assistantWritten(event.message, context);
-      });
-      on("before_prompt_build", (_event: unknown, context) => guard.promptContext(context));
-    }
+    if (maySpeak) on("before_prompt_build", (_event: unknown, context) => guard.promptContext(context));
+    else if (guard.isEnabled) sayOnce(guard, HALF_MUTE);
   },
 };
 
-/** What is missed without the right to hear what is said. */
-const HALF_BLIND =
-  "tool-guard: calls whose arguments are no JSON are neither counted, logged nor told to the model; " +
-  "plugins.entries.tool-guard.hooks.allowConversationAccess: true lets the guard see them.";
+/** What is missed without the right to be at the prompt. */
+const HALF_MUTE =
+  "tool-guard: calls whose arguments are no JSON are counted and logged, but no model is told why they failed; " +
+  "plugins.entries.tool-guard.hooks.allowConversationAccess: true lets the guard tell it.";
 
 function sayOnce(guard: HostGuard, text: string): void {
   if (guard.warned.has(text)) return;

@@ -28,6 +28,8 @@ export interface Run {
 export class OldHost {
   readonly #asked = new BoundedMap<string, Asked[]>(SESSIONS_MAX);
   readonly #runs = new BoundedMap<string, Run>(SESSIONS_MAX);
+  /** Calls that have begun: each registration of this plugin is handed the same object. */
+  readonly #named = new WeakMap<BeforeToolCall, BeforeToolCall>();
 
   runBegan(session: string, run: Run): void {
     this.#runs.set(session, run);
@@ -44,17 +46,24 @@ export class OldHost {
       if (type !== "toolCall" || typeof id !== "string" || typeof name !== "string") return [];
       return [{ id, tool: name, params, json: JSON.stringify(params ?? {}), begun: false }];
     });
-    if (calls.length > 0) this.#asked.set(session, [...(this.#asked.get(session) ?? []), ...calls].slice(-CALLS_MAX));
+    // Each registration of this plugin hears of the answer, and some servers use an id again: the last one counts.
+    const ids = new Set(calls.map(({ id }) => id));
+    const others = (this.#asked.get(session) ?? []).filter(({ id }) => !ids.has(id));
+    if (calls.length > 0) this.#asked.set(session, [...others, ...calls].slice(-CALLS_MAX));
     return calls.length > 0;
   }
 
   /** The call with its names: the first of its kind that has not begun. */
   named(event: BeforeToolCall, session: string): BeforeToolCall {
+    const known = this.#named.get(event);
+    if (known) return known;
     const json = JSON.stringify(event.params ?? {});
     const asked = this.#asked.get(session)?.find((call) => !call.begun && call.tool === event.toolName && call.json === json);
     if (!asked) return event;
     asked.begun = true;
-    return this.#with(event, asked.id, session);
+    const named = this.#with(event, asked.id, session);
+    this.#named.set(event, named);
+    return named;
   }
 
   /** The call that a result is about, with its names. */

@@ -2,9 +2,10 @@
 
 import { createHash } from "node:crypto";
 import type { HoldfastAddon } from "../shared/addon.js";
-import type { OnceEnding, OnceLedger, ToolCall } from "../shared/addon-types.js";
+import type { OnceLedger, ToolCall } from "../shared/addon-types.js";
 import { isRecord, type AfterToolCall } from "../shared/host.js";
 import { BoundedMap } from "../shared/process-wide.js";
+import { endingOf, textOf } from "./ending.js";
 
 /** Claims under way at most. */
 const CLAIMS_MAX = 1024;
@@ -25,36 +26,9 @@ const REPEATABLE: ReadonlySet<string> = new Set([
 /** Calls of the gateway's `tools.invoke`, over HTTP or its socket. Of these the host tells nobody how they end. */
 const INVOKED = /^(?:http|rpc)-/;
 /** Where whoever calls gave no key, the host makes one up from the time; somebody's own key may look so too. */
-const FROM_TIME = /-\d{13}$/;
-/** The host refused the arguments itself: the tool never ran, whatever the text goes on to quote. */
-const NEVER_RAN = /^(?:Invalid arguments|Validation failed) for tool\b/;
-/** Errors that come after something may have left: whatever else the text says, nobody knows. */
-const MAYBE_SENT =
-  /time[sd]?[\s_-]*out|deadline|hang up|reset|abort|cancel|terminated|closed|epipe|\b5\d\d\b|json|upstream|gateway/i;
-/** Errors after which nothing was sent: no connection came about, or the other side said no by its status. */
-const NOTHING_SENT =
-  /\b(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN)\b|\b(?:HTTP(?:\/\d(?:\.\d)?)?|status(?:[ _]?code)?)[:=]?\s*(?:400|401|403|404|429)\b|\bfailed! \((?:400|401|403|404|429):/i;
-/** What the host says of a call in `details.status` that it did not let run, with the reason beside it. */
-const HELD_BACK: ReadonlySet<string> = new Set(["blocked", "skipped"]);
-/** What the host takes for an error in a result's `details.status`. */
-const FAILED_STATUS: ReadonlySet<string> = new Set([
-  "aborted",
-  "approval-unavailable",
-  "blocked",
-  "canceled",
-  "cancelled",
-  "denied",
-  "disabled",
-  "error",
-  "failed",
-  "failure",
-  "forbidden",
-  "invalid",
-  "killed",
-  "timed_out",
-  "timeout",
-  "unavailable",
-]);
+const FROM_TIME = /-(\d{13})$/;
+/** How far such a time may be from now: the host has only just made it up. */
+const FROM_TIME_MS_MAX = 60_000;
 
 export interface OnceSettings {
   tools: ReadonlySet<string>;
@@ -66,8 +40,9 @@ export interface OnceSettings {
 /** The ledger as the hooks use it. */
 export class Once {
   readonly #addon: HoldfastAddon;
-  #ledger: OnceLedger | undefined;
-  readonly #claims = new BoundedMap<string, string>(CLAIMS_MAX);
+  /** Its record, and where that is. */
+  #opened: { dir: string; ledger: OnceLedger } | undefined;
+  readonly #claims = new BoundedMap<string, Granted>(CLAIMS_MAX);
   /** What was answered to a call, and in which request of the model it was asked. */
   readonly #answers = new BoundedMap<string, Answered>(CLAIMS_MAX);
   /** The same for calls that no run makes, by what the host hands to all registrations and to no other call. */
@@ -104,20 +79,25 @@ export class Once {
   }
 
   async #claimKey(call: ToolCall, settings: OnceSettings): Promise<string | undefined> {
-    const { kind } = JSON.parse(await this.#opened(settings).claim({ ...call, callId: keyOf(call) })) as Claimed;
+    const { kind } = JSON.parse(await this.#ledger(settings).claim({ ...call, callId: keyOf(call) })) as Claimed;
     if (kind === "granted") return undefined;
     return kind === "conflict" ? inUse(call.tool) : madeBefore(call.tool);
   }
 
-  #opened({ dir }: OnceSettings): OnceLedger {
-    return (this.#ledger ??= new this.#addon.OnceLedger(dir));
+  #ledger({ dir }: OnceSettings): OnceLedger {
+    const known = this.#opened;
+    if (known?.dir === dir) return known.ledger;
+    const ledger = new this.#addon.OnceLedger(dir);
+    this.#opened = { dir, ledger };
+    return ledger;
   }
 
   async #claim(at: string, call: ToolCall, settings: OnceSettings): Promise<string | undefined> {
     const windows = { unknownMs: settings.unknownMs, echoMs: settings.echoMs };
-    const claimed = JSON.parse(await this.#opened(settings).claim(call, windows)) as Claimed;
+    const ledger = this.#ledger(settings);
+    const claimed = JSON.parse(await ledger.claim(call, windows)) as Claimed;
     if (claimed.kind === "granted") {
-      this.#claims.set(at, JSON.stringify(claimed.claim));
+      this.#claims.set(at, { ledger, claim: JSON.stringify(claimed.claim) });
       return undefined;
     }
     return said(call.tool, claimed);
@@ -125,13 +105,19 @@ export class Once {
 
   /** Keeps how a call ended that was made. */
   async after(at: string, event: AfterToolCall): Promise<void> {
-    const claim = this.#claims.get(at);
-    if (claim === undefined || !this.#ledger) return;
+    const granted = this.#claims.get(at);
+    if (granted === undefined) return;
     this.#claims.delete(at);
     this.#answers.delete(at);
     const text = textOf(event).slice(0, ANSWER_CHARS_MAX);
-    await this.#ledger.finish(claim, endingOf(event), text);
+    await granted.ledger.finish(granted.claim, endingOf(event), text);
   }
+}
+
+/** A claim, and the record that it is in: the settings may name another one by the time that the call has ended. */
+interface Granted {
+  ledger: OnceLedger;
+  claim: string;
 }
 
 interface Answered {
@@ -162,8 +148,14 @@ export function isInvoked(id: string, runId: string | undefined): boolean {
 /** What calls have in common of which one is made. */
 function keyOf({ callId = "", args }: ToolCall): string {
   // Two calls of one millisecond are two.
-  if (FROM_TIME.test(callId)) return `${callId} ${digest(args)}`;
+  if (isFromTime(callId)) return `${callId} ${digest(args)}`;
   return callId.length <= KEY_CHARS_MAX ? callId : `${callId.slice(0, KEY_CHARS_MAX)} ${digest(callId)}`;
+}
+
+/** Whether the host made a key up. One that somebody made from a time of their own is theirs. */
+function isFromTime(callId: string): boolean {
+  const [, at] = FROM_TIME.exec(callId) ?? [];
+  return at !== undefined && Math.abs(Date.now() - Number(at)) <= FROM_TIME_MS_MAX;
 }
 
 function digest(text: string): string {
@@ -191,56 +183,4 @@ function said(tool: string, { kind, state, text, agoMs }: Claimed): string {
     `[OUTCOME UNKNOWN] This same call of "${tool}" was made ${ago} and nobody knows whether it took effect (${text ?? ""}). ` +
     "It is not made again. Find out whether it arrived, or ask, before anything is repeated."
   );
-}
-
-function endingOf(event: AfterToolCall): OnceEnding {
-  const { status, timedOut, deniedReason } = detailsOf(event);
-  if (typeof status === "string" && HELD_BACK.has(status) && typeof deniedReason === "string") return "neverRan";
-  const error = errorOf(event);
-  if (error === undefined) return isUndelivered(event) ? "unknown" : "done";
-  if (NEVER_RAN.test(error)) return "neverRan";
-  // Of many recipients some may have it, whatever the others' servers said.
-  const many = isRecord(event.params) && event.params["action"] === "broadcast";
-  // One word of doubt anywhere is doubt; certainty only comes from the error itself.
-  const doubtful = timedOut === true || MAYBE_SENT.test(`${error}\n${String(status)}\n${textsOf(event)}`);
-  return !many && !doubtful && NOTHING_SENT.test(error) ? "failed" : "unknown";
-}
-
-/** Whether the host has only queued a message: it calls that no error, and may still send it, or never. */
-function isUndelivered(event: AfterToolCall): boolean {
-  return [detailsOf(event), told(textsOf(event))].some(({ delivered, status }) => delivered === false || status === "delivery_queued");
-}
-
-/** A result that is written as JSON. */
-function told(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-/** The error that a call ended with, also when only its result tells. */
-function errorOf(event: AfterToolCall): string | undefined {
-  if (event.error instanceof Error) return event.error.message;
-  if (event.error !== undefined && event.error !== null && event.error !== "") return String(event.error);
-  const { status, ok, success, timedOut, error } = detailsOf(event);
-  const refused = typeof status === "string" && FAILED_STATUS.has(status.toLowerCase()) && ok !== true && success !== true;
-  const failed = event.result?.isError === true || ok === false || success === false || timedOut === true;
-  if (!failed && !refused && !error) return undefined;
-  return typeof error === "string" ? error : textsOf(event);
-}
-
-function detailsOf({ result }: AfterToolCall): Record<string, unknown> {
-  return isRecord(result?.details) ? result.details : {};
-}
-
-function textOf(event: AfterToolCall): string {
-  return textsOf(event) || (errorOf(event) ?? "");
-}
-
-function textsOf({ result }: AfterToolCall): string {
-  const parts = result?.content;
-  return Array.isArray(parts) ? parts.map((part) => part.text ?? "").join("\n") : "";
 }

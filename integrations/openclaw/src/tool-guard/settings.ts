@@ -1,4 +1,4 @@
-// The plugin's settings: the guard's own, and three that are about OpenClaw.
+// The plugin's settings: the guard's own, and those that are about OpenClaw.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,12 @@ const UNKNOWN_MS = 600_000;
 /** The same for a call that worked. */
 const ECHO_MS = 30_000;
 
+/** A record of a call is kept so long, and answers for no other call after that. */
+export const WINDOW_MS_MAX = 86_400_000;
+
 export interface Settings {
+  /** Whether the plugin does anything at all. */
+  enabled: boolean;
   /** What the guard itself takes, as JSON. */
   guard: string;
   /** Where the attribution log is. */
@@ -33,13 +38,14 @@ export function readSettings(given: Record<string, unknown>, api: Pick<PluginApi
   const { readOnlyTools, endRunAfterIgnored, logPath, onceTools, onceUnknownMs, onceEchoMs, statePath, ...guard } = given;
   return {
     guard: JSON.stringify({ ...guard, ...(logPath !== undefined && { logPath }) }),
+    enabled: given["enabled"] !== false,
     logPath: absolute(text(logPath, LOG_PATH), api),
     readOnlyTools: names(readOnlyTools),
     endRunAfterIgnored: count(endRunAfterIgnored, END_RUN_AFTER_IGNORED),
     once: {
       tools: names(onceTools),
-      unknownMs: count(onceUnknownMs, UNKNOWN_MS),
-      echoMs: count(onceEchoMs, ECHO_MS),
+      unknownMs: Math.min(count(onceUnknownMs, UNKNOWN_MS), WINDOW_MS_MAX),
+      echoMs: Math.min(count(onceEchoMs, ECHO_MS), WINDOW_MS_MAX),
       dir: absolute(text(statePath, STATE_PATH), api),
     },
   };
@@ -61,7 +67,7 @@ export function usable(settings: Settings, { ToolGuard }: HoldfastAddon): Settin
 }
 
 function names(given: unknown): ReadonlySet<string> {
-  return new Set(Array.isArray(given) ? given.map(String) : []);
+  return new Set(Array.isArray(given) ? given.map((name) => String(name).trim()) : []);
 }
 
 function count(given: unknown, otherwise: number): number {

@@ -19,6 +19,8 @@ const COMMAND_MS_MAX = 180_000;
 const STOP_MS_MAX = 15_000;
 /** Longest that a gateway may take to say whether it is up. */
 const ANSWER_MS_MAX = 10_000;
+/** Longest that a slash command's answer is waited for. */
+const SLASH_MS_MAX = 60_000;
 /** Longest that a turn of the agent may take. */
 const TURN_MS_MAX = 300_000;
 /** The gateway's token. */
@@ -141,6 +143,21 @@ export async function command(home, ...args) {
   clearTimeout(timer);
   endGroup(child, "SIGKILL");
   return { code, out: output.out(), err: output.err() };
+}
+
+/** Sends a slash command as a person would, and waits for its answer. */
+export async function slashCommand(home, text) {
+  const sessionKey = "agent:main:main";
+  const idempotencyKey = `${text}-${Math.random()}`;
+  const params = (value) => ["--params", JSON.stringify(value), "--json"];
+  await command(home, "gateway", "call", "chat.send", ...params({ sessionKey, message: text, idempotencyKey }));
+  const until = Date.now() + SLASH_MS_MAX;
+  while (Date.now() < until) {
+    const said = await command(home, "gateway", "call", "chat.history", ...params({ sessionKey, limit: 10 }));
+    const answer = JSON.parse(said.out).messages?.find((message) => message.role === "assistant" && message.idempotencyKey === idempotencyKey);
+    if (answer) return answer.content[0].text;
+  }
+  throw new Error(`no answer to ${text}`);
 }
 
 /**
