@@ -63,6 +63,7 @@ macro_rules! for_each_memory_check {
             without_a_model_words_do
             a_model_that_is_away_stops_nothing
             vectors_of_another_model_are_not_compared
+            a_model_whose_vectors_change_in_size_is_reindexed
             what_is_written_is_found_at_once
             trust_stays_with_what_was_stored
             an_export_comes_back_the_same
@@ -141,14 +142,22 @@ const SUBJECTS: [&[&str]; 8] = [
 pub struct Meaning {
     name: String,
     away: AtomicU64,
+    /// How often a vector's numbers are repeated: another size, and the same neighbours.
+    copies: usize,
 }
 
 impl Meaning {
     /// A model with this name.
     pub fn new(name: &str) -> Arc<Self> {
+        Self::of_size(name, 1)
+    }
+
+    /// A model with this name whose vectors are so many times as long.
+    pub fn of_size(name: &str, copies: usize) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
             away: AtomicU64::new(0),
+            copies,
         })
     }
 
@@ -195,7 +204,8 @@ impl Embedder for Meaning {
         if self.away.load(Ordering::SeqCst) != 0 {
             return Err(EmbedError::Unreachable("it was sent away".to_owned()));
         }
-        Ok(texts.iter().map(|text| Self::vector(text)).collect())
+        let vectors = texts.iter().map(|text| Self::vector(text));
+        Ok(vectors.map(|one| one.repeat(self.copies)).collect())
     }
 }
 
