@@ -70,6 +70,7 @@ macro_rules! for_each_memory_check {
             an_export_is_one_moment
             an_import_can_be_repeated
             a_conflicting_import_keeps_what_is_there
+            an_import_raises_no_trust
             a_broken_line_ends_an_import_with_its_number
             many_writers_lose_nothing
         }
