@@ -41,9 +41,10 @@ async fn size_now(embedder: &dyn Embedder) -> MemoryResult<usize> {
     let asked = [SIZE_QUESTION.to_owned()];
     let vectors = embedder.embed(&asked, Purpose::Record).await;
     let vectors = vectors.map_err(|error| stopped(&error, 0))?;
-    vectors.first().map(Vec::len).ok_or_else(|| {
-        MemoryError::Unavailable("the embedding model gave no vector".to_owned())
-    })
+    vectors
+        .first()
+        .map(Vec::len)
+        .ok_or_else(|| MemoryError::Unavailable("the embedding model gave no vector".to_owned()))
 }
 
 impl Memory {

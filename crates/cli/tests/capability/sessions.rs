@@ -210,11 +210,7 @@ fn as_an_ordinary_user(house: &House, args: &[&str]) -> Command {
     for (name, value) in command.get_envs() {
         other.env(name, value.expect("a value"));
     }
-    other
-        .stdin(binary)
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .current_dir("/");
+    other.stdin(binary).uid(NOBODY).gid(NOBODY).current_dir("/");
     other
 }
 

@@ -1,6 +1,8 @@
 //! Export and import.
 
-use holdfast_contract::{MemoryQuery, MemoryRead, MemoryStore as _, MemoryType, MemoryWrite, Trust};
+use holdfast_contract::{
+    MemoryQuery, MemoryRead, MemoryStore as _, MemoryType, MemoryWrite, Trust,
+};
 
 use super::{Bench, MemoryFactory, whole};
 use crate::transfer::{self, Imported, TransferError};
