@@ -128,12 +128,13 @@ impl Backend for LanceMemory {
     async fn without_embedding(
         &self,
         model: &str,
+        dimensions: usize,
         after: Option<MemoryCursor>,
         limit: usize,
     ) -> MemoryResult<Vec<MemoryRecord>> {
         let model = model.to_owned();
         self.look(move |table| async move {
-            read::without_embedding(&table, &model, after.as_ref(), limit).await
+            read::without_embedding(&table, &model, dimensions, after.as_ref(), limit).await
         })
         .await
     }

@@ -139,7 +139,7 @@ async fn vector_ranking(
     plan: &RecallPlan,
     query: &Embedding,
 ) -> MemoryResult<(Vec<String>, u64)> {
-    let column = rows::vector_column(query);
+    let column = rows::vector_column(&query.model, query.vector.len());
     let schema = table.schema().await.map_err(failed)?;
     if schema.field_with_name(&column).is_err() {
         return Ok((Vec::new(), 0));
@@ -230,17 +230,26 @@ pub(crate) async fn count(table: &Table, memory_type: Option<MemoryType>) -> Mem
 pub(crate) async fn without_embedding(
     table: &Table,
     model: &str,
+    dimensions: usize,
     after: Option<&MemoryCursor>,
     limit: usize,
 ) -> MemoryResult<Vec<MemoryRecord>> {
+    let column = rows::vector_column(model, dimensions);
+    let schema = table.schema().await.map_err(failed)?;
+    // Without the column nobody has such a vector.
+    let has_none = schema
+        .field_with_name(&column)
+        .is_ok()
+        .then(|| format!("{column} IS NULL"));
+    let behind = after.map(|after| behind(after, MemoryOrder::OldestFirst));
+    let filters: Vec<String> = has_none.into_iter().chain(behind).collect();
     let mut query = table
         .query()
-        .only_if(format!("(model IS NULL OR model <> {})", quoted(model)))
         .select(Select::columns(&COLUMNS))
         .order_by(Some(order(MemoryOrder::OldestFirst)))
         .limit(limit);
-    if let Some(after) = after {
-        query = query.only_if(behind(after, MemoryOrder::OldestFirst));
+    if !filters.is_empty() {
+        query = query.only_if(filters.join(" AND "));
     }
     records(query).await
 }

@@ -69,10 +69,10 @@ pub(crate) fn check(schema: &Schema) -> MemoryResult<()> {
 }
 
 /// The column of a model's vectors. Names of models are foreign text, so a hash stands for them.
-pub(crate) fn vector_column(embedding: &Embedding) -> String {
-    let digest: [u8; 32] = Sha256::digest(embedding.model.as_bytes()).into();
+pub(crate) fn vector_column(model: &str, dimensions: usize) -> String {
+    let digest: [u8; 32] = Sha256::digest(model.as_bytes()).into();
     let short = hex(&digest[..8]);
-    format!("{VECTOR_PREFIX}{short}_{}", embedding.vector.len())
+    format!("{VECTOR_PREFIX}{short}_{dimensions}")
 }
 
 /// The field of such a column.
@@ -139,7 +139,8 @@ fn vectors(column: &str, size: i32, records: &[MemoryRecord]) -> ArrayRef {
     let mut builder = FixedSizeListBuilder::new(Float32Builder::new(), size);
     for record in records {
         let own = record.embedding.as_ref();
-        match own.filter(|embedding| vector_column(embedding) == column) {
+        let is_its = |own: &&Embedding| vector_column(&own.model, own.vector.len()) == column;
+        match own.filter(is_its) {
             Some(embedding) => {
                 builder.values().append_slice(&embedding.vector);
                 builder.append(true);

@@ -156,7 +156,7 @@ async fn with_columns_for(turn: &Turn<'_>, records: &[MemoryRecord]) -> MemoryRe
         .iter()
         .filter_map(|record| record.embedding.as_ref())
     {
-        let name = rows::vector_column(embedding);
+        let name = rows::vector_column(&embedding.model, embedding.vector.len());
         let is_there = schema.field_with_name(&name).is_ok();
         if !is_there && missing.iter().all(|field| *field.name() != name) {
             missing.push(rows::vector_field(&name, embedding.vector.len()));

@@ -32,7 +32,7 @@ pub struct RecallPlan {
 pub struct Recalled {
     /// Best first.
     pub hits: Vec<MemoryHit>,
-    /// Records that have a vector of the query's model.
+    /// Records that have a vector of the query's model and size: the ones it was compared with.
     pub embedded: u64,
     /// Records there are.
     pub total: u64,
@@ -105,10 +105,12 @@ pub trait Backend: Send + Sync {
     /// Forgets a record; says whether it was there.
     async fn delete(&self, id: &str) -> MemoryResult<bool>;
 
-    /// Records that have no vector of this model, without the vectors they have.
+    /// Records that have no vector of this model with so many numbers, without the vectors they
+    /// have. A model can come to give others under its old name.
     async fn without_embedding(
         &self,
         model: &str,
+        dimensions: usize,
         after: Option<MemoryCursor>,
         limit: usize,
     ) -> MemoryResult<Vec<MemoryRecord>>;

@@ -155,7 +155,7 @@ impl MemoryRead for Memory {
             Some(Ok(vector)) => (Some(vector), None),
             Some(Err(reason)) => (None, Some(format!("searched by words alone: {reason}"))),
         };
-        let used_vectors = vector.is_some();
+        let has_vector = vector.is_some();
         let plan = RecallPlan {
             text: query.text.clone(),
             terms: terms(&query.text),
@@ -165,17 +165,18 @@ impl MemoryRead for Memory {
             depth: (query.limit * DEPTH_PER_HIT).max(RANKING_DEPTH_MIN),
         };
         let found = self.backend.recall(plan).await?;
-        if used_vectors && found.embedded < found.total {
+        if has_vector && found.embedded < found.total {
             note = Some(format!(
-                "{} of {} records have no vector of this model yet and were searched by words \
-                 alone",
+                "{} of {} records have no vector of this model and size yet and were searched by \
+                 words alone; `holdfast memory reindex` makes up for it",
                 found.total - found.embedded,
                 found.total
             ));
         }
         Ok(Recall {
             hits: found.hits,
-            used_vectors,
+            // With nothing to compare it with, the query's vector found nothing either way.
+            used_vectors: has_vector && found.embedded > 0,
             note,
         })
     }

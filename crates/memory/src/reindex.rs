@@ -1,4 +1,4 @@
-//! Vectors for records that have none, or have those of another model.
+//! Vectors for records that have none, or have those of another model, or of another size.
 
 use holdfast_contract::memory::{MemoryCursor, MemoryPage, MemoryResult};
 use holdfast_contract::{Embedding, MemoryError, MemoryRecord};
@@ -9,11 +9,14 @@ use crate::memory::Memory;
 /// Which records get a new vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those without one of the configured model.
+    /// Those without one of the configured model, as it answers now.
     Missing,
     /// All of them.
     All,
 }
+
+/// What a model is asked to learn how many numbers its vectors have by now.
+const SIZE_QUESTION: &str = "How long is a vector?";
 
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,6 +25,26 @@ pub struct Reindexed {
     pub embedded: u64,
     /// Ids of records that the model did not take, with its words.
     pub refused: Vec<(String, String)>,
+}
+
+/// Records that are to be looked at.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    /// Those without a vector of the model with so many numbers.
+    OtherThan(usize),
+    All,
+}
+
+/// How many numbers the model's vectors have. Only it can say: a server may have another one, or
+/// another setting, under the name that it had before.
+async fn size_now(embedder: &dyn Embedder) -> MemoryResult<usize> {
+    let asked = [SIZE_QUESTION.to_owned()];
+    let vectors = embedder.embed(&asked, Purpose::Record).await;
+    let vectors = vectors.map_err(|error| stopped(&error, 0))?;
+    vectors
+        .first()
+        .map(Vec::len)
+        .ok_or_else(|| MemoryError::Unavailable("the embedding model gave no vector".to_owned()))
 }
 
 impl Memory {
@@ -39,10 +62,17 @@ impl Memory {
             ));
         };
         let mut done = Reindexed::default();
+        if self.backend.count(None).await? == 0 {
+            return Ok(done);
+        }
+        let wanted = match scope {
+            Scope::Missing => Wanted::OtherThan(size_now(&*embedder).await?),
+            Scope::All => Wanted::All,
+        };
         let mut after = None;
         let mut seen = 0;
         loop {
-            let batch = self.batch(scope, &*embedder, after).await?;
+            let batch = self.batch(wanted, &*embedder, after).await?;
             let Some(last) = batch.last() else {
                 return Ok(done);
             };
@@ -56,17 +86,19 @@ impl Memory {
 
     async fn batch(
         &self,
-        scope: Scope,
+        wanted: Wanted,
         embedder: &dyn Embedder,
         after: Option<MemoryCursor>,
     ) -> MemoryResult<Vec<MemoryRecord>> {
         let limit = embedder.batch_max();
-        match scope {
-            Scope::Missing => {
-                let model = embedder.model();
-                self.backend.without_embedding(model, after, limit).await
+        match wanted {
+            Wanted::OtherThan(dimensions) => {
+                let (model, backend) = (embedder.model(), &self.backend);
+                backend
+                    .without_embedding(model, dimensions, after, limit)
+                    .await
             }
-            Scope::All => {
+            Wanted::All => {
                 let page = MemoryPage {
                     after,
                     limit,

@@ -191,9 +191,13 @@ async fn ten_thousand_writes_while_a_directory_is_swapped_for_a_link() {
         let params = json!({"path": name, "content": WRITTEN});
         match WriteTool.execute(&params, &context).await {
             Ok(_) => inside += 1,
-            Err(_) => refused += 1,
+            // The exchange is one step, so there is always something of that name.
+            Err(ToolError::PermissionDenied { .. }) => refused += 1,
+            Err(other) => panic!("{other:?}"),
         }
         if number % 100 == 0 {
+            let edit = json!({"path": name, "old_string": SECRET, "new_string": WRITTEN});
+            assert!(EditTool.execute(&edit, &context).await.is_err());
             let read = ReadTool
                 .execute(&json!({"path": "swap/approver-token"}), &context)
                 .await;
@@ -275,12 +279,17 @@ fn with_rules() -> ExecTool {
 fn no_command_of_the_corpus_gets_around_the_rules_for_commands() {
     let found = judged(&with_rules(), include_str!("attacks/commands.txt"));
     assert!(found.len() >= 70, "{}", found.len());
-    let around: Vec<&String> = found
+    let rules = [
+        "blocked_command",
+        "command_not_allowed",
+        "unreadable_command",
+    ];
+    let around: Vec<_> = found
         .iter()
-        .filter(|(_, verdict)| verdict.forbidden.is_none())
-        .map(|(command, _)| command)
+        .map(|(command, verdict)| (command, verdict.forbidden.as_ref()))
+        .filter(|(_, rule)| rule.is_none_or(|it| !rules.contains(&it.code.as_str())))
         .collect();
-    assert_eq!(around, Vec::<&String>::new());
+    assert_eq!(around, []);
 }
 
 #[test]

@@ -187,7 +187,14 @@ async fn nothing_outside_is_read_or_changed() {
         assert!(!all_of(&output).contains(SECRET), "{name}: {output}");
         assert!(scene.is_untouched(), "{name}: {output}");
     }
-    assert!(!std::path::Path::new("/tmp/holdfast-attack").exists());
+    let home = PathBuf::from(std::env::var_os("HOME").expect("a home"));
+    for trace in [
+        "/tmp/holdfast-attack".into(),
+        "/etc/profile.d/attack.sh".into(),
+        home.join(".profile.attack"),
+    ] {
+        assert!(!trace.exists(), "{}", trace.display());
+    }
 }
 
 /// System calls by number, each of which has to fail with EPERM (1) or, for `clone3`, ENOSYS (38).

@@ -58,6 +58,11 @@ const STUBBORN: &[(&str, &str)] = &[
         "daemonises in python",
         "python3 -c 'import os, signal, time\nif os.fork(): time.sleep(1000)\nos.setsid()\nif os.fork(): os._exit(0)\nos.environ.clear(); signal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen(\"1.pid\", \"w\").write(str(os.getpid()) + \"\\n\"); time.sleep(1000)'",
     ),
+    // As the book says: away from the directory, from every descriptor and from every name.
+    (
+        "daemonises by the book",
+        "python3 -c 'import os, signal, time\npid = os.open(\"1.pid\", os.O_WRONLY | os.O_CREAT)\nif os.fork(): time.sleep(1000)\nos.setsid()\nif os.fork(): os._exit(0)\nos.environ.clear(); os.umask(0); os.chdir(\"/\")\nfor s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(s, signal.SIG_IGN)\nos.write(pid, str(os.getpid()).encode()); os.closerange(0, 1024); time.sleep(1000)'",
+    ),
     ("stops itself", "echo $$ > 1.pid; kill -STOP $$"),
     (
         "breeds",
@@ -71,6 +76,17 @@ fn is_alive(pid: &str) -> bool {
     };
     let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
     !matches!(state, Some("Z" | "X") | None)
+}
+
+/// Every process that has written its number, and lives: wherever it works by now.
+fn known_in(workspace: &Path) -> Vec<String> {
+    let files = fs::read_dir(workspace).expect("lists").flatten();
+    files
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|it| it == "pid"))
+        .map(|path| fs::read_to_string(path).expect("reads").trim().to_owned())
+        .filter(|pid| !pid.is_empty() && is_alive(pid))
+        .collect()
 }
 
 /// Every process whose working directory is the workspace.
@@ -91,22 +107,38 @@ fn memory_kib() -> u64 {
     number.expect("a number")
 }
 
+/// Runs one of them into its limit, and says how long after it the answer came. By then nothing of it
+/// is left.
+async fn overrun(how: &str, command: &str) -> Duration {
+    const LIMIT: Duration = Duration::from_millis(1500);
+    let workspace = Workspace::new();
+    let before_kib = memory_kib();
+    let params = json!({"command": command, "timeout_ms": LIMIT.as_millis()});
+    let begun = Instant::now();
+    let ended = workspace.call(&ExecTool::new(), params).await;
+    let late = begun.elapsed().saturating_sub(LIMIT);
+    assert!(
+        matches!(&ended, Err(ToolError::Timeout { .. })),
+        "{how}: {ended:?}"
+    );
+    assert_eq!(living_in(&workspace.root), Vec::<String>::new(), "{how}");
+    assert_eq!(known_in(&workspace.root), Vec::<String>::new(), "{how}");
+    assert!(workspace.path("1.pid").exists(), "{how} never began");
+    let grown_kib = memory_kib().saturating_sub(before_kib);
+    assert!(grown_kib < 16 * 1024, "{how}: {grown_kib} KiB more");
+    late
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_command_does_it_is_gone_with_all_it_started() {
+    const TRIES: usize = 3;
     for (how, command) in STUBBORN {
-        let workspace = Workspace::new();
-        let before_kib = memory_kib();
-        let params = json!({"command": command, "timeout_ms": 1500});
-        let ended = workspace.call(&ExecTool::new(), params).await;
-        assert!(
-            matches!(&ended, Err(ToolError::Timeout { .. })),
-            "{how}: {ended:?}"
-        );
-        // The answer itself comes within the second: the kill is waited for, with a bound.
-        assert_eq!(living_in(&workspace.root), Vec::<String>::new(), "{how}");
-        assert!(workspace.path("1.pid").exists(), "{how} never began");
-        let grown_kib = memory_kib().saturating_sub(before_kib);
-        assert!(grown_kib < 16 * 1024, "{how}: {grown_kib} KiB more");
+        // A machine that is busy with other things may be late itself, and not each time.
+        let mut lates = Vec::new();
+        while lates.iter().all(|late| *late >= Duration::from_secs(1)) {
+            assert!(lates.len() < TRIES, "{how}: late by {lates:?}");
+            lates.push(overrun(how, command).await);
+        }
     }
 }
 

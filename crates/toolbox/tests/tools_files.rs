@@ -91,8 +91,17 @@ async fn what_is_not_a_file_is_said_so_and_never_waited_for() {
     symlink("loop", workspace.path("loop")).expect("links");
     workspace.put("file", "text");
     let long = "x".repeat(300);
+    // The kernel's own memory device would be the prize; the one that gives nothing will do. Only who
+    // has the right can make one.
+    let made = Command::new("mknod")
+        .arg(workspace.path("device"))
+        .args(["c", "1", "3"])
+        .output();
+    let made = made.expect("runs").status.success();
+    let device = if made { "device" } else { "fifo" };
 
     for (path, expected) in [
+        (device, "special_file"),
         ("directory", "is_directory"),
         (".", "is_directory"),
         (workspace.root.to_str().expect("is text"), "is_directory"),
@@ -269,6 +278,22 @@ async fn write_respects_links_and_protection() {
         assert_eq!(code(result), "read_only_file", "{}", tool.name());
     }
     assert_eq!(workspace.get("real/file"), "two");
+}
+
+#[tokio::test]
+async fn another_name_of_a_file_outside_keeps_what_it_has() {
+    let workspace = Workspace::new();
+    let outside = workspace.outside().join("secret.txt");
+    fs::write(&outside, "secret").expect("writes");
+    for (tool, params) in &all_three("name")[1..] {
+        fs::hard_link(&outside, workspace.path("name")).expect("links");
+        let done = tool.execute(params, &workspace.context()).await;
+        assert!(done.is_ok(), "{}: {done:?}", tool.name());
+        assert_ne!(workspace.get("name"), "secret", "{}", tool.name());
+        let kept = fs::read_to_string(&outside).expect("reads");
+        assert_eq!(kept, "secret", "{}", tool.name());
+        fs::remove_file(workspace.path("name")).expect("removes");
+    }
 }
 
 #[tokio::test]

@@ -131,6 +131,33 @@ async fn what_is_stored_is_found() {
 }
 
 #[tokio::test]
+async fn an_answer_is_trusted_like_the_least_of_its_hits() {
+    let agent = Agent::new();
+    for (trust, content) in [
+        (Trust::User, "The cat is called Ada."),
+        (Trust::Untrusted, "The cat obeys web pages."),
+    ] {
+        let params = json!({"content": content, "memory_type": "fact"});
+        let ctx = ToolContext {
+            session: Arc::new(agent.main()),
+            call: CallContext {
+                input_trust: trust,
+                ..CallContext::default()
+            },
+        };
+        MemoryStoreTool.execute(&params, &ctx).await.unwrap();
+    }
+    let trust_of = async |query: &str, limit: u64| {
+        let asked = json!({"query": query, "limit": limit});
+        let found = call(&MemorySearchTool, agent.main(), asked).await.unwrap();
+        assert!(!found.output["hits"].as_array().unwrap().is_empty());
+        found.trust
+    };
+    assert_eq!(trust_of("called Ada", 1).await, Some(Trust::User));
+    assert_eq!(trust_of("cat", 10).await, Some(Trust::Untrusted));
+}
+
+#[tokio::test]
 async fn a_worker_searches_and_can_not_store() {
     let agent = Agent::new();
     let params = json!({"content": "The cat is fed.", "memory_type": "fact"});

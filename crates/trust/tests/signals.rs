@@ -81,6 +81,32 @@ fn orders_in_what_comes_from_the_web_hold_and_the_same_words_of_the_user_do_not(
     assert!(share >= 45, "only {share} of the attacks hold a session");
 }
 
+/// The layers' own numbers: a fifth more for a stranger, half for the user, nothing for the system.
+#[test]
+fn a_finding_is_weighted_by_the_trust_of_its_text() {
+    let mut whole = 0;
+    for (fields, text) in cases("attacks.txt") {
+        let plain = scan(&text, Trust::Tool);
+        for (trust, weight) in [(Trust::Untrusted, 1.2), (Trust::User, 0.5)] {
+            let weighted = scan(&text, trust);
+            assert_eq!(plain.found.len(), weighted.found.len(), "{}", fields[0]);
+            for (one, other) in plain.found.iter().zip(&weighted.found) {
+                let expected = (one.confidence * weight).min(1.0);
+                assert!(
+                    (other.confidence - expected).abs() < 1e-9,
+                    "{}: {} of {} for {trust:?}",
+                    fields[0],
+                    other.confidence,
+                    one.confidence
+                );
+                whole += usize::from(expected < 1.0);
+            }
+        }
+        assert!(scan(&text, Trust::System).is_empty(), "{}", fields[0]);
+    }
+    assert!(whole > 50, "{whole}");
+}
+
 #[test]
 fn ordinary_text_holds_nothing() {
     let cases = cases("ordinary.txt");

@@ -49,19 +49,24 @@ pub(crate) enum MemoryCommand {
     /// Read records from a file that `export` wrote, this version's or any older one's.
     #[command(
         after_help = "Records that are there already stay as they are, so an import can be \
-        repeated.\nExit codes: 0 all is in, 1 something is not, 2 bad usage.\n\nExample:\n  \
-        holdfast memory import memories-2026-11-15.ndjson"
+        repeated.\nA file can not raise the trust of its own records: --trust is the most they get.\n\
+        Exit codes: 0 all is in, 1 something is not, 2 bad usage.\n\nExamples:\n  \
+        holdfast memory import memories-2026-11-15.ndjson\n  \
+        holdfast memory import --trust untrusted from-somebody-else.ndjson"
     )]
     Import {
         /// The file, or `-` for standard input.
         #[arg(value_name = "FILE|-")]
         file: String,
+        /// The most that any of its records is trusted, whatever the file says.
+        #[arg(long, value_enum, default_value = "user", value_name = "TRUST")]
+        trust: TrustArg,
     },
-    /// Ask the embedding model for vectors that are missing or of another model.
+    /// Ask the embedding model for vectors that are missing, or of another model or size.
     #[command(
         after_help = "Records are stored without a vector while the model is away, and keep \
-        their old vector when another model is configured. This makes up for both; it can be \
-        interrupted and started again."
+        their old vector when another model is configured, or when the model gives vectors of another \
+        size. This makes up for all of it; it can be interrupted and started again."
     )]
     Reindex {
         /// All records, also those that have a vector.

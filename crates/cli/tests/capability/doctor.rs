@@ -92,6 +92,76 @@ fn what_is_open_is_said_to_be() {
     }
 }
 
+/// A kernel without some of its calls, for what is started behind it: they are answered as by one that
+/// never had them.
+const WITHOUT: &str = r#"
+import ctypes, os, struct, sys
+calls = [int(number) for number in sys.argv[1].split(",")]
+steps = [(0x20, 0, 0, 0)]
+for number in calls:
+    steps += [(0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | 38)]
+steps += [(0x06, 0, 0, 0x7fff0000)]
+code = b"".join(struct.pack("HBBI", *step) for step in steps)
+kept = ctypes.create_string_buffer(code)
+program = ctypes.create_string_buffer(struct.pack("HL", len(steps), ctypes.addressof(kept)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+
+/// What `doctor` reports on a kernel without Landlock, and without filters of one's own.
+fn looked_on_an_old_kernel(house: &House, more: &[&str]) -> (Option<i32>, Value) {
+    const LANDLOCK: i64 = 444;
+    #[cfg(target_arch = "x86_64")]
+    const SECCOMP: i64 = 317;
+    #[cfg(not(target_arch = "x86_64"))]
+    const SECCOMP: i64 = 277;
+    let script = house.file("without.py", WITHOUT);
+    let ours = house.command(&[&["doctor", "--json"], more].concat());
+    let mut command = std::process::Command::new("python3");
+    command
+        .arg(script)
+        .arg(format!("{LANDLOCK},{SECCOMP}"))
+        .arg(ours.get_program())
+        .args(ours.get_args())
+        .current_dir(house.workspace())
+        .env_clear();
+    for (name, value) in ours.get_envs() {
+        command.env(name, value.expect("a value"));
+    }
+    let output = command.output().expect("python3");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report = serde_json::from_slice(&output.stdout);
+    (output.status.code(), report.expect(&said))
+}
+
+#[test]
+fn a_kernel_that_can_not_hold_commands_is_said_to_be_one() {
+    let house = House::new();
+    let (code, report) = looked_on_an_old_kernel(&house, &[]);
+    assert_eq!(code, Some(0), "{report}");
+    for (name, says) in [
+        ("landlock", "this kernel has no Landlock: commands can read"),
+        ("seccomp", "this kernel filters no system calls"),
+    ] {
+        let check = check(&report, name);
+        assert_eq!(check["status"], "warn", "{report}");
+        let found = check["found"].as_str().expect("a text");
+        assert!(found.starts_with(says), "{found}");
+    }
+    // Where it is insisted on, it is not well.
+    let strict = house.file("strict.yaml", "confinement: {mode: required}");
+    let (code, report) = looked_on_an_old_kernel(&house, &["--config", &strict]);
+    assert_eq!((code, &report["ok"]), (Some(1), &false.into()), "{report}");
+    for name in ["landlock", "seccomp"] {
+        let check = check(&report, name);
+        assert_eq!(check["status"], "bad", "{report}");
+        let found = check["found"].as_str().expect("a text");
+        assert!(found.ends_with("exec refuses to run"), "{found}");
+    }
+}
+
 #[test]
 fn the_servers_that_runs_need_are_asked() {
     let house = House::new();

@@ -196,95 +196,162 @@ fn what_can_not_be_read_is_said_and_the_rest_is_scanned() {
 /// Nobody in particular, who may read what everybody may.
 const NOBODY: u32 = 65534;
 
+/// The binary as somebody for whom modes count: root may read and write everything.
+fn as_an_ordinary_user(house: &House, args: &[&str]) -> Command {
+    let command = house.command(args);
+    if !rustix::process::getuid().is_root() {
+        return command;
+    }
+    // The build may be out of reach for others, so they get it open: this is a name that leads to it
+    // without leading through its directories.
+    let mut other = Command::new("/proc/self/fd/0");
+    let binary = fs::File::open(command.get_program()).expect("the binary");
+    other.args(command.get_args()).env_clear();
+    for (name, value) in command.get_envs() {
+        other.env(name, value.expect("a value"));
+    }
+    other.stdin(binary).uid(NOBODY).gid(NOBODY).current_dir("/");
+    other
+}
+
+/// Opens the way to a file of this house for everybody.
+fn let_everybody_in(house: &House, path: &Path) {
+    let workspace = house.workspace();
+    let root = workspace.parent().expect("a house");
+    let dirs = path.ancestors().skip(1);
+    for dir in dirs.take_while(|dir| dir.starts_with(root)) {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("sets the mode");
+    }
+}
+
 #[test]
 fn unreadable_files_are_said() {
     let house = House::new();
     let path = session(&house, "s1.jsonl", &broken());
+    let_everybody_in(&house, &path);
+    let scan = || {
+        let args = ["scan", path.to_str().expect("UTF-8")];
+        let output = as_an_ordinary_user(&house, &args).output().expect("runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    // It is the mode of the file that makes the difference.
+    assert_eq!(scan().0, Some(1), "{}", scan().1);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("sets the mode");
-    let mut command = house.command(&["scan", path.to_str().expect("UTF-8")]);
-    if rustix::process::getuid().is_root() {
-        // Root may read everything: somebody else has to look.
-        for dir in path
-            .ancestors()
-            .skip(1)
-            .take_while(|dir| *dir != Path::new("/tmp"))
-        {
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("sets the mode");
-        }
-        command.uid(NOBODY).gid(NOBODY).current_dir("/");
-    }
-    let output = command.output().expect("runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if said.contains("holdfast: Permission denied") || output.status.code().is_none() {
-        println!("skipped: the binary itself is out of reach for others here");
-        return;
-    }
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let (code, said) = scan();
+    assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("s1.jsonl: can not be read: Permission denied"),
         "{said}"
     );
 }
 
-/// Runs a script with a small file system of its own at `$1`, where that is allowed.
-#[expect(clippy::print_stdout, reason = "says why a test was skipped")]
-fn on_a_small_disk(house: &House, size: &str, script: &str) -> Option<(String, String)> {
-    let disk = house.path("disk");
-    fs::create_dir(&disk).expect("creates");
-    let script =
-        format!("mount -t tmpfs -o size={size} none \"$1\" && cd \"$1\" && {{ {script} ; }}");
-    let mut command = Command::new("unshare");
-    command
-        .args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"])
-        .arg(&disk);
-    command
-        .env("HOME", house.home())
-        .env("HOLDFAST", env!("CARGO_BIN_EXE_holdfast"));
-    command.env("BROKEN", house.file("broken.jsonl", &broken()));
-    let output = command.output().ok()?;
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
+/// A repair in a directory of its own, after `prepare` and whatever else the shell is to do first. Says
+/// what stands there afterwards, and what was said.
+fn repaired(house: &House, shell: &mut Command, prepare: &str) -> (String, String) {
+    let dir = house.path("disk");
+    fs::create_dir_all(&dir).expect("creates");
+    let script = format!(
+        "{prepare} \"$HOLDFAST\" scan s.jsonl --repair; echo \"exit $?\"; \
+         cmp s.jsonl \"$BROKEN\" && echo same; ls"
     );
-    if stderr.contains("unshare:") || stderr.contains("mount:") {
-        println!("skipped: no file system of one's own can be mounted here: {stderr}");
-        return None;
+    let output = shell
+        .args(["-c", &script, "sh"])
+        .arg(&dir)
+        .env("HOME", house.home())
+        .env("HOLDFAST", env!("CARGO_BIN_EXE_holdfast"))
+        .env("BROKEN", house.file("broken.jsonl", &broken()))
+        .output()
+        .expect("a shell");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+const A_QUIET_SESSION: &str =
+    "cd \"$1\" && cp \"$BROKEN\" s.jsonl && touch -d '1 minute ago' s.jsonl &&";
+
+/// A shell that may mount what only it sees, where the kernel lets us have one. Who is allowed to
+/// mount gets one or fails: only others may go without.
+fn mounting_shell() -> Option<Command> {
+    let mut tried = Command::new("unshare");
+    tried.args(["--map-root-user", "--mount", "sh", "-c"]);
+    tried.arg("mount -t tmpfs none /mnt");
+    if tried.output().is_ok_and(|output| output.status.success()) {
+        let mut shell = Command::new("unshare");
+        shell.args(["--map-root-user", "--mount", "sh"]);
+        return Some(shell);
     }
-    Some((stdout.into_owned(), stderr.into_owned()))
+    assert!(!may_mount(), "the one who may mount can not");
+    None
+}
+
+/// Whether this process has the right to mount (`CAP_SYS_ADMIN`, the 21st).
+fn may_mount() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("reads");
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = u64::from_str_radix(held.expect("capabilities").trim(), 16);
+    held.expect("a number") & (1 << 21) != 0
 }
 
 #[test]
 fn a_full_disk_changes_nothing() {
-    let house = House::new();
-    let script = "cp \"$BROKEN\" s.jsonl; touch -d '1 minute ago' s.jsonl; \
-        dd if=/dev/zero of=fill bs=1k 2>/dev/null; \"$HOLDFAST\" scan s.jsonl --repair; \
-        echo \"exit $?\"; cmp s.jsonl \"$BROKEN\" && echo same; ls";
-    let Some((stdout, stderr)) = on_a_small_disk(&house, "64k", script) else {
-        return;
-    };
+    if let Some(mut shell) = mounting_shell() {
+        let prepare = format!(
+            "mount -t tmpfs -o size=64k none \"$1\" && {A_QUIET_SESSION} \
+             dd if=/dev/zero of=fill bs=1k 2>/dev/null;"
+        );
+        let (stdout, stderr) = repaired(&House::new(), &mut shell, &prepare);
+        assert!(
+            stdout.contains("exit 2\nsame\nfill\ns.jsonl\n"),
+            "{stdout}\n{stderr}"
+        );
+        assert!(
+            stderr.contains("not repaired") && stderr.contains("No space left"),
+            "{stderr}"
+        );
+    }
+    // Everywhere: no file may grow at all.
+    let prepare = format!("{A_QUIET_SESSION} trap '' XFSZ; ulimit -f 0;");
+    let (stdout, stderr) = repaired(&House::new(), &mut Command::new("sh"), &prepare);
     assert!(
-        stdout.contains("exit 2\nsame\nfill\ns.jsonl\n"),
+        stdout.contains("exit 2\nsame\ns.jsonl\n"),
         "{stdout}\n{stderr}"
     );
     assert!(
-        stderr.contains("not repaired") && stderr.contains("No space left"),
+        stderr.contains("not repaired") && stderr.contains("File too large"),
         "{stderr}"
     );
 }
 
 #[test]
 fn a_read_only_directory_is_said_and_nothing_changes() {
+    if let Some(mut shell) = mounting_shell() {
+        let prepare = format!(
+            "mount -t tmpfs -o size=1m none \"$1\" && {A_QUIET_SESSION} mount -o remount,ro \"$1\";"
+        );
+        let (stdout, stderr) = repaired(&House::new(), &mut shell, &prepare);
+        assert!(
+            stdout.contains("exit 2\nsame\ns.jsonl\n"),
+            "{stdout}\n{stderr}"
+        );
+        assert!(stderr.contains("Read-only file system"), "{stderr}");
+    }
+    // Everywhere: a directory of somebody else's.
     let house = House::new();
-    let script = "cp \"$BROKEN\" s.jsonl; touch -d '1 minute ago' s.jsonl; mount -o remount,ro \"$1\"; \
-        \"$HOLDFAST\" scan s.jsonl --repair; echo \"exit $?\"; cmp s.jsonl \"$BROKEN\" && echo same; ls";
-    let Some((stdout, stderr)) = on_a_small_disk(&house, "1m", script) else {
-        return;
-    };
+    let path = session(&house, "s1.jsonl", &broken());
+    let_everybody_in(&house, &path);
+    let dir = path.parent().expect("a directory");
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o555)).expect("sets the mode");
+    let args = ["scan", path.to_str().expect("UTF-8"), "--repair"];
+    let output = as_an_ordinary_user(&house, &args).output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        stdout.contains("exit 2\nsame\ns.jsonl\n"),
-        "{stdout}\n{stderr}"
+        said.contains("not repaired") && said.contains("Permission denied"),
+        "{said}"
     );
-    assert!(stderr.contains("Read-only file system"), "{stderr}");
+    assert_eq!(fs::read_to_string(&path).expect("reads"), broken());
+    assert_eq!(fs::read_dir(dir).expect("reads").count(), 1);
 }
 
 #[test]

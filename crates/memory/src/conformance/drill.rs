@@ -241,7 +241,7 @@ pub async fn export_delete_import_is_identical(
     let memory = open(&state);
     assert_eq!(memory.count(None).await.expect("a count"), 0);
     let source = BufReader::new(fs::File::open(&first).expect("the export"));
-    let done = transfer::import(&memory, source, |_| ()).await;
+    let done = transfer::import(&memory, source, Trust::System, |_| ()).await;
     let done = done.expect("an import");
     assert_eq!((done.added, done.unchanged), (count as u64, 0));
     for (kind, expected) in MemoryType::ALL.into_iter().zip(counts) {

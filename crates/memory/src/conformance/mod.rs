@@ -63,12 +63,14 @@ macro_rules! for_each_memory_check {
             without_a_model_words_do
             a_model_that_is_away_stops_nothing
             vectors_of_another_model_are_not_compared
+            a_model_whose_vectors_change_in_size_is_reindexed
             what_is_written_is_found_at_once
             trust_stays_with_what_was_stored
             an_export_comes_back_the_same
             an_export_is_one_moment
             an_import_can_be_repeated
             a_conflicting_import_keeps_what_is_there
+            an_import_raises_no_trust
             a_broken_line_ends_an_import_with_its_number
             many_writers_lose_nothing
         }
@@ -141,14 +143,22 @@ const SUBJECTS: [&[&str]; 8] = [
 pub struct Meaning {
     name: String,
     away: AtomicU64,
+    /// How often a vector's numbers are repeated: another size, and the same neighbours.
+    copies: usize,
 }
 
 impl Meaning {
     /// A model with this name.
     pub fn new(name: &str) -> Arc<Self> {
+        Self::of_size(name, 1)
+    }
+
+    /// A model with this name whose vectors are so many times as long.
+    pub fn of_size(name: &str, copies: usize) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
             away: AtomicU64::new(0),
+            copies,
         })
     }
 
@@ -195,7 +205,8 @@ impl Embedder for Meaning {
         if self.away.load(Ordering::SeqCst) != 0 {
             return Err(EmbedError::Unreachable("it was sent away".to_owned()));
         }
-        Ok(texts.iter().map(|text| Self::vector(text)).collect())
+        let vectors = texts.iter().map(|text| Self::vector(text));
+        Ok(vectors.map(|one| one.repeat(self.copies)).collect())
     }
 }
 

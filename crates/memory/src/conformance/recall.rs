@@ -344,6 +344,63 @@ pub async fn vectors_of_another_model_are_not_compared(factory: &dyn MemoryFacto
     assert_eq!(found.hits, []);
 }
 
+/// A server that has another model under the old name. Until the reindex, what has a vector of the
+/// old size is found by its words, and the search says so; no two sizes are ever compared.
+pub async fn a_model_whose_vectors_change_in_size_is_reindexed(factory: &dyn MemoryFactory) {
+    let bench = Bench::new(factory).await;
+    let kitten = bench.remember(MemoryType::Fact, "The kitten sleeps.").await;
+    // More than the model takes at once.
+    for number in 0..20 {
+        let content = format!("The clinic is closed on day {number}.");
+        bench.remember(MemoryType::Fact, &content).await;
+    }
+    let longer = Memory::new(bench.backend.clone()).with_embedder(Meaning::of_size("meaning-1", 3));
+    let search = async |text: &str| {
+        let found = longer.search(&MemoryQuery::new(text)).await;
+        found.expect("a search")
+    };
+    let size_of = async |id: &str| {
+        let record = longer.get(id).await.expect("a look").expect("it is there");
+        record.embedding.map(|embedding| embedding.vector.len())
+    };
+
+    let found = search("feline").await;
+    assert_eq!(found.hits, []);
+    assert!(!found.used_vectors);
+    let note = found.note.expect("a note");
+    assert!(
+        note.contains("21 of 21") && note.contains("words alone"),
+        "{note}"
+    );
+    assert_eq!(
+        contents(&search("kitten").await.hits),
+        ["The kitten sleeps."]
+    );
+    let new = new(MemoryType::Fact, "A feline hunts.");
+    let new = longer.remember(new).await.expect("it is remembered");
+    assert_eq!(new.embedding_missing, None);
+    let found = search("cat").await;
+    assert_eq!(contents(&found.hits), ["A feline hunts."]);
+    assert!(found.used_vectors);
+    let note = found.note.expect("a note");
+    assert!(note.contains("21 of 22"), "{note}");
+
+    assert_eq!(size_of(&kitten.id).await, Some(8));
+    let done = longer.reindex(Scope::Missing, |_| ()).await;
+    assert_eq!(done.expect("reindexed").embedded, 21);
+    assert_eq!(size_of(&kitten.id).await, Some(24));
+    let found = search("cat").await;
+    assert_eq!(found.note, None);
+    let mut nearest = contents(&found.hits[..2]);
+    nearest.sort();
+    assert_eq!(nearest, ["A feline hunts.", "The kitten sleeps."]);
+    let done = longer.reindex(Scope::Missing, |_| ()).await;
+    assert_eq!(done.expect("reindexed").embedded, 0);
+    // The old size has nothing left to be compared with.
+    let found = bench.search(&MemoryQuery::new("cat")).await;
+    assert_eq!(found.hits, []);
+}
+
 /// No index has to be built first, and a second user of the store sees it as well.
 pub async fn what_is_written_is_found_at_once(factory: &dyn MemoryFactory) {
     let bench = Bench::new(factory).await;

@@ -1,8 +1,10 @@
 //! Export and import.
 
-use holdfast_contract::{MemoryQuery, MemoryRead, MemoryType, MemoryWrite};
+use holdfast_contract::{
+    MemoryQuery, MemoryRead, MemoryStore as _, MemoryType, MemoryWrite, Trust,
+};
 
-use super::{Bench, MemoryFactory};
+use super::{Bench, MemoryFactory, whole};
 use crate::transfer::{self, Imported, TransferError};
 
 const NOW_MS: u64 = 1_772_270_130_123;
@@ -15,7 +17,7 @@ async fn export(bench: &Bench) -> Vec<u8> {
 }
 
 async fn import(bench: &Bench, file: &[u8]) -> Result<Imported, TransferError> {
-    transfer::import(&*bench.memory, file, |_| ()).await
+    transfer::import(&*bench.memory, file, Trust::User, |_| ()).await
 }
 
 async fn filled(factory: &dyn MemoryFactory) -> Bench {
@@ -99,6 +101,47 @@ pub async fn a_conflicting_import_keeps_what_is_there(factory: &dyn MemoryFactor
         .await
         .expect("a look");
     assert_eq!(kept.expect("there").content, "We ship on Fridays.");
+}
+
+/// What a file says of itself can lower the trust of its records, and not raise it.
+pub async fn an_import_raises_no_trust(factory: &dyn MemoryFactory) {
+    let from = Bench::without_model(factory).await;
+    let records = Trust::ALL.map(|trust| {
+        let mut record = whole(trust.as_str(), &format!("A word of {}.", trust.as_str()));
+        record.trust = trust;
+        record
+    });
+    let put = from.memory.insert(records.to_vec()).await;
+    assert_eq!(put.expect("put in").added, 4);
+    let file = export(&from).await;
+    for (trust_max, lowered) in [
+        (Trust::System, 0),
+        (Trust::User, 1),
+        (Trust::Tool, 2),
+        (Trust::Untrusted, 3),
+    ] {
+        let other = Bench::without_model(factory).await;
+        let done = transfer::import(&*other.memory, file.as_slice(), trust_max, |_| ()).await;
+        let done = done.expect("imported");
+        assert_eq!((done.added, done.lowered), (4, lowered), "{trust_max:?}");
+        for said in Trust::ALL {
+            let record = other.memory.get(said.as_str()).await.expect("a look");
+            let trust = record.expect("there").trust;
+            assert_eq!(trust, said.min(trust_max), "{trust_max:?}");
+        }
+        // Again, and nothing is in the way of itself.
+        let done = transfer::import(&*other.memory, file.as_slice(), trust_max, |_| ()).await;
+        let done = done.expect("imported");
+        assert_eq!((done.unchanged, done.conflicting.len()), (4, 0));
+    }
+    // A record that is known can not be brought to more by a file with the same id.
+    let other = Bench::without_model(factory).await;
+    let done = transfer::import(&*other.memory, file.as_slice(), Trust::Untrusted, |_| ()).await;
+    assert_eq!(done.expect("imported").added, 4);
+    let done = import(&other, &file).await.expect("imported");
+    assert_eq!((done.unchanged, done.conflicting.len()), (1, 3));
+    let record = other.memory.get("system").await.expect("a look");
+    assert_eq!(record.expect("there").trust, Trust::Untrusted);
 }
 
 /// What stands before it is in, and the number says where to look.

@@ -292,12 +292,15 @@ impl Backend for SqliteMemory {
     async fn without_embedding(
         &self,
         model: &str,
+        dimensions: usize,
         after: Option<MemoryCursor>,
         limit: usize,
     ) -> MemoryResult<Vec<MemoryRecord>> {
         let model = model.to_owned();
-        self.read(move |conn, _| read::without_embedding(conn, &model, after.as_ref(), limit))
-            .await
+        self.read(move |conn, _| {
+            read::without_embedding(conn, &model, dimensions, after.as_ref(), limit)
+        })
+        .await
     }
 
     async fn embed(&self, vectors: Vec<(String, Embedding)>) -> MemoryResult<u64> {

@@ -236,14 +236,17 @@ pub(super) fn count(conn: &Connection, memory_type: Option<MemoryType>) -> StepR
 pub(super) fn without_embedding(
     conn: &Connection,
     model: &str,
+    dimensions: usize,
     after: Option<&MemoryCursor>,
     limit: usize,
 ) -> StepResult<Vec<MemoryRecord>> {
+    // Without a number nobody has one: no vector's model equals NULL.
+    let dimensions = i64::try_from(dimensions).unwrap_or(i64::MAX);
+    let model = model_number(conn, model, dimensions)?;
     let sql = format!(
         "SELECT {COLUMNS} FROM memories m
          WHERE (m.created_at_ms, m.id) > (?1, ?2)
-           AND NOT EXISTS (SELECT 1 FROM vectors v JOIN models USING (model)
-                           WHERE v.seq = m.seq AND models.name = ?3)
+           AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.seq = m.seq AND v.model = ?3)
          ORDER BY m.created_at_ms, m.id LIMIT ?4"
     );
     let (after_ms, after_id) = position(after);

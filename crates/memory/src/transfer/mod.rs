@@ -11,7 +11,7 @@ use std::io::{BufRead, Write};
 
 use holdfast_contract::memory::MemoryResult;
 use holdfast_contract::time::rfc3339;
-use holdfast_contract::{MemoryError, MemoryStore};
+use holdfast_contract::{MemoryError, MemoryRecord, MemoryStore, Trust};
 
 use crate::backend::Snapshot;
 use crate::memory::Memory;
@@ -50,6 +50,8 @@ pub struct Imported {
     pub unchanged: u64,
     /// Ids that were there already with other content; what was there has stayed.
     pub conflicting: Vec<String>,
+    /// Records whose trust the file puts higher than it may, and that have the highest it may.
+    pub lowered: u64,
 }
 
 /// How far a transfer is.
@@ -114,9 +116,13 @@ fn write_line(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), 
 
 /// Reads a file into a memory, batch by batch. Records that are there already stay as they are, so
 /// an import that was cut short can simply be made again.
+///
+/// No record is trusted more than `trust_max`, the trust of whoever brings the file: what it says of
+/// itself can lower its trust and not raise it.
 pub async fn import(
     store: &dyn MemoryStore,
     source: impl BufRead,
+    trust_max: Trust,
     mut tell: impl FnMut(Progress),
 ) -> Result<Imported, TransferError> {
     let mut reader = ImportReader::new(source)?;
@@ -129,7 +135,11 @@ pub async fn import(
         while batch.len() < IMPORT_BATCH {
             match reader.next() {
                 None => break,
-                Some(Ok(record)) => batch.push(record),
+                Some(Ok(record)) => {
+                    done.lowered += u64::from(record.trust > trust_max);
+                    let trust = record.trust.min(trust_max);
+                    batch.push(MemoryRecord { trust, ..record });
+                }
                 Some(Err(error)) => {
                     broken = Some(error);
                     break;

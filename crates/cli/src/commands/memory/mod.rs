@@ -38,7 +38,9 @@ pub(super) fn run(app: &App, command: MemoryCommand, json: bool) -> Outcome<Exit
             MemoryCommand::Export { file, agent } => {
                 transfer::export(app, &memory, &file, &agent, json).await
             }
-            MemoryCommand::Import { file } => transfer::import(&memory, &file, json).await,
+            MemoryCommand::Import { file, trust } => {
+                transfer::import(&memory, &file, trust.into(), json).await
+            }
             MemoryCommand::Reindex { all } => reindex::run(&memory, all, json).await,
         }
     })

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, BufWriter};
 use std::path::Path;
 use std::process::ExitCode;
 
+use holdfast_contract::Trust;
 use holdfast_memory::Memory;
 use holdfast_memory::transfer::{self, TransferError};
 use holdfast_toolbox::draft::{self, Draft};
@@ -60,7 +61,12 @@ pub(super) async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn import(memory: &Memory, file: &str, json: bool) -> Outcome<ExitCode> {
+pub(super) async fn import(
+    memory: &Memory,
+    file: &str,
+    trust_max: Trust,
+    json: bool,
+) -> Outcome<ExitCode> {
     let source: Box<dyn BufRead> = if file == "-" {
         Box::new(std::io::stdin().lock())
     } else {
@@ -69,7 +75,7 @@ pub(super) async fn import(memory: &Memory, file: &str, json: bool) -> Outcome<E
         Box::new(BufReader::with_capacity(BUFFER_BYTES, opened))
     };
     let bar = bar("imported");
-    let done = transfer::import(memory, source, |progress| show(&bar, progress)).await;
+    let done = transfer::import(memory, source, trust_max, |progress| show(&bar, progress)).await;
     bar.finish_and_clear();
     let done = done.map_err(failed)?;
     if json {
@@ -77,12 +83,20 @@ pub(super) async fn import(memory: &Memory, file: &str, json: bool) -> Outcome<E
             "added": done.added,
             "unchanged": done.unchanged,
             "conflicting": done.conflicting,
+            "lowered": done.lowered,
         }));
     } else {
         output::line(&format!(
             "{} added, {} known already",
             done.added, done.unchanged
         ));
+        if done.lowered > 0 {
+            output::line(&output::yellow(&format!(
+                "The file trusts {} more than an import may, and {} is what they got",
+                output::counted(done.lowered, "record"),
+                trust_max.as_str()
+            )));
+        }
     }
     if done.conflicting.is_empty() {
         return Ok(ExitCode::SUCCESS);
