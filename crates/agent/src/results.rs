@@ -2,7 +2,7 @@
 
 mod keep;
 
-use holdfast_contract::{Artifact, ResultError, ToolResultEnvelope};
+use holdfast_contract::{Artifact, ErrorCode, Escalation, ResultError, ToolResultEnvelope};
 
 pub use keep::Keep;
 
@@ -17,7 +17,7 @@ pub const BATCH_HEAD: &str = "Tool execution results:\n";
 const CUT_MARK_CHARS_MAX: usize = 80;
 
 /// How one call ended, as the model hears it.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CallResult {
     /// The text.
     pub text: String,
@@ -35,6 +35,12 @@ pub struct CallResult {
 impl CallResult {
     /// A call's answer, cut to what the model may see of this tool.
     pub fn of(answer: &ToolResultEnvelope, settings: &RunSettings) -> Self {
+    /// Whether it did not run because there is no such tool or its arguments do not fit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wrong: bool,
+    /// Present when the model is not to correct it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Escalation>,
         let chars_max = settings
             .result_limits
             .get(&answer.tool_name)
@@ -57,6 +63,8 @@ impl CallResult {
 
     /// The line of the batch that goes back to the model.
     pub fn line(&self, tool: &str) -> String {
+            wrong: answer.error.as_ref().is_some_and(is_wrong),
+            escalation: answer.error.as_ref().and_then(|it| it.escalation.clone()),
         if self.ok {
             format!("[TOOL_RESULT: {tool}]\n{}", self.text)
         } else {

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    CacheHit, CircuitBreakerState, ErrorCode, HostRule, Lifeline, Need, Reason, ResultError,
-    ResultOutput, RetryNote, SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
-    Trust,
+    CacheHit, CircuitBreakerState, ErrorCode, Escalation, HostRule, Lifeline, Need, Reason,
+    ResultError, ResultOutput, RetryNote, SessionContext, Status, Tool, ToolCallEnvelope,
+    ToolResultEnvelope, Trust,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -386,6 +386,13 @@ impl Failure {
 
     /// Whether it carries one of our own codes.
     pub fn is(&self, code: ErrorCode) -> bool {
+    /// The same failure, with the argument that is at fault.
+    #[must_use]
+    pub fn with_field(mut self, field: Option<String>) -> Self {
+        self.field = field;
+        self
+    }
+
         self.origin == Origin::Holdfast && self.code == code.as_str()
     }
 
@@ -408,6 +415,14 @@ impl Failure {
             hint: self.hint,
             retry_after_ms: self.retry_after_ms,
         }
+        let escalation = self.escalation.map(|mut found| {
+            redact(&mut found.tool, redactor);
+            redact(&mut found.reason, redactor);
+            if let Some(field) = &mut found.field {
+                redact(field, redactor);
+            }
+            *found
+        });
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn output_of(result: ToolResult) -> ResultOutput {
 fn failure_of(call: &Call, error: ToolError) -> Failure {
     match error {
         ToolError::ValidationError { message, field } => {
-            let message = match field {
+            let message = match &field {
                 Some(field) => format!("{field}: {message}"),
                 None => message,
             };
@@ -158,6 +158,7 @@ fn failure_of(call: &Call, error: ToolError) -> Failure {
                 message,
                 Judged::Counts(FailureKind::Validation),
             )
+            .with_field(field)
         }
         ToolError::PermissionDenied { tier, reason } => Failure::before_start(
             ErrorCode::PermissionDenied,

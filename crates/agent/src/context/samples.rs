@@ -32,7 +32,7 @@ pub(crate) fn told(text: &str) -> Message {
         ok: true,
         duration_ms: 1,
         unknown: false,
-        made: Vec::new(),
+        ..CallResult::default()
     };
     Message::text(Role::User, batch(&[found.line("read")]))
 }

@@ -67,6 +67,6 @@ pub(super) fn not_repeated(
         ok: false,
         duration_ms: 0,
         unknown: true,
-        made: Vec::new(),
+        ..CallResult::default()
     })
 }
