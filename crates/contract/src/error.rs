@@ -66,6 +66,12 @@ pub enum Cause {
     /// The tool's own adapter says: not now.
     Throttled {
         /// When to come back, in milliseconds.
+    /// Nothing is to be found at the address that the caller gave. It may be there later, and it says
+    /// nothing about what the tool depends on otherwise.
+    NoSuchAddress {
+        /// The code as the operating system or the client library names it.
+        code: Cow<'static, str>,
+    },
         retry_after_ms: Option<u64>,
     },
     /// A code of the tool's own. Deterministic unless the tool's configuration lists it as one to

@@ -179,8 +179,10 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
             status,
             retry_after_ms,
         } => Classified::http(*status, *retry_after_ms),
-        Cause::Transport { code } => Classified::named(code, RequestSent::Maybe),
-        Cause::Throttled { retry_after_ms } => Classified::throttled("throttled", *retry_after_ms),
+        Cause::Transport { code } | Cause::NoSuchAddress { code } => {
+            Classified::named(code, RequestSent::Maybe)
+        }
+        Cause::Throttled { retry_after_ms } => Classified::throttled(THROTTLED, *retry_after_ms),
         Cause::Coded { code } => Classified::caller_mistake(code.clone()),
     }
     .under(lists);
@@ -195,6 +197,8 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
         _ => {}
     }
     Failure {
+        // A misspelt name is the caller's.
+        Cause::NoSuchAddress { .. } => classified.counts_for_breaker = false,
         status: Status::Error,
         origin: Origin::Tool,
         message,

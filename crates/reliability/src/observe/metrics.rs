@@ -466,6 +466,16 @@ impl Observer for Metrics {
                 let tool = match key.target() {
                     BreakerTarget::Tool { name, .. } => self.tool(name),
                     BreakerTarget::Dependency { name } => {
+                    // Callers choose the hosts: what becomes of each is in the log, and no label.
+                    BreakerTarget::Part { tool, .. } => {
+                        let labels = TransitionLabels {
+                            tool: self.tool(tool),
+                            from_state: transition.from.as_str(),
+                            to_state: transition.to.as_str(),
+                        };
+                        self.transitions.get_or_create(&labels).inc();
+                        return;
+                    }
                         self.bounded(&format!("dependency:{name}"))
                     }
                     BreakerTarget::Global => "global".to_owned(),
