@@ -356,6 +356,12 @@ pub struct Failure {
     pub judged: Judged,
     /// The breaker's state, when a breaker had a say.
     pub breaker_state: Option<CircuitBreakerState>,
+    /// The argument at fault, as a JSON pointer, when one is known to be.
+    pub field: Option<String>,
+    /// Present when it is no longer the model's to correct.
+    pub escalation: Option<Box<Escalation>>,
+    /// What the tool had until it failed.
+    pub details: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -374,6 +380,9 @@ impl Failure {
             retry_after_ms: None,
             judged,
             breaker_state: None,
+            field: None,
+            escalation: None,
+            details: None,
         }
     }
 
@@ -422,6 +431,11 @@ impl Failure {
                 redact(field, redactor);
             }
             *found
+            escalation,
+            details: self.details.map(|mut found| {
+                redactor.redact_value_in_place(&mut found);
+                *found
+            }),
         });
     }
 }

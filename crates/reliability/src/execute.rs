@@ -165,7 +165,10 @@ fn failure_of(call: &Call, error: ToolError) -> Failure {
             format!("{reason} (tier {tier:?})"),
             Judged::Counts(FailureKind::Permission),
         ),
-        ToolError::Timeout { elapsed } => timed_out(millis(elapsed)),
+        ToolError::Timeout { elapsed, so_far } => Failure {
+            details: so_far,
+            ..timed_out(millis(elapsed))
+        },
         ToolError::ExecutionError { message, cause } => from_cause(call, message, &cause),
     }
 }
@@ -214,6 +217,9 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
             FailureKind::Deterministic
         }),
         breaker_state: None,
+        field: None,
+        escalation: None,
+        details: None,
         code: classified.code,
     }
 }
@@ -234,6 +240,9 @@ pub(crate) fn timed_out(limit_ms: u64) -> Failure {
         retry_after_ms: None,
         judged: Judged::Counts(FailureKind::Retryable),
         breaker_state: None,
+        field: None,
+        escalation: None,
+        details: None,
     }
 }
 

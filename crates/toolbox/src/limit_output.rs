@@ -73,6 +73,11 @@ pub fn limit_output(result: &mut ToolResultEnvelope, config: &OutputConfig) {
     let bytes_max = config.of(&result.tool_name);
     let Some(output) = &mut result.output else {
         return;
+    if let Some(details) = result.error.as_mut().and_then(|it| it.details.as_mut())
+        && details.to_string().len() > bytes_max
+    {
+        *details = cut_to(details, bytes_max);
+    }
     };
     // A little more than it really is, and cheap: most outputs are far below any limit.
     if output_bytes(output) <= bytes_max {

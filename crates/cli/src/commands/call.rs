@@ -313,6 +313,9 @@ fn print(result: &ToolResultEnvelope) {
             output::line(&format!("{} {hint}", output::dim("hint:")));
         }
     }
+        if let Some(details) = &error.details {
+            print_content(details);
+        }
 }
 
 /// Texts as texts, the rest as JSON: a person wants to see what a command printed.

@@ -15,7 +15,7 @@ use crate::common::{Build, ask, effect_of, error_of, http, message_of};
 async fn waits_with_seed(seed: u64) -> Vec<u64> {
     let elapsed = Duration::from_secs(3);
     let script = [
-        Reaction::Fail(ToolError::Timeout { elapsed }),
+        Reaction::Fail(ToolError::timed_out(elapsed)),
         Reaction::Fail(ToolError::transport("ECONNRESET", "connection lost")),
         Reaction::Succeed,
     ];
