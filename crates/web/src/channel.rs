@@ -20,8 +20,10 @@ use crate::limits::WEB_TIMEOUT_MS;
 const CHANNEL_MESSAGE_CHARS_MAX: usize = 2_000;
 /// Characters of the reasons in a prompt; the arguments say all that the reasons do.
 const REASONS_CHARS_MAX: usize = 300;
+/// Characters of a workspace, a session and an actor in a prompt: of a longer one the end is shown.
+const WHERE_CHARS_MAX: usize = 80;
 /// Characters of a prompt besides its arguments.
-const PROMPT_REST_CHARS_MAX: usize = 800;
+const PROMPT_REST_CHARS_MAX: usize = 960;
 
 /// Where messages go.
 enum Way {
@@ -164,8 +166,14 @@ fn described(prompt: &ApprovalPrompt, what: &str) -> Described {
         .collect();
     let reasons: String = reasons.join("; ").chars().take(REASONS_CHARS_MAX).collect();
     let text = format!(
-        "{} ({:?}) {what} {}\narguments:\n```\n{arguments}\n```{note}\nbecause: {reasons}",
-        prompt.tool, prompt.tier, prompt.id,
+        "{} ({:?}) {what} {}\narguments:\n```\n{arguments}\n```{note}\nworkspace: {}\n\
+         session: {} of {}\nbecause: {reasons}",
+        prompt.tool,
+        prompt.tier,
+        prompt.id,
+        end_of(&prompt.workspace),
+        end_of(&prompt.origin_session),
+        end_of(&prompt.actor),
     );
     Described { text, shown }
 }
@@ -176,6 +184,15 @@ impl Prompter for HttpChannel {
         let asked = described(prompt, "asks for approval");
         let id = &prompt.id;
         let how = match (&prompt.code, asked.shown) {
+/// The end of a path or a key tells it from others.
+fn end_of(text: &str) -> String {
+    let text = for_chats(text);
+    match text.chars().count().checked_sub(WHERE_CHARS_MAX) {
+        None | Some(0) => text,
+        Some(over) => format!("…{}", text.chars().skip(over + 1).collect::<String>()),
+    }
+}
+
             (Some(code), Shown::Whole) => format!("reply: approve {id}-{code} / deny {id}-{code}"),
             (None, Shown::Whole) => {
                 format!("answer: holdfast approvals approve {id} / deny {id}")

@@ -303,6 +303,17 @@ impl Observer for JsonLog {
                 .mode(mode),
             // Its end says that it was answered from a record, and how long that took.
             Event::Waits { .. } => return,
+            Event::Undelivered {
+                approval,
+                tool,
+                channel,
+                error,
+            } => self
+                .line("approval_prompt_undelivered", "error")
+                .foreign("approval", approval)
+                .foreign("toolName", tool)
+                .foreign("channel", channel)
+                .foreign("reason", error),
             Event::Circuit { key, transition } => self
                 .line("tool_call_circuit_state", "warn")
                 .foreign("breaker", &key.to_string())

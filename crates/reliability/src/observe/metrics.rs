@@ -457,6 +457,7 @@ impl Observer for Metrics {
             | Event::Retry { .. }
             | Event::DedupeHit { .. }
             | Event::Signals { .. }
+            | Event::Undelivered { .. }
             | Event::Waits { .. } => {}
             Event::Circuit { key, transition } => {
                 // Watching breakers have a context; only real ones are reported.

@@ -125,6 +125,10 @@ pub struct Approval {
     #[serde(flatten)]
     pub state: ApprovalState,
 }
+    /// Why nobody was shown the request on its channel, when nobody was: then it waits for whoever
+    /// looks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undelivered: Option<String>,
 
 impl Approval {
     /// Where it stands now: a request nobody answered in time has expired, whether or not
@@ -163,6 +167,21 @@ impl Approval {
         value["channel"] = json!(self.request.channel);
         value["requestedAtMs"] = json!(self.request.requested_at_ms);
         value
+        if let Some(why) = &self.undelivered {
+            value["undelivered"] = json!(why);
+        }
+        // The prompt's own fields are to be seen already; what stands beside them is shown as well.
+        for field in [
+            "detail",
+            "requestId",
+            "askedSession",
+            "channel",
+            "undelivered",
+        ] {
+            if let Some(shown) = value.get_mut(field) {
+                show_every_sign(shown);
+            }
+        }
     }
 
     /// What such people see. Whoever answers sees what runs: nothing is left out because of what it

@@ -332,6 +332,7 @@ impl Approvals {
                 tool,
             },
             state: ApprovalState::Pending,
+            undelivered: None,
         }
     }
 
