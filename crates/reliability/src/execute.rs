@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::call::{Call, Failure, Judged, Origin, Reply};
 use crate::guard::FailureKind;
 use crate::idempotency::record::{AttemptNote, AttemptStatus};
-use crate::retry::{Classified, Evidence, RequestSent};
+use crate::retry::{Classified, Evidence, RequestSent, THROTTLED};
 use crate::runtime::Runtime;
 use crate::service::Service;
 

@@ -50,6 +50,12 @@ impl HttpChannel {
     pub fn webhook(url: &str, level: ChannelLevel, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let url = Url::parse(url.trim())
             .map_err(|error| format!("the webhook's address is none: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!(
+                "the webhook's address has to begin with http: or https:, and not with {}:",
+                url.scheme()
+            ));
+        }
         let client = Client::builder()
             .timeout(Duration::from_millis(WEB_TIMEOUT_MS))
             .redirect(redirect::Policy::none())
@@ -233,5 +239,25 @@ impl Channel for HttpChannel {
 
     async fn send(&self, text: &str, key: Option<&str>) -> Result<(), ToolError> {
         self.post(text, key).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_contract::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_is_reached_over_http_and_nothing_else() {
+        for url in [
+            "ftp://chat.example/hook",
+            "file:///tmp/hook",
+            "mailto:ann@example.org",
+        ] {
+            let made = HttpChannel::webhook(url, ChannelLevel::Standard, Arc::new(SystemClock));
+            let why = made.err().unwrap_or_default();
+            assert!(why.contains("http: or https:"), "{url}: {why}");
+        }
     }
 }
