@@ -1,5 +1,6 @@
 //! A request for a person's answer, and the rules that answers make.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use holdfast_contract::redact::{Hidden, Redactor};
@@ -124,11 +125,11 @@ pub struct Approval {
     /// Where it stands.
     #[serde(flatten)]
     pub state: ApprovalState,
-}
     /// Why nobody was shown the request on its channel, when nobody was: then it waits for whoever
     /// looks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undelivered: Option<String>,
+}
 
 impl Approval {
     /// Where it stands now: a request nobody answered in time has expired, whether or not
@@ -166,7 +167,6 @@ impl Approval {
         value["askedSession"] = json!(self.request.asked_session);
         value["channel"] = json!(self.request.channel);
         value["requestedAtMs"] = json!(self.request.requested_at_ms);
-        value
         if let Some(why) = &self.undelivered {
             value["undelivered"] = json!(why);
         }
@@ -182,6 +182,7 @@ impl Approval {
                 show_every_sign(shown);
             }
         }
+        value
     }
 
     /// What such people see. Whoever answers sees what runs: nothing is left out because of what it
@@ -221,6 +222,26 @@ impl Approval {
             expires_at_ms: request.expires_at_ms,
             code: None,
         }
+    }
+}
+
+/// Spells out what a person would not see in the texts of a flat value.
+fn show_every_sign(value: &mut Value) {
+    let show = |text: &mut String| {
+        if let Cow::Owned(seen) = visible::line(text) {
+            *text = seen;
+        }
+    };
+    match value {
+        Value::String(text) => show(text),
+        Value::Object(members) => {
+            for member in members.values_mut() {
+                if let Value::String(text) = member {
+                    show(text);
+                }
+            }
+        }
+        _ => {}
     }
 }
 
