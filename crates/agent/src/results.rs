@@ -35,17 +35,17 @@ pub struct CallResult {
     /// What it made besides its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<Artifact>,
-}
-
-impl CallResult {
-    /// A call's answer, cut to what the model may see of this tool.
-    pub fn of(answer: &ToolResultEnvelope, settings: &RunSettings) -> Self {
     /// Whether it did not run because there is no such tool or its arguments do not fit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wrong: bool,
     /// Present when the model is not to correct it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Escalation>,
+}
+
+impl CallResult {
+    /// A call's answer, cut to what the model may see of this tool.
+    pub fn of(answer: &ToolResultEnvelope, settings: &RunSettings) -> Self {
         let chars_max = settings
             .result_limits
             .get(&answer.tool_name)
@@ -63,13 +63,13 @@ impl CallResult {
             duration_ms: answer.duration_ms,
             unknown: answer.error_code() == Some("outcome_unknown"),
             made: made(answer).unwrap_or_default(),
+            wrong: answer.error.as_ref().is_some_and(is_wrong),
+            escalation: answer.error.as_ref().and_then(|it| it.escalation.clone()),
         }
     }
 
     /// The line of the batch that goes back to the model.
     pub fn line(&self, tool: &str) -> String {
-            wrong: answer.error.as_ref().is_some_and(is_wrong),
-            escalation: answer.error.as_ref().and_then(|it| it.escalation.clone()),
         if self.ok {
             format!("[TOOL_RESULT: {tool}]\n{}", self.text)
         } else {

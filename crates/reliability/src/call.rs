@@ -386,6 +386,13 @@ impl Failure {
         }
     }
 
+    /// The same failure, with the argument that is at fault.
+    #[must_use]
+    pub fn with_field(mut self, field: Option<String>) -> Self {
+        self.field = field;
+        self
+    }
+
     /// The same failure under another status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
@@ -395,13 +402,6 @@ impl Failure {
 
     /// Whether it carries one of our own codes.
     pub fn is(&self, code: ErrorCode) -> bool {
-    /// The same failure, with the argument that is at fault.
-    #[must_use]
-    pub fn with_field(mut self, field: Option<String>) -> Self {
-        self.field = field;
-        self
-    }
-
         self.origin == Origin::Holdfast && self.code == code.as_str()
     }
 
@@ -415,6 +415,14 @@ impl Failure {
                 foreign
             }
         };
+        let escalation = self.escalation.map(|mut found| {
+            redact(&mut found.tool, redactor);
+            redact(&mut found.reason, redactor);
+            if let Some(field) = &mut found.field {
+                redact(field, redactor);
+            }
+            *found
+        });
         ResultError {
             code,
             message,
@@ -423,20 +431,12 @@ impl Failure {
             breaker_state: self.breaker_state,
             hint: self.hint,
             retry_after_ms: self.retry_after_ms,
-        }
-        let escalation = self.escalation.map(|mut found| {
-            redact(&mut found.tool, redactor);
-            redact(&mut found.reason, redactor);
-            if let Some(field) = &mut found.field {
-                redact(field, redactor);
-            }
-            *found
             escalation,
             details: self.details.map(|mut found| {
                 redactor.redact_value_in_place(&mut found);
                 *found
             }),
-        });
+        }
     }
 }
 

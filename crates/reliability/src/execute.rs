@@ -197,11 +197,11 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
         }
         // Our own side is busy; that says nothing about what the tool depends on.
         Cause::Throttled { .. } => classified.counts_for_breaker = false,
+        // A misspelt name is the caller's.
+        Cause::NoSuchAddress { .. } => classified.counts_for_breaker = false,
         _ => {}
     }
     Failure {
-        // A misspelt name is the caller's.
-        Cause::NoSuchAddress { .. } => classified.counts_for_breaker = false,
         status: Status::Error,
         origin: Origin::Tool,
         message,

@@ -184,12 +184,6 @@ fn described(prompt: &ApprovalPrompt, what: &str) -> Described {
     Described { text, shown }
 }
 
-#[async_trait]
-impl Prompter for HttpChannel {
-    async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
-        let asked = described(prompt, "asks for approval");
-        let id = &prompt.id;
-        let how = match (&prompt.code, asked.shown) {
 /// The end of a path or a key tells it from others.
 fn end_of(text: &str) -> String {
     let text = for_chats(text);
@@ -199,6 +193,12 @@ fn end_of(text: &str) -> String {
     }
 }
 
+#[async_trait]
+impl Prompter for HttpChannel {
+    async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
+        let asked = described(prompt, "asks for approval");
+        let id = &prompt.id;
+        let how = match (&prompt.code, asked.shown) {
             (Some(code), Shown::Whole) => format!("reply: approve {id}-{code} / deny {id}-{code}"),
             (None, Shown::Whole) => {
                 format!("answer: holdfast approvals approve {id} / deny {id}")

@@ -313,10 +313,10 @@ fn print(result: &ToolResultEnvelope) {
         if let Some(hint) = &error.hint {
             output::line(&format!("{} {hint}", output::dim("hint:")));
         }
-    }
         if let Some(details) = &error.details {
             print_content(details);
         }
+    }
 }
 
 /// Texts as texts, the rest as JSON: a person wants to see what a command printed.

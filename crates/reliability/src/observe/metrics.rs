@@ -466,7 +466,6 @@ impl Observer for Metrics {
                 }
                 let tool = match key.target() {
                     BreakerTarget::Tool { name, .. } => self.tool(name),
-                    BreakerTarget::Dependency { name } => {
                     // Callers choose the hosts: what becomes of each is in the log, and no label.
                     BreakerTarget::Part { tool, .. } => {
                         let labels = TransitionLabels {
@@ -477,6 +476,7 @@ impl Observer for Metrics {
                         self.transitions.get_or_create(&labels).inc();
                         return;
                     }
+                    BreakerTarget::Dependency { name } => {
                         self.bounded(&format!("dependency:{name}"))
                     }
                     BreakerTarget::Global => "global".to_owned(),

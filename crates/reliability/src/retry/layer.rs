@@ -234,8 +234,6 @@ fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
         counts_for_breaker: failure.counts_for_breaker,
         retry_after_ms: None,
         breaker_state: failure.breaker_state,
-    }
-}
         field: None,
         escalation: None,
         details: failure.details.clone(),
@@ -245,10 +243,10 @@ fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
 /// How often it was tried, in words that are true.
 fn tried(attempts: u32) -> String {
     match attempts {
-    }
-}
         0 | 1 => "it was not repeated".to_owned(),
         several => format!("it was tried {several} times and is not tried again"),
+    }
+}
 
 fn elapsed_ms(since: tokio::time::Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
