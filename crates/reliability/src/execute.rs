@@ -195,10 +195,11 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
         Cause::Deterministic | Cause::Coded { .. } if classified.retriable => {
             classified.evidence = Evidence::MayHaveHappened;
         }
-        // Our own side is busy; that says nothing about what the tool depends on.
-        Cause::Throttled { .. } => classified.counts_for_breaker = false,
-        // A misspelt name is the caller's.
-        Cause::NoSuchAddress { .. } => classified.counts_for_breaker = false,
+        // Our own side is busy, or a name is misspelt: that says nothing about what the tool depends
+        // on.
+        Cause::Throttled { .. } | Cause::NoSuchAddress { .. } => {
+            classified.counts_for_breaker = false;
+        }
         _ => {}
     }
     Failure {

@@ -1,14 +1,15 @@
 //! A look at a memory that changes nothing.
 
 use std::path::Path;
+use std::time::Duration;
 
 use holdfast_contract::MemoryError;
 use holdfast_contract::memory::MemoryResult;
-use holdfast_database::{Place, connection};
-use rusqlite::Connection;
+use holdfast_database::Place;
+use rusqlite::{Connection, OpenFlags};
 
 use super::schema::SCHEMA;
-use super::{ADVICE, MEMORY_FILE, SqliteMemoryOptions, from_database};
+use super::{ADVICE, MEMORY_BUSY_WAIT_MS, MEMORY_FILE, from_database};
 
 /// Looks whether the memory in this directory is whole: its pages, its mark and its version. How many
 /// records it has; nothing where there is none. Neither made nor brought up to date.
@@ -21,10 +22,14 @@ pub fn examine(dir: &Path) -> MemoryResult<Option<u64>> {
     if !place.db.exists() {
         return Ok(None);
     }
-    let options = SqliteMemoryOptions::default().opening();
-    let conn = connection::open_reader(&place, &options).map_err(from_database)?;
+    let explained = |error: rusqlite::Error| from_database(place.explain(&error));
+    // Read-only as the system understands it: not even a log is moved into the file.
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(&place.db, flags).map_err(explained)?;
+    conn.busy_timeout(Duration::from_millis(MEMORY_BUSY_WAIT_MS))
+        .map_err(explained)?;
     looked_at(&conn, &place)
-        .map_err(|error| from_database(place.explain(&error)))?
+        .map_err(explained)?
         .map(Some)
         .map_err(|why| MemoryError::Unavailable(format!("{}: {why}", place.db.display())))
 }
@@ -46,7 +51,7 @@ fn looked_at(conn: &Connection, place: &Place) -> rusqlite::Result<Result<u64, S
     }
     let version = number("PRAGMA user_version")?;
     let known = SCHEMA.migrations.len();
-    if usize::try_from(version).map_or(true, |version| version > known) {
+    if !usize::try_from(version).is_ok_and(|version| version <= known) {
         return Ok(Err(format!(
             "it was written by a newer Holdfast (schema {version}, this one knows up to {known})"
         )));

@@ -305,7 +305,12 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
     let mut scanned = 0_u64;
     let mut line = 1_u64;
     let mut at_line_start = true;
-    let mut before = Before((wanted.first_column > 1).then_some(wanted.first_column - 1));
+    let mut before = Before(
+        wanted
+            .first_column
+            .checked_sub(1)
+            .filter(|count| *count > 0),
+    );
     let last_line = wanted.first_line.saturating_add(wanted.lines_max - 1);
     loop {
         let buffer = reader.fill_buf()?;
@@ -321,9 +326,10 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
         let (length, newlines) = if is_wanted {
             let end = memchr(b'\n', buffer);
             let length = end.map_or(buffer.len(), |at| at + 1);
-            let left_out = match line == wanted.first_line {
-                true => before.leave_out(&buffer[..length]),
-                false => 0,
+            let left_out = if line == wanted.first_line {
+                before.leave_out(&buffer[..length])
+            } else {
+                0
             };
             if left_out < length {
                 found
