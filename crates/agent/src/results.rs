@@ -2,7 +2,7 @@
 
 mod keep;
 
-use holdfast_contract::{Artifact, ResultError, ToolResultEnvelope};
+use holdfast_contract::{Artifact, ErrorCode, Escalation, ResultError, ToolResultEnvelope};
 
 use holdfast_reliability::guard::{BlockCode, TOOL_ERROR_LIMIT_TAG};
 
@@ -18,8 +18,13 @@ pub const BATCH_HEAD: &str = "Tool execution results:\n";
 /// The words about what was left out are no longer than this, however long the text.
 const CUT_MARK_CHARS_MAX: usize = 80;
 
+/// What stands before what a tool had until it failed.
+const SO_FAR: &str = "\nUntil then: ";
+/// Less of it would say nothing.
+const SO_FAR_CHARS_MIN: usize = 200;
+
 /// How one call ended, as the model hears it.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CallResult {
     /// The text.
     pub text: String,
@@ -35,6 +40,12 @@ pub struct CallResult {
     /// Whether tools still run in this run.
     #[serde(default, skip_serializing_if = "Brake::is_off")]
     pub brake: Brake,
+    /// Whether it did not run because there is no such tool or its arguments do not fit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wrong: bool,
+    /// Present when the model is not to correct it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Escalation>,
 }
 
 /// What the loop guard makes of going on.
@@ -76,7 +87,7 @@ impl CallResult {
         let keep = Keep::of(&answer.tool_name);
         let text = match (&answer.output, &answer.error) {
             (Some(output), _) => keep.value(&output.content, chars_max),
-            (None, Some(error)) => keep.text(&said(error), chars_max),
+            (None, Some(error)) => failed(error, keep, chars_max),
             (None, None) => String::new(),
         };
         Self {
@@ -86,6 +97,8 @@ impl CallResult {
             unknown: answer.error_code() == Some("outcome_unknown"),
             made: made(answer).unwrap_or_default(),
             brake: Brake::of(answer.error.as_ref()),
+            wrong: answer.error.as_ref().is_some_and(is_wrong),
+            escalation: answer.error.as_ref().and_then(|it| it.escalation.clone()),
         }
     }
 
@@ -116,6 +129,24 @@ pub fn batch(lines: &[String]) -> String {
          task is complete.",
         lines.join("\n\n")
     )
+}
+
+/// Why it failed, and as much of what it had until then as there is room for.
+fn failed(error: &ResultError, keep: Keep, chars_max: usize) -> String {
+    let why = keep.text(&said(error), chars_max);
+    let Some(details) = &error.details else {
+        return why;
+    };
+    let room = chars_max.saturating_sub(why.chars().count() + SO_FAR.len());
+    if room < SO_FAR_CHARS_MIN {
+        return why;
+    }
+    format!("{why}{SO_FAR}{}", keep.value(details, room))
+}
+
+fn is_wrong(error: &ResultError) -> bool {
+    let wrong = [ErrorCode::InvalidArguments, ErrorCode::ToolNotFound];
+    error.escalation.is_some() || wrong.iter().any(|code| code.as_str() == error.code)
 }
 
 fn said(error: &ResultError) -> String {
@@ -154,6 +185,31 @@ mod tests {
             "äbcd\n[… 4 of 10 characters left out …]\nij"
         );
         assert_eq!(cut("abc", 0), "\n[… 3 of 3 characters left out …]\n");
+    }
+
+    #[test]
+    fn a_model_hears_what_a_command_had_printed_when_its_time_was_up() {
+        let mut answer: ToolResultEnvelope = serde_json::from_value(serde_json::json!({
+            "requestId": "r", "status": "error", "fromCache": false, "toolName": "exec",
+            "durationMs": 1, "attempts": 1,
+            "error": {"code": "timeout", "message": "too slow", "retriable": false,
+                "terminal": true, "details": {"stdout": "step 1 done\n"}},
+        }))
+        .unwrap();
+        let settings = RunSettings::default();
+        let told = CallResult::of(&answer, &settings).text;
+        assert_eq!(
+            told,
+            "timeout: too slow\nUntil then: {\"stdout\":\"step 1 done\\n\"}"
+        );
+        if let Some(details) = answer.error.as_mut().and_then(|it| it.details.as_mut()) {
+            details["stdout"] = "x".repeat(100_000).into();
+        }
+        let told = CallResult::of(&answer, &settings).text;
+        assert!(
+            told.chars().count() <= 4_000 && told.contains("left out"),
+            "{told}"
+        );
     }
 
     proptest! {

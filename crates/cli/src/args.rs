@@ -211,7 +211,7 @@ pub(crate) struct CallArgs {
         long,
         value_name = "FILE|-",
         conflicts_with_all = [
-            "tool", "session", "actor", "turn", "run", "model", "call_id", "key", "dedupe",
+            "tool", "session", "actor", "agent", "turn", "run", "model", "call_id", "key", "dedupe",
             "deadline_ms", "timeout_ms", "request",
         ]
     )]
@@ -222,6 +222,9 @@ pub(crate) struct CallArgs {
     /// On whose behalf.
     #[arg(long, value_name = "ID")]
     pub(crate) actor: Option<String>,
+    /// The agent whose policy counts (`permissions.agents`); `cli` unless given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// The assistant turn; the loop guard counts per turn.
     #[arg(long, value_name = "ID")]
     pub(crate) turn: Option<String>,

@@ -64,7 +64,7 @@ pub(crate) fn failure(failure: &Failure, json: bool) {
     if json {
         let value =
             serde_json::json!({"error": {"message": failure.message, "hint": failure.hint}});
-        let _ = writeln!(stderr, "{value}");
+        let _ = writeln!(stderr, "{}", json_text(&value.to_string()));
         return;
     }
     let coloured = takes_colours(&stderr);

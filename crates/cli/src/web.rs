@@ -44,11 +44,16 @@ pub(crate) fn gateway_client(
     clock: &Arc<dyn Clock>,
 ) -> Option<Result<GatewayClient, String>> {
     let gateway = config.gateway.as_ref()?;
-    let in_file = config.file.as_ref().map(|file| &file.gateway_token);
-    let token = in_file
-        .and_then(|token| token.reveal().map(str::to_owned))
-        .or_else(|| environment::named(&gateway.token_env));
+    let token = gateway_token(config);
     Some(GatewayClient::new(gateway, token.as_deref(), clock.clone()))
+}
+
+/// The token in the file, else in the variable that is named.
+fn gateway_token(config: &Config) -> Option<String> {
+    let in_file = config.file.as_ref().map(|file| &file.gateway_token);
+    in_file
+        .and_then(|token| token.reveal().map(str::to_owned))
+        .or_else(|| environment::named(&config.gateway.as_ref()?.token_env))
 }
 
 fn search(
@@ -101,6 +106,33 @@ pub(crate) fn problems(config: &Config) -> Vec<ConfigProblem> {
         problems.push(ConfigProblem::new("web.search", why));
     }
     problems
+}
+
+/// What only the environment can say: where messages go, and with which token the gateway is asked.
+/// `offline` takes the file as it is.
+pub(crate) fn check(config: &Config, offline: bool) -> Outcome<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    if let Some(Err(why)) = gateway_client(config, &clock) {
+        return Err(Failure::usage(format!("gateway: {why}")));
+    }
+    if offline {
+        return Ok(());
+    }
+    if let Some(gateway) = &config.gateway
+        && gateway_token(config).is_none()
+    {
+        let problem = format!("gateway: the variable {} is not set", gateway.token_env);
+        return Err(Failure::usage(problem).hint(
+            "Set it to the gateway's token (`openclaw config get gateway.auth.token`), name another \
+             variable as gateway.tokenEnv, or take `gateway` out. `--offline` only reads the file.",
+        ));
+    }
+    channel(config).map(|_| ()).map_err(|failure| {
+        failure.hint(
+            "A webhook's address is in the variable that channel.urlEnv names, and begins with \
+             https: or http:. `--offline` only reads the file.",
+        )
+    })
 }
 
 /// What is missing for answers on the channel.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::tool::PermissionTier;
 
@@ -40,6 +41,8 @@ pub enum ToolError {
     Timeout {
         /// How long it waited.
         elapsed: Duration,
+        /// What it had until then, for whoever wants to know how far it came.
+        so_far: Option<Box<Value>>,
     },
 }
 
@@ -60,6 +63,12 @@ pub enum Cause {
     },
     /// The connection failed with a code such as `ECONNRESET`.
     Transport {
+        /// The code as the operating system or the client library names it.
+        code: Cow<'static, str>,
+    },
+    /// Nothing is to be found at the address that the caller gave. It may be there later, and it says
+    /// nothing about what the tool depends on otherwise.
+    NoSuchAddress {
         /// The code as the operating system or the client library names it.
         code: Cow<'static, str>,
     },
@@ -121,6 +130,14 @@ impl ToolError {
         Self::ExecutionError {
             message: message.into(),
             cause: Cause::Transport { code: code.into() },
+        }
+    }
+
+    /// A tool that gave up waiting and has nothing to show for it.
+    pub fn timed_out(elapsed: Duration) -> Self {
+        Self::Timeout {
+            elapsed,
+            so_far: None,
         }
     }
 

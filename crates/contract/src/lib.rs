@@ -61,8 +61,8 @@ pub use memory::{
     MemoryType, MemoryWrite, NewMemory, Recall, Remembered,
 };
 pub use result::{
-    CacheHit, CacheMatch, CircuitBreakerState, ResultError, ResultOutput, RetryNote, Status,
-    ToolResultEnvelope,
+    CacheHit, CacheMatch, CircuitBreakerState, Escalation, ResultError, ResultOutput, RetryNote,
+    Status, ToolResultEnvelope,
 };
 pub use tool::{
     Artifact, Effect, HandedCommand, HandsOn, PermissionTier, Reconciled, Tool, ToolResult,

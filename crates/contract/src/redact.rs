@@ -233,7 +233,8 @@ impl Redactor {
                 continue;
             }
             if let Value::String(text) = item
-                && (is_pair || text.starts_with('-'))
+                // Two files are no name and its value, whatever the first is called.
+                && (is_pair && !text.contains('/') || text.starts_with('-'))
                 && self.is_secret_field(text)
             {
                 named = Some(text.clone());

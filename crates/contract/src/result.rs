@@ -154,6 +154,42 @@ pub struct ResultError {
     /// How long to wait before asking again, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Present when this is no longer the model's to correct: it goes to the parent session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Escalation>,
+    /// What the tool had until it failed, where it says: what a command had printed. Redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+/// A tool that was called wrongly too often in a row. The session that called it is not to try
+/// again: whoever runs it hands this to its parent session, or to a person where it has none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Escalation {
+    /// The tool, as it was called.
+    pub tool: String,
+    /// The argument that was wrong the last time, as a JSON pointer, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What was wrong with it the last time; redacted.
+    pub reason: String,
+    /// How many times in a row it was called wrongly.
+    pub attempts: u32,
+}
+
+impl std::fmt::Display for Escalation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "`{}` was called wrongly {} times",
+            self.tool, self.attempts
+        )?;
+        if let Some(field) = &self.field {
+            write!(f, ", the last time in {field}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
 }
 
 /// One retry that happened on the way.

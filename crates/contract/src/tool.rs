@@ -190,6 +190,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Which of many things behind the tool this call needs, where each is up or down by itself: the
+    /// host of an address. What is down is then left alone without the others.
+    fn depends_on(&self, _params: &Value) -> Option<String> {
+        None
+    }
+
     /// How long one attempt may take by default.
     fn default_timeout_ms(&self) -> u64 {
         60_000

@@ -148,6 +148,24 @@ impl Intent {
             && self.confidence >= threshold
             && !self.problems.iter().any(Problem::is_blocking)
     }
+
+    /// Whether a call was plainly meant and only its arguments do not fit: then the tool's schema
+    /// has the last word, and its answer says more than we do.
+    pub fn is_refusable(&self) -> bool {
+        let of_arguments = |problem: &Problem| {
+            matches!(
+                problem,
+                Problem::MissingArgument { .. }
+                    | Problem::WrongType { .. }
+                    | Problem::WrongValue { .. }
+            )
+        };
+        let mut fits_but_for_them = self.clone();
+        fits_but_for_them.problems.retain(|it| !of_arguments(it));
+        self.strategy != Strategy::Fuzzy
+            && self.problems.iter().any(of_arguments)
+            && fits_but_for_them.is_runnable()
+    }
 }
 
 /// What one reply of a model means.

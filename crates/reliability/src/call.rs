@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    CacheHit, CircuitBreakerState, ErrorCode, HostRule, Lifeline, Need, Reason, ResultError,
-    ResultOutput, RetryNote, SessionContext, Status, Tool, ToolCallEnvelope, ToolResultEnvelope,
-    Trust,
+    CacheHit, CircuitBreakerState, ErrorCode, Escalation, HostRule, Lifeline, Need, Reason,
+    ResultError, ResultOutput, RetryNote, SessionContext, Status, Tool, ToolCallEnvelope,
+    ToolResultEnvelope, Trust,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -356,6 +356,12 @@ pub struct Failure {
     pub judged: Judged,
     /// The breaker's state, when a breaker had a say.
     pub breaker_state: Option<CircuitBreakerState>,
+    /// The argument at fault, as a JSON pointer, when one is known to be.
+    pub field: Option<String>,
+    /// Present when it is no longer the model's to correct.
+    pub escalation: Option<Box<Escalation>>,
+    /// What the tool had until it failed.
+    pub details: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -374,7 +380,17 @@ impl Failure {
             retry_after_ms: None,
             judged,
             breaker_state: None,
+            field: None,
+            escalation: None,
+            details: None,
         }
+    }
+
+    /// The same failure, with the argument that is at fault.
+    #[must_use]
+    pub fn with_field(mut self, field: Option<String>) -> Self {
+        self.field = field;
+        self
     }
 
     /// The same failure under another status.
@@ -399,6 +415,14 @@ impl Failure {
                 foreign
             }
         };
+        let escalation = self.escalation.map(|mut found| {
+            redact(&mut found.tool, redactor);
+            redact(&mut found.reason, redactor);
+            if let Some(field) = &mut found.field {
+                redact(field, redactor);
+            }
+            *found
+        });
         ResultError {
             code,
             message,
@@ -407,6 +431,11 @@ impl Failure {
             breaker_state: self.breaker_state,
             hint: self.hint,
             retry_after_ms: self.retry_after_ms,
+            escalation,
+            details: self.details.map(|mut found| {
+                redactor.redact_value_in_place(&mut found);
+                *found
+            }),
         }
     }
 }

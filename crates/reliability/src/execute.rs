@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::call::{Call, Failure, Judged, Origin, Reply};
 use crate::guard::FailureKind;
 use crate::idempotency::record::{AttemptNote, AttemptStatus};
-use crate::retry::{Classified, Evidence, RequestSent};
+use crate::retry::{Classified, Evidence, RequestSent, THROTTLED};
 use crate::runtime::Runtime;
 use crate::service::Service;
 
@@ -149,7 +149,7 @@ pub(crate) fn output_of(result: ToolResult) -> ResultOutput {
 fn failure_of(call: &Call, error: ToolError) -> Failure {
     match error {
         ToolError::ValidationError { message, field } => {
-            let message = match field {
+            let message = match &field {
                 Some(field) => format!("{field}: {message}"),
                 None => message,
             };
@@ -158,13 +158,17 @@ fn failure_of(call: &Call, error: ToolError) -> Failure {
                 message,
                 Judged::Counts(FailureKind::Validation),
             )
+            .with_field(field)
         }
         ToolError::PermissionDenied { tier, reason } => Failure::before_start(
             ErrorCode::PermissionDenied,
             format!("{reason} (tier {tier:?})"),
             Judged::Counts(FailureKind::Permission),
         ),
-        ToolError::Timeout { elapsed } => timed_out(millis(elapsed)),
+        ToolError::Timeout { elapsed, so_far } => Failure {
+            details: so_far,
+            ..timed_out(millis(elapsed))
+        },
         ToolError::ExecutionError { message, cause } => from_cause(call, message, &cause),
     }
 }
@@ -178,8 +182,10 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
             status,
             retry_after_ms,
         } => Classified::http(*status, *retry_after_ms),
-        Cause::Transport { code } => Classified::named(code, RequestSent::Maybe),
-        Cause::Throttled { retry_after_ms } => Classified::throttled("throttled", *retry_after_ms),
+        Cause::Transport { code } | Cause::NoSuchAddress { code } => {
+            Classified::named(code, RequestSent::Maybe)
+        }
+        Cause::Throttled { retry_after_ms } => Classified::throttled(THROTTLED, *retry_after_ms),
         Cause::Coded { code } => Classified::caller_mistake(code.clone()),
     }
     .under(lists);
@@ -189,8 +195,11 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
         Cause::Deterministic | Cause::Coded { .. } if classified.retriable => {
             classified.evidence = Evidence::MayHaveHappened;
         }
-        // Our own side is busy; that says nothing about what the tool depends on.
-        Cause::Throttled { .. } => classified.counts_for_breaker = false,
+        // Our own side is busy, or a name is misspelt: that says nothing about what the tool depends
+        // on.
+        Cause::Throttled { .. } | Cause::NoSuchAddress { .. } => {
+            classified.counts_for_breaker = false;
+        }
         _ => {}
     }
     Failure {
@@ -209,6 +218,9 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
             FailureKind::Deterministic
         }),
         breaker_state: None,
+        field: None,
+        escalation: None,
+        details: None,
         code: classified.code,
     }
 }
@@ -229,6 +241,9 @@ pub(crate) fn timed_out(limit_ms: u64) -> Failure {
         retry_after_ms: None,
         judged: Judged::Counts(FailureKind::Retryable),
         breaker_state: None,
+        field: None,
+        escalation: None,
+        details: None,
     }
 }
 

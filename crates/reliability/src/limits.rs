@@ -19,6 +19,11 @@ pub const LIMITS: &[Limit] = &[
         "circuit breakers kept; one more is refused as a full store",
     ),
     limit(
+        "PARTS_PER_TOOL_MAX",
+        crate::breaker::PARTS_PER_TOOL_MAX as u64,
+        "circuit breakers of one tool that reaches many hosts; hosts beyond that share one",
+    ),
+    limit(
         "RATE_CALLS_MAX",
         crate::rate::RATE_CALLS_MAX as u64,
         "largest `calls` of a rate limit",

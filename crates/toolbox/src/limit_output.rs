@@ -13,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::tools::read_on;
+
 /// Default of [`OutputConfig::bytes_max`].
 pub const OUTPUT_BYTES_MAX_DEFAULT: usize = 1024 * 1024;
 /// Least that can be configured: room for the marks.
@@ -71,6 +73,11 @@ impl OutputConfig {
 /// Cuts an answer to its tool's limit and says so beside it.
 pub fn limit_output(result: &mut ToolResultEnvelope, config: &OutputConfig) {
     let bytes_max = config.of(&result.tool_name);
+    if let Some(details) = result.error.as_mut().and_then(|it| it.details.as_mut())
+        && details.to_string().len() > bytes_max
+    {
+        *details = cut_to(details, bytes_max);
+    }
     let Some(output) = &mut result.output else {
         return;
     };
@@ -100,7 +107,8 @@ pub fn cut_to(value: &Value, bytes_max: usize) -> Value {
     let (mut low, mut high) = (STRING_BYTES_MIN, bytes_max);
     while low <= high {
         let middle = low.midpoint(high);
-        let tried = shortened(value, middle, usize::MAX);
+        let mut tried = shortened(value, middle, usize::MAX);
+        read_on::say_where(value, &mut tried);
         if size(&tried) <= bytes_max {
             best = Some(tried);
             low = middle + 1;
@@ -111,7 +119,8 @@ pub fn cut_to(value: &Value, bytes_max: usize) -> Value {
     // Then shorter and shorter lists of short strings.
     let mut items_max = 4096;
     while best.is_none() && items_max >= 2 {
-        let tried = shortened(value, STRING_BYTES_MIN, items_max);
+        let mut tried = shortened(value, STRING_BYTES_MIN, items_max);
+        read_on::say_where(value, &mut tried);
         if size(&tried) <= bytes_max {
             best = Some(tried);
         }
@@ -232,6 +241,40 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// What is said about going on leads to the first line that was not shown.
+    #[test]
+    fn a_file_that_is_cut_goes_on_where_it_was_cut() {
+        let lines: Vec<String> = (10..2000).map(|n| format!("line {n}\n")).collect();
+        let whole = json!({"content": lines.concat(), "first_line": 10, "lines": 1990,
+            "truncated": false});
+        let cut = cut_to(&whole, 2000);
+        assert!(cut.to_string().len() <= 2000);
+        let shown = cut["content"].as_str().expect("text");
+        let next = cut["next_offset"].as_u64().expect("a line");
+        assert!(
+            !shown.contains(&format!("line {next}\n")),
+            "{next}: {shown}"
+        );
+        assert!(
+            shown.contains(&format!("line {}\n", next - 1)),
+            "{next}: {shown}"
+        );
+        let note = format!("there is more; go on with offset {next}");
+        assert_eq!(
+            (&cut["truncated"], &cut["note"]),
+            (&json!(true), &json!(note))
+        );
+
+        let long = json!({"content": "ä".repeat(5000), "first_line": 3, "first_column": 11});
+        let cut = cut_to(&long, 2000);
+        let shown = cut["content"].as_str().expect("text");
+        let head = shown.chars().take_while(|sign| *sign == 'ä').count() as u64;
+        assert_eq!(
+            (&cut["next_offset"], &cut["next_column"]),
+            (&json!(3), &json!(11 + head))
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Registered {
 impl Registered {
     /// What is wrong with these arguments, for a model: the field, the reason, the field's schema.
     pub fn problem_with(&self, arguments: &Value) -> Option<String> {
-        crate::validate::problem_with(self, arguments)
+        crate::validate::problem_with(self, arguments).map(|problem| problem.message)
     }
 }
 

@@ -446,6 +446,8 @@ fn malformed(error: &EnvelopeError, redactor: &Redactor) -> ToolResultEnvelope {
             breaker_state: None,
             hint: Some(code.doc().next.to_owned()),
             retry_after_ms: None,
+            escalation: None,
+            details: None,
         }),
         retried_by: Vec::new(),
     }

@@ -39,33 +39,46 @@ impl<S: Service> Service for Validate<S> {
         };
         match problem {
             None => self.inner.call(call).await,
-            Some(message) => Failure::before_start(
+            Some(problem) => Failure::before_start(
                 ErrorCode::InvalidArguments,
-                message,
+                problem.message,
                 Judged::Counts(FailureKind::Validation),
             )
+            .with_field(problem.field)
             .into(),
         }
     }
 }
 
-/// What is wrong with the arguments, for the model: the field, the reason, the field's schema.
-pub(crate) fn problem_with(found: &Registered, arguments: &Value) -> Option<String> {
+/// What is wrong with arguments.
+pub(crate) struct Problem {
+    /// For the model: of each field the reason and its schema.
+    pub(crate) message: String,
+    /// The first field at fault, as a JSON pointer, unless it is the arguments as a whole.
+    pub(crate) field: Option<String>,
+}
+
+/// What is wrong with the arguments, if anything is.
+pub(crate) fn problem_with(found: &Registered, arguments: &Value) -> Option<Problem> {
     if found.validator.is_valid(arguments) {
         return None;
     }
-    let mut message = String::new();
+    let mut all = Problem {
+        message: String::new(),
+        field: None,
+    };
     for error in found.validator.iter_errors(arguments).take(PROBLEMS_MAX) {
-        let problem = describe(&error, &found.schema);
-        if !message.is_empty() {
-            message.push('\n');
+        let one = describe(&error, &found.schema);
+        if !all.message.is_empty() {
+            all.message.push('\n');
         }
-        message.push_str(&problem);
+        all.message.push_str(&one.message);
+        all.field = all.field.or(one.field);
     }
-    Some(message)
+    Some(all)
 }
 
-fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
+fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     let path = error.instance_path().as_str();
     let name = field_name(path);
     let (mut text, field_pointer) = match error.kind() {
@@ -102,7 +115,16 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
     } else if let Some(names) = known_parameters(schema) {
         let _ = write!(text, ". Known parameters: {names}");
     }
-    text
+    let at_fault = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            unexpected.first().map(|name| format!("{path}/{name}"))
+        }
+        _ => Some(field_pointer),
+    };
+    Problem {
+        message: text,
+        field: at_fault.filter(|pointer| !pointer.is_empty()),
+    }
 }
 
 fn field_name(pointer: &str) -> &str {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::ToolError;
 use holdfast_toolbox::tools::ExecTool;
-use holdfast_toolbox::tools::exec::wait_until_idle;
+use holdfast_toolbox::tools::exec::{OUTPUT_BYTES_MAX, wait_until_idle};
 use serde_json::json;
 
 mod common;
@@ -227,4 +227,50 @@ async fn more_processes_than_one_search_follows_are_gone_as_well() {
         }
     }
     panic!("they never were all there");
+}
+
+#[tokio::test]
+async fn what_a_command_had_printed_when_its_time_was_up_is_told() {
+    let workspace = Workspace::new();
+    // How long it needs to print depends on the machine.
+    for attempt in 0..7 {
+        let command = "echo begun; echo oops >&2; sleep 1000; echo never";
+        let params = json!({"command": command, "timeout_ms": 100_u64 << attempt});
+        let error = workspace
+            .call(&ExecTool::new(), params)
+            .await
+            .expect_err("its time is up");
+        let ToolError::Timeout {
+            so_far: Some(so_far),
+            ..
+        } = error
+        else {
+            panic!("{error:?}");
+        };
+        if so_far["stdout"] == "begun\n" && so_far["stderr"] == "oops\n" {
+            assert_eq!(so_far["truncated"], false);
+            return;
+        }
+    }
+    panic!("it never printed");
+}
+
+#[tokio::test]
+async fn of_a_command_that_never_stops_printing_both_ends_are_told() {
+    let workspace = Workspace::new();
+    let params = json!({"command": "echo begun; yes x", "timeout_ms": 2_000});
+    let error = workspace
+        .call(&ExecTool::new(), params)
+        .await
+        .expect_err("its time is up");
+    let ToolError::Timeout {
+        so_far: Some(so_far),
+        ..
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    let stdout = so_far["stdout"].as_str().expect("text");
+    assert!(stdout.starts_with("begun\n") && stdout.trim_end().ends_with("\nx"));
+    assert!(stdout.contains(" bytes cut …]") && stdout.len() <= OUTPUT_BYTES_MAX + 64);
 }

@@ -237,7 +237,7 @@ async fn a_time_out_kills_everything() {
         let limit_ms = 250_u64 << attempt;
         let params = json!({"command": DEAF_FAMILY, "timeout_ms": limit_ms});
         let error = workspace.call(&ExecTool::new(), params).await.unwrap_err();
-        let ToolError::Timeout { elapsed } = error else {
+        let ToolError::Timeout { elapsed, .. } = error else {
             panic!("{error:?}");
         };
         assert!(elapsed >= Duration::from_millis(limit_ms));

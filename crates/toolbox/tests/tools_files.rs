@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use holdfast_contract::{
-    Artifact, CallContext, PermissionTier, SessionContext, Tool, ToolContext, ToolError,
+    Artifact, CallContext, Cause, PermissionTier, SessionContext, Tool, ToolContext, ToolError,
 };
 use holdfast_toolbox::tools::{EditTool, ReadTool, WriteTool};
 use serde_json::{Value, json};
@@ -440,4 +440,78 @@ async fn utf_16_is_read_as_text() {
     fs::write(workspace.path("cut.txt"), &bytes).expect("writes");
     let cut = workspace.call(&ReadTool, json!({"path": "cut.txt"})).await;
     assert_eq!(code(cut), "binary_file");
+}
+
+/// Half of what a model writes would be one encoding and half the other.
+#[tokio::test]
+async fn utf_16_is_not_edited_and_stays_as_it_is() {
+    let workspace = Workspace::new();
+    let text = "one line\r\nand another\r\n";
+    let units = || text.encode_utf16();
+    let files: [(&str, Vec<u8>, &str); 3] = [
+        (
+            "le.txt",
+            [0xfeff]
+                .into_iter()
+                .chain(units())
+                .flat_map(u16::to_le_bytes)
+                .collect(),
+            "UTF-16LE",
+        ),
+        (
+            "be.txt",
+            [0xfeff]
+                .into_iter()
+                .chain(units())
+                .flat_map(u16::to_be_bytes)
+                .collect(),
+            "UTF-16BE",
+        ),
+        (
+            "unmarked.txt",
+            units().flat_map(u16::to_le_bytes).collect(),
+            "UTF-16LE",
+        ),
+    ];
+    for (name, bytes, encoding) in files {
+        fs::write(workspace.path(name), &bytes).unwrap();
+        let params = json!({"path": name, "old_string": "another", "new_string": "one more"});
+        let error = workspace.call(&EditTool, params).await.unwrap_err();
+        let ToolError::ExecutionError {
+            message,
+            cause: Cause::Coded { code },
+        } = error
+        else {
+            panic!("{name}: {error:?}");
+        };
+        assert_eq!(code, "not_utf8");
+        assert!(
+            message.contains(encoding) && message.contains("iconv -f"),
+            "{message}"
+        );
+        assert_eq!(fs::read(workspace.path(name)).unwrap(), bytes, "{name}");
+    }
+}
+
+/// A line that is too long for one answer is read on within itself.
+#[tokio::test]
+async fn a_line_that_is_too_long_is_read_in_parts_that_join() {
+    let workspace = Workspace::new();
+    let line = "aä€😀".repeat(60_000);
+    let text = format!("before\n{line}\nafter\n");
+    fs::write(workspace.path("long.txt"), &text).unwrap();
+    let (mut joined, mut params) = (String::new(), json!({"path": "long.txt"}));
+    for _ in 0..20 {
+        let read = workspace.call(&ReadTool, params).await.unwrap().output;
+        joined.push_str(read["content"].as_str().unwrap());
+        if read["truncated"] == false {
+            break;
+        }
+        params = json!({"path": "long.txt", "offset": read["next_offset"]});
+        if let Some(column) = read.get("next_column") {
+            params["column"] = column.clone();
+        }
+    }
+    assert_eq!(joined.len(), text.len());
+    assert!(joined == text);
 }

@@ -20,6 +20,11 @@ const V4: &[Range<Ipv4Addr>] = &[
         16,
         "link-local, where clouds keep their metadata",
     ),
+    (
+        Ipv4Addr::new(168, 63, 129, 16),
+        32,
+        "a cloud's own, with its metadata, although it looks public",
+    ),
     (Ipv4Addr::new(172, 16, 0, 0), 12, "a private network"),
     (Ipv4Addr::new(192, 0, 0, 0), 24, "reserved for protocols"),
     (Ipv4Addr::new(192, 0, 2, 0), 24, "for documentation"),
@@ -52,6 +57,11 @@ const V6: &[Range<Ipv6Addr>] = &[
         20,
         "for documentation",
     ),
+    (
+        Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0),
+        48,
+        "reserved",
+    ),
 ];
 
 /// Why an address must not be reached, if so.
@@ -67,7 +77,8 @@ pub fn forbidden(address: IpAddr) -> Option<&'static str> {
         IpAddr::V4(v4) => forbidden_v4(v4),
         IpAddr::V6(v6) => match embedded(v6) {
             Some(v4) => forbidden_v4(v4),
-            None => forbidden_v6(v6),
+            // A host behind a tunnel (ISATAP, RFC 5214) is both, and has to be public as both.
+            None => forbidden_v6(v6).or_else(|| forbidden_v4(behind_tunnel(v6)?)),
         },
     }
 }
@@ -106,6 +117,16 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
         | [0, 0, 0, 0, 0xffff, 0, a, b]
         | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
         | [0x2002, a, b, ..] => Some(low(a, b)),
+        _ => None,
+    }
+}
+
+/// The IPv4 address by which a site's own tunnel reaches this one.
+fn behind_tunnel(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    match address.segments() {
+        [_, _, _, _, 0 | 0x200, 0x5efe, a, b] => {
+            Some(Ipv4Addr::from((u32::from(a) << 16) | u32::from(b)))
+        }
         _ => None,
     }
 }
@@ -153,6 +174,24 @@ mod tests {
             "100::1",
             "::ffff:0:127.0.0.1",
             "4000::1",
+            // Metadata of Azure, Alibaba, Oracle, AWS and Google.
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
+            "64:ff9b::168.63.129.16",
+            "2002:a83f:8110::1",
+            "100.100.100.200",
+            "192.0.0.192",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            // The registries' other blocks: discard, dummy, Teredo, ORCHID, AS112, segment routing, site-local.
+            "100:0:0:1::1",
+            "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+            "2001:20::1",
+            "2620:4f:8000::1",
+            "5f00::1",
+            "fec0::1",
+            "2606:4700::5efe:10.0.0.1",
+            "2606:4700::200:5efe:169.254.169.254",
         ] {
             assert!(
                 forbidden(text.parse().expect("an address")).is_some(),
@@ -175,6 +214,10 @@ mod tests {
             "64:ff9b::8.8.8.8",
             "::ffff:8.8.8.8",
             "2002:808:808::",
+            "168.63.129.15",
+            "168.63.129.17",
+            "2620:4f:8001::1",
+            "2606:4700::5efe:8.8.8.8",
         ] {
             assert_eq!(forbidden(text.parse().expect("an address")), None, "{text}");
         }

@@ -20,8 +20,10 @@ use crate::limits::WEB_TIMEOUT_MS;
 const CHANNEL_MESSAGE_CHARS_MAX: usize = 2_000;
 /// Characters of the reasons in a prompt; the arguments say all that the reasons do.
 const REASONS_CHARS_MAX: usize = 300;
+/// Characters of a workspace, a session and an actor in a prompt: of a longer one the end is shown.
+const WHERE_CHARS_MAX: usize = 80;
 /// Characters of a prompt besides its arguments.
-const PROMPT_REST_CHARS_MAX: usize = 800;
+const PROMPT_REST_CHARS_MAX: usize = 960;
 
 /// Where messages go.
 enum Way {
@@ -48,6 +50,12 @@ impl HttpChannel {
     pub fn webhook(url: &str, level: ChannelLevel, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let url = Url::parse(url.trim())
             .map_err(|error| format!("the webhook's address is none: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!(
+                "the webhook's address has to begin with http: or https:, and not with {}:",
+                url.scheme()
+            ));
+        }
         let client = Client::builder()
             .timeout(Duration::from_millis(WEB_TIMEOUT_MS))
             .redirect(redirect::Policy::none())
@@ -164,10 +172,25 @@ fn described(prompt: &ApprovalPrompt, what: &str) -> Described {
         .collect();
     let reasons: String = reasons.join("; ").chars().take(REASONS_CHARS_MAX).collect();
     let text = format!(
-        "{} ({:?}) {what} {}\narguments:\n```\n{arguments}\n```{note}\nbecause: {reasons}",
-        prompt.tool, prompt.tier, prompt.id,
+        "{} ({:?}) {what} {}\narguments:\n```\n{arguments}\n```{note}\nworkspace: {}\n\
+         session: {} of {}\nbecause: {reasons}",
+        prompt.tool,
+        prompt.tier,
+        prompt.id,
+        end_of(&prompt.workspace),
+        end_of(&prompt.origin_session),
+        end_of(&prompt.actor),
     );
     Described { text, shown }
+}
+
+/// The end of a path or a key tells it from others.
+fn end_of(text: &str) -> String {
+    let text = for_chats(text);
+    match text.chars().count().checked_sub(WHERE_CHARS_MAX) {
+        None | Some(0) => text,
+        Some(over) => format!("…{}", text.chars().skip(over + 1).collect::<String>()),
+    }
 }
 
 #[async_trait]
@@ -216,5 +239,25 @@ impl Channel for HttpChannel {
 
     async fn send(&self, text: &str, key: Option<&str>) -> Result<(), ToolError> {
         self.post(text, key).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_contract::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_is_reached_over_http_and_nothing_else() {
+        for url in [
+            "ftp://chat.example/hook",
+            "file:///tmp/hook",
+            "mailto:ann@example.org",
+        ] {
+            let made = HttpChannel::webhook(url, ChannelLevel::Standard, Arc::new(SystemClock));
+            let why = made.err().unwrap_or_default();
+            assert!(why.contains("http: or https:"), "{url}: {why}");
+        }
     }
 }

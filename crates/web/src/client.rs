@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{Clock, HostRule, PermissionTier, ToolError};
+use holdfast_contract::{Cause, Clock, HostRule, PermissionTier, ToolError};
 use holdfast_reliability::retry::{TransportCode, parse_retry_after};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
@@ -239,7 +239,7 @@ impl WebClient {
                 return Err(denied(why));
             }
             let asked = client.get(url.clone()).headers(headers.clone());
-            let answer = asked.send().await.map_err(|error| failed(&error))?;
+            let answer = asked.send().await.map_err(|error| self.failed(&error))?;
             let Some(next) = next_of(&answer, &url) else {
                 return page(answer, &self.time).await;
             };
@@ -255,6 +255,25 @@ impl WebClient {
             "too_many_redirects",
             format!("more than {WEB_REDIRECTS_MAX} redirects"),
         ))
+    }
+}
+
+impl WebClient {
+    /// What a failed request means for who gave the address.
+    fn failed(&self, error: &reqwest::Error) -> ToolError {
+        match (failed(error), self.reach.as_ref()) {
+            (
+                ToolError::ExecutionError {
+                    message,
+                    cause: Cause::Transport { code },
+                },
+                Reach::Public(_),
+            ) if code == TransportCode::NotFound.as_str() => ToolError::ExecutionError {
+                message: format!("the name can not be looked up: {message}"),
+                cause: Cause::NoSuchAddress { code },
+            },
+            (other, _) => other,
+        }
     }
 }
 

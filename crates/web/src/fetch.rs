@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{Clock, Effect, PermissionTier, Tool, ToolContext, ToolError, ToolResult};
+use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
@@ -104,6 +105,11 @@ impl Tool for WebFetchTool {
 
     fn effect(&self) -> Effect {
         Effect::None
+    }
+
+    fn depends_on(&self, params: &Value) -> Option<String> {
+        let url = Url::parse(params["url"].as_str()?.trim()).ok()?;
+        Some(url.host_str()?.to_owned())
     }
 
     fn default_timeout_ms(&self) -> u64 {

@@ -425,11 +425,34 @@ async fn a_chat_is_asked_only_about_what_it_shows_whole() {
     let read: Value = serde_json::from_str(inside).expect("JSON");
     assert_eq!(read, serde_json::from_str::<Value>(markup).expect("JSON"));
     assert!(texts[0].contains("reply: approve abc-12ff"), "{}", texts[0]);
+    for where_from in ["\nworkspace: /w\n", "\nsession: "] {
+        assert!(texts[0].contains(where_from), "{where_from}: {}", texts[0]);
+    }
     for text in &texts[1..] {
         assert!(!text.contains("12ff"), "{text}");
         assert!(text.contains("can not be answered here"), "{text}");
         assert!(text.contains("holdfast approvals show abc"), "{text}");
         assert!(text.chars().count() <= 2_000, "{text}");
+    }
+}
+
+/// However long its parts are, a prompt is one message, and tells where it comes from by their ends.
+#[tokio::test]
+async fn a_prompt_says_where_the_call_would_run_in_one_message() {
+    let hook = Double::start(vec![("/hook", answer("204 No Content", "", ""))]).await;
+    let channel =
+        HttpChannel::webhook(&hook.url("/hook"), ChannelLevel::Elevated, clock()).expect("is made");
+    let mut asked = prompt(&format!("{:?}", "x".repeat(5_000)), Shown::Whole);
+    asked.workspace = format!("/{}/project-17", "deep".repeat(100));
+    asked.origin_session = format!("{}-session-9", "s".repeat(300));
+    asked.actor = format!("{}-ann", "a".repeat(300));
+    asked.tool = "t".repeat(64);
+    channel.prompt(&asked).await.expect("sent");
+    let body: Value = serde_json::from_str(&hook.asked().pop().expect("one").body).expect("JSON");
+    let text = body["text"].as_str().expect("a text");
+    assert!(text.chars().count() <= 2_000, "{}", text.chars().count());
+    for end in ["/project-17\n", "-session-9 of ", "-ann\n"] {
+        assert!(text.contains(end), "{end}: {text}");
     }
 }
 

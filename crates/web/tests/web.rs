@@ -271,6 +271,35 @@ async fn a_connection_that_is_lost_on_the_way_is_worth_another_attempt() {
     }
 }
 
+/// No resolver is asked about a name with such a long part.
+#[tokio::test]
+async fn a_name_that_can_not_be_looked_up_is_the_callers() {
+    let nowhere = format!("http://{}.example/", "a".repeat(64));
+    let error = fetch(&fetcher(&[]), &nowhere)
+        .await
+        .expect_err("nobody is there");
+    assert!(
+        matches!(&error, ToolError::ExecutionError { cause: Cause::NoSuchAddress { code }, .. } if code == "ENOTFOUND"),
+        "{error:?}"
+    );
+    // An address that was configured is ours.
+    let own = reqwest::Url::parse(&nowhere).expect("an address");
+    let wait = Duration::from_millis(WEB_TIMEOUT_MS);
+    let client = WebClient::new(Reach::Origin(own.clone()), wait, clock()).expect("a client");
+    let error = client.get(own, &HeaderMap::new(), None).await;
+    let error = error.expect_err("nobody is there");
+    assert!(
+        matches!(
+            &error,
+            ToolError::ExecutionError {
+                cause: Cause::Transport { .. },
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
 #[tokio::test]
 async fn an_allowed_host_is_allowed_on_its_ports_only() {
     let other = Double::start(vec![("/secret", html("SECRET"))]).await;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::chat::{Message, NativeCall, Role};
-use crate::results::{Brake, CallResult, batch};
+use crate::results::{CallResult, batch};
 
 pub(crate) fn called(ids: &[&str]) -> Message {
     let calls = ids.iter().map(|id| NativeCall {
@@ -32,8 +32,7 @@ pub(crate) fn told(text: &str) -> Message {
         ok: true,
         duration_ms: 1,
         unknown: false,
-        made: Vec::new(),
-        brake: Brake::Off,
+        ..CallResult::default()
     };
     Message::text(Role::User, batch(&[found.line("read")]))
 }

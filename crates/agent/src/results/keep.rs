@@ -1,5 +1,6 @@
 //! Which part of a long result a model sees: for each tool the part that matters.
 
+use holdfast_toolbox::tools::read_on;
 use serde_json::Value;
 
 /// Lines of a file that are kept, at its beginning and at its end.
@@ -98,6 +99,7 @@ impl Keep {
             let mut cut = value.clone();
             self.shorten_texts(&mut cut, limit);
             say_truncated(&mut cut);
+            read_on::say_where(value, &mut cut);
             let written = cut.to_string();
             (written.chars().count() <= chars_max).then_some(written)
         };
@@ -248,6 +250,26 @@ mod tests {
         assert!(
             shown.contains("\n100\n[… 29880 of 30000 lines left out …]\n29981\n"),
             "{shown}"
+        );
+    }
+
+    /// Where to go on is the first line that was left out, also when its end is shown.
+    #[test]
+    fn what_was_left_out_of_a_file_is_where_it_goes_on() {
+        let lines: Vec<String> = (1..=1000).map(|line| format!("line {line}")).collect();
+        let file = json!({"content": lines.join("\n"), "first_line": 1, "lines": 1000,
+                          "truncated": false});
+        let kept = Keep::of("read").value(&file, 5000);
+        let read: Value = serde_json::from_str(&kept).unwrap();
+        assert_eq!(read["next_offset"], 101);
+        let kept = Keep::of("read").value(&file, 600);
+        let read: Value = serde_json::from_str(&kept).unwrap();
+        let next = read["next_offset"].as_u64().unwrap();
+        let shown = read["content"].as_str().unwrap();
+        assert!(shown.contains(&format!("line {}\n", next - 1)), "{shown}");
+        assert!(
+            !shown.contains(&format!("line {next}\n")),
+            "{next}: {shown}"
         );
     }
 

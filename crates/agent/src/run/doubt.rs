@@ -6,7 +6,7 @@ use holdfast_toolbox::stack::ToolStack;
 use serde::{Deserialize, Serialize};
 
 use super::state::{Phase, PlannedCall, RunState};
-use crate::results::{Brake, CallResult};
+use crate::results::CallResult;
 
 /// A call that may have begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,6 @@ pub(super) fn not_repeated(
         ok: false,
         duration_ms: 0,
         unknown: true,
-        made: Vec::new(),
-        brake: Brake::Off,
+        ..CallResult::default()
     })
 }

@@ -204,7 +204,8 @@ pub enum RunErrorCode {
     ContextWindowExceeded,
     /// The run's tokens are used up.
     BudgetExceeded,
-    /// The state is away, so no call can be made that would be remembered.
+    /// The state is away, so no call can be made that would be remembered; or a subagent does not
+    /// get a call right.
     ToolExecutionFailed,
 }
 

@@ -45,7 +45,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
     let (runnable, others): (Vec<&Intent>, Vec<&Intent>) = parsed
         .intents
         .iter()
-        .partition(|intent| intent.is_runnable());
+        .partition(|intent| intent.is_runnable() || intent.is_refusable());
     if !runnable.is_empty() {
         state.messages.push(said(reply, &runnable));
         state.corrected = false;
@@ -272,11 +272,7 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
 fn not_run(why: String) -> CallResult {
     CallResult {
         text: why,
-        ok: false,
-        duration_ms: 0,
-        unknown: false,
-        made: Vec::new(),
-        brake: Brake::Off,
+        ..CallResult::default()
     }
 }
 
@@ -305,6 +301,10 @@ fn settle(state: &mut RunState) {
         return;
     };
     if calls.iter().any(|call| call.result.is_none()) {
+        return;
+    }
+    if let Some(why) = for_the_parent(state, calls) {
+        state.fail(RunErrorCode::ToolExecutionFailed, why);
         return;
     }
     let mut lines = Vec::new();
@@ -338,6 +338,19 @@ fn settle(state: &mut RunState) {
         return;
     }
     go_on(state);
+}
+
+/// What a subagent can not get right goes up, and its run is over. A run without a parent goes on:
+/// its model was told to turn to the user. When all the wrong calls were made in one reply, the
+/// model has not heard of them yet.
+fn for_the_parent(state: &RunState, calls: &[PlannedCall]) -> Option<String> {
+    state.parent.as_ref()?;
+    let results = || calls.iter().filter_map(|call| call.result.as_ref());
+    let wrong_here = results().filter(|result| result.wrong).count();
+    results()
+        .filter_map(|result| result.escalation.as_ref())
+        .find(|found| wrong_here == 1 || found.attempts as usize > wrong_here)
+        .map(ToString::to_string)
 }
 
 /// The model is asked again, unless a bound is reached.

@@ -35,8 +35,7 @@ fn found(text: &str) -> CallResult {
         ok: true,
         duration_ms: 7,
         unknown: false,
-        made: Vec::new(),
-        brake: Brake::Off,
+        ..CallResult::default()
     }
 }
 
@@ -319,6 +318,40 @@ fn used_up_iterations_do_not_answer_with_a_call() {
     );
 }
 
+fn refused(attempts: u32) -> CallResult {
+    let escalation = (attempts >= 3).then(|| holdfast_contract::Escalation {
+        tool: "read".to_owned(),
+        field: Some("/path".to_owned()),
+        reason: "Missing required parameter: path".to_owned(),
+        attempts,
+    });
+    CallResult {
+        text: "invalid_arguments: Missing required parameter: path".to_owned(),
+        wrong: true,
+        escalation,
+        ..CallResult::default()
+    }
+}
+
+#[test]
+fn what_a_subagent_does_not_get_right_goes_to_its_parent() {
+    let mut state = begun(RunSettings::default());
+    state.parent = Some("run:main".to_owned());
+    for attempts in 1..=3 {
+        heard(&mut state, &thought(READ, ""), &parser());
+        acted(&mut state, 0, refused(attempts));
+        assert_eq!(state.phase == Phase::Ask, attempts < 3, "{attempts}");
+    }
+    let Phase::Ended(Ending::Failed(error)) = &state.phase else {
+        panic!("{:?}", state.phase)
+    };
+    assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+    assert_eq!(
+        error.message,
+        "`read` was called wrongly 3 times, the last time in /path: Missing required parameter: path"
+    );
+}
+
 #[test]
 fn a_thought_in_the_content_is_left_out_streamed_or_whole() {
     for content in [
@@ -335,4 +368,38 @@ fn a_thought_in_the_content_is_left_out_streamed_or_whole() {
         assert_eq!(answer(&whole), answer(&streamed), "{content}");
         assert!(!answer(&whole).contains("Hm."), "{}", answer(&whole));
     }
+}
+
+#[test]
+fn without_a_parent_the_model_is_told_and_the_run_goes_on() {
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought(READ, ""), &parser());
+    acted(&mut state, 0, refused(3));
+    assert_eq!(state.phase, Phase::Ask);
+}
+
+#[test]
+fn wrong_calls_of_one_reply_are_told_before_they_go_up() {
+    let lines = ["a", "b", "c"].map(|name| READ.replace("notes", name));
+    let three = lines.join("\n");
+    let mut state = begun(RunSettings::default());
+    state.parent = Some("run:main".to_owned());
+    heard(&mut state, &thought(&three, ""), &parser());
+    assert_eq!(planned(&state), ["read", "read", "read"]);
+    for (place, attempts) in [(0, 1), (1, 2), (2, 3)] {
+        acted(&mut state, place, refused(attempts));
+    }
+    assert_eq!(state.phase, Phase::Ask, "it has heard of none of them yet");
+    heard(&mut state, &thought(READ, ""), &parser());
+    acted(&mut state, 0, refused(4));
+    assert!(matches!(state.phase, Phase::Ended(Ending::Failed(_))));
+}
+
+#[test]
+fn a_call_whose_arguments_do_not_fit_is_refused_by_the_tools_schema() {
+    let without = "Thought: look\nAction: read\nAction Input: {\"limit\": 3}";
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought(without, ""), &parser());
+    assert_eq!(planned(&state), ["read"]);
+    assert!(!state.corrected);
 }

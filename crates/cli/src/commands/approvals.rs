@@ -116,9 +116,13 @@ async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcom
             ApprovalState::Pending => output::duration(prompt.expires_at_ms.saturating_sub(now_ms)),
             _ => String::new(),
         };
+        let state = match (&state, &approval.undelivered) {
+            (ApprovalState::Pending, Some(_)) => "pending, not delivered".to_owned(),
+            (state, _) => state.as_str().to_owned(),
+        };
         vec![
             approval.id.clone(),
-            state.as_str().to_owned(),
+            state,
             left,
             prompt.tool,
             reason.unwrap_or_default(),
@@ -134,6 +138,13 @@ async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcom
         "session",
     ];
     output::line(&output::table(&header, rows));
+    for approval in &found {
+        if let Some(why) = &approval.undelivered {
+            let channel = &approval.request.channel;
+            let text = format!("{} was not shown on {channel}: {why}", approval.id);
+            output::line(&output::yellow(&harmless(&text)));
+        }
+    }
     output::line("`holdfast approvals show ID` shows all that one of them would run.");
     Ok(ExitCode::SUCCESS)
 }
@@ -173,6 +184,9 @@ async fn show(app: &App, approvals: &Approvals, id: &str, json: bool) -> Outcome
         "asked by   {} in session {}, on {}",
         prompt.actor, prompt.origin_session, found.request.channel
     ));
+    if let Some(why) = &found.undelivered {
+        lines.push(format!("not shown  {why}"));
+    }
     lines.push(format!(
         "asked at   {}",
         rfc3339(found.request.requested_at_ms)

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use holdfast_contract::time::rfc3339;
+use holdfast_reliability::store::sqlite::DATABASE_FILE;
 use holdfast_toolbox::audit::{AuditLine, AuditLog, files, verify};
 use serde_json::json;
 
@@ -14,11 +16,34 @@ use crate::fail::{Failure, Outcome};
 use crate::output;
 
 pub(super) fn run(app: &App, command: &AuditLogCommand, json: bool) -> Outcome<ExitCode> {
+    // A check of the wrong place must not make one that is in order, nor anything else.
+    let is_empty = |path: &Path| -> Outcome<bool> {
+        let found = files(path).map_err(|error| no_log(app, &error.to_string()))?;
+        Ok(found.is_empty())
+    };
+    if !app.state_dir.join(DATABASE_FILE).exists() {
+        return Err(no_log(app, "there is no state of Holdfast"));
+    }
     let log = app.audit_log(app.open_state()?);
+    if matches!(command, AuditLogCommand::Verify)
+        && is_empty(log.path())?
+        && runtime()?
+            .block_on(log.head())
+            .is_ok_and(|head| head.seq == 0)
+    {
+        return Err(no_log(app, "nothing has been recorded there yet"));
+    }
     match command {
         AuditLogCommand::Show { limit } => show(&log, *limit, json),
         AuditLogCommand::Verify => check(&log, json),
     }
+}
+
+fn no_log(app: &App, why: &str) -> Failure {
+    let dir = app.state_dir.display();
+    Failure::failed(format!("there is no audit log in {dir}: {why}")).hint(
+        "--state DIR or HOLDFAST_STATE names the state directory. An empty one proves nothing.",
+    )
 }
 
 /// The log, with the files that were set aside; an empty one where none has been written yet.

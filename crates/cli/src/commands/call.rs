@@ -160,6 +160,7 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
     );
     envelope.target.workspace_id = workspace_id(&args.workspace);
     envelope.tool_call_id.clone_from(&args.call_id);
+    envelope.target.agent_id.clone_from(&args.agent);
     envelope.target.turn_id.clone_from(&args.turn);
     envelope.target.run_id.clone_from(&args.run);
     envelope.target.model_id.clone_from(&args.model);
@@ -311,6 +312,9 @@ fn print(result: &ToolResultEnvelope) {
         ));
         if let Some(hint) = &error.hint {
             output::line(&format!("{} {hint}", output::dim("hint:")));
+        }
+        if let Some(details) = &error.details {
+            print_content(details);
         }
     }
 }

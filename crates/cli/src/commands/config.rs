@@ -54,6 +54,8 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
             super::serve::check(&app)?;
             check_log(&app)?;
             check_hooks(&app)?;
+            #[cfg(feature = "web")]
+            crate::web::check(&app.config, *offline)?;
             let tried = try_store(&app, *offline)?;
             if global.json {
                 output::json(&serde_json::json!({

@@ -380,6 +380,54 @@ fn the_audit_log_names_what_was_done_to_it() {
     assert_eq!(shown.stdout.lines().count(), 4, "{shown:?}");
 }
 
+/// A check of the wrong place is no proof of anything, and makes nothing there.
+#[test]
+fn where_there_is_no_audit_log_nothing_is_verified_or_made() {
+    let house = House::new();
+    let nowhere = house.path("no-such-state");
+    let nowhere = nowhere.to_str().expect("text");
+    for command in ["verify", "show"] {
+        let ran = house.run(&["audit-log", command, "--state", nowhere]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains("there is no audit log in"), "{ran:?}");
+        assert!(!std::path::Path::new(nowhere).exists(), "{command}");
+    }
+    let empty = house.path("empty");
+    std::fs::create_dir(&empty).expect("made");
+    let ran = house.run(&[
+        "audit-log",
+        "verify",
+        "--state",
+        empty.to_str().expect("text"),
+    ]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(std::fs::read_dir(&empty).expect("a directory").count(), 0);
+    // A state in which nobody was ever asked has none either.
+    house.exec("k", "echo x", &[]).success();
+    let ran = house.run(&["audit-log", "verify"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("nothing has been recorded"), "{ran:?}");
+}
+
+#[test]
+fn a_policy_of_an_agent_is_tried_from_the_prompt() {
+    let house = House::new();
+    let yaml = "permissions: {agents: {research: {maxTier: ReadOnly}}}";
+    let config = house.file("agents.yaml", yaml);
+    let write = [
+        "call",
+        "write",
+        "--args",
+        r#"{"path": "a", "content": "x"}"#,
+        "--json",
+    ];
+    let ran = house.run(&[&write[..], &["--config", &config, "--agent", "research"]].concat());
+    ran.error("permission_denied");
+    house
+        .run(&[&write[..], &["--config", &config, "--agent", "other"]].concat())
+        .success();
+}
+
 #[test]
 fn permissions_are_checked_with_the_place_of_the_mistake() {
     let house = House::new();

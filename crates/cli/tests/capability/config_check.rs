@@ -1,6 +1,6 @@
 //! `holdfast config check` refuses what would not work, before a server does.
 
-use crate::common::House;
+use crate::common::{House, Ran};
 
 #[test]
 fn a_misspelt_tool_opens_no_gate() {
@@ -95,6 +95,43 @@ fn what_can_not_be_read_is_said_in_the_words_of_its_author() {
         assert_eq!(ran.stderr.matches("error:").count(), 1, "{ran:?}");
         for inner in ["Options", "u32", "mapping start"] {
             assert!(!ran.stderr.contains(inner), "{inner}: {ran:?}");
+        }
+    }
+}
+
+/// What only the environment can say is looked at too, unless the file alone is meant.
+#[test]
+fn a_gateway_without_its_token_and_a_webhook_that_is_none_are_refused() {
+    let house = House::new();
+    let gateway = house.file("gateway.yaml", "gateway: {url: 'http://127.0.0.1:1'}");
+    let check = ["config", "check", "--config", &gateway];
+    let ran = house.run(&check);
+    ran.bad_usage("OPENCLAW_GATEWAY_TOKEN is not set");
+    assert!(ran.stderr.contains("gateway.tokenEnv"), "{ran:?}");
+    let ran = house.run(&[&check[..], &["--offline"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut command = house.command(&check);
+    command.env("OPENCLAW_GATEWAY_TOKEN", "a-token-of-this-test");
+    let ran = Ran::of(&command.output().expect("runs"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+
+    let hook = "channel: {kind: webhook}\npermissions: {approvals: {senders: [ann]}}\n";
+    let webhook = house.file("webhook.yaml", hook);
+    for (url, says) in [
+        (None, "HOLDFAST_WEBHOOK_URL is not set"),
+        (Some("ftp://chat.example/hook"), "http: or https:"),
+        (Some("https://chat.example/hook"), ""),
+    ] {
+        let mut command = house.command(&["config", "check", "--config", &webhook]);
+        if let Some(url) = url {
+            command.env("HOLDFAST_WEBHOOK_URL", url);
+        }
+        let ran = Ran::of(&command.output().expect("runs"));
+        if says.is_empty() {
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+        } else {
+            ran.bad_usage(says);
+            assert!(ran.stderr.contains("channel.urlEnv"), "{ran:?}");
         }
     }
 }

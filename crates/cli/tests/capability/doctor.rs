@@ -206,3 +206,50 @@ fn searches_have_a_limit_that_nobody_has_to_set() {
         "{own}"
     );
 }
+
+#[test]
+fn a_memory_that_is_not_whole_is_named_with_what_to_do() {
+    let house = House::new();
+    let remembered = house.run(&["memory", "store", "The cat is called Ada."]);
+    assert_eq!(remembered.code, Some(0), "{remembered:?}");
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    assert_eq!(check(&report, "memory")["found"], "1 records");
+
+    let file = house.state().join("memory.db");
+    let whole = fs::read(&file).expect("a memory");
+    let mut damaged = whole.clone();
+    damaged[4096..].fill(0xAB);
+    for content in [
+        damaged,
+        b"somebody's notes ".repeat(1_000),
+        whole[..5_000].to_vec(),
+    ] {
+        fs::write(&file, &content).expect("written");
+        let (ran, report) = looked(&house, &[]);
+        assert_eq!(ran.code, Some(1), "{report}");
+        let memory = check(&report, "memory");
+        assert_eq!(memory["status"], "bad", "{report}");
+        let advice = memory["advice"].as_str().expect("advice");
+        assert!(advice.contains("memory import"), "{advice}");
+        assert_eq!(
+            fs::read(&file).expect("still there"),
+            content,
+            "it only looks"
+        );
+    }
+}
+
+#[test]
+fn a_house_without_a_memory_gets_none() {
+    let house = House::new();
+    house.exec("k", "echo x", &[]).success();
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    let checks = report["checks"].as_array().expect("a list");
+    assert!(
+        checks.iter().all(|check| check["name"] != "memory"),
+        "{report}"
+    );
+    assert!(!house.state().join("memory.db").exists());
+}

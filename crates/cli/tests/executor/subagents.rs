@@ -122,6 +122,33 @@ fn children_are_counted_and_end_with_their_parent() {
     assert_eq!(runs(&executor.serving).len(), 2);
 }
 
+/// The tool's schema refuses it, three times at most.
+#[test]
+fn a_subagent_that_does_not_get_a_call_right_ends_and_its_parent_hears_why() {
+    let executor = on(
+        |request| match (task_of(request), turns(request)) {
+            ("main", 0) => spawn("read it", &json!({})),
+            ("main", _) => Say::says("Final Answer: I do it myself."),
+            (_, turn) => Say::calls("read", &json!({"offset": turn + 1})),
+        },
+        "",
+    );
+    assert_eq!(answer(&executor), "I do it myself.");
+    let told = last_question(&executor, "main");
+    for word in [
+        "failed",
+        "`read` was called wrongly 3 times",
+        "/path",
+        "Missing required parameter: path",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let asked = executor.model.asked();
+    let of_child = asked.iter().filter(|it| task_of(it) == "read it").count();
+    assert_eq!(of_child, 3, "it was not asked a fourth time");
+    assert_eq!(status(&executor.serving, 1).as_deref(), Some("failed"));
+}
+
 /// One answer is all that such a subagent takes.
 #[test]
 fn the_last_answer_of_a_subagent_is_counted() {

@@ -46,6 +46,62 @@ pub(super) fn name_before(text: &str, end: usize) -> Name<'_> {
     }
 }
 
+/// What systems and our own tools say of a file, in lower case. A file may be called `password`, and
+/// then this is no password.
+const SAID_OF_FILES: [&str; 25] = [
+    "no such file",
+    "permission denied",
+    "is a directory",
+    "not a directory",
+    "file exists",
+    "file name too long",
+    "directory not empty",
+    "read-only file system",
+    "operation not permitted",
+    "no space left on device",
+    "too many levels of symbolic links",
+    "device or resource busy",
+    "text file busy",
+    "input/output error",
+    "cannot open",
+    "cannot access",
+    "there is no such file",
+    "there is no space left",
+    "it is a directory",
+    "it is not a regular file",
+    "a part of the path is not",
+    "the file system does not permit",
+    "the file system is read-only",
+    "too many symbolic links",
+    "the name is too long",
+];
+/// Digits of the number of a line.
+const LINE_DIGITS_MAX: usize = 6;
+
+/// Whether a name and a colon are a file of that name and what is said of it: why it can not be
+/// opened, or where something was found in it.
+pub(super) fn is_said_of_a_file(text: &str, name_end: usize, pair: Range<usize>) -> bool {
+    if !text[pair.clone()].contains(':') {
+        return false;
+    }
+    let rest = &text[pair.end..];
+    let says = |words: &&str| {
+        rest.get(..words.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(words))
+    };
+    if SAID_OF_FILES.iter().any(|words| says(&words)) {
+        return true;
+    }
+    // `src/auth/token:12:` as searches and compilers say it.
+    let name = name_before(text, name_end);
+    let is_in_a_path = text[..name_end - name.text.len()].ends_with('/');
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    is_in_a_path
+        && &text[pair] == ":"
+        && (1..=LINE_DIGITS_MAX).contains(&digits)
+        && rest[digits..].starts_with(':')
+}
+
 /// The range of the secret that starts at `start`, without its quotes; `None` when there is none.
 pub(super) fn secret_at(
     text: &str,

@@ -173,7 +173,9 @@ fn judge_pair(text: &str, name_end: usize, pair: Range<usize>, reach: Reach) -> 
         return nothing;
     };
     let value = &text[secret.clone()];
-    if names::is_working_directory(name.text, value) {
+    if names::is_working_directory(name.text, value)
+        || extent::is_said_of_a_file(text, name_end, pair.clone())
+    {
         return nothing;
     }
     // "unexpected token: identifier" is a parser speaking, not somebody's token.

@@ -176,6 +176,15 @@ fn ordinary_text_is_left_alone() {
         "author: bob, key: value, sessionKey=agent:main:main",
         "keyFingerprint 3820c3176fcb",
         "12:04:17.123 took 1.5e-7 s, 99.9 %",
+        // Files have such names too.
+        "wrote /home/me/password/notes.txt and password.txt",
+        "could not open \"/home/me/password\": there is no such file or directory",
+        "could not read \"config/secrets\": it is a directory",
+        "could not write \"token\": the file system does not permit it",
+        "cat: /srv/credentials: No such file or directory",
+        "ls: cannot open directory '/var/secrets': Permission denied",
+        "grep: cookies: Is a directory",
+        "src/auth/token:12:5: unused",
         "",
     ];
     let redactor = Redactor::default();
@@ -183,6 +192,27 @@ fn ordinary_text_is_left_alone() {
         let result = redactor.redact_text(text);
         assert_eq!(result, text);
         assert!(matches!(result, Cow::Borrowed(_)), "{text}");
+    }
+}
+
+/// What stands beside a path, and is none of what is said of files, is hidden as ever.
+#[test]
+fn a_secret_behind_a_path_is_a_secret() {
+    for (text, expected) in [
+        ("user/password: hunter2", "user/password: [redacted]"),
+        ("secret/app/token: s.abc9", "secret/app/token: [redacted]"),
+        ("vault/password:123456", "vault/password:[redacted]"),
+        (
+            "https://h/password=no such file",
+            "https://h/password=[redacted] such file",
+        ),
+        (
+            "\"token\": \"permission denied\"",
+            "\"token\": \"[redacted]\"",
+        ),
+        ("password: noSuchThing", "password: [redacted]"),
+    ] {
+        assert_eq!(redacted(text), expected);
     }
 }
 
@@ -196,6 +226,7 @@ fn values_are_redacted_by_name_and_by_looks() {
         "headers": [["Authorization", "zzz"], ["Accept", "json"]],
         "env": [{"name": "DB_PASSWORD", "value": "v"}, {"name": "PWD", "value": "/x"}],
         "ann@example.com": 1, "bob@example.com": 2,
+        "files": ["src/token", "src/main.rs"],
     });
     let expected = json!({
         "apiKey": "[redacted]", "Set-Cookie": "[redacted]", "credentials": "[redacted]",
@@ -206,6 +237,7 @@ fn values_are_redacted_by_name_and_by_looks() {
         "headers": [["Authorization", "[redacted]"], ["Accept", "json"]],
         "env": [{"name": "DB_PASSWORD", "value": "[redacted]"}, {"name": "PWD", "value": "/x"}],
         "[redacted email]": 1, "[redacted email] (2)": 2,
+        "files": ["src/token", "src/main.rs"],
     });
     let redactor = Redactor::default();
     assert_eq!(redactor.redact_value(&value), expected);

@@ -6,6 +6,7 @@
 //! | `rows` | a row becomes a record |
 //! | `write` | records and vectors in, in transactions |
 //! | `read` | search, listings, snapshots |
+//! | `examine` | a look that changes nothing |
 //! | `cache` | all vectors of one model in memory, kept up with other processes' writes |
 //!
 //! The file is opened when it is first needed. Nothing is ever deleted or rewritten to get going
@@ -26,6 +27,7 @@ use self::cache::Vectors;
 use crate::backend::{Backend, Put, RecallPlan, Recalled, Snapshot};
 
 mod cache;
+mod examine;
 mod read;
 mod rows;
 mod schema;
@@ -33,6 +35,7 @@ mod schema;
 mod tests;
 mod write;
 
+pub use examine::examine;
 pub use write::REMOVED_VECTORS_MAX;
 
 /// The database's name in the state directory.

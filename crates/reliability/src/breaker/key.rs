@@ -16,6 +16,13 @@ pub enum BreakerTarget {
         /// The tool's name.
         name: String,
     },
+    /// A part of what one tool reaches, where each is up or down by itself: some of its hosts.
+    Part {
+        /// The tool's name.
+        tool: String,
+        /// Which of its parts.
+        place: u8,
+    },
     /// Something that several tools call, for example one API.
     Dependency {
         /// The name the tools' metadata give it.
@@ -28,7 +35,7 @@ pub enum BreakerTarget {
 /// The name of one breaker: a target and the context in which it is watched.
 ///
 /// The string form is stable, because it is a key in stores and an argument of the command
-/// line: `tool:NAMESPACE/NAME`, `dependency:NAME`, `global`, with `CONTEXT@` in front where a
+/// line: `tool:NAMESPACE/NAME`, `part:TOOL/PLACE`, `dependency:NAME`, `global`, with `CONTEXT@` in front where a
 /// context is set. Characters that have a meaning in it are percent-encoded inside the parts,
 /// so that no tool can be named into another one's breaker.
 ///
@@ -72,6 +79,14 @@ impl BreakerKey {
         Self::of(BreakerTarget::Tool {
             namespace: namespace.into(),
             name: name.into(),
+        })
+    }
+
+    /// The breaker of one of a tool's parts.
+    pub fn part(tool: impl Into<String>, place: u8) -> Self {
+        Self::of(BreakerTarget::Part {
+            tool: tool.into(),
+            place,
         })
     }
 
@@ -120,6 +135,7 @@ impl fmt::Display for BreakerKey {
             BreakerTarget::Tool { namespace, name } => {
                 write!(f, "tool:{}/{}", Escaped(namespace), Escaped(name))
             }
+            BreakerTarget::Part { tool, place } => write!(f, "part:{}/{place}", Escaped(tool)),
             BreakerTarget::Dependency { name } => write!(f, "dependency:{}", Escaped(name)),
             BreakerTarget::Global => f.write_str("global"),
         }
@@ -151,6 +167,16 @@ impl FromStr for BreakerKey {
                     name: part(name)?,
                 }
             }
+            Some(("part", path)) => {
+                let (tool, place) = path
+                    .split_once('/')
+                    .and_then(|(tool, place)| Some((tool, place.parse().ok()?)))
+                    .ok_or_else(|| refuse("want part:TOOL/PLACE"))?;
+                BreakerTarget::Part {
+                    tool: part(tool)?,
+                    place,
+                }
+            }
             Some(("dependency", name)) => BreakerTarget::Dependency { name: part(name)? },
             _ => {
                 return Err(refuse(
@@ -159,7 +185,9 @@ impl FromStr for BreakerKey {
             }
         };
         match &target {
-            BreakerTarget::Tool { name, .. } | BreakerTarget::Dependency { name }
+            BreakerTarget::Tool { name, .. }
+            | BreakerTarget::Part { tool: name, .. }
+            | BreakerTarget::Dependency { name }
                 if name.is_empty() =>
             {
                 Err(refuse("the name is empty"))
@@ -236,6 +264,7 @@ mod tests {
             BreakerKey::tool("a/b", "c:d@e%f g"),
             "tool:a%2Fb/c%3Ad%40e%25f%20g",
         );
+        check(BreakerKey::part("web_fetch", 17), "part:web_fetch/17");
         check(BreakerKey::dependency("Stripe"), "dependency:Stripe");
         check(BreakerKey::global(), "global");
         check(
@@ -256,6 +285,9 @@ mod tests {
             "tool:",
             "tool:name",
             "tool:ns/",
+            "part:web_fetch",
+            "part:web_fetch/256",
+            "part:/1",
             "dependency:",
             "Global",
             "global:",

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use holdfast_contract::{BreakerHint, CircuitBreakerState, Clock, ErrorCode, Status};
 
 use super::{
-    Admission, AttemptResult, BreakerKey, BreakerOp, BreakerPolicy, BreakerStore, Permit, ProbeId,
-    StepOutcome,
+    Admission, AttemptResult, BreakerKey, BreakerOp, BreakerPolicy, BreakerStore, BreakerTarget,
+    Permit, ProbeId, StepOutcome,
 };
 use crate::call::{Call, Failure, Judged, Reply, Started};
+use crate::canonical::Digest;
 use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::Mode;
@@ -31,6 +32,10 @@ pub struct Breaker<S> {
 /// An attempt that was cut off by its caller's deadline speaks against what it waited for, once it
 /// has waited this long; before that, it speaks of the caller's haste.
 pub const CUT_OFF_COUNTS_AFTER_MS: u64 = 1_000;
+
+/// Breakers of one tool whose calls need one of many things, such as hosts. Callers name those, so
+/// that there is no end to them; some share a breaker.
+pub const PARTS_PER_TOOL_MAX: usize = u8::MAX as usize + 1;
 
 /// An admitted attempt whose result is not known yet. Dropped, it says that nothing was learnt,
 /// so that a cancelled probe frees its place at once; unless it waited until the caller's deadline.
@@ -263,13 +268,29 @@ fn key_of(call: &Call) -> Arc<BreakerKey> {
         (Some(BreakerHint::Dependency) | None, Some(dependency)) => {
             Arc::new(BreakerKey::dependency(dependency))
         }
-        // The tool's own namespace: a caller that invents one must not get a fresh breaker.
-        _ => call.policy.tool_breaker.clone(),
+        (Some(BreakerHint::Tool), _) => call.policy.tool_breaker.clone(),
+        (Some(BreakerHint::Dependency) | None, None) => own_key(call),
     };
     if call.modes.breaker == Mode::Shadow {
         Arc::new(Arc::unwrap_or_clone(key).in_context(SHADOW_CONTEXT))
     } else {
         key
+    }
+}
+
+/// The tool's own breaker, or where each thing behind it is up or down by itself, one of a bounded
+/// number of breakers for those. An operator who holds the tool's own open holds all of them.
+fn own_key(call: &Call) -> Arc<BreakerKey> {
+    let params = &call.envelope.payload.params;
+    let part = call.tool.as_ref().and_then(|tool| tool.depends_on(params));
+    // The tool's own namespace: a caller that invents one must not get a fresh breaker.
+    match (part, call.policy.tool_breaker.target()) {
+        (Some(part), BreakerTarget::Tool { name, .. }) => {
+            // One byte of it: no more than `PARTS_PER_TOOL_MAX`.
+            let [place, ..] = *Digest::of(part.as_bytes()).as_bytes();
+            Arc::new(BreakerKey::part(name, place))
+        }
+        _ => call.policy.tool_breaker.clone(),
     }
 }
 

@@ -59,7 +59,7 @@ mod tests;
 
 pub use holdfast_contract::CircuitBreakerState;
 pub use key::{BreakerKey, BreakerKeyError, BreakerTarget};
-pub use layer::{Breaker, CUT_OFF_COUNTS_AFTER_MS, FORCED_OPEN_RETRY_AFTER_MS};
+pub use layer::{Breaker, CUT_OFF_COUNTS_AFTER_MS, FORCED_OPEN_RETRY_AFTER_MS, PARTS_PER_TOOL_MAX};
 pub use policy::{BreakerOverrides, BreakerPolicy};
 pub use snapshot::BreakerSnapshot;
 pub use state::{BreakerState, Permit, ProbeId};

@@ -3,8 +3,8 @@
 use crate::breaker::{BreakerKey, BreakerOp, BreakerPolicy, BreakerState, StepOutcome};
 use crate::store::StoreFuture;
 
-/// Breakers kept at most; one more is refused as a full store. Keys come from registered tools
-/// and configured dependencies, so only a bug gets there.
+/// Breakers kept at most; one more is refused as a full store. Keys come from registered tools, the
+/// bounded parts of some, and configured dependencies, so only a bug gets there.
 pub const BREAKERS_MAX: usize = 4096;
 
 /// Keeps circuit breakers.

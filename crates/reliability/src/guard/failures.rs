@@ -185,6 +185,16 @@ impl Failures {
         attempts
     }
 
+    /// Counts a call that was not even looked at, when the tool was called wrongly before, and
+    /// returns the attempts made at it.
+    pub(super) fn count_validation_again(&mut self, tool: Hash64) -> u32 {
+        if self.validation.iter().any(|known| known.tool == tool) {
+            self.count_validation(tool)
+        } else {
+            0
+        }
+    }
+
     /// The tool took its arguments: the model has found out how to call it.
     pub(super) fn arguments_accepted(&mut self, tool: Hash64) {
         self.validation.retain(|known| known.tool != tool);

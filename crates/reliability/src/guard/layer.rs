@@ -3,9 +3,10 @@
 //! It sits outside everything that can refuse a call, because a model loops on refusals most of
 //! all.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use holdfast_contract::{ErrorCode, ResultOutput};
+use holdfast_contract::{ErrorCode, Escalation, ResultOutput, SessionKind};
 use serde_json::Value;
 
 use super::{
@@ -130,7 +131,7 @@ impl<S: Service> Guard<S> {
             log.record(call, failure, action, self.runtime.clock.now_ms());
         }
         if call.modes.guard == Mode::Enforce {
-            apply(call, &mut reply, &advice);
+            apply(call, &mut reply, &advice, config);
         }
         reply
     }
@@ -230,8 +231,41 @@ fn exit_code(output: &ResultOutput) -> Option<&Value> {
     output.metadata.as_ref()?.get("exitCode")
 }
 
+/// The model does not get the call right. What it hears is that it is over; who runs it reads the
+/// mark and hands the failure up. A main session has nobody above it but the person it talks to.
+fn escalate(call: &Call, failure: &mut Failure, reason: String, attempts: u32) {
+    let (words, hint) = match call.session.kind {
+        SessionKind::Main => (
+            "tell the user what is wrong instead of trying again.",
+            "The model does not get the call right, and there is no parent session: it is for the \
+             user. At a prompt, `--turn NEW` starts afresh.",
+        ),
+        SessionKind::Branch | SessionKind::Worker => (
+            "this error goes to the parent session.",
+            "The model does not get the call right: hand the task back to the parent session. At a \
+             prompt, `--turn NEW` starts afresh.",
+        ),
+    };
+    // Writing to a string can not fail.
+    let _ = write!(
+        failure.message,
+        "\nIt was called wrongly {attempts} times: {words}"
+    );
+    failure.hint = Some(hint.to_owned());
+    mark(call, failure, reason, attempts);
+}
+
+fn mark(call: &Call, failure: &mut Failure, reason: String, attempts: u32) {
+    failure.escalation = Some(Box::new(Escalation {
+        tool: call.envelope.tool_name.clone(),
+        field: failure.field.clone(),
+        reason,
+        attempts,
+    }));
+}
+
 /// The texts reach the model: in the error's message, or beside the output as `advisory`.
-fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice) {
+fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice, config: &GuardConfig) {
     if advice.is_silent() {
         return;
     }
@@ -246,16 +280,13 @@ fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice) {
             }
         }
         Err(failure) => {
+            let reason = failure.message.clone();
             failure.message = decorate_error(&failure.message, advice);
             if advice.escalate_to_parent {
-                failure.message.push_str(
-                    "\nThe arguments were wrong too often: this error goes to the parent session.",
-                );
-                failure.hint = Some(
-                    "The model does not get the arguments right: hand the task back to the parent \
-                     session. At a prompt, `--turn NEW` starts afresh."
-                        .to_owned(),
-                );
+                escalate(call, failure, reason, advice.wrong_attempts);
+            } else if advice.wrong_attempts >= config.validation_attempts_max {
+                // The same wrong call once more, refused unseen: its text says all there is to say.
+                mark(call, failure, reason, advice.wrong_attempts);
             }
         }
     }

@@ -125,6 +125,7 @@ impl TurnState {
             }
             Observation::Blocked => {
                 advice.action = GuardAction::LoopDetected;
+                advice.wrong_attempts = self.failures.count_validation_again(call.tool);
                 self.count_failure(config, &mut advice);
             }
             Observation::Neutral => {}
@@ -227,6 +228,7 @@ impl TurnState {
             }
         };
         advice.non_retryable = attempts > 0;
+        advice.wrong_attempts = attempts;
         advice.escalate_to_parent = attempts >= config.validation_attempts_max;
         let family = match kind {
             FailureKind::UnknownTool | FailureKind::Validation | FailureKind::Permission => {

@@ -126,6 +126,8 @@ pub struct Advice {
     pub texts: Vec<String>,
     /// The model can not get the arguments right: tell the parent session.
     pub escalate_to_parent: bool,
+    /// How many times in a row the tool was called wrongly, this time included.
+    pub wrong_attempts: u32,
     /// No tool runs any more in this turn.
     pub stop_turn: bool,
     /// What the guard did, in one word.

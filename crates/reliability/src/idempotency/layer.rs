@@ -225,6 +225,9 @@ impl<S: Service> Idempotency<S> {
                     },
                 ),
                 breaker_state: None,
+                field: None,
+                escalation: None,
+                details: None,
             }),
             (None, None) => Err(Failure::before_start(
                 ErrorCode::OutputTooLarge,

@@ -301,9 +301,21 @@ impl Observer for JsonLog {
                 .word("state", state.as_str())
                 .flag("fromCache", mode == Mode::Enforce)
                 .mode(mode),
-            // The end of a call that waits says that it was answered from a record, and how long that
-            // took; runs have a log of their own.
-            Event::Waits { .. } | Event::Run(_) => return,
+            // Its end says that it was answered from a record, and how long that took.
+            Event::Waits { .. } => return,
+            // Runs have a log of their own.
+            Event::Run(_) => return,
+            Event::Undelivered {
+                approval,
+                tool,
+                channel,
+                error,
+            } => self
+                .line("approval_prompt_undelivered", "error")
+                .foreign("approval", approval)
+                .foreign("toolName", tool)
+                .foreign("channel", channel)
+                .foreign("reason", error),
             Event::Circuit { key, transition } => self
                 .line("tool_call_circuit_state", "warn")
                 .foreign("breaker", &key.to_string())

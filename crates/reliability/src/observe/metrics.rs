@@ -374,6 +374,7 @@ impl Observer for Metrics {
             | Event::Retry { .. }
             | Event::DedupeHit { .. }
             | Event::Signals { .. }
+            | Event::Undelivered { .. }
             | Event::Waits { .. } => {}
             Event::Circuit { key, transition } => {
                 // Watching breakers have a context; only real ones are reported.
@@ -382,6 +383,16 @@ impl Observer for Metrics {
                 }
                 let tool = match key.target() {
                     BreakerTarget::Tool { name, .. } => self.tool(name),
+                    // Callers choose the hosts: what becomes of each is in the log, and no label.
+                    BreakerTarget::Part { tool, .. } => {
+                        let labels = TransitionLabels {
+                            tool: self.tool(tool),
+                            from_state: transition.from.as_str(),
+                            to_state: transition.to.as_str(),
+                        };
+                        self.transitions.get_or_create(&labels).inc();
+                        return;
+                    }
                     BreakerTarget::Dependency { name } => {
                         self.bounded(&format!("dependency:{name}"))
                     }

@@ -84,6 +84,17 @@ pub enum Event<'a> {
         /// The record of the one that runs.
         key: &'a StoredKey,
     },
+    /// Nobody could be shown a request for approval; it waits all the same.
+    Undelivered {
+        /// The request.
+        approval: &'a str,
+        /// The tool.
+        tool: &'a str,
+        /// Where it should have been shown.
+        channel: &'a str,
+        /// Why it was not.
+        error: &'a str,
+    },
     /// A breaker changed its state.
     Circuit {
         /// Which breaker.

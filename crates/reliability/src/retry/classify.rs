@@ -9,6 +9,9 @@ use super::transport::{RequestSent, TransportCode};
 use super::{http, transport};
 use crate::breaker::AttemptResult;
 
+/// The code of a tool that was asked too often.
+pub const THROTTLED: &str = "throttled";
+
 /// Whether the failed attempt can have had its effect all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Evidence {

@@ -221,8 +221,10 @@ fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
         code: code.as_str().into(),
         origin: Origin::Holdfast,
         message: format!(
-            "the effect may or may not have happened ({}: {}); it was not repeated",
-            failure.code, failure.message
+            "the effect may or may not have happened ({}: {}); {}",
+            failure.code,
+            failure.message,
+            tried(call.attempt_count())
         ),
         hint: Some(code.doc().next.to_owned()),
         retriable: false,
@@ -232,6 +234,17 @@ fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
         counts_for_breaker: failure.counts_for_breaker,
         retry_after_ms: None,
         breaker_state: failure.breaker_state,
+        field: None,
+        escalation: None,
+        details: failure.details.clone(),
+    }
+}
+
+/// How often it was tried, in words that are true.
+fn tried(attempts: u32) -> String {
+    match attempts {
+        0 | 1 => "it was not repeated".to_owned(),
+        several => format!("it was tried {several} times and is not tried again"),
     }
 }
 

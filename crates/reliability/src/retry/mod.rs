@@ -25,7 +25,7 @@ mod transport;
 
 pub use backoff::{backoff_ms, backoff_window_ms};
 pub use budget::{RetryBudget, RetryBudgetOverrides, RetryBudgetPolicy};
-pub use classify::{Classified, Evidence};
+pub use classify::{Classified, Evidence, THROTTLED};
 pub use codes::CodeList;
 pub use decide::{GiveUp, Next, RepeatSafety, decide};
 pub use layer::Retry;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use holdfast_contract::code::CODES;
-use holdfast_contract::{ErrorCode, ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_contract::{ErrorCode, ResultError, ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_reliability::retry::THROTTLED;
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 
@@ -59,9 +60,17 @@ pub(super) fn retry_after_s(status: StatusCode, result: &ToolResultEnvelope) -> 
 pub fn status_of(result: &ToolResultEnvelope) -> StatusCode {
     match result.error_code().and_then(own_code) {
         Some(code) => http_status(code),
+        None if is_throttled(result) => StatusCode::TOO_MANY_REQUESTS,
         // It worked, or the tool says why not in words of its own.
         None => StatusCode::OK,
     }
+}
+
+/// Whether a tool of ours did nothing because it is asked too often: waiting helps, and it is known
+/// how long.
+pub(super) fn is_throttled(result: &ToolResultEnvelope) -> bool {
+    let waits = |error: &ResultError| error.code == THROTTLED && error.retry_after_ms.is_some();
+    result.error.as_ref().is_some_and(waits)
 }
 
 /// One of our own codes, by its name.

@@ -17,7 +17,7 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::{Map, Value};
 
-use super::call::{http_status, own_code, retry_after_s};
+use super::call::{http_status, is_throttled, own_code, retry_after_s};
 use crate::limits::INVOKE_BODY_BYTES_MAX;
 use crate::respond::{Refusal, json_response};
 use crate::server::Server;
@@ -192,6 +192,7 @@ fn gateway_result(output: &ResultOutput) -> InvokeResult<'_> {
 fn failed(result: &ToolResultEnvelope, error: &ResultError) -> Response {
     let code = own_code(&error.code);
     let status = match code.map(http_status) {
+        None if is_throttled(result) => StatusCode::TOO_MANY_REQUESTS,
         // A tool that was tried and failed throws, in the gateway's words.
         None | Some(StatusCode::OK) => StatusCode::INTERNAL_SERVER_ERROR,
         Some(other) => other,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use holdfast_contract::code::CODES;
-use holdfast_contract::{ErrorCode, ToolError};
+use holdfast_contract::{Cause, ErrorCode, ToolError};
 use holdfast_reliability::store::StoreError;
 use holdfast_server::ServerConfig;
 use holdfast_server::routes::call::http_status;
@@ -133,6 +133,41 @@ async fn what_may_work_later_says_when() {
         );
     }
     assert_eq!(tool.executions(), 0);
+}
+
+/// Too many messages at once are nobody's failure: waiting helps, and it is said how long.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_too_often_gets_429_and_when_to_come_again() {
+    let busy = || {
+        failing(
+            "busy",
+            ToolError::ExecutionError {
+                message: "too many messages at once".to_owned(),
+                cause: Cause::Throttled {
+                    retry_after_ms: Some(7_000),
+                },
+            },
+        )
+    };
+    let mut call = envelope("r1", "busy", &json!({}));
+    call["transport"]["retryBudget"] = json!({"maxAttempts": 1, "maxElapsedMs": 1000});
+    let answer = Harness::new(vec![busy()]).call(&call).await;
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (429, Some("7")),
+        "{}",
+        answer.text
+    );
+    assert_eq!(answer.json()["error"]["code"], "throttled");
+    let answer = Harness::new(vec![busy()])
+        .invoke(&json!({"tool": "busy"}))
+        .await;
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (429, Some("7")),
+        "{}",
+        answer.text
+    );
 }
 
 #[tokio::test(start_paused = true)]

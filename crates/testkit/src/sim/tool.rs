@@ -131,9 +131,7 @@ impl SimTool {
             0 => ToolError::transport("ECONNRESET", "reset"),
             1 => ToolError::http(500, None, "broken"),
             2 => ToolError::http(504, None, "no answer"),
-            _ => ToolError::Timeout {
-                elapsed: Duration::from_secs(1),
-            },
+            _ => ToolError::timed_out(Duration::from_secs(1)),
         }
     }
 

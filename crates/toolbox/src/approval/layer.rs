@@ -245,6 +245,10 @@ impl<S: Service> Approve<S> {
                 _ = tokio::time::timeout(pause, changed) => {}
                 prompted = asked => {
                     asking = None;
+                    if let Err(error) = &prompted {
+                        let (channel, why) = (&route.channel, error.to_string());
+                        approvals.not_delivered(&seen, channel, &why).await;
+                    }
                     if let Ok(Prompted::Answered { by, answer }) = prompted
                         && prompt.shown == Shown::Whole
                     {

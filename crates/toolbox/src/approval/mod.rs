@@ -17,7 +17,8 @@
 //! compare-and-set, so that one answer runs one call once, whoever comes first.
 
 pub mod by_message;
-pub mod error;
+pub mod delivery;
+mod error;
 pub mod layer;
 mod marks;
 pub mod model;

@@ -1,5 +1,6 @@
 //! A request for a person's answer, and the rules that answers make.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use holdfast_contract::redact::{Hidden, Redactor};
@@ -124,6 +125,10 @@ pub struct Approval {
     /// Where it stands.
     #[serde(flatten)]
     pub state: ApprovalState,
+    /// Why nobody was shown the request on its channel, when nobody was: then it waits for whoever
+    /// looks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undelivered: Option<String>,
 }
 
 impl Approval {
@@ -162,6 +167,21 @@ impl Approval {
         value["askedSession"] = json!(self.request.asked_session);
         value["channel"] = json!(self.request.channel);
         value["requestedAtMs"] = json!(self.request.requested_at_ms);
+        if let Some(why) = &self.undelivered {
+            value["undelivered"] = json!(why);
+        }
+        // The prompt's own fields are to be seen already; what stands beside them is shown as well.
+        for field in [
+            "detail",
+            "requestId",
+            "askedSession",
+            "channel",
+            "undelivered",
+        ] {
+            if let Some(shown) = value.get_mut(field) {
+                show_every_sign(shown);
+            }
+        }
         value
     }
 
@@ -202,6 +222,26 @@ impl Approval {
             expires_at_ms: request.expires_at_ms,
             code: None,
         }
+    }
+}
+
+/// Spells out what a person would not see in the texts of a flat value.
+fn show_every_sign(value: &mut Value) {
+    let show = |text: &mut String| {
+        if let Cow::Owned(seen) = visible::line(text) {
+            *text = seen;
+        }
+    };
+    match value {
+        Value::String(text) => show(text),
+        Value::Object(members) => {
+            for member in members.values_mut() {
+                if let Value::String(text) = member {
+                    show(text);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -335,6 +335,7 @@ impl Approvals {
                 tool,
             },
             state: ApprovalState::Pending,
+            undelivered: None,
         }
     }
 

@@ -17,7 +17,9 @@ use super::beneath::Beneath;
 use super::blocking::{self, Abandoned};
 use super::nearest::nearest;
 use super::place::{Place, tier_of_path};
-use super::text::{binary_file, binary_kind, counted, not_utf8};
+use super::text::{
+    binary_file, binary_kind, counted, is_utf16, not_utf8, utf16_order, utf16_unmarked,
+};
 use super::write::{check_writable, replace};
 use super::{args, atomic};
 
@@ -214,6 +216,9 @@ fn load(target: &Beneath) -> Result<(String, Metadata), ToolError> {
         .map_err(|error| target.fault("edit", &error))?;
     if bytes.len() > EDIT_BYTES_MAX {
         return Err(too_large(target.asked()));
+    }
+    if let Some(order) = utf16_order(&bytes).or_else(|| utf16_unmarked(&bytes)) {
+        return Err(is_utf16(target.asked(), order));
     }
     if let Some(kind) = binary_kind(&bytes) {
         return Err(binary_file(target.asked(), kind, size_bytes));

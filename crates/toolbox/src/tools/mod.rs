@@ -39,6 +39,7 @@ pub mod message;
 mod nearest;
 mod place;
 pub mod read;
+pub mod read_on;
 mod tail;
 mod text;
 pub mod write;

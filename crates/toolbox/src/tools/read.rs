@@ -61,7 +61,7 @@ impl Tool for ReadTool {
 
     fn description(&self) -> &str {
         "Reads a text file in the workspace. A long file comes in parts: go on with `offset` set \
-         to the answer's `next_offset`."
+         to the answer's `next_offset`, and `column` to its `next_column` where there is one."
     }
 
     fn parameters_schema(&self) -> Value {
@@ -79,6 +79,11 @@ impl Tool for ReadTool {
                     "type": "integer",
                     "minimum": 1,
                     "description": "The first line to read, from 1."
+                },
+                "column": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "The first character of that line to read, from 1; for a line that is too long."
                 },
                 "limit": {
                     "type": "integer",
@@ -129,21 +134,26 @@ enum Part {
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     first_line: u64,
+    /// The character of the first line to begin with, from 1.
+    first_column: u64,
     lines_max: u64,
 }
 
 fn wanted(params: &Value) -> Result<Part, ToolError> {
     let offset = args::optional_count(params, "offset")?;
+    let column = args::optional_count(params, "column")?;
     let limit = args::optional_count(params, "limit")?;
+    let is_range = offset.is_some() || column.is_some() || limit.is_some();
     match args::optional_count(params, "tail")? {
         None => Ok(Part::Lines(Wanted {
             first_line: offset.unwrap_or(1),
+            first_column: column.unwrap_or(1),
             lines_max: limit.unwrap_or(u64::MAX),
         })),
-        Some(lines) if offset.is_none() && limit.is_none() => Ok(Part::Tail(lines)),
+        Some(lines) if !is_range => Ok(Part::Tail(lines)),
         Some(_) => Err(ToolError::invalid(
             Some("/tail"),
-            "`tail` goes without `offset` and `limit`".to_owned(),
+            "`tail` goes without `offset`, `column` and `limit`".to_owned(),
         )),
     }
 }
@@ -193,12 +203,14 @@ fn read_from(
             // Counted first, so that the answer can say which lines they are.
             let none = Wanted {
                 first_line: u64::MAX,
+                first_column: 1,
                 lines_max: 1,
             };
             let counted = collect(&mut reader, none).map_err(failed)?;
             reader.rewind().map_err(failed)?;
             Wanted {
                 first_line: counted.lines_seen.saturating_sub(lines_max) + 1,
+                first_column: 1,
                 lines_max,
             }
         }
@@ -247,6 +259,7 @@ fn end_of(
     reader.seek(SeekFrom::Start(from)).map_err(failed)?;
     let wanted = Wanted {
         first_line: 1,
+        first_column: 1,
         lines_max,
     };
     let found = collect(reader, wanted).map_err(failed)?;
@@ -292,6 +305,12 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
     let mut scanned = 0_u64;
     let mut line = 1_u64;
     let mut at_line_start = true;
+    let mut before = Before(
+        wanted
+            .first_column
+            .checked_sub(1)
+            .filter(|count| *count > 0),
+    );
     let last_line = wanted.first_line.saturating_add(wanted.lines_max - 1);
     loop {
         let buffer = reader.fill_buf()?;
@@ -307,8 +326,18 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
         let (length, newlines) = if is_wanted {
             let end = memchr(b'\n', buffer);
             let length = end.map_or(buffer.len(), |at| at + 1);
-            found.starts_at_byte.get_or_insert(scanned);
-            take(&mut found, &buffer[..length], at_line_start);
+            let left_out = if line == wanted.first_line {
+                before.leave_out(&buffer[..length])
+            } else {
+                0
+            };
+            if left_out < length {
+                found
+                    .starts_at_byte
+                    .get_or_insert(scanned + left_out as u64);
+                let begins = at_line_start || found.lines == 0;
+                take(&mut found, &buffer[left_out..length], begins);
+            }
             (length, u64::from(end.is_some()))
         } else if line < wanted.first_line {
             skip(buffer, wanted.first_line - line)
@@ -323,6 +352,27 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
         scanned += length as u64;
     }
     Ok(found)
+}
+
+/// Characters of the first line that are still to be left out; nothing once what is wanted began.
+struct Before(Option<u64>);
+
+impl Before {
+    /// How many bytes of this piece of the line stand before what is wanted. A line's end never does.
+    fn leave_out(&mut self, piece: &[u8]) -> usize {
+        let Some(left) = &mut self.0 else {
+            return 0;
+        };
+        for (at, byte) in piece.iter().enumerate() {
+            let begins = byte & 0b1100_0000 != 0b1000_0000;
+            if *byte == b'\n' || begins && *left == 0 {
+                self.0 = None;
+                return at;
+            }
+            *left -= u64::from(begins);
+        }
+        piece.len()
+    }
 }
 
 /// Goes over this many line ends, or all there are: how many bytes and line ends that were.
@@ -383,7 +433,9 @@ fn answer(
 ) -> ToolResult {
     let shown = target.shown();
     let first = wanted.first_line;
-    let next = first + found.lines;
+    let within_line = wanted.first_column + content.chars().count() as u64;
+    // Of a line that was cut there is more in itself.
+    let next = first + found.lines - u64::from(found.line_cut);
     let mut output = json!({
         "path": shown,
         "content": content,
@@ -397,8 +449,8 @@ fn answer(
     }
     let note = if found.line_cut {
         Some(format!(
-            "line {first} is longer than {READ_BYTES_MAX} bytes and was cut; use exec to look at \
-             the rest of it"
+            "line {first} is longer than {READ_BYTES_MAX} bytes and was cut; go on with offset \
+             {first} and column {within_line}"
         ))
     } else if found.more {
         Some(format!("there is more; go on with offset {next}"))
@@ -410,6 +462,12 @@ fn answer(
     };
     if found.more {
         output["next_offset"] = next.into();
+    }
+    if found.line_cut {
+        output["next_column"] = within_line.into();
+    }
+    if wanted.first_column > 1 {
+        output["first_column"] = wanted.first_column.into();
     }
     if let Some(note) = note {
         output["note"] = note.into();

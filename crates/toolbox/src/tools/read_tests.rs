@@ -3,6 +3,7 @@ use super::*;
 fn found(text: &[u8], first_line: u64, lines_max: u64) -> Found {
     let wanted = Wanted {
         first_line,
+        first_column: 1,
         lines_max,
     };
     // A tiny buffer, so that lines arrive in pieces.
@@ -86,4 +87,32 @@ fn invalid_text_is_told_by_its_place() {
     assert_eq!(found(b"ok\n\xff\n", 1, u64::MAX).text(), Err(3));
     assert_eq!(found(b"ok\n\xff\n", 1, 1).text(), Ok("ok\n"));
     assert_eq!(found(b"ends within \xc3", 1, u64::MAX).text(), Err(12));
+}
+
+/// Read on from column to column, a long line is whole, wherever pieces and characters begin.
+#[test]
+fn a_line_is_gone_on_with_by_its_characters() {
+    let line = "aä€😀".repeat(5);
+    let text = format!("first\n{line}\nlast\n");
+    for column in 1..=30_u64 {
+        let wanted = Wanted {
+            first_line: 2,
+            first_column: column,
+            lines_max: 1,
+        };
+        for room in [1, 2, 3, 7, 64] {
+            let mut reader = BufReader::with_capacity(room, text.as_bytes());
+            let found = collect(&mut reader, wanted).expect("reads");
+            let rest: String = line
+                .chars()
+                .skip(usize::try_from(column).expect("small") - 1)
+                .collect();
+            assert_eq!(
+                found.text(),
+                Ok(format!("{rest}\n").as_str()),
+                "{column} {room}"
+            );
+            assert_eq!((found.lines, found.more), (1, true), "{column} {room}");
+        }
+    }
 }

@@ -42,6 +42,36 @@ pub(super) fn utf16_order(head: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// How much of a file tells whether it is UTF-16 without saying so.
+const UNMARKED_BYTES: usize = 1024;
+
+/// The byte order of what can only be UTF-16 text that does not say so: every other byte of mostly
+/// Latin text is zero, and no byte between them is.
+pub(super) fn utf16_unmarked(head: &[u8]) -> Option<&'static str> {
+    let (pairs, _) = head.get(..head.len().min(UNMARKED_BYTES))?.as_chunks::<2>();
+    let zeros = |place: usize| pairs.iter().filter(|pair| pair[place] == 0).count();
+    let (even, odd) = (zeros(0), zeros(1));
+    let most = pairs.len() / 10 * 9;
+    match (even, odd) {
+        _ if pairs.len() < 4 => None,
+        (0, odd) if odd > most => Some("utf-16le"),
+        (even, 0) if even > most => Some("utf-16be"),
+        _ => None,
+    }
+}
+
+/// A text that can be read and not be edited.
+pub(super) fn is_utf16(asked: &str, order: &str) -> ToolError {
+    let name = order.to_ascii_uppercase();
+    ToolError::coded(
+        "not_utf8",
+        format!(
+            "{asked:?} is {name} text, and only UTF-8 is edited; nothing was changed. To edit it, \
+             convert it with exec and back again: `iconv -f {name} -t UTF-8`"
+        ),
+    )
+}
+
 /// UTF-16 text as UTF-8, without its mark; nothing when it is broken.
 pub(super) fn from_utf16(bytes: &[u8], order: &str) -> Option<Vec<u8>> {
     let (pairs, []) = bytes.as_chunks::<2>() else {

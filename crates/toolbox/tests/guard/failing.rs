@@ -269,6 +269,10 @@ async fn the_third_differing_validation_failure_goes_to_the_parent() {
         let result = harness.call(&in_turn("read", params)).await;
         assert_eq!(error_of(&result).0, "invalid_arguments");
         assert_eq!(hint(&result).contains("parent session"), number == 2);
+        let mark = result.error.as_ref().unwrap().escalation.as_ref();
+        let mark = mark.map(|it| (it.tool.as_str(), it.field.as_deref(), it.attempts));
+        let expected = ("read", Some("/path"), 3);
+        assert_eq!(mark, (number == 2).then_some(expected), "{result:?}");
         assert!(!message_of(&result).contains("[LOOP DETECTED]"));
     }
     // Once the arguments are right, the count starts over.
@@ -280,6 +284,31 @@ async fn the_third_differing_validation_failure_goes_to_the_parent() {
     );
     let result = harness.call(&in_turn("read", json!({"path": 2.5}))).await;
     assert!(!hint(&result).contains("parent session"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_up_says_the_field_and_the_reason_and_the_same_mistake_goes_up_as_well() {
+    let harness = Build::new(&reader()).stack();
+    let mut marks = Vec::new();
+    for _ in 0..3 {
+        let result = harness.call(&in_turn("read", json!({}))).await;
+        marks.push(result.error.unwrap().escalation);
+    }
+    // The third is refused unseen, and is the third all the same.
+    let third = marks.pop().unwrap().expect("a mark");
+    assert_eq!((third.tool.as_str(), third.attempts), ("read", 3));
+    assert!(third.reason.starts_with("[LOOP DETECTED]"), "{third:?}");
+    assert_eq!(marks, [None, None]);
+
+    let harness = Build::new(&reader()).stack();
+    harness.call(&in_turn("read", json!({}))).await;
+    harness.call(&in_turn("read", json!({"path": 1}))).await;
+    let result = harness.call(&in_turn("read", json!({"path": []}))).await;
+    let mark = serde_json::to_value(result.error.unwrap().escalation).unwrap();
+    assert_eq!(mark["field"], "/path");
+    let reason = mark["reason"].as_str().unwrap();
+    assert!(reason.starts_with("Expected string but received array for parameter path"));
+    assert!(!reason.contains("NON-RETRYABLE"), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]

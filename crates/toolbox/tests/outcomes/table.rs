@@ -76,9 +76,7 @@ fn lost(code: &'static str) -> ToolError {
 }
 
 fn timeout() -> ToolError {
-    ToolError::Timeout {
-        elapsed: Duration::from_secs(1),
-    }
+    ToolError::timed_out(Duration::from_secs(1))
 }
 
 /// Terminal failures, and calls that end before anything can have happened.

@@ -93,6 +93,8 @@ pub(crate) struct Recorded {
     pub(crate) prompts: Mutex<Vec<ApprovalPrompt>>,
     pub(crate) told: Mutex<Vec<ApprovalPrompt>>,
     pub(crate) sent: Mutex<Vec<String>>,
+    /// Why it takes no prompts, if it does not.
+    pub(crate) down: Mutex<Option<String>>,
 }
 
 impl Recorded {
@@ -103,6 +105,7 @@ impl Recorded {
             prompts: Mutex::default(),
             told: Mutex::default(),
             sent: Mutex::default(),
+            down: Mutex::default(),
         })
     }
 
@@ -115,6 +118,9 @@ impl Recorded {
 impl Prompter for Recorded {
     async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
         self.prompts.lock().push(prompt.clone());
+        if let Some(why) = self.down.lock().clone() {
+            return Err(ToolError::http(503, None, why));
+        }
         Ok(match &self.says {
             None => Prompted::Shown,
             Some(answer) => Prompted::Answered {
@@ -196,6 +202,8 @@ pub(crate) struct Build {
     pub(crate) secrets: Vec<String>,
     /// Where an audit log is written, if one is.
     pub(crate) audit: Option<PathBuf>,
+    /// Who is told what happens.
+    pub(crate) observers: Observers,
 }
 
 impl Build {
@@ -215,7 +223,7 @@ impl Build {
     fn made(self, tools: Vec<Arc<dyn Tool>>, trusted: Option<Arc<dyn DocumentStore>>) -> Bench {
         let clock = Arc::new(TokioClock::new());
         let entropy = Arc::new(SeededEntropy::new(3));
-        let mut runtime = Runtime::new(clock.clone(), entropy, Observers::new());
+        let mut runtime = Runtime::new(clock.clone(), entropy, self.observers);
         runtime.redactor = Redactor::default().knowing(self.secrets);
         let runtime = Arc::new(runtime);
         let documents = self

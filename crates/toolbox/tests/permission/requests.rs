@@ -9,7 +9,7 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     Answer, DedupeMode, Effect, PermissionTier, Scope, SystemClock, SystemEntropy, Tool,
 };
-use holdfast_reliability::observe::Observers;
+use holdfast_reliability::observe::{Event, Observer, Observers};
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::conformance::interposed_documents::{
     DocumentStep, InterposedDocuments,
@@ -256,4 +256,65 @@ async fn the_end_of_a_process_does_not_wait_for_a_store_that_is_away() {
     drop(call);
     let settled = tokio::time::timeout(Duration::from_mins(1), bench.approvals.settled());
     settled.await.expect("it does not wait");
+}
+
+/// Keeps what could not be shown.
+#[derive(Default)]
+struct NotShown(parking_lot::Mutex<Vec<String>>);
+
+impl Observer for NotShown {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Undelivered {
+            approval,
+            tool,
+            channel,
+            error,
+        } = *event
+        {
+            let text = format!("{approval} {tool} {channel} {error}");
+            self.0.lock().push(text);
+        }
+    }
+}
+
+/// A channel that is down leaves the request open, and nobody has to guess why it is silent.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_could_not_be_shown_says_so_and_can_still_be_answered() {
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let seen = Arc::new(NotShown::default());
+    let bench = Build {
+        observers: Observers::new().with(seen.clone()),
+        ..Build::default()
+    }
+    .bench(vec![probe.clone() as Arc<dyn Tool>]);
+    let channel = Recorded::silent();
+    *channel.down.lock() = Some("the webhook answered 503, password=hunter2-and-more".to_owned());
+    bench.main("/".into(), Some(channel)).await;
+    let approvals = bench.approvals.clone();
+    let answers = async {
+        let request = loop {
+            let open = approvals.open_requests().await.unwrap().pop();
+            if let Some(request) = open.filter(|it| it.undelivered.is_some()) {
+                break request;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        let view = request.view(
+            holdfast_contract::Audience::Approver,
+            &Redactor::default(),
+            0,
+        );
+        let why = view["undelivered"].as_str().unwrap().to_owned();
+        assert!(why.starts_with("the webhook answered 503"), "{why}");
+        assert!(!why.contains("hunter2"), "{why}");
+        approvals
+            .answer(&request.id, &FOR_SESSION, "owner")
+            .await
+            .unwrap();
+        (request.id, why)
+    };
+    let call = bench.stack.call(ask("probe", "main", json!({})));
+    let (result, (id, why)) = tokio::join!(call, answers);
+    assert!(result.is_success(), "{result:?}");
+    assert_eq!(*seen.0.lock(), [format!("{id} probe recorded {why}")]);
 }

@@ -109,3 +109,36 @@ async fn what_hides_a_secret_is_not_answered_where_it_is_hidden() {
         assert_eq!(probe.seen.lock().pop(), Some(params));
     }
 }
+
+/// Everything that stands beside the arguments is shown as well, and must not turn them around.
+#[tokio::test(start_paused = true)]
+async fn no_field_of_a_request_hides_a_sign() {
+    let (bench, _) = bench(None);
+    let session = "main\u{202e}cod.exe";
+    let channel = Recorded::silent();
+    let opened = bench
+        .tree
+        .open_main(session, "agent", "/w\u{2066}".into(), Some(channel));
+    opened.await.unwrap();
+    let call = ask("probe", session, json!({"command": "x"}));
+    let approvals = bench.approvals.clone();
+    let answers = async {
+        let id = loop {
+            if let Some(request) = approvals.open_requests().await.unwrap().pop() {
+                break request.id;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        };
+        let no = Answer::Deny {
+            reason: Some("no\u{202e}, never".to_owned()),
+        };
+        approvals.answer(&id, &no, "ann\u{200b}").await.unwrap();
+        approvals.get(&id).await.unwrap().unwrap()
+    };
+    let (_, request) = tokio::join!(bench.stack.call(call), answers);
+    for audience in [Audience::Approver, Audience::Readers] {
+        let view = request.view(audience, &Redactor::default(), 0).to_string();
+        assert!(!view.chars().any(is_unseen), "{view}");
+        assert!(view.contains(r"\\u{202e}"), "{view}");
+    }
+}

@@ -38,6 +38,7 @@ fn approval(state: ApprovalState, gate: Gate) -> Approval {
             expires_at_ms: NOW_MS + 100,
         },
         state,
+        undelivered: None,
     }
 }
 

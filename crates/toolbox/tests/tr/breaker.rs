@@ -3,10 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{CircuitBreakerState, Status, ToolResultEnvelope};
-use holdfast_reliability::breaker::{BreakerKey, BreakerOp, BreakerPolicy, BreakerStore};
+use async_trait::async_trait;
+use holdfast_contract::{
+    Cause, CircuitBreakerState, Effect, PermissionTier, Status, Tool, ToolContext, ToolError,
+    ToolResult, ToolResultEnvelope,
+};
+use holdfast_reliability::breaker::{
+    BreakerKey, BreakerOp, BreakerPolicy, BreakerStore, PARTS_PER_TOOL_MAX,
+};
 use holdfast_testkit::{Reaction, ScriptedTool};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{Build, Harness, ask, effect_of, error_of, http, pass};
 
@@ -199,4 +205,107 @@ async fn calls_that_wait_in_vain_until_their_callers_leave_open_it() {
         harness.call(&hasty(1_200)).await;
     }
     assert_eq!(circuit(&harness).await, CircuitBreakerState::Open);
+}
+
+/// Reaches hosts, one of which is down and one of which does not exist.
+struct Hosts;
+
+#[async_trait]
+impl Tool for Hosts {
+    fn name(&self) -> &str {
+        "fetch"
+    }
+
+    fn description(&self) -> &str {
+        "Made for one test."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn permission_tier(&self) -> PermissionTier {
+        PermissionTier::ReadOnly
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::None
+    }
+
+    fn depends_on(&self, params: &Value) -> Option<String> {
+        params["host"].as_str().map(str::to_owned)
+    }
+
+    async fn execute(&self, params: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        match params["host"].as_str() {
+            Some("down.example") => Err(http(503)),
+            Some("misspelt.example") => Err(ToolError::ExecutionError {
+                message: "no such name".to_owned(),
+                cause: Cause::NoSuchAddress {
+                    code: "ENOTFOUND".into(),
+                },
+            }),
+            _ => Ok(ToolResult::new(json!("a page"), "")),
+        }
+    }
+}
+
+async fn fetched(harness: &Harness, host: &str, calls: usize) -> Vec<Status> {
+    let mut statuses = Vec::new();
+    for _ in 0..calls {
+        let call = ask("fetch").attempts(1);
+        let page = call.0.request_id.clone();
+        let call = call.params(json!({"host": host, "page": page}));
+        statuses.push(harness.call(&call).await.status);
+    }
+    statuses
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_host_that_is_down_does_not_close_the_others() {
+    let harness = Build::new(&Arc::new(Hosts))
+        .with(|build| build.guard.enabled = false)
+        .stack();
+    let down = fetched(&harness, "down.example", 60).await;
+    assert_eq!(down.last(), Some(&Status::CircuitOpen), "{down:?}");
+    assert_eq!(fetched(&harness, "up.example", 1).await, [Status::Success]);
+    let open = harness.circuits().await;
+    let open: Vec<_> = open
+        .iter()
+        .filter(|(_, state)| *state == CircuitBreakerState::Open)
+        .collect();
+    assert_eq!(open.len(), 1, "{open:?}");
+    assert!(open[0].0.starts_with("part:fetch/"), "{open:?}");
+
+    // An operator's word on the tool holds for all of them.
+    let key = BreakerKey::tool("holdfast.tools", "fetch");
+    let reason = "maintenance".to_owned();
+    let op = BreakerOp::ForceOpen { reason };
+    let policy = BreakerPolicy::standard();
+    let _ = harness.breakers.apply(&key, op, &policy).await.unwrap();
+    assert_eq!(
+        fetched(&harness, "up.example", 1).await,
+        [Status::CircuitOpen]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_does_not_exist_speaks_against_nobody() {
+    let harness = Build::new(&Arc::new(Hosts))
+        .with(|build| build.guard.enabled = false)
+        .stack();
+    let misspelt = fetched(&harness, "misspelt.example", 60).await;
+    assert!(!misspelt.contains(&Status::CircuitOpen), "{misspelt:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_hosts_are_named_their_breakers_are_few() {
+    let harness = Build::new(&Arc::new(Hosts))
+        .with(|build| build.guard.enabled = false)
+        .stack();
+    for host in 0..2_000 {
+        fetched(&harness, &format!("h{host}.example"), 1).await;
+    }
+    let kept = harness.circuits().await.len();
+    assert!(kept <= PARTS_PER_TOOL_MAX + 1, "{kept}");
 }

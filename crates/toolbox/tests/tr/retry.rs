@@ -15,7 +15,7 @@ use crate::common::{Build, ask, effect_of, error_of, http, message_of};
 async fn waits_with_seed(seed: u64) -> Vec<u64> {
     let elapsed = Duration::from_secs(3);
     let script = [
-        Reaction::Fail(ToolError::Timeout { elapsed }),
+        Reaction::Fail(ToolError::timed_out(elapsed)),
         Reaction::Fail(ToolError::transport("ECONNRESET", "connection lost")),
         Reaction::Succeed,
     ];
@@ -121,4 +121,42 @@ async fn tr_07_the_retry_budget_of_all_calls_is_a_setting() {
     }
     // Half as many retries as calls, whatever each call would like.
     assert_eq!((attempts, tool.executions()), (30, 30));
+}
+
+/// How far a command came is worth knowing above all when nobody knows how it ended.
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_had_until_its_time_was_up_is_in_the_answer_and_redacted() {
+    let cut_off = ToolError::Timeout {
+        elapsed: Duration::from_secs(1),
+        so_far: Some(Box::new(
+            json!({"stdout": "step 1\npassword=hunter2-and-more\n"}),
+        )),
+    };
+    let tool = Arc::new(ScriptedTool::mutating("post", [Reaction::Fail(cut_off)]));
+    let harness = Build::new(&tool).stack();
+    let result = harness.call(&ask("post")).await;
+    assert_eq!(error_of(&result).0, "outcome_unknown");
+    let details = result.error.unwrap().details.unwrap();
+    let stdout = details["stdout"].as_str().unwrap();
+    assert!(stdout.starts_with("step 1\n"), "{stdout}");
+    assert!(!stdout.contains("hunter2"), "{stdout}");
+}
+
+/// What is said about repeating is what happened.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_tried_twice_does_not_say_that_it_was_not_repeated() {
+    let timed_out = || Reaction::Fail(ToolError::timed_out(Duration::from_secs(1)));
+    for (script, says) in [
+        (vec![timed_out()], "it was not repeated"),
+        (
+            vec![Reaction::Fail(http(503)), timed_out()],
+            "it was tried 2 times and is not tried again",
+        ),
+    ] {
+        let tool = Arc::new(ScriptedTool::mutating("post", script));
+        let harness = Build::new(&tool).stack();
+        let result = harness.call(&ask("post")).await;
+        assert_eq!(error_of(&result).0, "outcome_unknown");
+        assert!(message_of(&result).ends_with(says), "{result:?}");
+    }
 }

@@ -68,7 +68,7 @@ impl Tool for PayTool {
                 format!("the service answered {status}"),
             )),
             Ok(Err(error)) => Err(transport(&error)),
-            Err(_) => Err(ToolError::Timeout { elapsed: limit }),
+            Err(_) => Err(ToolError::timed_out(limit)),
         }
     }
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use holdfast_memory::MemoryStoreKind;
+use holdfast_memory::sqlite::{MEMORY_FILE, examine};
 use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::store::DedupeStore;
 use holdfast_toolbox::audit::verify;
@@ -23,6 +25,7 @@ pub(super) async fn checks(app: &App) -> Vec<Check> {
     if app.state_dir.exists() {
         checks.extend(audit_log(app).await);
     }
+    checks.extend(memory(app));
     if app.config.reliability.store.kind == StoreKind::Redis {
         checks.push(redis(app).await);
     }
@@ -106,6 +109,30 @@ async fn audit_log(app: &App) -> Option<Check> {
              written to it.",
         ),
         Err(error) => Check::bad(NAME, error.to_string(), "Look at the disk."),
+    })
+}
+
+/// What agents remember, where it is in a file of ours.
+fn memory(app: &App) -> Option<Check> {
+    const NAME: &str = "memory";
+    if app.config.memory.store != MemoryStoreKind::Sqlite {
+        return None;
+    }
+    Some(match examine(&app.state_dir).transpose()? {
+        Ok(records) => Check::ok(NAME, format!("{records} records")),
+        Err(error) => {
+            let file = app.state_dir.join(MEMORY_FILE);
+            let file = file.display();
+            Check::bad(
+                NAME,
+                error.to_string(),
+                format!(
+                    "Nothing is stored or found until it can be read. Save what can still be read \
+                     with `holdfast memory export FILE`, move {file} and its -wal and -shm away, and \
+                     `holdfast memory import` that or your last export."
+                ),
+            )
+        }
     })
 }
 

@@ -44,6 +44,7 @@ use super::beneath::Beneath;
 use super::place::Place;
 use super::text::one_line;
 use crate::permit::Permissions;
+use capture::Capture;
 use danger::Judged;
 use family::Tag;
 pub(crate) use judge::handed_on;
@@ -314,8 +315,13 @@ impl Tool for ExecTool {
         match supervise::run(prepare, tag, limit).await? {
             Ended::Exited(finished) => Ok(result(&display, finished)),
             // Ending it takes a moment; what is told is the limit that it was held to.
-            Ended::TimedOut { elapsed } => Err(ToolError::Timeout {
+            Ended::TimedOut {
+                elapsed,
+                stdout,
+                stderr,
+            } => Err(ToolError::Timeout {
                 elapsed: elapsed.min(limit),
+                so_far: Some(Box::new(printed(stdout, stderr))),
             }),
         }
     }
@@ -441,6 +447,13 @@ fn not_startable(error: &std::io::Error) -> ToolError {
         "not_startable",
         format!("the command could not be started: {error}"),
     )
+}
+
+/// What a command had printed when its time was up.
+fn printed(stdout: Capture, stderr: Capture) -> Value {
+    let (stdout, stdout_cut) = stdout.into_text();
+    let (stderr, stderr_cut) = stderr.into_text();
+    json!({"stdout": stdout, "stderr": stderr, "truncated": stdout_cut || stderr_cut})
 }
 
 fn result(display: &str, finished: Finished) -> ToolResult {

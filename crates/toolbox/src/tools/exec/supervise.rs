@@ -28,7 +28,11 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// How a command that was started ended.
 pub(super) enum Ended {
     Exited(Finished),
-    TimedOut { elapsed: Duration },
+    TimedOut {
+        elapsed: Duration,
+        stdout: Capture,
+        stderr: Capture,
+    },
 }
 
 /// What a command that ended by itself left.
@@ -219,6 +223,8 @@ impl Running {
             Ok(Waited::Exited) => self.finish(deadline),
             Ok(Waited::TimedOut) => Ok(Ended::TimedOut {
                 elapsed: started.elapsed(),
+                stdout: std::mem::take(&mut self.stdout.capture),
+                stderr: std::mem::take(&mut self.stderr.capture),
             }),
             Ok(Waited::CallerGone) => Err(cancelled()),
             Err(error) => Err(ToolError::lost_track(format!(
