@@ -207,15 +207,7 @@ impl Beneath {
                 format!("{:?} names a directory, not a file", self.asked),
             ));
         };
-        let directory = directory_of(&real);
-        let parent = match self.root.open_dir(directory) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.root.create_dir_all(directory).map_err(failed)?;
-                self.root.open_dir(directory)
-            }
-            opened => opened,
-        };
-        let parent = parent.map_err(failed)?;
+        let parent = self.directory(directory_of(&real))?;
         self.out_of_bounds(&parent, name)?;
         Ok(Slot {
             parent,
@@ -240,6 +232,35 @@ impl Beneath {
             }
         }
         Err(failed(rustix::io::Errno::LOOP.into()))
+    }
+
+    /// Opens a directory, and makes what is missing of it: one after the other, each in a directory
+    /// that was opened and looked at before, so that nothing is made where no tool may go.
+    fn directory(&self, path: &Path) -> Result<Dir, ToolError> {
+        use std::io::ErrorKind::{AlreadyExists, NotFound};
+        let failed = |error: std::io::Error| self.fault("write", &error);
+        match self.root.open_dir(path) {
+            Err(error) if error.kind() == NotFound => {}
+            opened => return opened.map_err(failed),
+        }
+        let mut reached = self.root.try_clone().map_err(failed)?;
+        let mut so_far = PathBuf::new();
+        for part in path.components() {
+            so_far.push(part);
+            reached = match self.root.open_dir(&so_far) {
+                Err(error) if error.kind() == NotFound => {
+                    self.out_of_bounds(&reached, part.as_os_str())?;
+                    match reached.create_dir(part) {
+                        // Somebody else has made it.
+                        Err(error) if error.kind() == AlreadyExists => {}
+                        made => made.map_err(failed)?,
+                    }
+                    self.root.open_dir(&so_far).map_err(failed)?
+                }
+                opened => opened.map_err(failed)?,
+            };
+        }
+        Ok(reached)
     }
 
     /// A failed operation on this path.
