@@ -22,7 +22,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 mod common;
-use common::Workspace;
+use common::{Workspace, code};
 
 const SECRET: &str = "the secret of this test";
 const WRITTEN: &str = "written by an attack";
@@ -160,4 +160,65 @@ async fn no_directory_is_made_in_the_state_while_a_link_takes_the_place_of_anoth
         inside > 0 && refused > 0,
         "{inside} inside, {refused} refused"
     );
+}
+
+#[tokio::test]
+async fn a_second_name_of_what_is_reserved_is_refused() {
+    let scene = Scene::new();
+    for (reserved, second) in [
+        ("state/approver-token", "harmless.txt"),
+        ("state/locks/one", "deep.txt"),
+        ("config.yaml", "notes.txt"),
+    ] {
+        fs::hard_link(scene.root.join(reserved), scene.root.join(second)).expect("linked");
+        symlink(second, scene.root.join(format!("{second}-link"))).expect("linked");
+        for path in [second.to_owned(), format!("{second}-link")] {
+            for (told, result) in scene.tried(&path).await {
+                assert!(is_reserved(&result), "{told}");
+            }
+        }
+    }
+}
+
+/// The second name keeps what it had: a file is replaced, never written into.
+#[tokio::test]
+async fn a_second_name_elsewhere_keeps_its_content() {
+    let scene = Scene::new();
+    let outside = scene.workspace.outside().join("outside.txt");
+    fs::write(&outside, "one").expect("written");
+    for (at, tool) in [&WriteTool as &dyn Tool, &EditTool].into_iter().enumerate() {
+        let name = format!("linked-{at}");
+        fs::hard_link(&outside, scene.root.join(&name)).expect("linked");
+        let params = match at {
+            0 => json!({"path": name, "content": "two"}),
+            _ => json!({"path": name, "old_string": "one", "new_string": "two"}),
+        };
+        let changed = tool.execute(&params, &scene.context()).await;
+        changed.expect("changes");
+        assert_eq!(scene.workspace.get(&name), "two");
+        assert_eq!(fs::read_to_string(&outside).expect("reads"), "one");
+    }
+}
+
+/// Where capitals count, another spelling is another file; where they do not, it is the same one and
+/// refused. It never is a way in.
+#[tokio::test]
+async fn other_capitals_are_no_way_in() {
+    let scene = Scene::new();
+    for path in [
+        "STATE/approver-token",
+        "State/Approver-Token",
+        "state/APPROVER-TOKEN",
+        "WAY/approver-token",
+        "way/Approver-token",
+        "CONFIG.YAML",
+        "Config.yaml",
+        "LATER/file",
+    ] {
+        for (told, result) in scene.tried(path).await {
+            let is_other = result.is_ok() || code(result.clone()) == "not_found";
+            let is_other = is_other || code(result.clone()) == "no_match";
+            assert!(is_other || is_reserved(&result), "{told}");
+        }
+    }
 }

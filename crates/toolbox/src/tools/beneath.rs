@@ -9,12 +9,12 @@ use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use holdfast_contract::{PathGrant, PermissionTier, ToolError};
 use rustix::fs::OFlags;
 
-use super::fault;
 use super::place::{self, Place};
+use super::{bounds, fault};
 
 /// Length of a path argument, as the kernel has it.
 pub(super) const PATH_BYTES_MAX: usize = 4096;
@@ -102,12 +102,29 @@ impl Beneath {
         if !name.is_empty() {
             real.push(name);
         }
-        match self.reserved.iter().find(|dir| real.starts_with(dir)) {
-            Some(dir) => Err(ToolError::PermissionDenied {
-                tier: PermissionTier::Elevated,
-                reason: place::reserved(dir).text,
-            }),
+        match bounds::around(&self.reserved, &real) {
+            Some(dir) => Err(refused(dir)),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a file that has another name where no tool may go. Only one with several names is
+    /// looked for there.
+    fn not_reserved(&self, seen: &Metadata) -> Result<(), ToolError> {
+        if self.reserved.is_empty() || seen.nlink() < 2 {
+            return Ok(());
+        }
+        match bounds::names(&self.reserved, (seen.dev(), seen.ino())) {
+            Ok(None) => Ok(()),
+            Ok(Some(dir)) => Err(refused(dir)),
+            Err(error) => Err(ToolError::PermissionDenied {
+                tier: PermissionTier::Elevated,
+                reason: format!(
+                    "{:?} is a file with several names, and whether one of them is reserved can \
+                     not be told: {error}",
+                    self.asked
+                ),
+            }),
         }
     }
 
@@ -160,6 +177,7 @@ impl Beneath {
             .map_err(|error| self.fault("read", &error))?;
         self.regular(&opened)?;
         self.out_of_bounds(&file, OsStr::new(""))?;
+        self.not_reserved(&opened)?;
         Ok((file, opened))
     }
 
@@ -184,6 +202,7 @@ impl Beneath {
         let real = match self.root.metadata(&self.relative) {
             Ok(seen) => {
                 self.regular(&seen)?;
+                self.not_reserved(&seen)?;
                 self.behind_links()?
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -215,25 +234,6 @@ impl Beneath {
         })
     }
 
-    /// The path with the links at its end followed, up to a name that is none.
-    ///
-    /// By reading them, and not by asking the kernel what an open file is called: a file that
-    /// another call replaces at this moment is called "name (deleted)" there.
-    fn behind_links(&self) -> Result<PathBuf, ToolError> {
-        let failed = |error: std::io::Error| self.fault("write", &error);
-        let mut path = self.relative.clone();
-        for _ in 0..LINKS_FOLLOWED_MAX {
-            match self.root.read_link(&path) {
-                // As the kernel reads it: beside the link, whatever leads there.
-                Ok(target) => path = directory_of(&path).join(target),
-                // It is no link.
-                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => return Ok(path),
-                Err(error) => return Err(failed(error)),
-            }
-        }
-        Err(failed(rustix::io::Errno::LOOP.into()))
-    }
-
     /// Opens a directory, and makes what is missing of it: one after the other, each in a directory
     /// that was opened and looked at before, so that nothing is made where no tool may go.
     fn directory(&self, path: &Path) -> Result<Dir, ToolError> {
@@ -263,6 +263,25 @@ impl Beneath {
         Ok(reached)
     }
 
+    /// The path with the links at its end followed, up to a name that is none.
+    ///
+    /// By reading them, and not by asking the kernel what an open file is called: a file that
+    /// another call replaces at this moment is called "name (deleted)" there.
+    fn behind_links(&self) -> Result<PathBuf, ToolError> {
+        let failed = |error: std::io::Error| self.fault("write", &error);
+        let mut path = self.relative.clone();
+        for _ in 0..LINKS_FOLLOWED_MAX {
+            match self.root.read_link(&path) {
+                // As the kernel reads it: beside the link, whatever leads there.
+                Ok(target) => path = directory_of(&path).join(target),
+                // It is no link.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => return Ok(path),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(failed(rustix::io::Errno::LOOP.into()))
+    }
+
     /// A failed operation on this path.
     pub(super) fn fault(&self, doing: &str, error: &std::io::Error) -> ToolError {
         fault::from_io(&self.asked, doing, error)
@@ -286,6 +305,13 @@ impl Beneath {
                 ),
             ))
         }
+    }
+}
+
+fn refused(dir: &Path) -> ToolError {
+    ToolError::PermissionDenied {
+        tier: PermissionTier::Elevated,
+        reason: place::reserved(dir).text,
     }
 }
 
