@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::client::{Page, Reach, WebClient};
 use crate::config::WebConfig;
 use crate::limits::{WEB_TEXT_CHARS_MAX, WEB_TIMEOUT_MS};
+use crate::names::Checked;
 use crate::page;
 
 /// Nobody wants less of a page.
@@ -29,8 +30,18 @@ pub struct WebFetchTool {
 impl WebFetchTool {
     /// The tool with these settings.
     pub fn new(config: &WebConfig, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        Self::with_names(config, clock, Checked::default())
+    }
+
+    /// The same, which asks these about names.
+    pub fn with_names(
+        config: &WebConfig,
+        clock: Arc<dyn Clock>,
+        checked: Checked,
+    ) -> Result<Self, String> {
         let reach = Reach::Public(config.allowed()?);
-        let client = WebClient::new(reach, Duration::from_millis(WEB_TIMEOUT_MS), clock)?;
+        let timeout = Duration::from_millis(WEB_TIMEOUT_MS);
+        let client = WebClient::with_names(reach, timeout, clock, checked)?;
         let most = config.fetch_chars_max.unwrap_or(WEB_TEXT_CHARS_MAX);
         Ok(Self {
             client,

@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`address`] | which addresses no tool may reach |
+//! | [`names`] | names, and which of their addresses are connected to |
 //! | [`client`] | one HTTP client: connects to checked addresses only, follows redirects by itself |
 //! | [`fetch`] | the tool `web_fetch` |
 //! | [`channel`] | a webhook and the gateway as channels for messages and prompts |
@@ -24,6 +25,7 @@ pub mod page;
 pub mod search;
 mod tidy;
 
+pub mod names;
 pub use channel::HttpChannel;
 pub use config::{ChannelConfig, GatewayConfig, WebConfig};
 pub use fetch::WebFetchTool;
