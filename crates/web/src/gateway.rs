@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
+use crate::files;
 use crate::hands_on;
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
 
@@ -425,7 +426,9 @@ impl Tool for GatewayTool {
         let mut verdict = TierVerdict::declared(self.tier);
         verdict.forbidden = self.beyond_reading(params);
         hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
-        hands_on::sends_files(&self.remote, params, &session.workspace_root, &mut verdict);
+        let root = &session.workspace_root;
+        hands_on::sends_files(&self.remote, params, root, &mut verdict);
+        files::outside(&self.remote, params, root, &mut verdict);
         verdict
     }
 

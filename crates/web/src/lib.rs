@@ -11,6 +11,8 @@
 //! | `tidy` | a page's tags in order, so that no page is too much for the readers |
 //! | [`search`] | the tool `web_search`, and whom it asks |
 //! | [`gateway`] | tools of the `OpenClaw` gateway behind the same trait |
+//! | `known` | the tier and the effect of the gateway's tools |
+//! | `files` | which paths among a gateway's arguments lead out of the workspace |
 //! | [`config`] | `web:` and `gateway:` in the configuration |
 
 pub mod address;
@@ -18,6 +20,7 @@ pub mod channel;
 pub mod client;
 pub mod config;
 pub mod fetch;
+mod files;
 pub mod gateway;
 mod hands_on;
 pub mod limits;
