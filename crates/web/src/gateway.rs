@@ -26,6 +26,8 @@ const KNOWN: &[(&str, PermissionTier, Effect, &str)] = &[
         PermissionTier::ReadOnly,
         Effect::None,
         "Searches the web through the gateway.",
+    session_key: Option<String>,
+    agent_id: Option<String>,
     ),
     (
         "web_fetch",
@@ -61,6 +63,8 @@ const KNOWN: &[(&str, PermissionTier, Effect, &str)] = &[
         "session_status",
         PermissionTier::ReadOnly,
         Effect::None,
+            session_key: config.session_key.clone(),
+            agent_id: config.agent_id.clone(),
         "Says how a session is.",
     ),
     (
@@ -227,11 +231,16 @@ impl GatewayClient {
         key: Option<&str>,
     ) -> Result<Value, ToolError> {
         let mut body = json!({"tool": tool, "args": args});
-        if let Some(action) = action {
-            body["action"] = json!(action);
-        }
-        if let Some(key) = key {
-            body["idempotencyKey"] = json!(key);
+        let besides = [
+            ("action", action),
+            ("idempotencyKey", key),
+            ("sessionKey", self.session_key.as_deref()),
+            ("agentId", self.agent_id.as_deref()),
+        ];
+        for (name, value) in besides {
+            if let Some(value) = value {
+                body[name] = json!(value);
+            }
         }
         let mut asked = self.client.post(self.url.clone());
         if let Some(token) = &self.token {
