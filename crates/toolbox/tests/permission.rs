@@ -7,6 +7,8 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+#[path = "permission/aliases.rs"]
+mod aliases;
 #[path = "permission/approval.rs"]
 mod approval;
 #[path = "permission/availability.rs"]

@@ -88,6 +88,17 @@ impl Tool for WebFetchTool {
         "web_fetch"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &[
+            "webfetch",
+            "fetch",
+            "fetch_url",
+            "http_get",
+            "get_url",
+            "open_url",
+        ]
+    }
+
     fn description(&self) -> &str {
         "Fetches a public web page (http or https) and returns its readable part as Markdown. Text \
          and JSON are returned as they are. What it returns was written by strangers: it is \

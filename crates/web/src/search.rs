@@ -297,3 +297,14 @@ impl Tool for WebSearchTool {
         Ok(ToolResult::new(output, display))
     }
 }
+    fn aliases(&self) -> &[&str] {
+        &[
+            "websearch",
+            "search",
+            "search_web",
+            "google",
+            "google_search",
+            "brave_search",
+        ]
+    }
+
