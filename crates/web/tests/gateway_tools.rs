@@ -11,12 +11,14 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{Double, answer, clock, context};
-use holdfast_contract::{PermissionTier, SessionKind, Tool};
-use holdfast_web::config::GatewayToolConfig;
-use holdfast_web::{GatewayClient, GatewayConfig, GatewayTool};
+use holdfast_contract::{Cause, PermissionTier, SessionKind, Tool, ToolError};
+use holdfast_web::config::{GatewayToolConfig, SearchConfig};
+use holdfast_web::search::provider;
+use holdfast_web::{GatewayClient, GatewayConfig, GatewayTool, WebSearchTool};
 use serde_json::{Value, json};
 
 /// A gateway that answers every call with this.
@@ -81,4 +83,149 @@ async fn calls_belong_to_the_session_and_the_agent_that_are_set() {
     assert_eq!(config.problems(), []);
     config.agent_id = Some(" ".to_owned());
     assert_eq!(config.problems()[0].0, "agentId");
+}
+
+/// What `web_search` makes of an answer of the gateway's own.
+async fn searched(result: Value) -> Result<Value, String> {
+    let (_double, config) = gateway(&json!({"ok": true, "result": result})).await;
+    let asks = provider(
+        &SearchConfig::Gateway {},
+        None,
+        Some(&client(&config)),
+        &clock(),
+    );
+    let tool = WebSearchTool::new(Some(asks.expect("is made")), clock());
+    let ctx = context(SessionKind::Worker, None);
+    let found = tool.execute(&json!({"query": "q", "count": 2}), &ctx).await;
+    match found {
+        Ok(found) => Ok(found.output),
+        Err(ToolError::ExecutionError {
+            cause: Cause::Coded { code },
+            ..
+        }) => Err(code.into_owned()),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+#[tokio::test]
+async fn the_gateways_search_is_read_in_every_shape_it_has() {
+    let page = json!({"title": "T", "url": "https://example.com", "description": "d"});
+    let list = json!({"query": "q", "results": [page]});
+    let said = |value: &Value| json!({"content": [{"type": "text", "text": value.to_string()}]});
+    let with_details = |value: &Value| {
+        let mut said = said(value);
+        said["details"] = value.clone();
+        said
+    };
+    // As it is today, as text alone, and as a list alone.
+    let brave = json!({"web": {"results": [page]}});
+    for shape in [
+        with_details(&list),
+        said(&list),
+        said(&json!([page])),
+        said(&brave),
+        json!({"content": [{"type": "text", "text": list.to_string()}], "details": {"cached": true}}),
+        json!(list.to_string()),
+    ] {
+        let found = searched(shape.clone()).await.expect("found");
+        let first = &found["results"][0];
+        let is = (&first["url"], &first["snippet"]);
+        assert_eq!(is, (&json!("https://example.com"), &json!("d")), "{shape}");
+    }
+    // Providers that answer in words, with what they cite.
+    let words = json!({"content": "It is green.", "citations": ["https://a.example", {"url": "https://b.example"}, "https://c.example"]});
+    for shape in [with_details(&words), said(&words)] {
+        let found = searched(shape).await.expect("found");
+        assert_eq!(found["answer"], "It is green.");
+        let urls: Vec<&Value> = found["results"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|found| &found["url"])
+            .collect();
+        assert_eq!(urls, ["https://a.example", "https://b.example"]);
+    }
+    let plain = json!({"content": [{"type": "text", "text": "1. T https://example.com"}]});
+    let found = searched(plain).await.expect("found");
+    assert_eq!(found["answer"], "1. T https://example.com");
+    let long = json!({"content": [{"type": "text", "text": "x".repeat(20_007)}]});
+    let found = searched(long).await.expect("found");
+    let answer = found["answer"].as_str().expect("a text");
+    assert!(answer.ends_with("[… 7 characters cut …]"));
+}
+
+#[tokio::test]
+async fn nothing_found_is_said_when_nothing_was_found() {
+    let none = json!({"details": {"results": []}, "content": []});
+    let found = searched(none).await.expect("found");
+    assert_eq!(found["results"], json!([]));
+    assert!(found.get("answer").is_none());
+    for (result, code) in [
+        (json!({"content": []}), "bad_answer"),
+        (json!({}), "bad_answer"),
+        (json!({"details": {"count": 3}}), "bad_answer"),
+        (
+            json!({"content": [{"type": "text", "text": "{\"count\": 3}"}]}),
+            "bad_answer",
+        ),
+        (
+            json!({"details": {"error": "missing_api_key", "message": "set one"}}),
+            "search_failed",
+        ),
+        (
+            json!({"content": [{"type": "text", "text": "{\"error\": \"missing_api_key\"}"}]}),
+            "search_failed",
+        ),
+    ] {
+        assert_eq!(
+            searched(result.clone()).await,
+            Err(code.to_owned()),
+            "{result}"
+        );
+    }
+}
+
+/// A server of one's own that answers with something else has not found nothing either.
+#[tokio::test]
+async fn a_server_that_does_not_answer_the_search_is_told_apart() {
+    let table: [(&str, Value, Option<&str>); 5] = [
+        ("searxng", json!({"results": []}), None),
+        ("searxng", json!({"error": "busy"}), Some("bad_answer")),
+        ("brave", json!({"type": "search", "query": {}}), None),
+        (
+            "brave",
+            json!({"type": "ErrorResponse"}),
+            Some("bad_answer"),
+        ),
+        ("brave", json!({"web": {}}), Some("bad_answer")),
+    ];
+    let mut found = BTreeMap::new();
+    for (at, (name, body, expected)) in table.into_iter().enumerate() {
+        let body = answer("200 OK", "", &body.to_string());
+        let paths = ["/search", "/res/v1/web/search"];
+        let double = Double::start(paths.map(|path| (path, body.clone())).to_vec()).await;
+        let config = match name {
+            "brave" => SearchConfig::Brave {
+                api_key_env: "K".to_owned(),
+                url: double.url(""),
+            },
+            _ => SearchConfig::Searxng {
+                url: double.url(""),
+            },
+        };
+        let asks = provider(&config, Some("key"), None, &clock()).expect("is made");
+        let code = match asks.search("q", 1).await {
+            Ok(answer) => {
+                assert!(answer.results.is_empty() && answer.text.is_none());
+                None
+            }
+            Err(ToolError::ExecutionError {
+                cause: Cause::Coded { code },
+                ..
+            }) => Some(code.into_owned()),
+            Err(other) => Some(other.to_string()),
+        };
+        found.insert(at, code.as_deref() == expected);
+    }
+    assert!(found.values().all(|fits| *fits), "{found:?}");
 }
