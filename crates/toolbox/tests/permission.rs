@@ -15,6 +15,8 @@ mod approval;
 mod availability;
 #[path = "permission/bench.rs"]
 mod bench;
+#[path = "permission/forced.rs"]
+mod forced;
 #[path = "permission/handed.rs"]
 mod handed;
 #[path = "permission/holds.rs"]

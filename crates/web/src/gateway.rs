@@ -16,148 +16,8 @@ use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
 use crate::files;
 use crate::hands_on;
+use crate::known::KNOWN;
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
-
-/// What is known of the gateway's tools: their tier and what they leave behind. One that is not
-/// listed is of the System tier and may do anything.
-const KNOWN: &[(&str, PermissionTier, Effect, &str)] = &[
-    (
-        "web_search",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Searches the web through the gateway.",
-    session_key: Option<String>,
-    agent_id: Option<String>,
-    ),
-    (
-        "web_fetch",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Fetches a web page through the gateway.",
-    ),
-    (
-        "memory_search",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Searches the gateway's memory.",
-    ),
-    (
-        "memory_get",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Reads from the gateway's memory.",
-    ),
-    (
-        "sessions_list",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Lists the gateway's sessions.",
-    ),
-    (
-        "sessions_history",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Reads a session's history.",
-    ),
-    (
-        "session_status",
-        PermissionTier::ReadOnly,
-        Effect::None,
-            session_key: config.session_key.clone(),
-            agent_id: config.agent_id.clone(),
-        "Says how a session is.",
-    ),
-    (
-        "agents_list",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Lists the gateway's agents.",
-    ),
-    (
-        "sessions_send",
-        PermissionTier::System,
-        Effect::External,
-        "Sends to another session.",
-    ),
-    (
-        "sessions_spawn",
-        PermissionTier::System,
-        Effect::External,
-        "Starts another session.",
-    ),
-    (
-        "subagents",
-        PermissionTier::System,
-        Effect::External,
-        "Starts and steers other agents.",
-    ),
-    (
-        "message",
-        PermissionTier::System,
-        Effect::External,
-        "Sends a message through the gateway.",
-    ),
-    (
-        "browser",
-        PermissionTier::System,
-        Effect::External,
-        "Drives the gateway's browser.",
-    ),
-    (
-        "canvas",
-        PermissionTier::System,
-        Effect::External,
-        "Draws on the gateway's canvas.",
-    ),
-    (
-        "nodes",
-        PermissionTier::System,
-        Effect::External,
-        "Reaches devices through the gateway.",
-    ),
-    (
-        "tts",
-        PermissionTier::System,
-        Effect::External,
-        "Speaks through the gateway.",
-    ),
-    (
-        "cron",
-        PermissionTier::System,
-        Effect::External,
-        "Changes the gateway's schedule.",
-    ),
-    (
-        "gateway",
-        PermissionTier::Elevated,
-        Effect::External,
-        "Changes the gateway itself.",
-    ),
-    (
-        "read",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Reads a file on the gateway's host.",
-    ),
-    (
-        "write",
-        PermissionTier::System,
-        Effect::External,
-        "Writes a file on the gateway's host.",
-    ),
-    (
-        "edit",
-        PermissionTier::System,
-        Effect::External,
-        "Changes a file on the gateway's host.",
-    ),
-    (
-        "exec",
-        PermissionTier::System,
-        Effect::External,
-        "Runs a command on the gateway's host.",
-    ),
-];
 
 /// A client of one gateway.
 #[derive(Debug)]
@@ -166,6 +26,8 @@ pub struct GatewayClient {
     url: Url,
     token: Option<HeaderValue>,
     token_env: String,
+    session_key: Option<String>,
+    agent_id: Option<String>,
     time: Time,
 }
 
@@ -201,6 +63,8 @@ impl GatewayClient {
             url,
             token,
             token_env: config.token_env.clone(),
+            session_key: config.session_key.clone(),
+            agent_id: config.agent_id.clone(),
             time: Time(clock),
         })
     }
@@ -390,6 +254,11 @@ impl GatewayTool {
             self.name, self.remote
         );
         Some(Reason::new("beyond_reading", argument, text))
+    }
+
+    /// The names of those that are known there. Others can be configured as well.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        KNOWN.iter().map(|(name, ..)| *name)
     }
 
     /// All that are configured.

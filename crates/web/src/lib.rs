@@ -23,12 +23,13 @@ pub mod fetch;
 mod files;
 pub mod gateway;
 mod hands_on;
+mod known;
 pub mod limits;
+pub mod names;
 pub mod page;
 pub mod search;
 mod tidy;
 
-pub mod names;
 pub use channel::HttpChannel;
 pub use config::{ChannelConfig, GatewayConfig, WebConfig};
 pub use fetch::WebFetchTool;

@@ -40,6 +40,60 @@ fn client(config: &GatewayConfig) -> Arc<GatewayClient> {
     Arc::new(GatewayClient::new(config, None, clock()).expect("is made"))
 }
 
+/// The issue's table: whatever only looks is `ReadOnly`, and what nobody declared is `System`.
+const DECLARED: &str = "
+agents_list ReadOnly None
+browser System External
+canvas System External
+cron System External
+edit System External
+exec System External
+gateway Elevated External
+memory_get ReadOnly None
+memory_search ReadOnly None
+message System External
+nodes System External
+read ReadOnly None
+session_status ReadOnly None
+sessions_history ReadOnly None
+sessions_list ReadOnly None
+sessions_send System External
+sessions_spawn System External
+subagents System External
+tts System External
+web_fetch ReadOnly None
+web_search ReadOnly None
+write System External
+";
+
+#[tokio::test]
+async fn every_known_tool_has_its_tier_and_its_effect() {
+    let (_double, mut config) = gateway(&json!({})).await;
+    let tool = |name: &str| (name.to_owned(), GatewayToolConfig::default());
+    config.tools = GatewayTool::known().map(tool).collect();
+    let tools = GatewayTool::all(&client(&config), &config);
+    let found: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let name = tool.known_as();
+            format!("{name} {:?} {:?}", tool.permission_tier(), tool.effect())
+        })
+        .collect();
+    let expected: Vec<&str> = DECLARED.trim().lines().collect();
+    assert_eq!(found, expected);
+    // What only looks is free to repeat, and what acts is not.
+    for tool in &tools {
+        let looks = tool.permission_tier() == PermissionTier::ReadOnly;
+        assert_eq!(looks, tool.is_idempotent(), "{}", tool.name());
+        let worker = context(SessionKind::Worker, None);
+        assert_eq!(looks, tool.is_available(&worker.session), "{}", tool.name());
+    }
+    config.tools = [tool("unheard_of")].into();
+    let unheard = GatewayTool::all(&client(&config), &config);
+    let is = (unheard[0].permission_tier(), unheard[0].is_idempotent());
+    assert_eq!(is, (PermissionTier::System, false));
+}
+
 #[tokio::test]
 async fn a_path_outside_the_workspace_makes_a_call_elevated() {
     let (double, mut config) = gateway(&json!({})).await;
