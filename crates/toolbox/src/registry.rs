@@ -216,8 +216,8 @@ mod tests {
 
     fn registry(tools: &[Named]) -> Result<Registry, RegisterError> {
         let mut registry = Registry::new();
-        for Named(name, aliases) in tools {
-            registry.register(Arc::new(Named(name, aliases)))?;
+        for tool in tools {
+            registry.register(Arc::new(Named(tool.0, tool.1)))?;
         }
         Ok(registry)
     }

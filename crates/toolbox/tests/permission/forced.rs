@@ -203,8 +203,7 @@ async fn a_worker_with_every_tool_changes_nothing() {
     let yes = Answer::Approve { scope: Scope::Once };
     let channel = Recorded::new(ChannelLevel::Elevated, Some(yes));
     let double = Double::start();
-    let tools = every_tool(&double);
-    let bench = Build::default().bench(tools.clone());
+    let bench = Build::default().bench(every_tool(&double));
     let remembered = open(&bench, dir.path(), &channel).await;
     let spawn = |kind| Spawn {
         kind,
