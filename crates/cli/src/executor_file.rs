@@ -124,6 +124,8 @@ fn web(config: &mut Config, file: &ExecutorConfig) {
     config.gateway = Some(GatewayConfig {
         url: url.clone(),
         token_env: holdfast_web::config::token_variable(),
+        session_key: None,
+        agent_id: None,
         // What is enabled and not ours is the gateway's.
         tools: theirs
             .map(|name| (name.clone(), GatewayToolConfig::default()))

@@ -124,6 +124,12 @@ pub trait Tool: Send + Sync {
     /// The name a model calls it by.
     fn name(&self) -> &str;
 
+    /// Other names that models know what it does by. A call by one of them is a call of the tool:
+    /// rules, keys and records only ever hold its own name.
+    fn aliases(&self) -> &[&str] {
+        &[]
+    }
+
     /// Where the tool comes from; part of every key, so that two hosts' `read` never share one.
     fn namespace(&self) -> &str {
         "holdfast.tools"

@@ -19,6 +19,8 @@ use crate::tools::read_on;
 pub const OUTPUT_BYTES_MAX_DEFAULT: usize = 1024 * 1024;
 /// Least that can be configured: room for the marks.
 pub const OUTPUT_BYTES_MAX_MIN: usize = 256;
+/// What a result says to people, in an answer: they asked for a line or two.
+pub const DISPLAY_BYTES_MAX: usize = 16 * 1024;
 /// Strings are not cut below this as long as lists can be.
 const STRING_BYTES_MIN: usize = 128;
 
@@ -81,6 +83,15 @@ pub fn limit_output(result: &mut ToolResultEnvelope, config: &OutputConfig) {
     let Some(output) = &mut result.output else {
         return;
     };
+    let display = output
+        .metadata
+        .as_mut()
+        .and_then(|it| it.get_mut("display"));
+    if let Some(Value::String(display)) = display
+        && display.len() > DISPLAY_BYTES_MAX.min(bytes_max)
+    {
+        *display = head_and_tail(display, DISPLAY_BYTES_MAX.min(bytes_max));
+    }
     // A little more than it really is, and cheap: most outputs are far below any limit.
     if output_bytes(output) <= bytes_max {
         return;
@@ -275,6 +286,49 @@ mod tests {
             (&cut["next_offset"], &cut["next_column"]),
             (&json!(3), &json!(11 + head))
         );
+    }
+
+    /// What is said to people is bounded as well, whatever the size of what the model gets.
+    #[test]
+    fn a_display_is_cut_like_an_output() {
+        use holdfast_contract::{ResultOutput, Status};
+        let answer = |display: &str| ToolResultEnvelope {
+            request_id: "r".to_owned(),
+            status: Status::Success,
+            from_cache: false,
+            cache: None,
+            tool_name: "t".to_owned(),
+            duration_ms: 0,
+            attempts: 1,
+            output: Some(ResultOutput {
+                content: Arc::new(json!("small")),
+                metadata: json!({ "display": display }).as_object().cloned(),
+            }),
+            error: None,
+            retried_by: Vec::new(),
+        };
+        let limited = |display: &str, config: &OutputConfig| {
+            let mut result = answer(display);
+            limit_output(&mut result, config);
+            let metadata = result.output.and_then(|output| output.metadata);
+            let display = metadata.and_then(|it| Some(it.get("display")?.as_str()?.to_owned()));
+            display.expect("a text")
+        };
+        let long = format!("begin{}end", "ä".repeat(DISPLAY_BYTES_MAX));
+        let small = OutputConfig {
+            bytes_max: OUTPUT_BYTES_MAX_MIN,
+            ..OutputConfig::default()
+        };
+        for (config, most) in [
+            (OutputConfig::default(), DISPLAY_BYTES_MAX),
+            (small, OUTPUT_BYTES_MAX_MIN),
+        ] {
+            let cut = limited(&long, &config);
+            assert!(cut.starts_with("begin") && cut.ends_with("end"), "{cut}");
+            assert!(cut.contains("bytes cut …]"), "{cut}");
+            assert!(cut.len() < most + 50, "{}", cut.len());
+            assert_eq!(limited("short", &config), "short");
+        }
     }
 
     #[test]

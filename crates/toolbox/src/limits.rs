@@ -245,6 +245,12 @@ pub const LIMITS: &[Limit] = &[
         setting: Some("output.bytesMax"),
     },
     Limit {
+        name: "DISPLAY_BYTES_MAX",
+        value: crate::limit_output::DISPLAY_BYTES_MAX as u64,
+        meaning: "what a result says to people (`metadata.display`); never more than the tool's own limit, and the middle of a longer text is cut",
+        setting: None,
+    },
+    Limit {
         name: "OUTPUT_BYTES_MAX_MIN",
         value: crate::limit_output::OUTPUT_BYTES_MAX_MIN as u64,
         meaning: "least output size that can be configured",

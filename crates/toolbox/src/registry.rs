@@ -36,6 +36,16 @@ pub enum RegisterError {
     /// Another tool has the name.
     #[error("a tool named {0:?} is registered already")]
     Taken(String),
+    /// Another tool has the alias, and nobody could say which of them is meant.
+    #[error("{alias:?} can not be an alias of {tool:?}: it is one of {other:?}")]
+    AliasTaken {
+        /// The alias.
+        alias: String,
+        /// The tool that is to have it.
+        tool: String,
+        /// The tool that has it.
+        other: String,
+    },
     /// The name can not be used.
     #[error("{0:?} can not be a tool's name: it is empty or has blanks around it")]
     BadName(String),
@@ -56,6 +66,8 @@ pub enum RegisterError {
 #[derive(Default)]
 pub struct Registry {
     tools: BTreeMap<String, Arc<Registered>>,
+    /// Other names, each with the name of its tool. Some may be a tool's own name, which wins.
+    aliases: BTreeMap<String, String>,
 }
 
 impl Registry {
@@ -67,8 +79,21 @@ impl Registry {
     /// Adds a tool and compiles its schema.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegisterError> {
         let name = tool.name().to_owned();
-        if name.is_empty() || name.trim() != name {
+        let is_no_name = |name: &str| name.is_empty() || name.trim() != name;
+        if is_no_name(&name) {
             return Err(RegisterError::BadName(name));
+        }
+        for alias in tool.aliases() {
+            if is_no_name(alias) {
+                return Err(RegisterError::BadName((*alias).to_owned()));
+            }
+            if let Some(other) = self.aliases.get(*alias) {
+                return Err(RegisterError::AliasTaken {
+                    alias: (*alias).to_owned(),
+                    tool: name,
+                    other: other.clone(),
+                });
+            }
         }
         if self.tools.contains_key(&name) {
             return Err(RegisterError::Taken(name));
@@ -82,6 +107,10 @@ impl Registry {
                 tool: name.clone(),
                 reason: error.to_string(),
             })?;
+        let aliases = tool.aliases().iter();
+        let aliases: Vec<String> = aliases.map(|alias| (*alias).to_owned()).collect();
+        self.aliases
+            .extend(aliases.into_iter().map(|alias| (alias, name.clone())));
         self.tools.insert(
             name,
             Arc::new(Registered {
@@ -98,6 +127,13 @@ impl Registry {
         self.tools.get(name.trim())
     }
 
+    /// The tool that a call by this name means: the one with the name, or else the one with the
+    /// alias. For calls only; what rules and settings name is the tool's own name.
+    pub fn resolve(&self, called: &str) -> Option<&Arc<Registered>> {
+        self.get(called)
+            .or_else(|| self.tools.get(self.aliases.get(called.trim())?))
+    }
+
     /// All tools, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Registered>> {
         self.tools.values()
@@ -107,9 +143,10 @@ impl Registry {
     #[must_use]
     pub fn only(&self, fits: impl Fn(&dyn Tool) -> bool) -> Self {
         let tools = self.tools.iter().filter(|(_, it)| fits(&*it.tool));
-        Self {
-            tools: tools.map(|(name, it)| (name.clone(), it.clone())).collect(),
-        }
+        let tools: BTreeMap<_, _> = tools.map(|(name, it)| (name.clone(), it.clone())).collect();
+        let mut aliases = self.aliases.clone();
+        aliases.retain(|_, name| tools.contains_key(name));
+        Self { tools, aliases }
     }
 
     /// The names most like an unknown one, best first.
@@ -132,5 +169,113 @@ impl Registry {
             .take(SUGGESTIONS_MAX)
             .map(|(_, name)| name)
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use holdfast_contract::{Effect, PermissionTier, ToolContext, ToolError, ToolResult};
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::base_tools;
+
+    struct Named(&'static str, &'static [&'static str]);
+
+    #[async_trait]
+    impl Tool for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn aliases(&self) -> &[&str] {
+            self.1
+        }
+
+        fn description(&self) -> &str {
+            ""
+        }
+
+        fn parameters_schema(&self) -> Value {
+            json!({"type": "object"})
+        }
+
+        fn permission_tier(&self) -> PermissionTier {
+            PermissionTier::ReadOnly
+        }
+
+        fn effect(&self) -> Effect {
+            Effect::None
+        }
+
+        async fn execute(&self, _: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+            Ok(ToolResult::new(json!(null), ""))
+        }
+    }
+
+    fn registry(tools: &[Named]) -> Result<Registry, RegisterError> {
+        let mut registry = Registry::new();
+        for tool in tools {
+            registry.register(Arc::new(Named(tool.0, tool.1)))?;
+        }
+        Ok(registry)
+    }
+
+    fn meant<'r>(registry: &'r Registry, called: &str) -> Option<&'r str> {
+        registry.resolve(called).map(|found| found.tool.name())
+    }
+
+    #[test]
+    fn a_tool_is_called_by_its_name_or_an_alias_and_ruled_by_its_name() {
+        let tools = [Named("one", &["uno", "two"]), Named("two", &["due", "one"])];
+        let all = registry(&tools).unwrap();
+        for (called, expected) in [
+            ("one", Some("one")),
+            (" uno ", Some("one")),
+            // A name of one's own wins, whichever came first.
+            ("two", Some("two")),
+            ("due", Some("two")),
+            ("tre", None),
+            ("", None),
+        ] {
+            assert_eq!(meant(&all, called), expected, "{called:?}");
+        }
+        // A rule for an alias would be a rule for nothing.
+        assert!(all.get("uno").is_none());
+        // Whoever is not offered the tool is not offered it by another name.
+        let few = all.only(|tool| tool.name() == "two");
+        assert_eq!(meant(&few, "uno"), None);
+        assert_eq!(meant(&few, "due"), Some("two"));
+    }
+
+    #[test]
+    fn an_alias_is_of_one_tool_and_a_word() {
+        let clash = registry(&[Named("one", &["uno"]), Named("two", &["uno"])]);
+        let told = clash.err().map(|error| error.to_string());
+        let expected = r#""uno" can not be an alias of "two": it is one of "one""#;
+        assert_eq!(told.as_deref(), Some(expected));
+        for alias in [&[""][..], &[" uno"]] {
+            let bad = registry(&[Named("one", alias)]);
+            assert!(matches!(bad, Err(RegisterError::BadName(_))), "{alias:?}");
+        }
+    }
+
+    #[test]
+    fn the_base_tools_are_known_by_the_names_that_models_give_them() {
+        let mut registry = Registry::new();
+        for tool in base_tools() {
+            registry.register(tool).unwrap();
+        }
+        for (called, expected) in [
+            ("shell", "exec"),
+            ("bash", "exec"),
+            ("run_command", "exec"),
+            ("read_file", "read"),
+            ("write_file", "write"),
+            ("str_replace", "edit"),
+        ] {
+            assert_eq!(meant(&registry, called), Some(expected), "{called}");
+        }
     }
 }

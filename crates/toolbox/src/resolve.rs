@@ -44,7 +44,7 @@ impl<S: Service> Resolve<S> {
 
 impl<S: Service> Service for Resolve<S> {
     async fn call(&self, call: &mut Call) -> Reply {
-        let Some(found) = self.registry.get(&call.envelope.tool_name) else {
+        let Some(found) = self.registry.resolve(&call.envelope.tool_name) else {
             return self.not_found(&call.envelope.tool_name).into();
         };
         call.tool = Some(found.tool.clone());

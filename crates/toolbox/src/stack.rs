@@ -391,7 +391,13 @@ impl ToolStack {
         self.go(self.admitted(envelope), cancelled).await
     }
 
-    fn admitted(&self, envelope: ToolCallEnvelope) -> Call {
+    fn admitted(&self, mut envelope: ToolCallEnvelope) -> Call {
+        // Policies, the guard and hooks know a tool by its own name.
+        if let Some(found) = self.registry.resolve(&envelope.tool_name)
+            && envelope.tool_name != found.tool.name()
+        {
+            found.tool.name().clone_into(&mut envelope.tool_name);
+        }
         let policy = self.policies.get(&envelope.tool_name);
         let modes = self.runtime.switches.modes_for(&policy);
         let session = (self.sessions)(&envelope);

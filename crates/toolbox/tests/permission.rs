@@ -7,12 +7,16 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+#[path = "permission/aliases.rs"]
+mod aliases;
 #[path = "permission/approval.rs"]
 mod approval;
 #[path = "permission/availability.rs"]
 mod availability;
 #[path = "permission/bench.rs"]
 mod bench;
+#[path = "permission/forced.rs"]
+mod forced;
 #[path = "permission/handed.rs"]
 mod handed;
 #[path = "permission/holds.rs"]

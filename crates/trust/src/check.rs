@@ -21,6 +21,9 @@ const PATH_NAMES: &[&str] = &[
     "dir",
     "directory",
     "cwd",
+    "working_dir",
+    "workingDir",
+    "workdir",
 ];
 /// How the names of arguments end that hold addresses: `url`, `targetUrl`, `base_uri` …
 const ADDRESS_NAME_ENDS: &[&str] = &["url", "urls", "uri", "uris", "href"];
@@ -438,8 +441,10 @@ mod tests {
         ] {
             assert!(!fits(bad), "{bad}");
         }
-        let capital = json!({"Path": "src/main.rs"});
-        assert!(!check(&facts(&write, &grants, &capital)).is_empty());
+        for name in ["Path", "cwd", "working_dir", "workingDir", "WORKDIR"] {
+            let elsewhere = json!({name: "src/main.rs"});
+            assert!(!check(&facts(&write, &grants, &elsewhere)).is_empty());
+        }
     }
 
     #[test]

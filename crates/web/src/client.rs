@@ -6,18 +6,16 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::{Cause, Clock, HostRule, PermissionTier, ToolError};
 use holdfast_reliability::retry::{TransportCode, parse_retry_after};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 
-use crate::address::forbidden;
 use crate::limits::{URL_BYTES_MAX, WEB_BODY_BYTES_MAX, WEB_REDIRECTS_MAX};
+use crate::names::{Checked, Forbidden};
 
 /// A host and the port, or ports, of it that are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +96,7 @@ pub struct WebClient {
     /// For what was allowed by host and port: a resolver is told no port, so it can not tell them apart.
     open: Client,
     reach: Arc<Reach>,
+    checked: Checked,
     time: Time,
 }
 
@@ -111,41 +110,19 @@ impl fmt::Debug for Time {
     }
 }
 
-/// An address that the rules forbid; how it travels through the library's errors.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Forbidden(String);
-
-struct Checked;
-
-impl Resolve for Checked {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let host = name.as_str().to_owned();
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // All of them have to be public: which one is taken is not ours to say.
-            for address in &found {
-                check(&host, address.ip())?;
-            }
-            let addresses: Addrs = Box::new(found.into_iter());
-            Ok(addresses)
-        })
-    }
-}
-
-fn check(host: &str, address: IpAddr) -> Result<(), Forbidden> {
-    match forbidden(address) {
-        None => Ok(()),
-        Some(why) => Err(Forbidden(format!(
-            "{host} leads to {address}, which is {why}; web.allowedHosts does not name it"
-        ))),
-    }
-}
-
 impl WebClient {
     /// A client that goes this far.
     pub fn new(reach: Reach, timeout: Duration, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        Self::with_names(reach, timeout, clock, Checked::default())
+    }
+
+    /// The same, which asks these about names.
+    pub fn with_names(
+        reach: Reach,
+        timeout: Duration,
+        clock: Arc<dyn Clock>,
+        checked: Checked,
+    ) -> Result<Self, String> {
         let builder = || {
             Client::builder()
                 .timeout(timeout)
@@ -156,11 +133,12 @@ impl WebClient {
                 .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
         };
         let broken = |error| format!("the HTTP client can not be built: {error}");
-        let strict = builder().dns_resolver(Arc::new(Checked));
+        let strict = builder().dns_resolver(Arc::new(checked.clone()));
         Ok(Self {
             strict: strict.build().map_err(broken)?,
             open: builder().build().map_err(broken)?,
             reach: Arc::new(reach),
+            checked,
             time: Time(clock),
         })
     }
@@ -217,7 +195,8 @@ impl WebClient {
         }
         let literal = host.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = literal.parse() {
-            check(host, address).map_err(|error| denied(error.to_string()))?;
+            let allowed = self.checked.check(host, address);
+            allowed.map_err(|error| denied(error.to_string()))?;
         }
         Ok(&self.strict)
     }

@@ -109,6 +109,12 @@ pub struct GatewayConfig {
     /// The variable that holds its token.
     #[serde(default = "token_variable")]
     pub token_env: String,
+    /// The session there that calls belong to; the gateway's main one unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<String>,
+    /// The agent there on whose behalf they are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     /// Its tools that are offered, each under `gateway_NAME`.
     #[serde(default)]
     pub tools: BTreeMap<String, GatewayToolConfig>,
@@ -174,6 +180,15 @@ impl GatewayConfig {
             .map(|why| ("url", why))
             .into_iter()
             .collect();
+        let named = [
+            ("sessionKey", &self.session_key),
+            ("agentId", &self.agent_id),
+        ];
+        for (field, value) in named {
+            if value.as_ref().is_some_and(|value| value.trim().is_empty()) {
+                problems.push((field, "has to be a name, or be left out".to_owned()));
+            }
+        }
         for name in self.tools.keys() {
             let is_name = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-');
             if name.is_empty() || !name.chars().all(is_name) {

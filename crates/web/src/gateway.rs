@@ -14,145 +14,10 @@ use serde_json::{Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
+use crate::files;
 use crate::hands_on;
+use crate::known::KNOWN;
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
-
-/// What is known of the gateway's tools: their tier and what they leave behind. One that is not
-/// listed is of the System tier and may do anything.
-const KNOWN: &[(&str, PermissionTier, Effect, &str)] = &[
-    (
-        "web_search",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Searches the web through the gateway.",
-    ),
-    (
-        "web_fetch",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Fetches a web page through the gateway.",
-    ),
-    (
-        "memory_search",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Searches the gateway's memory.",
-    ),
-    (
-        "memory_get",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Reads from the gateway's memory.",
-    ),
-    (
-        "sessions_list",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Lists the gateway's sessions.",
-    ),
-    (
-        "sessions_history",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Reads a session's history.",
-    ),
-    (
-        "session_status",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Says how a session is.",
-    ),
-    (
-        "agents_list",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Lists the gateway's agents.",
-    ),
-    (
-        "sessions_send",
-        PermissionTier::System,
-        Effect::External,
-        "Sends to another session.",
-    ),
-    (
-        "sessions_spawn",
-        PermissionTier::System,
-        Effect::External,
-        "Starts another session.",
-    ),
-    (
-        "subagents",
-        PermissionTier::System,
-        Effect::External,
-        "Starts and steers other agents.",
-    ),
-    (
-        "message",
-        PermissionTier::System,
-        Effect::External,
-        "Sends a message through the gateway.",
-    ),
-    (
-        "browser",
-        PermissionTier::System,
-        Effect::External,
-        "Drives the gateway's browser.",
-    ),
-    (
-        "canvas",
-        PermissionTier::System,
-        Effect::External,
-        "Draws on the gateway's canvas.",
-    ),
-    (
-        "nodes",
-        PermissionTier::System,
-        Effect::External,
-        "Reaches devices through the gateway.",
-    ),
-    (
-        "tts",
-        PermissionTier::System,
-        Effect::External,
-        "Speaks through the gateway.",
-    ),
-    (
-        "cron",
-        PermissionTier::System,
-        Effect::External,
-        "Changes the gateway's schedule.",
-    ),
-    (
-        "gateway",
-        PermissionTier::Elevated,
-        Effect::External,
-        "Changes the gateway itself.",
-    ),
-    (
-        "read",
-        PermissionTier::ReadOnly,
-        Effect::None,
-        "Reads a file on the gateway's host.",
-    ),
-    (
-        "write",
-        PermissionTier::System,
-        Effect::External,
-        "Writes a file on the gateway's host.",
-    ),
-    (
-        "edit",
-        PermissionTier::System,
-        Effect::External,
-        "Changes a file on the gateway's host.",
-    ),
-    (
-        "exec",
-        PermissionTier::System,
-        Effect::External,
-        "Runs a command on the gateway's host.",
-    ),
-];
 
 /// A client of one gateway.
 #[derive(Debug)]
@@ -161,6 +26,8 @@ pub struct GatewayClient {
     url: Url,
     token: Option<HeaderValue>,
     token_env: String,
+    session_key: Option<String>,
+    agent_id: Option<String>,
     time: Time,
 }
 
@@ -196,6 +63,8 @@ impl GatewayClient {
             url,
             token,
             token_env: config.token_env.clone(),
+            session_key: config.session_key.clone(),
+            agent_id: config.agent_id.clone(),
             time: Time(clock),
         })
     }
@@ -226,11 +95,16 @@ impl GatewayClient {
         key: Option<&str>,
     ) -> Result<Value, ToolError> {
         let mut body = json!({"tool": tool, "args": args});
-        if let Some(action) = action {
-            body["action"] = json!(action);
-        }
-        if let Some(key) = key {
-            body["idempotencyKey"] = json!(key);
+        let besides = [
+            ("action", action),
+            ("idempotencyKey", key),
+            ("sessionKey", self.session_key.as_deref()),
+            ("agentId", self.agent_id.as_deref()),
+        ];
+        for (name, value) in besides {
+            if let Some(value) = value {
+                body[name] = json!(value);
+            }
         }
         let mut asked = self.client.post(self.url.clone());
         if let Some(token) = &self.token {
@@ -382,6 +256,11 @@ impl GatewayTool {
         Some(Reason::new("beyond_reading", argument, text))
     }
 
+    /// The names of those that are known there. Others can be configured as well.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        KNOWN.iter().map(|(name, ..)| *name)
+    }
+
     /// All that are configured.
     pub fn all(client: &Arc<GatewayClient>, config: &GatewayConfig) -> Vec<Arc<dyn Tool>> {
         let tools = config.tools.iter();
@@ -425,7 +304,9 @@ impl Tool for GatewayTool {
         let mut verdict = TierVerdict::declared(self.tier);
         verdict.forbidden = self.beyond_reading(params);
         hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
-        hands_on::sends_files(&self.remote, params, &session.workspace_root, &mut verdict);
+        let root = &session.workspace_root;
+        hands_on::sends_files(&self.remote, params, root, &mut verdict);
+        files::outside(&self.remote, params, root, &mut verdict);
         verdict
     }
 

@@ -28,6 +28,8 @@ pub const SEARCHES_PER_MINUTE_MAX: u32 = 10;
 pub const SEARCH_RESULTS_MAX: usize = 20;
 /// Length of a query.
 pub const SEARCH_QUERY_CHARS_MAX: usize = 1_000;
+/// A provider's own words in an answer.
+pub const SEARCH_TEXT_CHARS_MAX: usize = 20_000;
 /// How long results are good for.
 pub const SEARCH_CACHE_MS: u64 = 60_000;
 /// Searches remembered.
@@ -112,6 +114,11 @@ pub const LIMITS: &[Limit] = &[
         "SEARCH_QUERY_CHARS_MAX",
         SEARCH_QUERY_CHARS_MAX as u64,
         "length of a query; a longer one is refused as invalid",
+    ),
+    limit(
+        "SEARCH_TEXT_CHARS_MAX",
+        SEARCH_TEXT_CHARS_MAX as u64,
+        "a provider's own words in the answer to a search; the rest is cut and said to be",
     ),
     limit(
         "SEARCH_CACHE_MS",

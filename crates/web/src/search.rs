@@ -16,7 +16,8 @@ use crate::client::{Reach, WebClient};
 use crate::config::SearchConfig;
 use crate::gateway::GatewayClient;
 use crate::limits::{
-    SEARCH_CACHE_MS, SEARCH_CACHED_MAX, SEARCH_QUERY_CHARS_MAX, SEARCH_RESULTS_MAX, WEB_TIMEOUT_MS,
+    SEARCH_CACHE_MS, SEARCH_CACHED_MAX, SEARCH_QUERY_CHARS_MAX, SEARCH_RESULTS_MAX,
+    SEARCH_TEXT_CHARS_MAX, WEB_TIMEOUT_MS,
 };
 
 /// Results unless asked for otherwise.
@@ -34,14 +35,24 @@ pub struct Found {
     pub snippet: String,
 }
 
+/// What a provider says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Pages.
+    pub results: Vec<Found>,
+    /// Its own words: some providers answer the question, and others say it all in one text.
+    pub text: Option<String>,
+}
+
 /// Somebody who can be asked.
 #[async_trait]
 pub trait SearchProvider: Send + Sync {
     /// Its name, for people.
     fn name(&self) -> &str;
 
-    /// At most `count` results for a query.
-    async fn search(&self, query: &str, count: usize) -> Result<Vec<Found>, ToolError>;
+    /// At most `count` results for a query. No results means that there are none: an answer that can
+    /// not be read is an error.
+    async fn search(&self, query: &str, count: usize) -> Result<Answer, ToolError>;
 }
 
 /// A server that answers a search with JSON.
@@ -101,7 +112,7 @@ impl SearchProvider for JsonServer {
         self.name
     }
 
-    async fn search(&self, query: &str, count: usize) -> Result<Vec<Found>, ToolError> {
+    async fn search(&self, query: &str, count: usize) -> Result<Answer, ToolError> {
         if let Some(variable) = &self.missing_key {
             let message = format!("web_search is not set up: the variable {variable} is not set");
             return Err(ToolError::coded("not_configured", message));
@@ -123,11 +134,26 @@ impl SearchProvider for JsonServer {
             )
         })?;
         let list = match self.name {
+            // Brave leaves out the kinds of which it has found nothing.
+            "brave" if answer["web"].is_null() && answer["type"] == "search" => {
+                return Ok(Answer::default());
+            }
             "brave" => &answer["web"]["results"],
             _ => &answer["results"],
         };
-        Ok(read(list, count))
+        if !list.is_array() {
+            return Err(unreadable(self.name));
+        }
+        Ok(Answer {
+            results: read(list, count),
+            text: None,
+        })
     }
+}
+
+fn unreadable(name: &str) -> ToolError {
+    let message = format!("{name} answered, and with nothing that can be read as results");
+    ToolError::coded("bad_answer", message)
 }
 
 /// Results as providers write them: an address is what makes one.
@@ -157,13 +183,76 @@ impl SearchProvider for GatewaySearch {
         "gateway"
     }
 
-    async fn search(&self, query: &str, count: usize) -> Result<Vec<Found>, ToolError> {
+    async fn search(&self, query: &str, count: usize) -> Result<Answer, ToolError> {
         let args = json!({"query": query, "count": count});
         let tool = ("web_search", Effect::None);
         let answer = self.0.invoke(tool, None, &args, None).await?;
-        let details = &answer["details"];
-        Ok(read(&details["results"], count))
+        of_gateway(&answer, count)
     }
+}
+
+/// The gateway has several providers of its own, each with its shape. It says all in `details` and
+/// once more as a text, which older versions do alone.
+fn of_gateway(answer: &Value, count: usize) -> Result<Answer, ToolError> {
+    let content = answer["content"].as_array();
+    let texts = content.into_iter().flatten();
+    let texts: Vec<&str> = texts.filter_map(|part| part["text"].as_str()).collect();
+    let within = texts
+        .iter()
+        .filter_map(|text| serde_json::from_str(text).ok());
+    let within = within.filter(|said: &Value| said.is_object() || said.is_array());
+    let within: Vec<Value> = within.collect();
+    for said in std::iter::once(&answer["details"]).chain(&within) {
+        if let Some(why) = said["error"].as_str() {
+            let more = said["message"].as_str().unwrap_or_default();
+            let message = format!("the gateway's search failed: {why} {more}");
+            return Err(ToolError::coded("search_failed", message.trim_end()));
+        }
+        if let Some(found) = of_provider(said, count) {
+            return Ok(found);
+        }
+    }
+    // Words that are no results are still an answer.
+    let text = texts.join("\n");
+    let is_words = !text.trim().is_empty() && within.is_empty();
+    is_words
+        .then(|| Answer {
+            results: Vec::new(),
+            text: Some(shortened(&text)),
+        })
+        .ok_or_else(|| unreadable("the gateway"))
+}
+
+/// A list of pages, or an answer and the pages it cites.
+fn of_provider(said: &Value, count: usize) -> Option<Answer> {
+    let lists = [said, &said["results"], &said["web"]["results"]];
+    let list = lists.into_iter().find(|list| list.is_array());
+    let text = [&said["content"], &said["answer"]];
+    let text = text.into_iter().find_map(Value::as_str).map(shortened);
+    if list.is_none() && text.is_none() {
+        return None;
+    }
+    let cited = || {
+        let cited = said["citations"].as_array().into_iter().flatten();
+        let cited = cited.map(|one| match one {
+            Value::String(url) => json!({"url": url}),
+            other => other.clone(),
+        });
+        Value::Array(cited.collect())
+    };
+    let results = list.map_or_else(|| read(&cited(), count), |list| read(list, count));
+    Some(Answer { results, text })
+}
+
+/// A text within its limit, which says what was cut.
+fn shortened(text: &str) -> String {
+    let total = text.chars().count();
+    if total <= SEARCH_TEXT_CHARS_MAX {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(SEARCH_TEXT_CHARS_MAX).collect();
+    let cut = total - SEARCH_TEXT_CHARS_MAX;
+    format!("{kept}\n[… {cut} characters cut …]")
 }
 
 /// One search that was made.
@@ -171,7 +260,7 @@ struct Cached {
     query: String,
     count: usize,
     at_ms: u64,
-    found: Vec<Found>,
+    answer: Answer,
 }
 
 /// Searches the web.
@@ -200,17 +289,17 @@ impl WebSearchTool {
         self
     }
 
-    fn cached(&self, query: &str, count: usize) -> Option<Vec<Found>> {
+    fn cached(&self, query: &str, count: usize) -> Option<Answer> {
         let now_ms = self.clock.now_ms();
         let mut cache = self.cache.lock();
         cache.retain(|one| now_ms.saturating_sub(one.at_ms) < SEARCH_CACHE_MS);
         let found = cache
             .iter()
             .find(|one| one.query == query && one.count == count)?;
-        Some(found.found.clone())
+        Some(found.answer.clone())
     }
 
-    fn keep(&self, query: String, count: usize, found: &[Found]) {
+    fn keep(&self, query: String, count: usize, answer: &Answer) {
         let mut cache = self.cache.lock();
         if cache.len() >= SEARCH_CACHED_MAX {
             cache.pop_front();
@@ -219,7 +308,7 @@ impl WebSearchTool {
             query,
             count,
             at_ms: self.clock.now_ms(),
-            found: found.to_vec(),
+            answer: answer.clone(),
         });
     }
 }
@@ -228,6 +317,17 @@ impl WebSearchTool {
 impl Tool for WebSearchTool {
     fn name(&self) -> &str {
         "web_search"
+    }
+
+    fn aliases(&self) -> &[&str] {
+        &[
+            "websearch",
+            "search",
+            "search_web",
+            "google",
+            "google_search",
+            "brave_search",
+        ]
     }
 
     fn description(&self) -> &str {
@@ -281,19 +381,20 @@ impl Tool for WebSearchTool {
             .as_u64()
             .and_then(|count| usize::try_from(count).ok());
         let count = count.unwrap_or(RESULTS_DEFAULT).clamp(1, self.results_max);
-        let found = if let Some(found) = self.cached(&query, count) {
-            found
+        let answer = if let Some(answer) = self.cached(&query, count) {
+            answer
         } else {
-            let found = provider.search(&query, count).await?;
-            self.keep(query.clone(), count, &found);
-            found
+            let answer = provider.search(&query, count).await?;
+            self.keep(query.clone(), count, &answer);
+            answer
         };
-        let display = format!(
-            "{} results for {query:?} from {}",
-            found.len(),
-            provider.name()
-        );
-        let output = json!({"query": query, "provider": provider.name(), "results": found});
+        let found = answer.results.len();
+        let display = format!("{found} results for {query:?} from {}", provider.name());
+        let results = answer.results;
+        let mut output = json!({"query": query, "provider": provider.name(), "results": results});
+        if let Some(text) = answer.text {
+            output["answer"] = text.into();
+        }
         Ok(ToolResult::new(output, display))
     }
 }

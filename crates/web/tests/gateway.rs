@@ -39,6 +39,8 @@ async fn gateway() -> (Double, GatewayConfig) {
     let config = GatewayConfig {
         url: double.url("/").trim_end_matches('/').to_owned(),
         token_env: "OPENCLAW_GATEWAY_TOKEN".to_owned(),
+        session_key: None,
+        agent_id: None,
         tools: [
             ("message".to_owned(), GatewayToolConfig::default()),
             ("unheard_of".to_owned(), GatewayToolConfig::default()),
@@ -46,6 +48,17 @@ async fn gateway() -> (Double, GatewayConfig) {
         .into(),
     };
     (double, config)
+}
+
+/// Settings for a double, with no tools.
+fn bare(double: &Double) -> GatewayConfig {
+    GatewayConfig {
+        url: double.url(""),
+        token_env: "X".to_owned(),
+        session_key: None,
+        agent_id: None,
+        tools: [].into(),
+    }
 }
 
 #[tokio::test]
@@ -150,11 +163,7 @@ fn refusals() -> Vec<(String, &'static str, String, String)> {
 async fn what_the_gateway_refuses_is_told_apart() {
     for (status, headers, body, expected) in refusals() {
         let double = Double::start(vec![("/tools/invoke", answer(&status, headers, &body))]).await;
-        let config = GatewayConfig {
-            url: double.url(""),
-            token_env: "X".to_owned(),
-            tools: [].into(),
-        };
+        let config = bare(&double);
         let client = GatewayClient::new(&config, None, clock()).expect("is made");
         let got = match client
             .invoke(("read", Effect::None), None, &json!({}), None)
@@ -171,11 +180,7 @@ async fn what_the_gateway_refuses_is_told_apart() {
     // Older versions answer with a string.
     let old = answer("200 OK", "", r#"{"ok":true,"result":"plain"}"#);
     let double = Double::start(vec![("/tools/invoke", old)]).await;
-    let config = GatewayConfig {
-        url: double.url(""),
-        token_env: "X".to_owned(),
-        tools: [].into(),
-    };
+    let config = bare(&double);
     let client = GatewayClient::new(&config, None, clock()).expect("is made");
     let got = client
         .invoke(("x", Effect::External), None, &json!({}), None)
@@ -187,11 +192,7 @@ async fn what_the_gateway_refuses_is_told_apart() {
 /// What the gateway's tools and channel make of one answer of it.
 async fn means(answer: String) -> [(&'static str, String); 3] {
     let double = Double::start(vec![("/tools/invoke", answer)]).await;
-    let config = GatewayConfig {
-        url: double.url(""),
-        token_env: "X".to_owned(),
-        tools: [].into(),
-    };
+    let config = bare(&double);
     let client = Arc::new(GatewayClient::new(&config, None, clock()).expect("is made"));
     let tool = |name| GatewayTool::new(client.clone(), name, &GatewayToolConfig::default());
     let ctx = context(SessionKind::Main, Some("k"));

@@ -118,6 +118,45 @@ async fn a_page_is_readable_and_its_redirects_are_followed() {
     );
 }
 
+/// A long text says what is missing and where to go on, and its parts join to the whole.
+#[tokio::test]
+async fn a_long_text_is_read_in_parts_that_say_what_was_cut() {
+    let whole: String = (0..12_000).map(|n| format!("zeile {n} ü\n")).collect();
+    let total = whole.chars().count();
+    let text = answer(
+        "200 OK",
+        "content-type: text/plain; charset=utf-8\r\n",
+        &whole,
+    );
+    let double = Double::start(vec![("/long", text)]).await;
+    let tool = fetcher(&[&double.address.to_string()]);
+    let ctx = context(SessionKind::Worker, None);
+    let (mut joined, mut offset) = (String::new(), 0);
+    loop {
+        let params = json!({"url": double.url("/long"), "offset": offset});
+        let got = tool.execute(&params, &ctx).await.expect("fetched").output;
+        joined.push_str(got["content"].as_str().expect("text"));
+        assert_eq!(got["total_chars"], total);
+        let Some(next) = got.get("next_offset") else {
+            assert_eq!((&got["truncated"], got.get("note")), (&json!(false), None));
+            break;
+        };
+        offset = next.as_u64().expect("a number");
+        let cut = total as u64 - offset;
+        let note =
+            format!("the last {cut} of {total} characters were cut; go on with offset {offset}");
+        assert_eq!(
+            (&got["truncated"], &got["note"]),
+            (&json!(true), &json!(note))
+        );
+    }
+    assert_eq!(joined, whole);
+    let params = json!({"url": double.url("/long"), "offset": total + 1});
+    let got = tool.execute(&params, &ctx).await.expect("fetched").output;
+    assert_eq!(got["content"], "");
+    assert_eq!(got["note"], format!("the text has only {total} characters"));
+}
+
 #[tokio::test]
 async fn redirects_and_names_are_checked_like_the_first_address() {
     let double = Double::start(vec![

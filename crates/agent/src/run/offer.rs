@@ -112,6 +112,12 @@ impl<'a> Offer<'a> {
         let (primary, fallback) = state.settings.strategies();
         let specs = registry.iter().map(|found| ToolSpec {
             mutating: found.tool.effect().is_mutating(),
+            aliases: found
+                .tool
+                .aliases()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             ..ToolSpec::new(found.tool.name(), found.schema.clone())
         });
         let parser = Parser::new(ToolSet::new(specs.collect()));

@@ -79,14 +79,19 @@ pub(super) fn bare_runtime(app: &App) -> Arc<Runtime> {
     Arc::new(runtime)
 }
 
+/// Refuses what a tool has started, and says what people do themselves.
+pub(super) fn by_a_person(rule: &str) -> Outcome<()> {
+    if exec::is_inside_a_tool() {
+        let why = format!("{rule}, and this was started by a tool");
+        return Err(Failure::failed(why));
+    }
+    Ok(())
+}
+
 /// Answers are for people: the token is in reach of the state's owner alone, and what a tool has
 /// started is not its owner even if it runs under the same name.
 pub(super) fn person_only(app: &App) -> Outcome<()> {
-    if exec::is_inside_a_tool() {
-        return Err(Failure::failed(
-            "approvals are answered by people, and this was started by a tool",
-        ));
-    }
+    by_a_person("approvals are answered by people")?;
     Token::read_or_make(&app.state_dir.join(APPROVER_TOKEN_FILE))
         .map(|_| ())
         .map_err(|error| Failure::failed(error.to_string()))

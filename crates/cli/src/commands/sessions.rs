@@ -12,10 +12,9 @@ use holdfast_toolbox::session::model::{
 };
 use holdfast_toolbox::session::overview::overview;
 use holdfast_toolbox::session::{SessionTree, TreeError, step};
-use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
 
-use super::approvals::bare_runtime;
+use super::approvals::{bare_runtime, by_a_person};
 use crate::app::{App, runtime};
 use crate::args::sessions::SessionsCommand;
 use crate::fail::{Failure, Outcome};
@@ -71,11 +70,7 @@ fn found<'a>(sessions: &'a [Session], typed: &str) -> Outcome<&'a Session> {
 
 /// The tree, for a person.
 fn tree(app: &App, store: Arc<dyn DocumentStore>) -> Outcome<SessionTree> {
-    if exec::is_inside_a_tool() {
-        return Err(Failure::failed(
-            "sessions are ended and opened again by people, and this was started by a tool",
-        ));
-    }
+    by_a_person("sessions are ended and opened again by people")?;
     let limits = app.config.sessions.clone();
     Ok(SessionTree::new(
         store,

@@ -97,7 +97,9 @@ fn unknown(registry: &Registry, name: &str) -> Failure {
 }
 
 fn show(app: &App, registry: &Registry, name: &str, json: bool) -> Outcome<ExitCode> {
-    let found = registry.get(name).ok_or_else(|| unknown(registry, name))?;
+    let found = registry
+        .resolve(name)
+        .ok_or_else(|| unknown(registry, name))?;
     let policy = app
         .config
         .reliability

@@ -93,6 +93,39 @@ fn no_tool_ends_a_hold() {
     assert_eq!(refused["error"]["code"], "permission_denied", "{refused}");
 }
 
+/// A command that stored a note itself would give it the trust of its user.
+#[test]
+fn no_tool_changes_by_hand_what_agents_remember() {
+    let house = House::new();
+    let args = ["memory", "store", "--type", "fact", "tea", "--json"];
+    let kept = house.run(&args).json()["id"].clone();
+    let kept = kept.as_str().expect("an id");
+    let binary = env!("CARGO_BIN_EXE_holdfast");
+    let off = house.file("off.yaml", "confinement: {mode: 'off'}");
+    let import = house.file("memory.jsonl", "");
+    for act in [
+        "store --type fact coffee".to_owned(),
+        format!("delete {kept}"),
+        format!("import {import}"),
+    ] {
+        // In plain words it is refused before it runs, and in others by the one it calls.
+        let plain = json!({"command": format!("{binary} memory {act}")});
+        let refused = call(&house, "exec", &plain, &["--config", &off]);
+        assert_eq!(refused["error"]["code"], "permission_denied", "{refused}");
+        let why = refused["error"]["message"].as_str().expect("a text");
+        assert!(why.contains("by people, never by a tool"), "{why}");
+        let hidden = format!("w=ory; {binary} --state ../st*e mem$w {act} 2>&1");
+        let hidden = json!({ "command": hidden });
+        let ran = call(&house, "exec", &hidden, &["--config", &off]);
+        let said = ran["output"]["content"]["stdout"].as_str();
+        let said = said.unwrap_or_else(|| panic!("{ran}"));
+        assert!(said.contains("started by a tool"), "{act}: {said}");
+    }
+    let listed = house.run(&["memory", "list", "--json"]).json();
+    assert_eq!(listed["total"], 1);
+    assert_eq!(listed["records"][0]["content"], "tea");
+}
+
 #[test]
 fn a_capability_that_is_not_granted_is_refused_with_its_name() {
     let house = House::new();

@@ -153,7 +153,7 @@ fn with_action(
     let Some(action) = action else {
         return args;
     };
-    let takes_it = server.stack.registry().get(tool).is_some_and(|found| {
+    let takes_it = server.stack.registry().resolve(tool).is_some_and(|found| {
         let properties = found.schema.get("properties");
         properties.is_some_and(|properties| properties.get("action").is_some())
     });

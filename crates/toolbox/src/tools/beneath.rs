@@ -9,12 +9,12 @@ use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use holdfast_contract::{PathGrant, PermissionTier, ToolError};
 use rustix::fs::OFlags;
 
-use super::fault;
 use super::place::{self, Place};
+use super::{bounds, fault};
 
 /// Length of a path argument, as the kernel has it.
 pub(super) const PATH_BYTES_MAX: usize = 4096;
@@ -102,12 +102,29 @@ impl Beneath {
         if !name.is_empty() {
             real.push(name);
         }
-        match self.reserved.iter().find(|dir| real.starts_with(dir)) {
-            Some(dir) => Err(ToolError::PermissionDenied {
-                tier: PermissionTier::Elevated,
-                reason: place::reserved(dir).text,
-            }),
+        match bounds::around(&self.reserved, &real) {
+            Some(dir) => Err(refused(dir)),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a file that has another name where no tool may go. Only one with several names is
+    /// looked for there.
+    fn not_reserved(&self, seen: &Metadata) -> Result<(), ToolError> {
+        if self.reserved.is_empty() || seen.nlink() < 2 {
+            return Ok(());
+        }
+        match bounds::names(&self.reserved, (seen.dev(), seen.ino())) {
+            Ok(None) => Ok(()),
+            Ok(Some(dir)) => Err(refused(dir)),
+            Err(error) => Err(ToolError::PermissionDenied {
+                tier: PermissionTier::Elevated,
+                reason: format!(
+                    "{:?} is a file with several names, and whether one of them is reserved can \
+                     not be told: {error}",
+                    self.asked
+                ),
+            }),
         }
     }
 
@@ -160,6 +177,7 @@ impl Beneath {
             .map_err(|error| self.fault("read", &error))?;
         self.regular(&opened)?;
         self.out_of_bounds(&file, OsStr::new(""))?;
+        self.not_reserved(&opened)?;
         Ok((file, opened))
     }
 
@@ -184,6 +202,7 @@ impl Beneath {
         let real = match self.root.metadata(&self.relative) {
             Ok(seen) => {
                 self.regular(&seen)?;
+                self.not_reserved(&seen)?;
                 self.behind_links()?
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -207,20 +226,41 @@ impl Beneath {
                 format!("{:?} names a directory, not a file", self.asked),
             ));
         };
-        let directory = directory_of(&real);
-        let parent = match self.root.open_dir(directory) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.root.create_dir_all(directory).map_err(failed)?;
-                self.root.open_dir(directory)
-            }
-            opened => opened,
-        };
-        let parent = parent.map_err(failed)?;
+        let parent = self.directory(directory_of(&real))?;
         self.out_of_bounds(&parent, name)?;
         Ok(Slot {
             parent,
             name: name.to_owned(),
         })
+    }
+
+    /// Opens a directory, and makes what is missing of it: one after the other, each in a directory
+    /// that was opened and looked at before, so that nothing is made where no tool may go.
+    fn directory(&self, path: &Path) -> Result<Dir, ToolError> {
+        use std::io::ErrorKind::{AlreadyExists, NotFound};
+        let failed = |error: std::io::Error| self.fault("write", &error);
+        match self.root.open_dir(path) {
+            Err(error) if error.kind() == NotFound => {}
+            opened => return opened.map_err(failed),
+        }
+        let mut reached = self.root.try_clone().map_err(failed)?;
+        let mut so_far = PathBuf::new();
+        for part in path.components() {
+            so_far.push(part);
+            reached = match self.root.open_dir(&so_far) {
+                Err(error) if error.kind() == NotFound => {
+                    self.out_of_bounds(&reached, part.as_os_str())?;
+                    match reached.create_dir(part) {
+                        // Somebody else has made it.
+                        Err(error) if error.kind() == AlreadyExists => {}
+                        made => made.map_err(failed)?,
+                    }
+                    self.root.open_dir(&so_far).map_err(failed)?
+                }
+                opened => opened.map_err(failed)?,
+            };
+        }
+        Ok(reached)
     }
 
     /// The path with the links at its end followed, up to a name that is none.
@@ -265,6 +305,13 @@ impl Beneath {
                 ),
             ))
         }
+    }
+}
+
+fn refused(dir: &Path) -> ToolError {
+    ToolError::PermissionDenied {
+        tier: PermissionTier::Elevated,
+        reason: place::reserved(dir).text,
     }
 }
 

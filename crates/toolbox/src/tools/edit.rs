@@ -64,6 +64,10 @@ impl Tool for EditTool {
         "edit"
     }
 
+    fn aliases(&self) -> &[&str] {
+        super::alias::EDIT
+    }
+
     fn description(&self) -> &str {
         "Replaces an exact text in a file of the workspace. `old_string` has to occur exactly \
          once, white space included; add surrounding lines to make it unique, or set \

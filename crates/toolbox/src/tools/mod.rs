@@ -31,6 +31,7 @@ mod args;
 mod atomic;
 mod beneath;
 mod blocking;
+mod bounds;
 pub mod edit;
 pub mod exec;
 mod fault;
@@ -139,6 +140,12 @@ pub const LIMITS: &[Limit] = &[
         name: "WRITE_BYTES_MAX",
         value: write::WRITE_BYTES_MAX as u64,
         meaning: "content of one `write`; more is refused as invalid",
+        setting: None,
+    },
+    Limit {
+        name: "RESERVED_NAMES_MAX",
+        value: bounds::RESERVED_NAMES_MAX as u64,
+        meaning: "names in what no tool may reach that are searched for a file with several names; one that is not found among so many is refused",
         setting: None,
     },
     Limit {

@@ -59,6 +59,10 @@ impl Tool for ReadTool {
         "read"
     }
 
+    fn aliases(&self) -> &[&str] {
+        super::alias::READ
+    }
+
     fn description(&self) -> &str {
         "Reads a text file in the workspace. A long file comes in parts: go on with `offset` set \
          to the answer's `next_offset`, and `column` to its `next_column` where there is one."

@@ -45,6 +45,10 @@ impl Tool for WriteTool {
         "write"
     }
 
+    fn aliases(&self) -> &[&str] {
+        super::alias::WRITE
+    }
+
     fn description(&self) -> &str {
         "Creates a file in the workspace or replaces its whole content. Missing directories are \
          created. Use `edit` to change a part of a file."

@@ -34,7 +34,17 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
 impl Double {
     /// Serves these answers by path; `{port}` in one is its own port. Others get 404.
     pub(crate) async fn start(answers: Vec<(&'static str, String)>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let here = std::net::Ipv4Addr::LOCALHOST.into();
+        Self::start_at(here, 0, answers).await
+    }
+
+    /// The same on this address and port; 0 is any that is free.
+    pub(crate) async fn start_at(
+        host: std::net::IpAddr,
+        port: u16,
+        answers: Vec<(&'static str, String)>,
+    ) -> Self {
+        let listener = TcpListener::bind((host, port)).await.expect("binds");
         let address = listener.local_addr().expect("an address");
         let answers: Answers = Arc::new(answers.into_iter().collect());
         let asked = Arc::new(Mutex::new(Vec::new()));

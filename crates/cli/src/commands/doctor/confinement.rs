@@ -19,9 +19,9 @@ const SECCOMP_ADVICE: &str = "The kernel needs CONFIG_SECCOMP_FILTER, and a cont
     forbid filters of one's own.";
 
 pub(super) async fn checks(app: &App, workspace: &Path) -> Vec<Check> {
-    let kernel = Kernel::probe();
-    let mut checks = vec![mode(app), landlock(app, kernel), seccomp(app, kernel)];
-    if app.config.confinement.mode != Mode::Off && kernel.confines_files() {
+    let (kernel, mode) = (Kernel::probe(), app.config.confinement.mode);
+    let mut checks = of_kernel(mode, kernel);
+    if mode != Mode::Off && kernel.confines_files() {
         checks.push(tried(app).await);
     }
     checks.extend(sockets(app));
@@ -30,9 +30,14 @@ pub(super) async fn checks(app: &App, workspace: &Path) -> Vec<Check> {
     checks
 }
 
-fn mode(app: &App) -> Check {
+/// What is asked for, and what this kernel has of it.
+fn of_kernel(mode: Mode, kernel: Kernel) -> Vec<Check> {
+    vec![asked(mode), landlock(mode, kernel), seccomp(mode, kernel)]
+}
+
+fn asked(mode: Mode) -> Check {
     const NAME: &str = "confinement";
-    match app.config.confinement.mode {
+    match mode {
         Mode::BestEffort => Check::ok(NAME, "commands are held to what the kernel has"),
         Mode::Required => Check::ok(NAME, "commands are not started without it"),
         Mode::Off => Check::warn(
@@ -45,20 +50,20 @@ fn mode(app: &App) -> Check {
 }
 
 /// What is missing is bad where it is insisted on, and worth knowing elsewhere.
-fn missing(app: &App, name: &'static str, found: &str, advice: &str) -> Check {
-    match app.config.confinement.mode {
+fn missing(mode: Mode, name: &'static str, found: &str, advice: &str) -> Check {
+    match mode {
         Mode::Required => Check::bad(name, format!("{found}; exec refuses to run"), advice),
         Mode::BestEffort | Mode::Off => Check::warn(name, found, advice),
     }
 }
 
-fn landlock(app: &App, kernel: Kernel) -> Check {
+fn landlock(mode: Mode, kernel: Kernel) -> Check {
     const NAME: &str = "landlock";
     let abi = kernel.landlock_abi;
     if abi == 0 {
         let found = "this kernel has no Landlock: commands can read and change every file that the \
                      user can, the state and its tokens among them";
-        return missing(app, NAME, found, LANDLOCK_ADVICE);
+        return missing(mode, NAME, found, LANDLOCK_ADVICE);
     }
     if abi < ABI_WITH_SCOPES {
         let found = format!(
@@ -73,12 +78,12 @@ fn landlock(app: &App, kernel: Kernel) -> Check {
     )
 }
 
-fn seccomp(app: &App, kernel: Kernel) -> Check {
+fn seccomp(mode: Mode, kernel: Kernel) -> Check {
     const NAME: &str = "seccomp";
     match kernel.seccomp {
         Has::Yes => Check::ok(NAME, "system calls are filtered"),
         Has::No => missing(
-            app,
+            mode,
             NAME,
             "this kernel filters no system calls: commands can trace other processes and shed \
              their mark",
@@ -200,4 +205,54 @@ fn root() -> Option<Check> {
             "Run it as a user of its own.",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    /// A kernel, what is asked for, and how the lines for both of its parts begin.
+    #[test]
+    fn what_a_kernel_does_not_have_is_said() {
+        use Mode::{BestEffort, Off, Required};
+        use Status::{Bad, Ok, Warn};
+        let none = "this kernel has no Landlock: commands can read and change every file";
+        let unfiltered = "this kernel filters no system calls: commands can trace other processes";
+        let (filtered, whole) = ("system calls are filtered", "version 6: files and signals");
+        let old = "version 5: files are confined; signals to other processes are not (version 6";
+        let table = [
+            (0, Has::No, BestEffort, (Warn, none), (Warn, unfiltered)),
+            (0, Has::No, Required, (Bad, none), (Bad, unfiltered)),
+            (0, Has::No, Off, (Warn, none), (Warn, unfiltered)),
+            (0, Has::Yes, BestEffort, (Warn, none), (Ok, filtered)),
+            (0, Has::Yes, Required, (Bad, none), (Ok, filtered)),
+            (5, Has::Yes, Required, (Ok, old), (Ok, filtered)),
+            (6, Has::No, BestEffort, (Ok, whole), (Warn, unfiltered)),
+            (6, Has::No, Required, (Ok, whole), (Bad, unfiltered)),
+            (6, Has::Yes, Required, (Ok, whole), (Ok, filtered)),
+        ];
+        for (landlock_abi, seccomp, mode, of_landlock, of_seccomp) in table {
+            let kernel = Kernel {
+                landlock_abi,
+                seccomp,
+            };
+            let checks = of_kernel(mode, kernel);
+            let expected = [("landlock", of_landlock), ("seccomp", of_seccomp)];
+            for (check, (name, (status, found))) in checks[1..].iter().zip(expected) {
+                assert_eq!((check.name, check.status), (name, status), "{check:?}");
+                assert!(check.found.starts_with(found), "{check:?}");
+                // Who is told that something is missing is told what to do, and what it comes to.
+                assert_eq!(check.advice.is_some(), status != Ok, "{check:?}");
+                let refuses = check.found.ends_with("; exec refuses to run");
+                assert_eq!(refuses, status == Bad, "{check:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn confinement_that_is_off_is_said() {
+        let statuses = [Mode::BestEffort, Mode::Required, Mode::Off].map(|mode| asked(mode).status);
+        assert_eq!(statuses, [Status::Ok, Status::Ok, Status::Warn]);
+    }
 }

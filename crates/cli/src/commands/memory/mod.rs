@@ -12,6 +12,7 @@ use holdfast_contract::{
 use holdfast_memory::Memory;
 use serde_json::{Map, Value, json};
 
+use super::approvals::by_a_person;
 use crate::app::{App, runtime};
 use crate::args::memory::{MemoryCommand, SearchArgs, StoreArgs, Type};
 use crate::fail::{Failure, Outcome};
@@ -24,6 +25,14 @@ mod transfer;
 const SHOWN_CHARS_MAX: usize = 100;
 
 pub(super) fn run(app: &App, command: MemoryCommand, json: bool) -> Outcome<ExitCode> {
+    // Agents have a tool for this, which keeps the trust of what they have read with what they store.
+    // On this way in they would speak as their user, and forget what others told them.
+    if !matches!(
+        command,
+        MemoryCommand::Search(_) | MemoryCommand::List { .. } | MemoryCommand::Export { .. }
+    ) {
+        by_a_person("what agents remember is changed here by people")?;
+    }
     let memory = app.memory();
     runtime()?.block_on(async {
         match command {

@@ -28,12 +28,9 @@ pub(super) fn command(
 ) {
     // Whatever the command does with its input, these have no business in there.
     for text in [Some(judged.command), judged.stdin].into_iter().flatten() {
-        if danger::answers_for_people(text) {
-            verdict.forbidden = Some(Reason::new(
-                "answers_for_people",
-                "holdfast approvals",
-                "approvals are answered by people, never by a tool",
-            ));
+        if let Some(it) = danger::answers_for_people(text) {
+            let what = format!("holdfast {}", it.part);
+            verdict.forbidden = Some(Reason::new("answers_for_people", what, it.why));
         }
         let start = session
             .workspace_root

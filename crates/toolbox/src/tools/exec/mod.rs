@@ -212,6 +212,10 @@ impl Tool for ExecTool {
         "exec"
     }
 
+    fn aliases(&self) -> &[&str] {
+        super::alias::EXEC
+    }
+
     fn description(&self) -> &str {
         if self.confinement.mode == Mode::Off || !self.kernel.confines_files() {
             DESCRIPTION

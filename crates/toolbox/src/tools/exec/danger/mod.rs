@@ -14,6 +14,7 @@ use serde_json::json;
 use self::input::Feeding;
 pub(super) use self::paths::normal;
 use self::paths::{is_device, is_within};
+pub(super) use self::people::answers_for_people;
 use self::tables::{ACTIONS, DATABASES, DESTROYERS};
 use self::variables::Set;
 use super::confined::LETS_OUT;
@@ -25,6 +26,7 @@ mod downloads;
 mod elsewhere;
 mod input;
 mod paths;
+mod people;
 mod tables;
 mod variables;
 mod wipes;
@@ -97,25 +99,6 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
     judge.script(judged.command, 0);
     judge.standard_input();
     judge
-}
-
-/// Whether the command calls the part of Holdfast that only people may call.
-pub(super) fn answers_for_people(command: &str) -> bool {
-    let script = shell::read(command);
-    let by_word = script.commands.iter().any(|simple| {
-        let at = simple
-            .words
-            .iter()
-            .position(|word| program(word) == "holdfast");
-        at.is_some_and(|at| {
-            let rest = simple.words.iter().skip(at);
-            rest.clone()
-                .any(|word| matches!(&*word.text, "approvals" | "audit-log" | "trust" | "skills"))
-        })
-    });
-    // Also inside strings that another interpreter gets.
-    let named = ["approvals", "trust message", "trust clear", "skills pin"];
-    by_word || (command.contains("holdfast") && named.iter().any(|it| command.contains(it)))
 }
 
 /// What a later command has to share for an answer to cover it.

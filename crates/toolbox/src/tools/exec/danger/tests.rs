@@ -224,11 +224,27 @@ fn tools_can_not_answer_for_people() {
         "holdfast trust message --session s hello",
         "sh -c 'holdfast trust clear s'",
         "python3 -c 'import os; os.system(\"holdfast skills pin .\")'",
+        "holdfast memory store --trust system 'do as the page says'",
+        "holdfast --state s memory --json import -",
+        "env holdfast memory delete 0198",
+        "sh -c 'holdfast memory import f'",
+        "python3 -c 'import os; os.system(\"holdfast memory store x\")'",
+        "holdfast sessions cancel main",
+        "/opt/holdfast sessions reopen main",
+        "bash -c 'holdfast sessions reopen main'",
     ] {
-        assert!(answers_for_people(command), "{command}");
+        assert!(answers_for_people(command).is_some(), "{command}");
     }
-    for command in ["holdfast tools", "cat approvals.md", "echo holdfast"] {
-        assert!(!answers_for_people(command), "{command}");
+    for command in [
+        "holdfast tools",
+        "cat approvals.md",
+        "echo holdfast",
+        "holdfast memory search tea",
+        "holdfast memory list",
+        "holdfast sessions list",
+        "git -C memory cancel",
+    ] {
+        assert!(answers_for_people(command).is_none(), "{command}");
     }
 }
 
