@@ -32,7 +32,7 @@ const EACH: u64 = 100;
 
 /// Says what the script says to a task, by how often it was asked; `None` is never answered.
 struct Tasks {
-    script: fn(&str, usize) -> Option<String>,
+    script: Says,
     asked: Mutex<Vec<String>>,
 }
 
@@ -85,9 +85,12 @@ fn in_background(task: &str) -> String {
     call("sessions_spawn", &json!({"task": task, "background": true}))
 }
 
-fn look() -> Option<String> {
-    Some(call("sessions_list", &json!({"waitSeconds": 1})))
+fn look() -> String {
+    call("sessions_list", &json!({"waitSeconds": 1}))
 }
+
+/// What the model says to a task, the so-manyth time it is asked.
+type Says = fn(&str, usize) -> Option<String>;
 
 /// One process on the documents.
 struct Process {
@@ -99,7 +102,7 @@ struct Process {
 fn process(
     documents: &Arc<dyn DocumentStore>,
     clock: &Arc<TokioClock>,
-    script: fn(&str, usize) -> Option<String>,
+    script: Says,
     settings: RunSettings,
 ) -> Process {
     let runtime = Arc::new(Runtime::new(
@@ -144,7 +147,7 @@ fn process(
     }
 }
 
-fn alone(script: fn(&str, usize) -> Option<String>, settings: RunSettings) -> Process {
+fn alone(script: Says, settings: RunSettings) -> Process {
     let clock = Arc::new(TokioClock::new());
     let documents: Arc<dyn DocumentStore> = Arc::new(MemoryDocumentStore::new(clock.clone()));
     process(&documents, &clock, script, settings)
@@ -177,16 +180,17 @@ async fn code(mut listener: Listener) -> Option<RunErrorCode> {
     }
 }
 
-fn one_child(task: &str, _: usize) -> Option<String> {
-    match task {
-        "main" => Some(spawn("child")),
+/// The main run asks for one child, and both look without end.
+const ONE_CHILD: Says = |task, _| {
+    Some(match task {
+        "main" => spawn("child"),
         _ => look(),
-    }
-}
+    })
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_subagent_gets_what_is_left_and_spends_its_parents_tokens() {
-    let process = alone(one_child, tokens(350));
+    let process = alone(ONE_CHILD, tokens(350));
     let code = code(process.begin().await).await;
     assert_eq!(code, Some(RunErrorCode::BudgetExceeded));
     // 250 were left for it, which are reached with its third answer; then none are left for anybody.
@@ -204,7 +208,7 @@ async fn what_a_subagent_costs_its_parent_pays() {
         },
         ..RunSettings::default()
     };
-    let process = alone(one_child, settings);
+    let process = alone(ONE_CHILD, settings);
     let code = code(process.begin().await).await;
     assert_eq!(code, Some(RunErrorCode::BudgetExceeded));
     let asked = (process.model.asked("main"), process.model.asked("child"));
@@ -216,7 +220,7 @@ async fn subagents_side_by_side_share_what_is_left() {
     let process = alone(
         |task, before| match (task, before) {
             ("main", 0) => Some([in_background("one"), in_background("two")].concat()),
-            _ => look(),
+            _ => Some(look()),
         },
         tokens(450),
     );
@@ -246,7 +250,7 @@ async fn what_subagents_have_spent_is_known_after_a_restart() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     first.runs.leave().await;
-    let next = process(&documents, &clock, |_, _| look(), tokens(250));
+    let next = process(&documents, &clock, |_, _| Some(look()), tokens(250));
     let code = code(next.runs.resume("a").await.expect("goes on")).await;
     assert_eq!(code, Some(RunErrorCode::BudgetExceeded));
     // Its own 200 would have left it another question.
@@ -264,7 +268,7 @@ async fn the_budget_of_a_subagent_covers_its_own_subagents() {
             )),
             ("main", _) => Some("Final Answer: done".to_owned()),
             ("child", _) => Some(spawn("grandchild")),
-            _ => look(),
+            _ => Some(look()),
         },
         RunSettings::default(),
     );

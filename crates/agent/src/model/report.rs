@@ -33,9 +33,11 @@ pub enum Report<'a> {
     },
 }
 
+type Hears = dyn Fn(&Report<'_>) + Send + Sync;
+
 /// Whoever hears of it.
 #[derive(Clone, Default)]
-pub struct Reports(Option<Arc<dyn Fn(&Report<'_>) + Send + Sync>>);
+pub struct Reports(Option<Arc<Hears>>);
 
 impl Reports {
     /// This one.

@@ -188,10 +188,10 @@ impl<S: Service> AdmitHooks<S> {
                     refuse: Some(reason),
                     ..
                 }) => reason,
-                Ok(answer) => {
-                    accept(call, hook.name(), answer)?;
-                    continue;
-                }
+                Ok(answer) => match accept(call, hook.name(), answer) {
+                    Ok(()) => continue,
+                    Err(reason) => reason.to_owned(),
+                },
                 Err(trouble) => format!("it could not be asked: {trouble}"),
             };
             return Err(refused(call, hook.name(), &refusal));
@@ -200,14 +200,11 @@ impl<S: Service> AdmitHooks<S> {
     }
 }
 
-fn accept(call: &mut Call, hook: &str, answer: AdmitAnswer) -> Result<(), Failure> {
+/// Takes what a hook gave, or says why not.
+fn accept(call: &mut Call, hook: &str, answer: AdmitAnswer) -> Result<(), &'static str> {
     if let Some(params) = answer.params {
         if !params.is_object() {
-            return Err(refused(
-                call,
-                hook,
-                "it gave arguments that are not an object",
-            ));
+            return Err("it gave arguments that are not an object");
         }
         call.explain(format!("the hook {hook} changed the arguments"));
         *call.params_mut() = params;
@@ -217,11 +214,7 @@ fn accept(call: &mut Call, hook: &str, answer: AdmitAnswer) -> Result<(), Failur
     };
     // By the same rules as a caller's.
     if key.len() > IDEMPOTENCY_KEY_BYTES_MAX || key.contains('\0') {
-        return Err(refused(
-            call,
-            hook,
-            "it gave a key that is too long or holds a NUL",
-        ));
+        return Err("it gave a key that is too long or holds a NUL");
     }
     if call.hook_key.is_none() {
         call.hook_key = Some(key);

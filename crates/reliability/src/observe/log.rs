@@ -301,10 +301,9 @@ impl Observer for JsonLog {
                 .word("state", state.as_str())
                 .flag("fromCache", mode == Mode::Enforce)
                 .mode(mode),
-            // Its end says that it was answered from a record, and how long that took.
-            Event::Waits { .. } => return,
-            // Runs have a log of their own.
-            Event::Run(_) => return,
+            // A wait's end says that it was answered from a record, and how long that took; runs have a
+            // log of their own.
+            Event::Waits { .. } | Event::Run(_) => return,
             Event::Undelivered {
                 approval,
                 tool,

@@ -21,7 +21,7 @@ use prometheus_client::registry::Registry;
 pub use super::metric_table::{METRICS, MetricDoc};
 use super::runs::RunMetrics;
 use super::{Event, Observer};
-use crate::breaker::{BreakerTarget, CircuitBreakerState};
+use crate::breaker::{BreakerKey, BreakerTarget, CircuitBreakerState, Transition};
 use crate::call::Call;
 use crate::policy::Mode;
 
@@ -267,6 +267,43 @@ impl Metrics {
         }
     }
 
+    fn breaker_changed(&self, key: &BreakerKey, transition: Transition) {
+        // Watching breakers have a context; only real ones are reported.
+        if !key.context().is_empty() {
+            return;
+        }
+        let tool = match key.target() {
+            BreakerTarget::Tool { name, .. } => self.tool(name),
+            // Callers choose the hosts: what becomes of each is in the log, and no label.
+            BreakerTarget::Part { tool, .. } => {
+                let labels = TransitionLabels {
+                    tool: self.tool(tool),
+                    from_state: transition.from.as_str(),
+                    to_state: transition.to.as_str(),
+                };
+                self.transitions.get_or_create(&labels).inc();
+                return;
+            }
+            BreakerTarget::Dependency { name } => self.bounded(&format!("dependency:{name}")),
+            BreakerTarget::Global => "global".to_owned(),
+        };
+        for state in CircuitBreakerState::ALL {
+            let labels = StateLabels {
+                tool: tool.clone(),
+                state: state.as_str(),
+            };
+            self.breaker_state
+                .get_or_create(&labels)
+                .set(i64::from(state == transition.to));
+        }
+        let labels = TransitionLabels {
+            tool,
+            from_state: transition.from.as_str(),
+            to_state: transition.to.as_str(),
+        };
+        self.transitions.get_or_create(&labels).inc();
+    }
+
     fn tool_of(&self, call: &Call) -> String {
         self.tool(&call.envelope.tool_name)
     }
@@ -376,44 +413,7 @@ impl Observer for Metrics {
             | Event::Signals { .. }
             | Event::Undelivered { .. }
             | Event::Waits { .. } => {}
-            Event::Circuit { key, transition } => {
-                // Watching breakers have a context; only real ones are reported.
-                if !key.context().is_empty() {
-                    return;
-                }
-                let tool = match key.target() {
-                    BreakerTarget::Tool { name, .. } => self.tool(name),
-                    // Callers choose the hosts: what becomes of each is in the log, and no label.
-                    BreakerTarget::Part { tool, .. } => {
-                        let labels = TransitionLabels {
-                            tool: self.tool(tool),
-                            from_state: transition.from.as_str(),
-                            to_state: transition.to.as_str(),
-                        };
-                        self.transitions.get_or_create(&labels).inc();
-                        return;
-                    }
-                    BreakerTarget::Dependency { name } => {
-                        self.bounded(&format!("dependency:{name}"))
-                    }
-                    BreakerTarget::Global => "global".to_owned(),
-                };
-                for state in CircuitBreakerState::ALL {
-                    let labels = StateLabels {
-                        tool: tool.clone(),
-                        state: state.as_str(),
-                    };
-                    self.breaker_state
-                        .get_or_create(&labels)
-                        .set(i64::from(state == transition.to));
-                }
-                let labels = TransitionLabels {
-                    tool,
-                    from_state: transition.from.as_str(),
-                    to_state: transition.to.as_str(),
-                };
-                self.transitions.get_or_create(&labels).inc();
-            }
+            Event::Circuit { key, transition } => self.breaker_changed(key, *transition),
             Event::Degraded { degraded } => {
                 self.store_degraded.set(i64::from(degraded.is_some()));
             }
