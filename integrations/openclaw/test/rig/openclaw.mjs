@@ -54,7 +54,7 @@ export const OLD = installed(versions.nodeOldest, versions.openclawOld);
 export const HOLDFAST = join(process.env.CARGO_TARGET_DIR ?? join(HERE, "../../../../target"), "debug/holdfast");
 
 /** A home of its own, with a configuration that names our model server. */
-export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, primary, install = CURRENT } = {}) {
+export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, agents, install = CURRENT } = {}) {
   const home = await mkdtemp(join(tmpdir(), "holdfast-openclaw-"));
   const state = join(home, "state");
   const workspace = join(home, "workspace");
@@ -74,7 +74,8 @@ export async function makeHome(modelUrl, { plugins, tools, gateway, channels, mo
       },
     },
     agents: {
-      defaults: { workspace, skipBootstrap: true, model: { primary: primary ?? "rig/scripted" }, timeoutSeconds: 120 },
+      defaults: { workspace, skipBootstrap: true, model: { primary: "rig/scripted" }, timeoutSeconds: 120 },
+      ...agents,
     },
     gateway: {
       mode: "local",
