@@ -113,7 +113,7 @@ impl Default for RunSettings {
             model_attempts_max: 3,
             max_tokens: 1000,
             temperature: 0.25,
-            top_p: None,
+            top_p: Some(0.95),
             strategy: Strategy::React.name().to_owned(),
             fallback_strategy: Some(Strategy::Auto.name().to_owned()),
             source_field: SourceField::Reasoning,

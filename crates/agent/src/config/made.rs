@@ -156,6 +156,7 @@ impl<'a> Maker<'a> {
             fallback_strategy: fallback,
             result_limits,
             when_used_up: match self.text("executor.when_used_up") {
+            top_p: self.decimal("executor.gpt_oss_top_p").or(standard.top_p),
                 Some("answer") => WhenUsedUp::Answer,
                 _ => WhenUsedUp::Fail,
             },

@@ -48,6 +48,13 @@ pub const ROWS: &[Row] = &[
         "Tokens of one answer; a client that asks for more gets this many.",
     ),
     row(
+        "executor.gpt_oss_top_p",
+        Decimal { min: 0.0, max: 1.0 },
+        Used::Yes,
+        "0.95",
+        "Nucleus sampling, unless the client says otherwise.",
+    ),
+    row(
         "executor.gpt_oss_call_timeout_seconds",
         whole(1, 86_400),
         Used::Yes,
