@@ -116,7 +116,7 @@ pub const LIMITS: &[Limit] = &[
         name: "CLIENT_AWAY_MS_MAX",
         value: crate::runs::CLIENT_AWAY_MS_MAX,
         meaning: "how long a client that went away may stay away before its run is cancelled",
-        setting: None,
+        setting: Some("executor.client_away_seconds"),
     },
     Limit {
         name: "SUBAGENTS_MAX",

@@ -28,6 +28,10 @@ mod harness;
 mod kill;
 #[path = "executor/many.rs"]
 mod many;
+#[path = "executor/left.rs"]
+mod left;
+#[path = "executor/logged.rs"]
+mod logged;
 #[path = "common/pty.rs"]
 mod pty;
 #[path = "executor/reload.rs"]

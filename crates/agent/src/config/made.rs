@@ -9,6 +9,8 @@ use super::{
     ExecutorConfig, HttpSettings, LogSettings, ModelSettings, Problem, SecretText, ToolSettings,
 };
 use crate::context::WindowSettings;
+use crate::model::Http2;
+use crate::runs::CLIENT_AWAY_MS_MAX;
 use crate::settings::{PromptPlace, RunSettings, SourceField, StructuredOutput, WhenUsedUp};
 
 /// The names under which clients find the model of the first section.
@@ -148,6 +150,7 @@ impl<'a> Maker<'a> {
             max_iterations: small(self.number("executor.max_iterations", 5)),
             run_timeout_ms: self.ms("executor.run_timeout_seconds", 300),
             call_timeout_ms: self.ms("executor.gpt_oss_call_timeout_seconds", 60),
+            client_away_ms: self.ms("executor.client_away_seconds", CLIENT_AWAY_MS_MAX / 1000),
             model_attempts_max: small(self.number("executor.max_retries", 3)).max(1),
             max_tokens: small(self.number("executor.gpt_oss_max_tokens", 1000)),
             temperature: self

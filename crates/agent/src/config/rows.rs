@@ -90,6 +90,13 @@ pub const ROWS: &[Row] = &[
         "Tokens that the model can hold.",
     ),
     row(
+        "executor.client_away_seconds",
+        whole(1, 86_400),
+        Used::Yes,
+        "30",
+        "How long a client that went away may take to come back, before its run is cancelled.",
+    ),
+    row(
         "executor.context_buffer_tokens",
         whole(0, 100_000_000),
         Used::Yes,
