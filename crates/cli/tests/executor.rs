@@ -32,6 +32,8 @@ mod many;
 mod left;
 #[path = "executor/logged.rs"]
 mod logged;
+#[path = "executor/many.rs"]
+mod many;
 #[path = "common/pty.rs"]
 mod pty;
 #[path = "executor/reload.rs"]

@@ -312,7 +312,7 @@ impl<'a> Maker<'a> {
     fn log(&self) -> LogSettings {
         LogSettings {
             level: self.text_or("logging.level", "info"),
-            format: self.text_or("logging.format", "json"),
+            format: self.text("logging.format").map(str::to_owned),
             output: self.text_or("logging.output", "stdout"),
             error_dir: self.text_or("logging.error_log_dir", "logs"),
             error_filename: self.text_or("logging.error_log_filename", "YYYY-MM-DD-errors.md"),

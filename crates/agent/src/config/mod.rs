@@ -193,8 +193,8 @@ pub struct HttpSettings {
 pub struct LogSettings {
     /// `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// `json` or `text`.
-    pub format: String,
+    /// `json` or `text`; none for what suits whoever reads it.
+    pub format: Option<String>,
     /// `stdout`, `stderr` or a file.
     pub output: String,
     /// Where the pages of errors go.

@@ -359,7 +359,7 @@ pub const ROWS: &[Row] = &[
         "logging.format",
         Choice(&["json", "text"]),
         Used::Yes,
-        "json",
+        "`json`, and `text` at a terminal",
         "How it is logged.",
     ),
     row(
