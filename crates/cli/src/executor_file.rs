@@ -254,7 +254,7 @@ pub(crate) fn model(app: &App, typed: &Typed) -> Outcome<Option<Arc<dyn Model>>>
     for (name, model) in &models {
         let is_same = |other: &ModelSettings| {
             (&other.upstreams, &other.model) == (&model.upstreams, &model.model)
-                && other.api_key == model.api_key
+                && (&other.api_key, other.http2) == (&model.api_key, model.http2)
         };
         let known = made.iter().find(|(other, _)| is_same(other));
         let servers = if let Some((_, servers)) = known {
@@ -273,8 +273,9 @@ pub(crate) fn model(app: &App, typed: &Typed) -> Outcome<Option<Arc<dyn Model>>>
     Ok(standard.map(|standard| Arc::new(ByName::new(standard, named)) as Arc<dyn Model>))
 }
 
-/// Where runs are written down, when the file says so.
+/// Where runs are written down: as the file says, and without one where all other events go.
 pub(crate) fn watch(app: &App, stdout: Stdout) -> Outcome<Option<Watch>> {
+    let (clock, redactor) = (app.clock.clone(), app.config.redactor());
     let Some(file) = &app.config.file else {
         let sink = app.log_sink()?;
         return Ok(sink.map(|sink| {

@@ -156,10 +156,10 @@ impl<'a> Maker<'a> {
             temperature: self
                 .decimal("executor.gpt_oss_temperature")
                 .unwrap_or(standard.temperature),
+            top_p: self.decimal("executor.gpt_oss_top_p").or(standard.top_p),
             fallback_strategy: fallback,
             result_limits,
             when_used_up: match self.text("executor.when_used_up") {
-            top_p: self.decimal("executor.gpt_oss_top_p").or(standard.top_p),
                 Some("answer") => WhenUsedUp::Answer,
                 _ => WhenUsedUp::Fail,
             },
@@ -240,6 +240,7 @@ impl<'a> Maker<'a> {
             upstreams,
             model: self.text_or("executor.gpt_oss_model", "gpt-oss"),
             api_key: self.secret("executor.api_key"),
+            http2: self.http2("executor.http2").unwrap_or_default(),
             run: run.clone(),
         };
         let named = self.values.held.keys().filter_map(|path| {
@@ -281,10 +282,23 @@ impl<'a> Maker<'a> {
                 (None, None) => standard.api_key.clone(),
                 _ => self.secret(&at("api_key")),
             },
+            // So does what is known of them.
+            http2: match (&own, self.http2(&at("http2"))) {
+                (_, Some(said)) => said,
+                (None, None) => standard.http2,
+                (Some(_), None) => Http2::default(),
+            },
             upstreams: own.unwrap_or_else(|| standard.upstreams.clone()),
             model: self.text_or(&at("model"), name),
             run,
         }
+    }
+
+    fn http2(&self, path: &str) -> Option<Http2> {
+        Some(match self.text(path)? {
+            "always" => Http2::Always,
+            _ => Http2::Negotiated,
+        })
     }
 
     fn addresses(&self, path: &str, problems: &mut Vec<Problem>) -> Option<Vec<String>> {

@@ -1,7 +1,7 @@
 //! Every key of `executor.yaml`.
 
 use super::kind::Kind::{Address, Choice, Decimal, File, Secret, Text, Texts};
-use super::table::{FIELDS, OUTPUTS, PLACES, Row, STRATEGIES, Used, row, short, whole};
+use super::table::{FIELDS, HTTP2, OUTPUTS, PLACES, Row, STRATEGIES, Used, row, short, whole};
 
 /// The table.
 pub const ROWS: &[Row] = &[
@@ -27,6 +27,13 @@ pub const ROWS: &[Row] = &[
         "The key that the servers want.",
     ),
     row(
+        "executor.http2",
+        HTTP2,
+        Used::Yes,
+        "negotiated",
+        "When HTTP/2 is spoken with the servers: where they offer it over TLS, or `always`, also with `http://`.",
+    ),
+    row(
         "executor.gpt_oss_model",
         Text,
         Used::Yes,
@@ -41,18 +48,18 @@ pub const ROWS: &[Row] = &[
         "Sampling.",
     ),
     row(
-        "executor.gpt_oss_max_tokens",
-        whole(1, 1_000_000),
-        Used::Yes,
-        "1000",
-        "Tokens of one answer; a client that asks for more gets this many.",
-    ),
-    row(
         "executor.gpt_oss_top_p",
         Decimal { min: 0.0, max: 1.0 },
         Used::Yes,
         "0.95",
         "Nucleus sampling, unless the client says otherwise.",
+    ),
+    row(
+        "executor.gpt_oss_max_tokens",
+        whole(1, 1_000_000),
+        Used::Yes,
+        "1000",
+        "Tokens of one answer; a client that asks for more gets this many.",
     ),
     row(
         "executor.gpt_oss_call_timeout_seconds",
@@ -83,18 +90,18 @@ pub const ROWS: &[Row] = &[
         "How long a run may take.",
     ),
     row(
-        "executor.context_window_limit",
-        whole(512, 100_000_000),
-        Used::Yes,
-        "32768",
-        "Tokens that the model can hold.",
-    ),
-    row(
         "executor.client_away_seconds",
         whole(1, 86_400),
         Used::Yes,
         "30",
         "How long a client that went away may take to come back, before its run is cancelled.",
+    ),
+    row(
+        "executor.context_window_limit",
+        whole(512, 100_000_000),
+        Used::Yes,
+        "32768",
+        "Tokens that the model can hold.",
     ),
     row(
         "executor.context_buffer_tokens",
@@ -178,6 +185,13 @@ pub const ROWS: &[Row] = &[
         Used::Yes,
         "",
         "The key that its servers want.",
+    ),
+    row(
+        "models.NAME.http2",
+        HTTP2,
+        Used::Yes,
+        "that of `executor` on its servers",
+        "When HTTP/2 is spoken with its servers.",
     ),
     row(
         "models.NAME.temperature",

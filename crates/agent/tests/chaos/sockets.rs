@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_agent::chat::{Message, Role};
-use holdfast_agent::model::{HttpModel, HttpModelConfig, MODEL_REPLY_BYTES_MAX};
-use holdfast_agent::run::{Ending, Loop, NoCheckpoint, Phase, RunErrorCode, RunState};
+use holdfast_agent::model::{Http2, HttpModel, HttpModelConfig, MODEL_REPLY_BYTES_MAX};
+use holdfast_agent::run::{Ending, Loop, NoCheckpoint, Phase, RunErrorCode, RunState, Telling};
 use holdfast_agent::settings::RunSettings;
 use holdfast_contract::SessionContext;
 use holdfast_contract::{SystemClock, SystemEntropy};
@@ -46,6 +46,7 @@ async fn ended(server: &ModelServer, attempts_max: u32, call_timeout_ms: u64) ->
     };
     let messages = vec![Message::text(Role::User, "Do it.")];
     let now_ms = stack.runtime().clock.now_ms();
+        http2: Http2::default(),
     let state = RunState::new("r", "gpt-oss", messages, settings, now_ms);
     let agent = Loop::new(Arc::new(model.expect("an address")), stack);
     agent.go_on(state, &NoCheckpoint).await.expect("kept")
