@@ -167,6 +167,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "LOG_TEXT_CHARS_MAX",
+        value: crate::log::lines::LOG_TEXT_CHARS_MAX as u64,
+        meaning: "characters of one text of an event in a run's log; more are cut off",
+        setting: None,
+    },
+    Limit {
         name: "PAGE_ERROR_CHARS_MAX",
         value: crate::log::pages::PAGE_ERROR_CHARS_MAX as u64,
         meaning: "characters of one error on a day's page of errors; the rest is cut off",

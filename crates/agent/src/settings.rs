@@ -69,7 +69,7 @@ pub struct RunSettings {
     pub max_tokens: u32,
     /// Sampling.
     pub temperature: f64,
-    /// Nucleus sampling, when the client asked for it.
+    /// Nucleus sampling; none leaves it to the server.
     pub top_p: Option<f64>,
     /// The way of reading that is tried first.
     pub strategy: String,
