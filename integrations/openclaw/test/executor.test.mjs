@@ -62,7 +62,7 @@ before(async () => {
   await once(createInterface(server.stdout), "line", { signal: AbortSignal.timeout(START_MS_MAX) });
   proxy = await startProxy(front, port, (piece) => piece.includes('"called"') && released());
   // What is printed is all that is added; what there was stays what it was.
-  assert.equal(block.agents.defaults, undefined);
+  assert.equal(block.agents.defaults.model, undefined);
   home = await makeHome(model.url, { models: block.models, agents: block.agents });
   gateway = await startGateway(home);
 });
@@ -89,7 +89,7 @@ function answered(pieces) {
 const of = (name) => proxy.completions().filter(({ asked }) => JSON.stringify(asked.messages).includes(`[[script:${name}]]`));
 
 test("OpenClaw's answer is the model's, Holdfast ran its call, and the stream told so before the answer was there", async () => {
-  const answer = await turn(gateway, "[[script:note]] Write it down.", { session: "agent:gpt-oss-executor:note" });
+  const answer = await turn(gateway, "[[script:note]] Write it down.", { session: "agent:gpt-oss-executor:note", agent: "gpt-oss-executor" });
   assert.equal(answer.text, "it is written down.");
   assert.equal(await readFile(join(scratch, "workspace/note.txt"), "utf8"), "from the model");
   const requests = model.requests("note");
@@ -103,7 +103,7 @@ test("OpenClaw's answer is the model's, Holdfast ran its call, and the stream to
 });
 
 test("whoever was asked before is still asked, by its own model", async () => {
-  const answer = await turn(gateway, "[[script:plain]] Who is there?", { session: "agent:main:plain" });
+  const answer = await turn(gateway, "[[script:plain]] Who is there?", { session: "agent:main:plain", agent: "main" });
   assert.equal(answer.text, "the model that was there before");
   assert.equal(model.requests("plain").length, 1);
   assert.equal(of("plain").length, 0, "Holdfast was not asked");
@@ -121,7 +121,7 @@ test("what OpenClaw adds under its user's name reaches the model and is not what
 });
 
 test("calls that go back to OpenClaw are matched with their results, whose ids come back stripped", async () => {
-  const answer = await turn(gateway, "[[script:returned]] Run it.", { session: "agent:main:returned", model: "holdfast/gpt-oss-tools" });
+  const answer = await turn(gateway, "[[script:returned]] Run it.", { session: "agent:main:returned", agent: "main", model: "holdfast/gpt-oss-tools" });
   assert.equal(answer.text, "it was run.");
   const [first, second] = of("returned");
   const [, given] = /"id":"(call_\w+)"/.exec(first.pieces.join(""));
@@ -135,7 +135,7 @@ test("calls that go back to OpenClaw are matched with their results, whose ids c
 });
 
 test("spawned as a subagent by its name it works for another model's agent", async () => {
-  const answer = await turn(gateway, "[[script:parent]] Have it written down.", { session: "agent:main:parent" });
+  const answer = await turn(gateway, "[[script:parent]] Have it written down.", { session: "agent:main:parent", agent: "main" });
   assert.equal(answer.status, 200);
   const until = Date.now() + CHILD_MS_MAX;
   const file = join(scratch, "workspace/child.txt");

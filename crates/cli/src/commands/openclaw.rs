@@ -53,19 +53,23 @@ fn block(config: &Config) -> Value {
             "api": "openai-completions",
             "models": models,
         }}},
-        "agents": {"entries": agents()},
+        "agents": agents(),
     })
 }
 
 /// An agent beside those that there are. `OpenClaw` has an agent without an entry only as long as nobody
-/// has one, and with two it wants to know which is asked when nobody is named: so the entry of the
-/// first one says that it stays what it was, and that it may spawn the second.
+/// has one, and with two it has to be told who answers where nobody is named: so the first one gets an
+/// entry, stays the one that answers, and may spawn the second.
 fn agents() -> Value {
     json!({
-        MAIN: {"default": true, "subagents": {"allowAgents": [MAIN, AGENT]}},
-        AGENT: {
-            "name": "GPT-OSS with Holdfast's tools",
-            "model": {"primary": format!("{PROVIDER}/{AGENT_MODEL}")},
+        "ownership": "explicit",
+        "defaults": {"systemAgent": {"agentId": MAIN}},
+        "entries": {
+            MAIN: {"subagents": {"allowAgents": [MAIN, AGENT]}},
+            AGENT: {
+                "name": "GPT-OSS with Holdfast's tools",
+                "model": {"primary": format!("{PROVIDER}/{AGENT_MODEL}")},
+            },
         },
     })
 }
@@ -112,15 +116,14 @@ mod tests {
     #[test]
     fn it_adds_an_agent_and_leaves_everybody_else_their_model() {
         let block = block(&Config::default());
-        let agents = block["agents"].as_object().unwrap();
-        assert_eq!(agents.keys().collect::<Vec<_>>(), ["entries"]);
+        let agents = &block["agents"];
+        // Who answers where nobody is named, and nothing else of what holds for all of them.
+        let defaults = json!({"systemAgent": {"agentId": "main"}});
+        assert_eq!(agents["defaults"], defaults);
         let ours = &agents["entries"]["gpt-oss-executor"];
         assert_eq!(ours["model"]["primary"], "holdfast/executor");
         let main = &agents["entries"]["main"];
-        assert_eq!(
-            (&main["default"], &main["model"]),
-            (&json!(true), &Value::Null)
-        );
+        assert_eq!(main["model"], Value::Null);
         assert_eq!(
             main["subagents"]["allowAgents"],
             json!(["main", "gpt-oss-executor"])

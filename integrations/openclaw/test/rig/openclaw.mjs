@@ -74,8 +74,8 @@ export async function makeHome(modelUrl, { plugins, tools, gateway, channels, mo
       },
     },
     agents: {
-      defaults: { workspace, skipBootstrap: true, model: { primary: "rig/scripted" }, timeoutSeconds: 120 },
-      ...agents,
+      defaults: { workspace, skipBootstrap: true, model: { primary: "rig/scripted" }, timeoutSeconds: 120, ...agents?.defaults },
+      ...(agents && { ownership: agents.ownership, entries: agents.entries }),
     },
     gateway: {
       mode: "local",
@@ -224,7 +224,7 @@ function collect(child) {
 }
 
 /** One turn of the agent, and its last words. */
-export async function turn(gateway, message, { session, signal, model, scopes } = {}) {
+export async function turn(gateway, message, { session, agent, signal, model, scopes } = {}) {
   const begun = Date.now();
   const late = AbortSignal.timeout(TURN_MS_MAX);
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -233,6 +233,7 @@ export async function turn(gateway, message, { session, signal, model, scopes } 
       authorization: `Bearer ${TOKEN}`,
       "content-type": "application/json",
       ...(session && { "x-openclaw-session-key": session }),
+      ...(agent && { "x-openclaw-agent-id": agent }),
       ...(model && { "x-openclaw-model": model }),
       ...(scopes && { "x-openclaw-scopes": scopes }),
     },
