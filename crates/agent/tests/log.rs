@@ -18,7 +18,7 @@ use common::{Script, call, counted, stack, task};
 use holdfast_agent::log::lines::LOG_TEXT_CHARS_MAX;
 use holdfast_agent::log::pages::{Entry, PAGE_QUEUE_MAX};
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
-use holdfast_agent::model::ModelError;
+use holdfast_agent::model::{Model, ModelError};
 use holdfast_agent::run::{Loop, NoCheckpoint, RunState};
 use holdfast_contract::redact::{Redactor, RedactorOptions};
 use holdfast_contract::{Effect, Tool};
@@ -64,6 +64,16 @@ impl Told {
         level: Level,
         state: fn(RunState) -> RunState,
     ) -> Self {
+        Self::on(Script::new(says), tools, level, state).await
+    }
+
+    /// The same with this model.
+    async fn on(
+        model: Arc<dyn Model>,
+        tools: Vec<Arc<dyn Tool>>,
+        level: Level,
+        state: fn(RunState) -> RunState,
+    ) -> Self {
         let told = Self {
             lines: Arc::default(),
             dir: tempfile::tempdir().expect("a directory"),
@@ -84,7 +94,7 @@ impl Told {
             redactor(),
         );
         let watch = Watch::new(Arc::new(log), Some(Arc::new(pages)), clock);
-        let agent = Loop::new(Script::new(says), stack.clone()).with_watch(watch);
+        let agent = Loop::new(model, stack.clone()).with_watch(watch);
         agent
             .go_on(state(task(&stack)), &NoCheckpoint)
             .await

@@ -1,6 +1,7 @@
 //! Every event of the specification's table, with its level and its fields.
 
 use async_trait::async_trait;
+use holdfast_agent::model::{ModelReply, ModelRequest};
 use holdfast_contract::{ToolContext, ToolError, ToolResult};
 use holdfast_testkit::{Does, MadeTool};
 
@@ -81,6 +82,16 @@ impl Does for Fails {
     }
 }
 
+/// A model that never answers, on a client that keeps no time: the run has to.
+struct Silent;
+
+#[async_trait]
+impl Model for Silent {
+    async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
+        std::future::pending().await
+    }
+}
+
 fn says(text: &str) -> Value {
     json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 }
@@ -106,8 +117,9 @@ async fn all_that_happens() -> Vec<Value> {
         state
     })
     .await);
-    add(&Told::of(vec![away(), away()], Level::Info, |mut state| {
-        state.settings.run_timeout_ms = 500;
+    let silent = Arc::new(Silent);
+    add(&Told::on(silent, Vec::new(), Level::Info, |mut state| {
+        state.settings.run_timeout_ms = 2_500;
         state
     })
     .await);
@@ -153,7 +165,7 @@ async fn every_event_of_the_table_has_its_level_and_its_fields() {
     let near = first("context_window_approaching");
     assert_eq!(near["limit"], 32_768);
     assert!(near["total_tokens"].as_u64().is_some_and(|it| it > 20_000));
-    assert_eq!(first("executor_timeout")["elapsed_seconds"], 0);
+    assert_eq!(first("executor_timeout")["elapsed_seconds"], 2);
     assert_eq!(
         first("executor_max_iterations_exceeded")["max_iterations"],
         1
