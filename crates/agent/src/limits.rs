@@ -122,7 +122,7 @@ pub const LIMITS: &[Limit] = &[
         name: "CLIENT_AWAY_MS_MAX",
         value: crate::runs::CLIENT_AWAY_MS_MAX,
         meaning: "how long a client that went away may stay away before its run is cancelled",
-        setting: None,
+        setting: Some("executor.client_away_seconds"),
     },
     Limit {
         name: "SUBAGENTS_MAX",
@@ -170,6 +170,12 @@ pub const LIMITS: &[Limit] = &[
         name: "UPSTREAM_REST_MS_MAX",
         value: crate::model::upstreams::UPSTREAM_REST_MS_MAX,
         meaning: "how long a model server that keeps being away is left alone at most",
+        setting: None,
+    },
+    Limit {
+        name: "LOG_TEXT_CHARS_MAX",
+        value: crate::log::lines::LOG_TEXT_CHARS_MAX as u64,
+        meaning: "characters of one text of an event in a run's log; more are cut off",
         setting: None,
     },
     Limit {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::WindowSettings;
 use crate::context::spend::CostSettings;
+use crate::runs::CLIENT_AWAY_MS_MAX;
 
 /// Which field of a reply is read for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,13 +61,15 @@ pub struct RunSettings {
     pub run_timeout_ms: u64,
     /// How long one answer of the model may take.
     pub call_timeout_ms: u64,
+    /// How long a client that went away may take to come back, before its run is cancelled.
+    pub client_away_ms: u64,
     /// How often a model server that is away is asked for one answer.
     pub model_attempts_max: u32,
     /// Tokens of one answer.
     pub max_tokens: u32,
     /// Sampling.
     pub temperature: f64,
-    /// Nucleus sampling, when the client asked for it.
+    /// Nucleus sampling; none leaves it to the server.
     pub top_p: Option<f64>,
     /// The way of reading that is tried first.
     pub strategy: String,
@@ -110,10 +113,11 @@ impl Default for RunSettings {
             max_iterations: 5,
             run_timeout_ms: 300_000,
             call_timeout_ms: 60_000,
+            client_away_ms: CLIENT_AWAY_MS_MAX,
             model_attempts_max: 3,
             max_tokens: 1000,
             temperature: 0.25,
-            top_p: None,
+            top_p: Some(0.95),
             strategy: Strategy::React.name().to_owned(),
             fallback_strategy: Some(Strategy::Auto.name().to_owned()),
             source_field: SourceField::Reasoning,

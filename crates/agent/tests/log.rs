@@ -7,18 +7,21 @@
 )]
 
 mod common;
+#[path = "log/events.rs"]
+mod events;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::{Script, call, counted, stack, task};
+use holdfast_agent::log::lines::LOG_TEXT_CHARS_MAX;
 use holdfast_agent::log::pages::{Entry, PAGE_QUEUE_MAX};
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
-use holdfast_agent::model::ModelError;
+use holdfast_agent::model::{Model, ModelError};
 use holdfast_agent::run::{Loop, NoCheckpoint, RunState};
-use holdfast_contract::Effect;
 use holdfast_contract::redact::{Redactor, RedactorOptions};
+use holdfast_contract::{Effect, Tool};
 use holdfast_reliability::observe::log::LineSink;
 use holdfast_reliability::store::conformance::ManualClock;
 use parking_lot::Mutex;
@@ -51,11 +54,31 @@ impl Told {
         level: Level,
         state: fn(RunState) -> RunState,
     ) -> Self {
+        Self::with(vec![counted("note", Effect::External)], says, level, state).await
+    }
+
+    /// The same with these tools.
+    async fn with(
+        tools: Vec<Arc<dyn Tool>>,
+        says: Vec<Result<Value, ModelError>>,
+        level: Level,
+        state: fn(RunState) -> RunState,
+    ) -> Self {
+        Self::on(Script::new(says), tools, level, state).await
+    }
+
+    /// The same with this model.
+    async fn on(
+        model: Arc<dyn Model>,
+        tools: Vec<Arc<dyn Tool>>,
+        level: Level,
+        state: fn(RunState) -> RunState,
+    ) -> Self {
         let told = Self {
             lines: Arc::default(),
             dir: tempfile::tempdir().expect("a directory"),
         };
-        let stack = stack(vec![counted("note", Effect::External)]);
+        let stack = stack(tools);
         let clock = stack.runtime().clock.clone();
         let log = RunLog::new(
             told.lines.clone(),
@@ -71,7 +94,7 @@ impl Told {
             redactor(),
         );
         let watch = Watch::new(Arc::new(log), Some(Arc::new(pages)), clock);
-        let agent = Loop::new(Script::new(says), stack.clone()).with_watch(watch);
+        let agent = Loop::new(model, stack.clone()).with_watch(watch);
         agent
             .go_on(state(task(&stack)), &NoCheckpoint)
             .await
@@ -217,6 +240,68 @@ async fn debug_shows_whole_requests_without_their_secrets() {
     );
     assert!(!format!("{events:?}").contains("abcdefghijklmnop"));
     assert!(told.names().contains(&"gpt_oss_reply".to_owned()));
+}
+
+/// Whoever looks for the reason of a call finds what the model wrote, what was read from it and what
+/// came of it.
+#[tokio::test(start_paused = true)]
+async fn debug_shows_what_was_read_and_what_came_of_it() {
+    let secret = "sk-proj-abcdefghijklmnopqrstuvwx0123";
+    let arguments = json!({"text": format!("note {secret}")}).to_string();
+    let function = json!({"name": "note", "arguments": arguments});
+    let call = json!({"id": "c1", "type": "function", "function": function});
+    let natively = json!({"choices": [{"message": {"content": "I do.", "tool_calls": [call]},
+                                       "finish_reason": "tool_calls"}]});
+    let says = || {
+        vec![
+            Ok(natively.clone()),
+            thinks(&common::call("note", "in words")),
+            thinks("Final Answer: x"),
+        ]
+    };
+    let told = Told::of(says(), Level::Debug, |state| state).await;
+    let events = told.events();
+    let named = |name: &str| -> Vec<Value> {
+        let found = events.iter().filter(|event| event["event"] == name);
+        found.cloned().collect()
+    };
+    let replies = named("gpt_oss_reply");
+    assert_eq!(replies.len(), 3);
+    assert_eq!(replies[0]["content"], "I do.");
+    assert_eq!(replies[0]["calls"][0]["function"]["name"], "note");
+    assert!(replies[1].get("calls").is_none(), "{:?}", replies[1]);
+    let read = named("gpt_oss_reply_read");
+    let intents: Vec<&Value> = read.iter().map(|event| &event["intents"]).collect();
+    assert_eq!(intents[0][0]["strategy"], "native");
+    assert_eq!(intents[1][0]["strategy"], "react");
+    assert_eq!(intents[1][0]["arguments"], json!({"text": "in words"}));
+    assert!(
+        intents[1][0]["confidence"]
+            .as_f64()
+            .is_some_and(|it| it > 0.5)
+    );
+    assert_eq!((intents[2], &read[2]["final"]), (&json!([]), &json!("x")));
+    let results = named("tool_result");
+    assert_eq!(results.len(), 2);
+    assert_eq!(results[1]["tool"], "note");
+    let result = results[1]["result"].as_str().expect("a text");
+    assert!(result.contains("in words (2)"), "{result}");
+    assert!(!format!("{events:?}").contains("abcdefghijklmnop"));
+    assert!(events.iter().all(|event| event["run_id"] == "r"));
+    // It is for those who ask for it.
+    let told = Told::of(says(), Level::Info, |state| state).await;
+    let whole = ["gpt_oss_reply", "gpt_oss_reply_read", "tool_result"];
+    assert!(told.names().iter().all(|it| !whole.contains(&it.as_str())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_text_makes_a_line_without_end() {
+    let long = thinks(&"x".repeat(LOG_TEXT_CHARS_MAX + 7));
+    let told = Told::of(vec![long], Level::Debug, |state| state).await;
+    let events = told.events();
+    let reply = events.iter().find(|it| it["event"] == "gpt_oss_reply");
+    let shown = reply.expect("a reply")["reasoning"].as_str().expect("text");
+    assert!(shown.ends_with("x… (7 characters more)"), "{}", shown.len());
 }
 
 const DIR: &str = "HOLDFAST_TEST_PAGES";

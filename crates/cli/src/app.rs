@@ -12,7 +12,7 @@ use holdfast_reliability::hooks::command::ObservingCommand;
 use holdfast_reliability::hooks::{Hooks, Phase};
 use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::journal::JournalObserver;
-use holdfast_reliability::observe::log::{JsonLog, WriterSink};
+use holdfast_reliability::observe::log::{JsonLog, LineSink, WriterSink};
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_reliability::observe::{Observer, Observers};
@@ -412,6 +412,12 @@ impl App {
 
     fn json_log(&self) -> Outcome<Option<JsonLog>> {
         let (clock, redactor) = (self.clock.clone(), self.config.redactor());
+        let sink = self.log_sink()?;
+        Ok(sink.map(|sink| JsonLog::new(sink, clock, redactor)))
+    }
+
+    /// Where log events go, if anywhere.
+    pub(crate) fn log_sink(&self) -> Outcome<Option<Arc<dyn LineSink>>> {
         match self.log.as_str() {
             "off" => Ok(None),
             "stderr" => {
@@ -419,16 +425,9 @@ impl App {
                 let sink = QueuedSink::start(std::io::stderr()).map_err(|error| {
                     Failure::failed(format!("the log can not be started: {error}"))
                 })?;
-                Ok(Some(JsonLog::new(Arc::new(sink), clock, redactor)))
+                Ok(Some(Arc::new(sink)))
             }
-            path => {
-                let file = logfile::open(path)?;
-                Ok(Some(JsonLog::new(
-                    Arc::new(WriterSink::new(file)),
-                    clock,
-                    redactor,
-                )))
-            }
+            path => Ok(Some(Arc::new(WriterSink::new(logfile::open(path)?)))),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdfast_agent::model::{HttpModel, HttpModelConfig, Model};
+use holdfast_agent::model::{Http2, HttpModel, HttpModelConfig, Model};
 use holdfast_agent::run::Loop;
 use holdfast_agent::runs::{
     Owner, RUNS_BYTES_MAX, RUNS_MAX, RUNS_WAITING_MAX, RunStore, Runs, RunsLimits,
@@ -92,6 +92,7 @@ impl ExecutorConfig {
                 base_url: url.clone(),
                 model: self.model.clone(),
                 api_key: None,
+                http2: Http2::default(),
             })
         {
             problems.push(ConfigProblem::new("executor.modelUrl", why));
@@ -133,6 +134,7 @@ pub(crate) fn model(app: &App, args: &ModelArgs) -> Outcome<Option<Arc<dyn Model
         base_url,
         model: name.unwrap_or_else(|| config.model.clone()),
         api_key: key,
+        http2: Http2::default(),
     });
     made.map(|server| Some(Arc::new(server) as Arc<dyn Model>))
         .map_err(|why| Failure::usage(format!("the model server can not be used: {why}")))

@@ -293,7 +293,7 @@ pub(crate) fn model(app: &App, typed: &Typed) -> Outcome<Option<Arc<dyn Model>>>
     for (name, model) in &models {
         let is_same = |other: &ModelSettings| {
             (&other.upstreams, &other.model) == (&model.upstreams, &model.model)
-                && other.api_key == model.api_key
+                && (&other.api_key, other.http2) == (&model.api_key, model.http2)
         };
         let known = made.iter().find(|(other, _)| is_same(other));
         let servers = if let Some((_, servers)) = known {
@@ -312,26 +312,21 @@ pub(crate) fn model(app: &App, typed: &Typed) -> Outcome<Option<Arc<dyn Model>>>
     Ok(standard.map(|standard| Arc::new(ByName::new(standard, named)) as Arc<dyn Model>))
 }
 
-/// Where runs are written down, when the file says so.
+/// Where runs are written down: as the file says, and without one where all other events go.
 pub(crate) fn watch(app: &App, stdout: Stdout) -> Outcome<Option<Watch>> {
+    let (clock, redactor) = (app.clock.clone(), app.config.redactor());
     let Some(file) = &app.config.file else {
-        return Ok(None);
+        let sink = app.log_sink()?;
+        return Ok(sink.map(|sink| {
+            let lines = RunLog::new(sink, clock.clone(), redactor, Level::Info, Format::Json);
+            Watch::new(Arc::new(lines), None, clock)
+        }));
     };
     let log = &file.log;
     let level = Level::from_name(&log.level).unwrap_or(Level::Info);
-    // People at a terminal read words.
-    let is_terminal = match log.output.as_str() {
-        "stdout" => std::io::stdout().is_terminal(),
-        "stderr" => std::io::stderr().is_terminal(),
-        _ => false,
-    };
-    let format = if log.format == "text" || is_terminal {
-        Format::Text
-    } else {
-        Format::Json
-    };
-    let (clock, redactor) = (app.clock.clone(), app.config.redactor());
-    let sink = sink(&log.output, stdout)?;
+    let place = Place::of(&log.output, stdout);
+    let format = format(log.format.as_deref(), place.is_terminal());
+    let sink = place.open()?;
     let lines = RunLog::new(sink, clock.clone(), redactor.clone(), level, format);
     let pages = ErrorPages::new(
         expand(&log.error_dir),
@@ -346,17 +341,78 @@ pub(crate) fn watch(app: &App, stdout: Stdout) -> Outcome<Option<Watch>> {
     )))
 }
 
-fn sink(output: &str, stdout: Stdout) -> Outcome<Arc<dyn LineSink>> {
-    let failed = |error: std::io::Error| {
-        Failure::usage(format!("the log {output} can not be opened: {error}"))
-    };
-    let sink: Arc<dyn LineSink> = match (output, stdout) {
-        ("stdout", Stdout::Free) => Arc::new(QueuedSink::start(std::io::stdout()).map_err(failed)?),
-        // The answer goes there, and nothing else.
-        ("stdout", Stdout::Taken) | ("stderr", _) => {
-            Arc::new(QueuedSink::start(std::io::stderr()).map_err(failed)?)
+/// Where log lines really go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<'a> {
+    Stdout,
+    Stderr,
+    File(&'a str),
+}
+
+impl<'a> Place<'a> {
+    fn of(output: &'a str, stdout: Stdout) -> Self {
+        match (output, stdout) {
+            ("stdout", Stdout::Free) => Self::Stdout,
+            // The answer goes there, and nothing else.
+            ("stdout", Stdout::Taken) | ("stderr", _) => Self::Stderr,
+            (path, _) => Self::File(path),
         }
-        (path, _) => Arc::new(WriterSink::new(logfile::open(path)?)),
-    };
-    Ok(sink)
+    }
+
+    fn is_terminal(self) -> bool {
+        match self {
+            Self::Stdout => std::io::stdout().is_terminal(),
+            Self::Stderr => std::io::stderr().is_terminal(),
+            Self::File(_) => false,
+        }
+    }
+
+    fn open(self) -> Outcome<Arc<dyn LineSink>> {
+        let failed =
+            |error: std::io::Error| Failure::usage(format!("the log can not be started: {error}"));
+        Ok(match self {
+            Self::Stdout => Arc::new(QueuedSink::start(std::io::stdout()).map_err(failed)?),
+            Self::Stderr => Arc::new(QueuedSink::start(std::io::stderr()).map_err(failed)?),
+            Self::File(path) => Arc::new(WriterSink::new(logfile::open(path)?)),
+        })
+    }
+}
+
+/// As it is written; where nothing is, people at a terminal read words.
+fn format(written: Option<&str>, is_terminal: bool) -> Format {
+    match written {
+        Some("text") => Format::Text,
+        Some(_) => Format::Json,
+        None if is_terminal => Format::Text,
+        None => Format::Json,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_looks_as_it_is_written_and_else_as_its_reader_wants_it() {
+        for (written, is_terminal, looks) in [
+            (Some("json"), true, Format::Json),
+            (Some("json"), false, Format::Json),
+            (Some("text"), true, Format::Text),
+            (Some("text"), false, Format::Text),
+            (None, true, Format::Text),
+            (None, false, Format::Json),
+        ] {
+            assert_eq!(
+                format(written, is_terminal),
+                looks,
+                "{written:?} {is_terminal}"
+            );
+        }
+        // Whose terminal is asked about is where the lines go.
+        assert_eq!(Place::of("stdout", Stdout::Free), Place::Stdout);
+        assert_eq!(Place::of("stdout", Stdout::Taken), Place::Stderr);
+        assert_eq!(Place::of("stderr", Stdout::Free), Place::Stderr);
+        assert_eq!(Place::of("x.log", Stdout::Taken), Place::File("x.log"));
+        assert!(!Place::File("/dev/tty").is_terminal());
+    }
 }

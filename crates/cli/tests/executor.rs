@@ -15,6 +15,8 @@ mod answers;
 #[cfg(feature = "redis")]
 #[path = "executor/away.rs"]
 mod away;
+#[path = "executor/bounds.rs"]
+mod bounds;
 #[path = "executor/cancelled.rs"]
 mod cancelled;
 #[path = "executor/checklist.rs"]
@@ -28,6 +30,10 @@ mod file;
 mod harness;
 #[path = "executor/kill.rs"]
 mod kill;
+#[path = "executor/left.rs"]
+mod left;
+#[path = "executor/logged.rs"]
+mod logged;
 #[path = "executor/many.rs"]
 mod many;
 #[path = "common/pty.rs"]

@@ -6,8 +6,11 @@
 )]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use holdfast_server::limits::{SHUTDOWN_LAST_WORDS_MS_MAX, SHUTDOWN_MS_MAX};
 
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -118,6 +121,102 @@ fn the_unit_starts_what_there_is() {
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The values of a key of the unit.
+fn settings(unit: &str, key: &str) -> Vec<String> {
+    let lines = unit.lines().filter_map(|line| line.split_once('='));
+    let values = lines.filter(|(name, _)| *name == key);
+    values.map(|(_, value)| value.to_owned()).collect()
+}
+
+/// Whoever follows the page has what the unit names, and it starts.
+#[test]
+fn the_steps_of_the_deployment_page_are_enough_for_the_unit() {
+    let page = fs::read_to_string(root().join("docs/deployment.md")).expect("the page");
+    let unit = fs::read_to_string(root().join("ops/holdfast.service")).expect("the unit");
+    let dir = tempfile::tempdir().expect("a directory");
+    let here = |text: &str| {
+        let mut text = text.to_owned();
+        for place in ["/etc/holdfast", "/srv/holdfast", "/var/lib/holdfast"] {
+            text = text.replace(place, &format!("{}{place}", dir.path().display()));
+        }
+        text
+    };
+    for place in ["etc", "srv", "var/lib"] {
+        fs::create_dir_all(dir.path().join(place)).expect("a directory");
+    }
+    let block = page.split("```").nth(1).expect("the steps");
+    let steps = block.lines().filter_map(|line| line.strip_prefix("$ "));
+    // Not done here: users, what is built, and what needs systemd itself.
+    let others = [
+        "cargo ",
+        "useradd",
+        "systemctl",
+        "/etc/systemd",
+        "doctor",
+        "curl ",
+    ];
+    let mut done = 0;
+    for step in steps.filter(|step| !others.iter().any(|it| step.contains(it))) {
+        let step = here(step)
+            .replace("sudo ", "")
+            .replace("--owner holdfast --group holdfast", "");
+        let ran = Command::new("bash").args(["-euc", &step]).output();
+        let ran = ran.expect("runs");
+        assert!(ran.status.success(), "{step}: {ran:?}");
+        done += 1;
+    }
+    assert_eq!(done, 4, "{block}");
+    for key in ["ReadWritePaths", "EnvironmentFile"] {
+        for path in settings(&unit, key) {
+            let path = here(path.trim_start_matches('-'));
+            assert!(Path::new(&path).exists(), "{key}={path}");
+        }
+    }
+    // As systemd does it.
+    let state = settings(&unit, "StateDirectory").concat();
+    let state = dir.path().join("var/lib").join(state);
+    fs::create_dir(&state).expect("a directory");
+    let within = settings(&unit, "WorkingDirectory").concat();
+    assert_eq!(Path::new(&here(&within)), state);
+    let line = here(&settings(&unit, "ExecStart").concat());
+    let mut started = Command::new(env!("CARGO_BIN_EXE_holdfast"))
+        .args(line.split_whitespace().skip(1))
+        .args(["--listen", "127.0.0.1:0"])
+        .env_clear()
+        .env("HOME", &state)
+        .env("PATH", std::env::var_os("PATH").expect("a PATH"))
+        .current_dir(&state)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut said = String::new();
+    let output = started.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut said).expect("reads");
+    started.kill().expect("ends");
+    let ended = started.wait_with_output().expect("ends");
+    assert!(
+        said.contains("\"event\":\"server_started\""),
+        "{said}{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
+}
+
+/// A service that is killed before it has let its requests end breaks off what it promised to end.
+#[test]
+fn the_unit_waits_for_the_end_of_what_it_stops() {
+    // Commands are ended after the requests, and records are written.
+    const AFTERWARDS_MS: u64 = 10_000;
+    let unit = fs::read_to_string(root().join("ops/holdfast.service")).expect("the unit");
+    let seconds = settings(&unit, "TimeoutStopSec").concat();
+    let waits_ms = seconds.parse::<u64>().expect("seconds") * 1000;
+    let takes_ms = SHUTDOWN_MS_MAX + 3 * SHUTDOWN_LAST_WORDS_MS_MAX + AFTERWARDS_MS;
+    assert!(
+        waits_ms > takes_ms,
+        "{waits_ms} ms, and it takes {takes_ms}"
     );
 }
 

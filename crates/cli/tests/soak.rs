@@ -24,12 +24,15 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::Entropy;
 use holdfast_testkit::SeededEntropy;
+use holdfast_testkit::model::{ModelServer, Say};
 use serde_json::{Value, json};
 
 use common::House;
 use harness::{Serving, envelope, post_on};
 
 const CLIENTS: u64 = 6;
+/// Clients that ask for completions.
+const CHATTERS: u64 = 2;
 const RECORDS_MAX: u64 = 1_500;
 const CONNECTIONS_MAX: u64 = 32;
 /// Memory is only judged in a run at least this long.
@@ -90,6 +93,27 @@ fn load(server: &Serving, client: u64, end: &AtomicBool, answered: &AtomicU64) {
     }
 }
 
+/// Completions: a tool and an answer, whole or as it comes.
+fn chat(server: &Serving, end: &AtomicBool, answered: &AtomicU64) {
+    let mut connection = server.connect();
+    for number in 0_u64.. {
+        if end.load(Ordering::Relaxed) {
+            return;
+        }
+        let body = json!({
+            "model": "gpt-oss", "stream": number % 2 == 0,
+            "messages": [{"role": "user", "content": format!("Question {number}")}],
+        });
+        let answer = post_on(&mut connection, "/v1/chat/completions", "none", &body);
+        let text = answer.text();
+        assert!(
+            answer.status == 200 && text.contains("It says hello."),
+            "{text}"
+        );
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 fn overview(server: &Serving) -> Value {
     server
         .get("/debug/tool-reliability", Some(&server.admin_token))
@@ -106,21 +130,35 @@ fn under_load_memory_and_descriptors_stay_flat_and_caps_hold() {
     let config = house.file(
         "config.yaml",
         &format!(
-            "server: {{connectionsMax: {CONNECTIONS_MAX}}}\nreliability:\n  store: {{memoryKeysMax: {RECORDS_MAX}, diskKeysMax: {RECORDS_MAX}}}\n  ttl: {{doneMs: 2000}}\n"
+            "server: {{connectionsMax: {CONNECTIONS_MAX}}}\nexecutor: {{requestsPerMinuteMax: 1000000}}\nreliability:\n  store: {{memoryKeysMax: {RECORDS_MAX}, diskKeysMax: {RECORDS_MAX}}}\n  ttl: {{doneMs: 2000}}\n"
         ),
     );
-    let server = house.serve(&["--config", &config]);
+    let model = ModelServer::says(vec![
+        Say::calls("read", &json!({"path": "a.txt"})),
+        Say::says("Final Answer: It says hello."),
+    ]);
+    let model = model.expect("starts");
+    let server = house.serve(&["--config", &config, "--model-url", &model.url()]);
+    let completed = AtomicU64::new(0);
     let (end, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     let samples = std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (server, end, answered) = (&server, &end, &answered);
             scope.spawn(move || load(server, client, end, answered));
         }
+        for _ in 0..CHATTERS {
+            scope.spawn(|| chat(&server, &end, &completed));
+        }
         let watched = watch(&server, time);
         end.store(true, Ordering::Relaxed);
         watched
     });
-    println!("{} calls in {seconds} s", answered.load(Ordering::Relaxed));
+    let completed = completed.load(Ordering::Relaxed);
+    println!(
+        "{} calls and {completed} completions in {seconds} s",
+        answered.load(Ordering::Relaxed)
+    );
+    assert!(completed > 0);
     judge(&samples, time);
 }
 

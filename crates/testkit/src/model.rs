@@ -31,6 +31,10 @@ pub enum Say {
     Held(String, String),
     /// A streamed answer that ends after this part, without its end.
     BrokenOff(String),
+    /// A stream of exactly these bytes, which ends as a stream should.
+    Stream(String),
+    /// A stream of these bytes over and over, until its reader is gone.
+    Endless(String),
     /// Half of an answer, then the end of the connection.
     Half,
     /// Nothing until the server ends.
@@ -229,6 +233,18 @@ fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()
         Say::BrokenOff(text) => {
             stream_head(stream)?;
             stream_text(stream, number, "content", &text)?;
+            Err(io::ErrorKind::ConnectionAborted.into())
+        }
+        Say::Stream(bytes) => {
+            stream_head(stream)?;
+            stream_part(stream, &bytes)?;
+            stream.write_all(b"0\r\n\r\n")
+        }
+        Say::Endless(bytes) => {
+            stream_head(stream)?;
+            while !shared.ends.load(Ordering::SeqCst) {
+                stream_part(stream, &bytes)?;
+            }
             Err(io::ErrorKind::ConnectionAborted.into())
         }
         Say::Reply {

@@ -31,12 +31,13 @@ const scripts = {
     await streamed;
     return { text: "Final Answer: it is written down." };
   },
+  plain: () => ({ text: "the model that was there before" }),
   /** The same for a child, whose parent is another model. */
   child: ({ number }) =>
     number === 1 ? action("write", { path: "child.txt", content: "from the child" }) : { text: "Final Answer: the child is done." },
   parent: ({ number }) =>
     number === 1
-      ? { calls: [{ name: "tool_call", arguments: { id: "openclaw:core:sessions_spawn", args: { task: "[[script:child]] Write it down.", model: "holdfast/gpt-oss" } } }] }
+      ? { calls: [{ name: "tool_call", arguments: { id: "openclaw:core:sessions_spawn", args: { task: "[[script:child]] Write it down.", agentId: "gpt-oss-executor" } } }] }
       : { text: "the child works" },
   /** OpenClaw's own tools: the call goes back to it. */
   returned: ({ number }) => (number === 1 ? action("exec", { command: "echo from-$((1+1))" }) : { text: "Final Answer: it was run." }),
@@ -60,7 +61,9 @@ before(async () => {
   });
   await once(createInterface(server.stdout), "line", { signal: AbortSignal.timeout(START_MS_MAX) });
   proxy = await startProxy(front, port, (piece) => piece.includes('"called"') && released());
-  home = await makeHome(model.url, { models: block.models, primary: block.agents.defaults.model.primary });
+  // What is printed is all that is added; what there was stays what it was.
+  assert.equal(block.agents.defaults.model, undefined);
+  home = await makeHome(model.url, { models: block.models, agents: block.agents });
   gateway = await startGateway(home);
 });
 after(async () => {
@@ -86,7 +89,7 @@ function answered(pieces) {
 const of = (name) => proxy.completions().filter(({ asked }) => JSON.stringify(asked.messages).includes(`[[script:${name}]]`));
 
 test("OpenClaw's answer is the model's, Holdfast ran its call, and the stream told so before the answer was there", async () => {
-  const answer = await turn(gateway, "[[script:note]] Write it down.", { session: "agent:main:note" });
+  const answer = await turn(gateway, "[[script:note]] Write it down.", { session: "agent:gpt-oss-executor:note", agent: "gpt-oss-executor" });
   assert.equal(answer.text, "it is written down.");
   assert.equal(await readFile(join(scratch, "workspace/note.txt"), "utf8"), "from the model");
   const requests = model.requests("note");
@@ -97,6 +100,13 @@ test("OpenClaw's answer is the model's, Holdfast ran its call, and the stream to
   assert.ok(pieces.length > 2, `${pieces.length} pieces`);
   assert.equal(answered(pieces), "it is written down.");
   assert.ok(pieces.join("").trimEnd().endsWith("[DONE]"));
+});
+
+test("whoever was asked before is still asked, by its own model", async () => {
+  const answer = await turn(gateway, "[[script:plain]] Who is there?", { session: "agent:main:plain", agent: "main" });
+  assert.equal(answer.text, "the model that was there before");
+  assert.equal(model.requests("plain").length, 1);
+  assert.equal(of("plain").length, 0, "Holdfast was not asked");
 });
 
 test("what OpenClaw adds under its user's name reaches the model and is not what it is asked", async () => {
@@ -111,7 +121,7 @@ test("what OpenClaw adds under its user's name reaches the model and is not what
 });
 
 test("calls that go back to OpenClaw are matched with their results, whose ids come back stripped", async () => {
-  const answer = await turn(gateway, "[[script:returned]] Run it.", { session: "agent:main:returned", model: "holdfast/gpt-oss-tools" });
+  const answer = await turn(gateway, "[[script:returned]] Run it.", { session: "agent:main:returned", agent: "main", model: "holdfast/gpt-oss-tools" });
   assert.equal(answer.text, "it was run.");
   const [first, second] = of("returned");
   const [, given] = /"id":"(call_\w+)"/.exec(first.pieces.join(""));
@@ -124,8 +134,8 @@ test("calls that go back to OpenClaw are matched with their results, whose ids c
   assert.match(told, /\[TOOL_RESULT: exec\]\n[^]*from-2/);
 });
 
-test("spawned as a subagent it works for another model's agent", async () => {
-  const answer = await turn(gateway, "[[script:parent]] Have it written down.", { session: "agent:main:parent", model: "rig/scripted" });
+test("spawned as a subagent by its name it works for another model's agent", async () => {
+  const answer = await turn(gateway, "[[script:parent]] Have it written down.", { session: "agent:main:parent", agent: "main" });
   assert.equal(answer.status, 200);
   const until = Date.now() + CHILD_MS_MAX;
   const file = join(scratch, "workspace/child.txt");
@@ -136,7 +146,7 @@ test("spawned as a subagent it works for another model's agent", async () => {
   }
   assert.equal(written, "from the child");
   const [{ asked }] = of("child");
-  assert.equal(asked.model, "gpt-oss");
+  assert.equal(asked.model, "executor");
   while (!answered(of("child")[0].pieces).includes("the child is done.")) {
     assert.ok(Date.now() < until, "the child gave no answer");
     await new Promise((resolve) => setTimeout(resolve, 100));

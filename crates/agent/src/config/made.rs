@@ -9,6 +9,8 @@ use super::{
     ExecutorConfig, HttpSettings, LogSettings, ModelSettings, Problem, SecretText, ToolSettings,
 };
 use crate::context::WindowSettings;
+use crate::model::Http2;
+use crate::runs::CLIENT_AWAY_MS_MAX;
 use crate::settings::{PromptPlace, RunSettings, SourceField, StructuredOutput, WhenUsedUp};
 
 /// The names under which clients find the model of the first section.
@@ -149,11 +151,13 @@ impl<'a> Maker<'a> {
             max_iterations: small(self.number("executor.max_iterations", 5)),
             run_timeout_ms: self.ms("executor.run_timeout_seconds", 300),
             call_timeout_ms: self.ms("executor.gpt_oss_call_timeout_seconds", 60),
+            client_away_ms: self.ms("executor.client_away_seconds", CLIENT_AWAY_MS_MAX / 1000),
             model_attempts_max: small(self.number("executor.max_retries", 3)).max(1),
             max_tokens: small(self.number("executor.gpt_oss_max_tokens", 1000)),
             temperature: self
                 .decimal("executor.gpt_oss_temperature")
                 .unwrap_or(standard.temperature),
+            top_p: self.decimal("executor.gpt_oss_top_p").or(standard.top_p),
             fallback_strategy: fallback,
             result_limits,
             when_used_up: match self.text("executor.when_used_up") {
@@ -237,6 +241,7 @@ impl<'a> Maker<'a> {
             upstreams,
             model: self.text_or("executor.gpt_oss_model", "gpt-oss"),
             api_key: self.secret("executor.api_key"),
+            http2: self.http2("executor.http2").unwrap_or_default(),
             run: run.clone(),
         };
         let named = self.values.held.keys().filter_map(|path| {
@@ -278,10 +283,23 @@ impl<'a> Maker<'a> {
                 (None, None) => standard.api_key.clone(),
                 _ => self.secret(&at("api_key")),
             },
+            // So does what is known of them.
+            http2: match (&own, self.http2(&at("http2"))) {
+                (_, Some(said)) => said,
+                (None, None) => standard.http2,
+                (Some(_), None) => Http2::default(),
+            },
             upstreams: own.unwrap_or_else(|| standard.upstreams.clone()),
             model: self.text_or(&at("model"), name),
             run,
         }
+    }
+
+    fn http2(&self, path: &str) -> Option<Http2> {
+        Some(match self.text(path)? {
+            "always" => Http2::Always,
+            _ => Http2::Negotiated,
+        })
     }
 
     fn addresses(&self, path: &str, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
@@ -309,7 +327,7 @@ impl<'a> Maker<'a> {
     fn log(&self) -> LogSettings {
         LogSettings {
             level: self.text_or("logging.level", "info"),
-            format: self.text_or("logging.format", "json"),
+            format: self.text("logging.format").map(str::to_owned),
             output: self.text_or("logging.output", "stdout"),
             error_dir: self.text_or("logging.error_log_dir", "logs"),
             error_filename: self.text_or("logging.error_log_filename", "YYYY-MM-DD-errors.md"),

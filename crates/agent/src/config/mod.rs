@@ -23,6 +23,7 @@ use std::fmt;
 pub use made::PROMPT_FILE_BYTES_MAX;
 pub use yaml::explained;
 
+use crate::model::Http2;
 use crate::settings::RunSettings;
 
 /// The section of such a file that holds the settings of everything else.
@@ -167,6 +168,8 @@ pub struct ModelSettings {
     pub model: String,
     /// The key that they want.
     pub api_key: SecretText,
+    /// When HTTP/2 is spoken with them.
+    pub http2: Http2,
     /// The rules of its runs.
     pub run: RunSettings,
 }
@@ -193,8 +196,8 @@ pub struct HttpSettings {
 pub struct LogSettings {
     /// `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// `json` or `text`.
-    pub format: String,
+    /// `json` or `text`; none for what suits whoever reads it.
+    pub format: Option<String>,
     /// `stdout`, `stderr` or a file.
     pub output: String,
     /// Where the pages of errors go.

@@ -1,7 +1,7 @@
 //! Every key of `executor.yaml`.
 
 use super::kind::Kind::{Address, Choice, Decimal, File, Secret, Text, Texts};
-use super::table::{FIELDS, OUTPUTS, PLACES, Row, STRATEGIES, Used, row, short, whole};
+use super::table::{FIELDS, HTTP2, OUTPUTS, PLACES, Row, STRATEGIES, Used, row, short, whole};
 
 /// The table.
 pub const ROWS: &[Row] = &[
@@ -27,6 +27,13 @@ pub const ROWS: &[Row] = &[
         "The key that the servers want.",
     ),
     row(
+        "executor.http2",
+        HTTP2,
+        Used::Yes,
+        "negotiated",
+        "When HTTP/2 is spoken with the servers: where they offer it over TLS, or `always`, also with `http://`.",
+    ),
+    row(
         "executor.gpt_oss_model",
         Text,
         Used::Yes,
@@ -39,6 +46,13 @@ pub const ROWS: &[Row] = &[
         Used::Yes,
         "0.25",
         "Sampling.",
+    ),
+    row(
+        "executor.gpt_oss_top_p",
+        Decimal { min: 0.0, max: 1.0 },
+        Used::Yes,
+        "0.95",
+        "Nucleus sampling, unless the client says otherwise.",
     ),
     row(
         "executor.gpt_oss_max_tokens",
@@ -74,6 +88,13 @@ pub const ROWS: &[Row] = &[
         Used::Yes,
         "300",
         "How long a run may take.",
+    ),
+    row(
+        "executor.client_away_seconds",
+        whole(1, 86_400),
+        Used::Yes,
+        "30",
+        "How long a client that went away may take to come back, before its run is cancelled.",
     ),
     row(
         "executor.context_window_limit",
@@ -164,6 +185,13 @@ pub const ROWS: &[Row] = &[
         Used::Yes,
         "",
         "The key that its servers want.",
+    ),
+    row(
+        "models.NAME.http2",
+        HTTP2,
+        Used::Yes,
+        "that of `executor` on its servers",
+        "When HTTP/2 is spoken with its servers.",
     ),
     row(
         "models.NAME.temperature",
@@ -345,7 +373,7 @@ pub const ROWS: &[Row] = &[
         "logging.format",
         Choice(&["json", "text"]),
         Used::Yes,
-        "json",
+        "`json`, and `text` at a terminal",
         "How it is logged.",
     ),
     row(

@@ -9,6 +9,9 @@ use holdfast_contract::time::rfc3339;
 use holdfast_reliability::observe::log::LineSink;
 use serde_json::{Map, Value};
 
+/// Characters of one text of an event; more are cut off.
+pub const LOG_TEXT_CHARS_MAX: usize = 1_000_000;
+
 /// How much an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -97,6 +100,8 @@ impl RunLog {
         };
         for value in fields.values_mut() {
             self.redactor.redact_value_in_place(value);
+            // Only then: half of a secret would not be known for one.
+            cut(value);
         }
         let mut line = match self.format {
             Format::Json => self.json(level, event, &fields),
@@ -127,5 +132,22 @@ impl RunLog {
             let _ = write!(line, " {name}={value}");
         }
         line
+    }
+}
+
+/// Long texts lose their end, and say how much of it.
+fn cut(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > LOG_TEXT_CHARS_MAX => {
+            if let Some((at, _)) = text.char_indices().nth(LOG_TEXT_CHARS_MAX) {
+                let more = text[at..].chars().count();
+                text.truncate(at);
+                // Writing to a string can not fail.
+                let _ = write!(text, "… ({more} characters more)");
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(cut),
+        Value::Object(map) => map.values_mut().for_each(cut),
+        _ => {}
     }
 }

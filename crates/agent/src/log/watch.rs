@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_contract::Clock;
+use holdfast_intent::Parsed;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::lines::{Level, RunLog};
 use super::pages::{Entry, ErrorPages};
 use crate::context;
-use crate::model::{ModelError, ModelRequest};
+use crate::model::{ModelError, ModelReply, ModelRequest};
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState};
 
 /// Where runs are written down.
@@ -62,6 +63,34 @@ impl Watch {
         self.log.event(Level::Warn, "executor_run_end", fields);
     }
 
+    /// The whole reply, and what was read from it.
+    pub(crate) fn hears(
+        &self,
+        state: &RunState,
+        reply: &ModelReply,
+        read: impl FnOnce() -> Parsed,
+    ) {
+        if !self.log.takes(Level::Debug) {
+            return;
+        }
+        let mut said = json!({"content": reply.content, "reasoning": reply.reasoning});
+        if !reply.calls.is_null() {
+            // Older servers have one call, elsewhere in their message.
+            let calls = reply.calls.get("tool_calls").unwrap_or(&reply.calls);
+            said["calls"] = calls.clone();
+        }
+        self.log
+            .event(Level::Debug, "gpt_oss_reply", of(state, said));
+        let parsed = read();
+        let fields = json!({
+            "intents": parsed.intents,
+            "problems": parsed.problems,
+            "final": parsed.final_text,
+        });
+        self.log
+            .event(Level::Debug, "gpt_oss_reply_read", of(state, fields));
+    }
+
     fn page(&self, entry: &Entry<'_>) {
         if let Some(pages) = &self.pages {
             pages.add(entry);
@@ -108,7 +137,7 @@ impl<'a> Watched<'a> {
             let tools = std::mem::take(&mut seen.tools).join(",");
             let total_ms = watch.clock.now_ms().saturating_sub(seen.tools_at_ms);
             let fields = json!({"tools": tools, "total_time_ms": total_ms});
-            log.event(Level::Info, "tool_execution_complete", of(state, fields));
+            log.event(Level::Info, "tool_execution_complete", by(state, fields));
         }
         // The last step is kept by itself, and once more with the run's end.
         if let Phase::Ended(ending) = &state.phase
@@ -144,19 +173,27 @@ impl<'a> Watched<'a> {
                 }
                 seen.tools.push(tool.to_owned());
                 let fields = json!({"tool": tool, "args": arguments});
-                log.event(Level::Info, "tool_execution_start", of(state, fields));
+                log.event(Level::Info, "tool_execution_start", by(state, fields));
             }
             Happened::NeedsApproval { tool, approval, .. } => {
                 let fields = json!({"tool": tool, "approval": approval});
                 log.event(Level::Info, "tool_approval_needed", of(state, fields));
             }
-            Happened::Called { tool, result, .. } if result.ok => {
+            Happened::Called {
+                place,
+                tool,
+                result,
+            } if result.ok => {
                 let fields = json!({"tool": tool, "result_length": result.text.chars().count()});
-                log.event(Level::Info, "tool_execution_success", of(state, fields));
+                log.event(Level::Info, "tool_execution_success", by(state, fields));
+                if log.takes(Level::Debug) {
+                    let fields = json!({"tool": tool, "place": place, "result": result.text});
+                    log.event(Level::Debug, "tool_result", by(state, fields));
+                }
             }
             Happened::Called { tool, result, .. } => {
                 let fields = json!({"tool": tool, "error": result.text});
-                log.event(Level::Warn, "tool_execution_failed", of(state, fields));
+                log.event(Level::Warn, "tool_execution_failed", by(state, fields));
                 watch.page(&Entry {
                     component: tool,
                     error: &result.text,
@@ -200,10 +237,6 @@ fn heard(watch: &Watch, state: &RunState, seen: &mut Seen, now_ms: u64) {
         "elapsed_ms": now_ms.saturating_sub(seen.asked_at_ms),
     });
     log.event(Level::Info, "gpt_oss_call_complete", of(state, fields));
-    if log.takes(Level::Debug) {
-        let fields = json!({"content": state.content, "reasoning": state.reasoning});
-        log.event(Level::Debug, "gpt_oss_reply", of(state, fields));
-    }
     if let Some((attempts, why)) = seen.failed.take() {
         watch.page(&Entry {
             component: "gpt_oss",
@@ -267,7 +300,9 @@ fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
         ),
         RunErrorCode::GptOssUnreachable => (
             "gpt_oss_call_failed",
-            json!({"error": failed.message, "elapsed_ms": elapsed_ms}),
+            // Of the question, not of the run.
+            json!({"error": failed.message,
+                   "elapsed_ms": watch.clock.now_ms().saturating_sub(seen.asked_at_ms)}),
         ),
         _ => (
             "executor_run_failed",
@@ -287,6 +322,12 @@ fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
             "failed".to_owned()
         },
     });
+}
+
+/// The fields of an event of a run's tools, with whose run it is: the fingerprint of a client's key.
+fn by(state: &RunState, mut fields: Value) -> Value {
+    fields["client"] = state.actor.as_str().into();
+    of(state, fields)
 }
 
 /// The fields of an event of a run.

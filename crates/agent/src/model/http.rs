@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::events::Events;
 use super::report::Asking;
 use super::{
-    Hear, MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply, ModelRequest,
-    wire,
+    Hear, Http2, MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply,
+    ModelRequest, wire,
 };
 
 /// Where a model is.
@@ -27,6 +27,8 @@ pub struct HttpModelConfig {
     pub model: String,
     /// The key, when the server wants one.
     pub api_key: Option<String>,
+    /// When HTTP/2 is spoken with it.
+    pub http2: Http2,
 }
 
 /// The client of one server and one model.
@@ -45,9 +47,13 @@ impl HttpModel {
     /// A client with these settings; the error says which one can not be.
     pub fn new(config: &HttpModelConfig) -> Result<Self, String> {
         let key = config.api_key.as_deref().map(bearer).transpose()?;
-        let client = Client::builder()
+        let mut client = Client::builder()
             // A key goes where it was meant to go, and nowhere that a server sends us on to.
-            .redirect(redirect::Policy::none())
+            .redirect(redirect::Policy::none());
+        if config.http2 == Http2::Always {
+            client = client.http2_prior_knowledge();
+        }
+        let client = client
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
         let url = endpoint(&config.base_url, "chat/completions")?;
@@ -322,6 +328,7 @@ mod tests {
             base_url,
             model: "m".to_owned(),
             api_key: Some(key.to_owned()),
+            http2: Http2::default(),
         });
         let request = ModelRequest {
             body: json!({"messages": []}),

@@ -28,6 +28,16 @@ pub const MODEL_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long a model server may take to say that it is there.
 pub const MODEL_REACH_MS_MAX: u64 = 5_000;
 
+/// When HTTP/2 is spoken with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Http2 {
+    /// Where the server says over TLS that it has it; else HTTP/1.1.
+    #[default]
+    Negotiated,
+    /// From the first byte on, also without TLS, where nobody can ask first.
+    Always,
+}
+
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {

@@ -91,6 +91,7 @@ impl Upstreams {
                 base_url: base_url.clone(),
                 model: settings.model.clone(),
                 api_key: settings.api_key.reveal().map(str::to_owned),
+                http2: settings.http2,
             })?;
             Ok::<Arc<dyn Model>, String>(Arc::new(server))
         });

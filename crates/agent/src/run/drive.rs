@@ -219,20 +219,25 @@ impl Loop {
                     state.cancel();
                     return Ok(());
                 };
-                match asked {
-                    Ok((reply, Some(shown))) => {
-                        step::answered_live(state, &reply, &offer.parser, shown);
-                    }
-                    Ok((reply, None)) => match &state.mode {
-                        Mode::Loop => step::heard(state, &reply, &offer.parser),
-                        Mode::Return(_) => {
-                            heard_for_client(state, &reply, &offer.parser, offer.registry);
-                        }
-                    },
+                let (reply, shown) = match asked {
+                    Ok(heard) => heard,
                     Err(error) => {
                         failed(state, error);
                         return Ok(());
                     }
+                };
+                match (&state.mode, shown) {
+                    (_, Some(begins)) => {
+                        step::answered_live(state, &reply, &offer.parser, begins);
+                    }
+                    (Mode::Loop, None) => step::heard(state, &reply, &offer.parser),
+                    (Mode::Return(_), None) => {
+                        heard_for_client(state, &reply, &offer.parser, offer.registry);
+                    }
+                }
+                if let Some(watch) = &self.watch {
+                    // Read once more, and only for those who look that closely.
+                    watch.hears(state, &reply, || step::read(state, &reply, &offer.parser));
                 }
                 let used = state.tokens.last().copied().unwrap_or_default();
                 self.stack.runtime().tell(&Event::Run(RunEvent::Heard {

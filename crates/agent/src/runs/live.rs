@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::desk::Keeping;
-use super::{CLIENT_AWAY_MS_MAX, RUN_EVENTS_MAX};
+use super::RUN_EVENTS_MAX;
 use crate::run::{Ending, Happened, RunState, TokensUsed, size};
 use crate::settings::RunSettings;
 
@@ -242,6 +242,8 @@ pub(super) struct Live {
     keeping: Keeping,
     begun_at_ms: u64,
     unheard: Unheard,
+    /// How long nobody may listen before it is cancelled.
+    away_ms: u64,
     listeners: AtomicUsize,
     /// How often somebody began to listen.
     heard: AtomicUsize,
@@ -280,6 +282,7 @@ impl Live {
             keeping,
             begun_at_ms: state.begun_at_ms,
             unheard,
+            away_ms: state.settings.client_away_ms,
             listeners: AtomicUsize::new(0),
             heard: AtomicUsize::new(0),
             log: Mutex::default(),
@@ -482,7 +485,7 @@ impl Drop for Listener {
         // Without a runtime nobody works on it either.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                tokio::time::sleep(Duration::from_millis(CLIENT_AWAY_MS_MAX)).await;
+                tokio::time::sleep(Duration::from_millis(live.away_ms)).await;
                 // Whoever came back and went again is waited for anew.
                 let came_back = live.heard.load(Ordering::SeqCst) != heard;
                 if live.listeners.load(Ordering::SeqCst) == 0 && !came_back {

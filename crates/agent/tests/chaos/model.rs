@@ -47,6 +47,8 @@ pub(crate) const FAULTS: [Fault; 14] = [
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) answers: Vec<String>,
+    /// Everything else that it said or thought.
+    pub(crate) texts: Vec<String>,
     calls: u64,
     /// How often a stream ended in its midst.
     pub(crate) broken_off: u64,
@@ -68,6 +70,7 @@ pub(crate) fn sensible(chance: &SeededEntropy, said: &Mutex<Said>) -> Value {
             let answer = format!("The answer is {number}.");
             said.answers.push(answer.clone());
             let told = format!("Final Answer: {answer}");
+            said.texts.extend([told.clone(), "That is all.".to_owned()]);
             let message = if chance.chance(50) {
                 json!({"content": null, "reasoning_content": told})
             } else {
@@ -76,6 +79,7 @@ pub(crate) fn sensible(chance: &SeededEntropy, said: &Mutex<Said>) -> Value {
             return reply(&message, chance);
         }
     };
+    said.texts.push(text.clone());
     reply(&json!({"content": "", "reasoning": text}), chance)
 }
 
@@ -178,6 +182,8 @@ impl Chaotic {
             }
             Fault::BrokenJson => read_reply(body().to_string().replace(':', "=").as_bytes()),
             Fault::WrongTypes => {
+                // The one text among the strange values.
+                self.said.lock().texts.push("x".to_owned());
                 read_reply(wrong_types(body(), &self.chance).to_string().as_bytes())
             }
             Fault::Huge => {

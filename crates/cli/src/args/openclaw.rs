@@ -4,9 +4,9 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpenClawCommand {
-    /// Print the provider block that points OpenClaw at `holdfast serve`.
+    /// Print the provider and the agent that point OpenClaw at `holdfast serve`.
     #[command(
-        after_help = "Merge it into ~/.openclaw/openclaw.json; it names what `holdfast serve` would \
+        after_help = "Merge it into ~/.openclaw/openclaw.json; no agent that is there gets another model. It names what `holdfast serve` would \
         listen on\nwith the same configuration. Examples:\n  \
         holdfast openclaw config\n  \
         holdfast --config executor.yaml openclaw config > provider.json"

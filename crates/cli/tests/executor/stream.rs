@@ -32,7 +32,7 @@ fn streamed(mut body: Value) -> Value {
     body
 }
 
-fn content(chunks: &[Value]) -> String {
+pub(crate) fn content(chunks: &[Value]) -> String {
     chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
@@ -145,7 +145,7 @@ fn a_client_that_was_cut_off_can_listen_again() {
 }
 
 /// Reads a stream until what was read holds a text, and says all that was read.
-fn until(connection: &mut Connection, text: &str) -> String {
+pub(crate) fn until(connection: &mut Connection, text: &str) -> String {
     let mut read = String::new();
     while !read.contains(text) {
         let part = connection.chunk().expect("goes on");

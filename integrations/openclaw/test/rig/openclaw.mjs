@@ -56,7 +56,7 @@ export const OLD = installed(versions.nodeOldest, versions.openclawOld);
 export const HOLDFAST = join(process.env.CARGO_TARGET_DIR ?? join(HERE, "../../../../target"), "debug/holdfast");
 
 /** A home of its own, with a configuration that names our model server. */
-export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, primary, install = CURRENT } = {}) {
+export async function makeHome(modelUrl, { plugins, tools, gateway, channels, models, agents, install = CURRENT } = {}) {
   const home = await mkdtemp(join(tmpdir(), "holdfast-openclaw-"));
   const state = join(home, "state");
   const workspace = join(home, "workspace");
@@ -76,7 +76,8 @@ export async function makeHome(modelUrl, { plugins, tools, gateway, channels, mo
       },
     },
     agents: {
-      defaults: { workspace, skipBootstrap: true, model: { primary: primary ?? "rig/scripted" }, timeoutSeconds: 120 },
+      defaults: { workspace, skipBootstrap: true, model: { primary: "rig/scripted" }, timeoutSeconds: 120, ...agents?.defaults },
+      ...(agents && { ownership: agents.ownership, entries: agents.entries }),
     },
     gateway: {
       mode: "local",
@@ -240,7 +241,7 @@ function collect(child) {
 }
 
 /** One turn of the agent, and its last words. */
-export async function turn(gateway, message, { session, signal, model, scopes } = {}) {
+export async function turn(gateway, message, { session, agent, signal, model, scopes } = {}) {
   const begun = Date.now();
   const late = AbortSignal.timeout(TURN_MS_MAX);
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -249,6 +250,7 @@ export async function turn(gateway, message, { session, signal, model, scopes } 
       authorization: `Bearer ${TOKEN}`,
       "content-type": "application/json",
       ...(session && { "x-openclaw-session-key": session }),
+      ...(agent && { "x-openclaw-agent-id": agent }),
       ...(model && { "x-openclaw-model": model }),
       ...(scopes && { "x-openclaw-scopes": scopes }),
     },

@@ -95,6 +95,23 @@ fn a_request_says_where_its_calls_go() {
 }
 
 #[test]
+fn as_many_messages_are_read_as_may_be_and_not_one_more() {
+    let many = |count: usize| {
+        let one = json!({"role": "user", "content": "x"});
+        with("messages", Value::Array(vec![one; count]))
+    };
+    let asked = read(&many(MESSAGES_MAX)).expect("a request");
+    assert_eq!(asked.messages.len(), MESSAGES_MAX);
+    assert_eq!(read(&many(1)).expect("a request").messages.len(), 1);
+    let error = read(&many(MESSAGES_MAX + 1)).expect_err("one too many");
+    assert!(
+        error.contains("messages: between 1 and 2048 of them"),
+        "{error}"
+    );
+    assert!(error.contains("invalid_request"), "{error}");
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (name, value, says) in [
         ("model", Value::Null, "model: missing"),
