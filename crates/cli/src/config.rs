@@ -254,7 +254,7 @@ impl Config {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let warnings = executor_file::warnings(self);
         #[cfg(feature = "web")]
-        let warnings = warnings.into_iter().chain(crate::web::warning(self));
+        let warnings = warnings.into_iter().chain(crate::web::warnings(self));
         warnings.into_iter().collect()
     }
 

@@ -108,8 +108,8 @@ pub(crate) fn problems(config: &Config) -> Vec<ConfigProblem> {
     problems
 }
 
-/// What only the environment can say: where messages go, and with which token the gateway is asked.
-/// `offline` takes the file as it is.
+/// What only the environment can say: whether messages can go where it says. `offline` takes the file
+/// as it is. A variable that is not set here may be where the server runs: see [`warnings`].
 pub(crate) fn check(config: &Config, offline: bool) -> Outcome<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     if let Some(Err(why)) = gateway_client(config, &clock) {
@@ -118,14 +118,8 @@ pub(crate) fn check(config: &Config, offline: bool) -> Outcome<()> {
     if offline {
         return Ok(());
     }
-    if let Some(gateway) = &config.gateway
-        && gateway_token(config).is_none()
-    {
-        let problem = format!("gateway: the variable {} is not set", gateway.token_env);
-        return Err(Failure::usage(problem).hint(
-            "Set it to the gateway's token (`openclaw config get gateway.auth.token`), name another \
-             variable as gateway.tokenEnv, or take `gateway` out. `--offline` only reads the file.",
-        ));
+    if unset_webhook(config).is_some() {
+        return Ok(());
     }
     channel(config).map(|_| ()).map_err(|failure| {
         failure.hint(
@@ -135,8 +129,44 @@ pub(crate) fn check(config: &Config, offline: bool) -> Outcome<()> {
     })
 }
 
+/// The variable of the webhook's address, where it is not set.
+fn unset_webhook(config: &Config) -> Option<&str> {
+    match &config.channel {
+        Some(ChannelConfig::Webhook { url_env, .. }) if environment::named(url_env).is_none() => {
+            Some(url_env)
+        }
+        _ => None,
+    }
+}
+
+/// What would not work in this environment, and what is missing for answers on the channel.
+pub(crate) fn warnings(config: &Config) -> Vec<String> {
+    let token = config
+        .gateway
+        .as_ref()
+        .filter(|_| gateway_token(config).is_none())
+        .map(|gateway| {
+            format!(
+                "gateway: the variable {} is not set here, and without it the gateway's tools are not offered: \
+                 set it to the gateway's token (`openclaw config get gateway.auth.token`), or name another \
+                 variable as gateway.tokenEnv",
+                gateway.token_env
+            )
+        });
+    let webhook = unset_webhook(config).map(|name| {
+        format!(
+            "channel: the variable {name} is not set here, and without it nothing starts: set it to the \
+             webhook's address, or name another variable as channel.urlEnv"
+        )
+    });
+    [token, webhook, nobody_answers(config)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
 /// What is missing for answers on the channel.
-pub(crate) fn warning(config: &Config) -> Option<String> {
+fn nobody_answers(config: &Config) -> Option<String> {
     let asks_there = matches!(
         config.channel,
         Some(ChannelConfig::Webhook { .. } | ChannelConfig::Gateway { .. })

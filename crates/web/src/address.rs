@@ -93,6 +93,9 @@ fn forbidden_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn forbidden_v6(address: Ipv6Addr) -> Option<&'static str> {
+    if address.is_loopback() {
+        return Some("loopback");
+    }
     let bits = u128::from(address);
     if bits >> 125 != 0b001 {
         return Some("not a public address");

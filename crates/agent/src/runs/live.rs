@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use super::desk::Keeping;
 use super::RUN_EVENTS_MAX;
+use super::desk::Keeping;
 use crate::run::{Ending, Happened, RunState, TokensUsed, size};
 use crate::settings::RunSettings;
 

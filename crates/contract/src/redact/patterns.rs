@@ -179,7 +179,9 @@ fn judge_pair(text: &str, name_end: usize, pair: Range<usize>, reach: Reach) -> 
         return nothing;
     }
     // "unexpected token: identifier" is a parser speaking, not somebody's token.
-    let is_spoken = separator.ends_with([' ', '\t']) && name.text.eq_ignore_ascii_case("token");
+    let is_spoken = name.quote.is_none()
+        && separator.ends_with([' ', '\t'])
+        && name.text.eq_ignore_ascii_case("token");
     if is_spoken
         && !value
             .bytes()
