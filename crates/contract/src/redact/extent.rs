@@ -89,7 +89,7 @@ pub(super) fn is_said_of_a_file(text: &str, name_end: usize, pair: Range<usize>)
         rest.get(..words.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(words))
     };
-    if SAID_OF_FILES.iter().any(|words| says(&words)) {
+    if SAID_OF_FILES.iter().any(says) {
         return true;
     }
     // `src/auth/token:12:` as searches and compilers say it.
