@@ -14,7 +14,7 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use holdfast_agent::config::ExecutorConfig;
 use holdfast_agent::model::{
-    Http2, HttpModel, HttpModelConfig, Model, ModelError, ModelRequest, Piece, Upstreams,
+    Http2, HttpModel, HttpModelConfig, Model, ModelError, ModelRequest, Piece, Reports, Upstreams,
 };
 use holdfast_contract::SystemClock;
 use http::{Request, Response};
@@ -90,6 +90,7 @@ fn question() -> ModelRequest {
     ModelRequest {
         body: json!({"model": "gpt-oss", "messages": []}),
         timeout_ms: 30_000,
+        reports: Reports::default(),
     }
 }
 

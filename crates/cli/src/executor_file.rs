@@ -380,11 +380,10 @@ impl<'a> Place<'a> {
 
 /// As it is written; where nothing is, people at a terminal read words.
 fn format(written: Option<&str>, is_terminal: bool) -> Format {
-    match written {
-        Some("text") => Format::Text,
-        Some(_) => Format::Json,
-        None if is_terminal => Format::Text,
-        None => Format::Json,
+    if written.map_or(is_terminal, |format| format == "text") {
+        Format::Text
+    } else {
+        Format::Json
     }
 }
 

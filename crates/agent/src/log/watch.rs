@@ -177,7 +177,7 @@ impl<'a> Watched<'a> {
             }
             Happened::NeedsApproval { tool, approval, .. } => {
                 let fields = json!({"tool": tool, "approval": approval});
-                log.event(Level::Info, "tool_approval_needed", of(state, fields));
+                log.event(Level::Info, "tool_approval_needed", by(state, fields));
             }
             Happened::Called {
                 place,

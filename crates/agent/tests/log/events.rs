@@ -106,7 +106,7 @@ async fn all_that_happens() -> Vec<Value> {
         thinks("Final Answer: done"),
     ];
     add(&Told::of(whole, Level::Info, |mut state| {
-        state.actor = "key:1234".to_owned();
+        "key:1234".clone_into(&mut state.actor);
         state
     })
     .await);

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn it_names_the_server_the_models_and_no_key_that_is_not_asked_for() {
         let mut config = Config::default();
-        let block = super::block(&config);
+        let block = block(&config);
         let holdfast = &block["models"]["providers"]["holdfast"];
         assert_eq!(holdfast["baseUrl"], "http://127.0.0.1:8001/v1");
         assert_eq!(holdfast["apiKey"], "local");
