@@ -106,17 +106,15 @@ async fn whatever_a_command_does_it_is_gone_with_all_it_started() {
         let asked = Instant::now();
         let ended = workspace.call(&ExecTool::new(), params).await;
         let answered = asked.elapsed();
-        let Err(ToolError::Timeout { elapsed, .. }) = &ended else {
-            panic!("{how}: {ended:?}");
-        };
-        // None is left when the answer is there, and the answer's clock runs from the command's start
-        // until they are gone: what a busy machine takes to start it is not the command's time. Our
-        // own clock has to agree.
+        assert!(
+            matches!(&ended, Err(ToolError::Timeout { .. })),
+            "{how}: {ended:?}"
+        );
+        // None is left when the answer is there, so they were gone by then. By our own clock, from
+        // before the command was started: what that took counts against them too.
         assert_eq!(living_in(&workspace.root), Vec::<String>::new(), "{how}");
-        assert!(LIMIT <= *elapsed && *elapsed <= answered, "{how}");
-        let late = *elapsed - LIMIT;
-        let around = answered - *elapsed;
-        println!("{how}: gone {late:?} after its limit, {around:?} to begin and to answer");
+        let late = answered.saturating_sub(LIMIT);
+        println!("{how}: gone {late:?} after its limit");
         assert!(late <= GONE_WITHIN, "{how}: gone {late:?} after its limit");
         assert!(workspace.path("1.pid").exists(), "{how} never began");
         let grown_kib = memory_kib().saturating_sub(before_kib);
