@@ -40,7 +40,7 @@ pub(super) fn around<'r>(reserved: &'r [PathBuf], real: &Path) -> Option<&'r Pat
 
 /// The reserved path in which a file with several names has one of them. An error means that nobody
 /// knows.
-pub(super) fn names<'r>(reserved: &'r [PathBuf], file: Identity) -> io::Result<Option<&'r Path>> {
+pub(super) fn names(reserved: &[PathBuf], file: Identity) -> io::Result<Option<&Path>> {
     let mut left = RESERVED_NAMES_MAX;
     for root in reserved {
         if identity(root) == Some(file) {
