@@ -147,8 +147,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         .filter(|_| gateway_token(config).is_none())
         .map(|gateway| {
             format!(
-                "gateway: the variable {} is not set here, and without it the gateway's tools are not offered: \
-                 set it to the gateway's token (`openclaw config get gateway.auth.token`), or name another \
+                "gateway: the variable {} is not set here, and without it the gateway refuses every call: set it to the gateway's token (`openclaw config get gateway.auth.token`), or name another \
                  variable as gateway.tokenEnv",
                 gateway.token_env
             )

@@ -135,20 +135,20 @@ fn text(body: &str) -> String {
 #[tokio::test]
 async fn a_name_that_leads_to_a_private_address_is_refused() {
     let table = [
-        ("loopback.example", "127.0.0.1", "loopback"),
-        ("six.example", "::1", "loopback"),
-        ("mapped.example", "::ffff:127.0.0.1", "loopback"),
-        ("home.example", "192.168.1.1", "private"),
-        ("cloud.example", "169.254.169.254", "link-local"),
-        ("here.example", "0.0.0.0", "this host"),
+        ("loopback.example", "127.0.0.1"),
+        ("six.example", "::1"),
+        ("mapped.example", "::ffff:127.0.0.1"),
+        ("home.example", "192.168.1.1"),
+        ("cloud.example", "169.254.169.254"),
+        ("here.example", "0.0.0.0"),
     ];
     let mut book = Book::default();
-    for (name, address, _) in table {
+    for (name, address) in table {
         book = book.with(name, &[&[address.parse().expect("an address")]]);
     }
     let scene = Scene::new(book, &[]).await;
-    for (name, _, why) in table {
-        scene.refuses(name, "/secret", &[name, why]).await;
+    for (name, address) in table {
+        scene.refuses(name, "/secret", &[name, address]).await;
         assert_eq!(scene.book.asked(name), 1, "{name}");
     }
 }

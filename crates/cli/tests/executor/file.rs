@@ -29,11 +29,12 @@ fn the_file_of_the_specification_is_checked_as_it_is() {
     let json = house.run(&["config", "check", &file, "--json"]);
     let said: Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(said["ok"], true);
-    assert!(
-        said["warnings"]
-            .as_array()
-            .is_some_and(|list| list.len() == 1)
-    );
+    let warnings: Vec<String> = serde_json::from_value(said["warnings"].clone()).expect("texts");
+    let about = ["config/system-prompt.txt", "OPENCLAW_GATEWAY_TOKEN"];
+    assert_eq!(warnings.len(), about.len(), "{warnings:?}");
+    for (warning, about) in warnings.iter().zip(about) {
+        assert!(warning.contains(about), "{warning}");
+    }
 }
 
 /// What is enabled and not ours is the gateway's; what is not enabled is nobody's.
