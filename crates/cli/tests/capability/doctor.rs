@@ -140,7 +140,13 @@ fn searches_have_a_limit_that_nobody_has_to_set() {
 #[test]
 fn a_memory_that_is_not_whole_is_named_with_what_to_do() {
     let house = House::new();
-    let remembered = house.run(&["memory", "store", "The cat is called Ada."]);
+    let remembered = house.run(&[
+        "memory",
+        "store",
+        "--type",
+        "fact",
+        "The cat is called Ada.",
+    ]);
     assert_eq!(remembered.code, Some(0), "{remembered:?}");
     let (ran, report) = looked(&house, &[]);
     assert_eq!(ran.code, Some(0), "{report}");

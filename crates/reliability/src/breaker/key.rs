@@ -120,6 +120,12 @@ impl BreakerKey {
         &self.context
     }
 
+    /// Whether it is one of many that callers choose among by their arguments: what becomes of each is
+    /// in the log, and its state is no metric.
+    pub fn is_part(&self) -> bool {
+        matches!(self.target, BreakerTarget::Part { .. })
+    }
+
     /// What is watched.
     pub fn target(&self) -> &BreakerTarget {
         &self.target

@@ -465,23 +465,18 @@ impl Observer for Metrics {
                     return;
                 }
                 let tool = match key.target() {
-                    BreakerTarget::Tool { name, .. } => self.tool(name),
-                    // Callers choose the hosts: what becomes of each is in the log, and no label.
-                    BreakerTarget::Part { tool, .. } => {
-                        let labels = TransitionLabels {
-                            tool: self.tool(tool),
-                            from_state: transition.from.as_str(),
-                            to_state: transition.to.as_str(),
-                        };
-                        self.transitions.get_or_create(&labels).inc();
-                        return;
+                    BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
+                        self.tool(name)
                     }
                     BreakerTarget::Dependency { name } => {
                         self.bounded(&format!("dependency:{name}"))
                     }
                     BreakerTarget::Global => "global".to_owned(),
                 };
-                for state in CircuitBreakerState::ALL {
+                for state in CircuitBreakerState::ALL
+                    .into_iter()
+                    .filter(|_| !key.is_part())
+                {
                     let labels = StateLabels {
                         tool: tool.clone(),
                         state: state.as_str(),
