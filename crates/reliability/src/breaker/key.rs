@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use holdfast_contract::CircuitBreakerState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,10 +121,13 @@ impl BreakerKey {
         &self.context
     }
 
-    /// Whether it is one of many that callers choose among by their arguments: what becomes of each is
-    /// in the log, and its state is no metric.
-    pub fn is_part(&self) -> bool {
-        matches!(self.target, BreakerTarget::Part { .. })
+    /// The states that are told as metrics. Of one among many that callers choose by their arguments
+    /// there are none: what becomes of each is in the log.
+    pub fn states_told(&self) -> &'static [CircuitBreakerState] {
+        match self.target {
+            BreakerTarget::Part { .. } => &[],
+            _ => &CircuitBreakerState::ALL,
+        }
     }
 
     /// What is watched.

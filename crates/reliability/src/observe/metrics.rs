@@ -19,7 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::{Event, Observer};
-use crate::breaker::{BreakerTarget, CircuitBreakerState};
+use crate::breaker::BreakerTarget;
 use crate::call::Call;
 use crate::policy::Mode;
 
@@ -459,11 +459,9 @@ impl Observer for Metrics {
             | Event::Signals { .. }
             | Event::Undelivered { .. }
             | Event::Waits { .. } => {}
+            // Watching breakers have a context; only real ones are reported.
+            Event::Circuit { key, .. } if !key.context().is_empty() => {}
             Event::Circuit { key, transition } => {
-                // Watching breakers have a context; only real ones are reported.
-                if !key.context().is_empty() {
-                    return;
-                }
                 let tool = match key.target() {
                     BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
                         self.tool(name)
@@ -473,17 +471,14 @@ impl Observer for Metrics {
                     }
                     BreakerTarget::Global => "global".to_owned(),
                 };
-                for state in CircuitBreakerState::ALL
-                    .into_iter()
-                    .filter(|_| !key.is_part())
-                {
+                for state in key.states_told() {
                     let labels = StateLabels {
                         tool: tool.clone(),
                         state: state.as_str(),
                     };
                     self.breaker_state
                         .get_or_create(&labels)
-                        .set(i64::from(state == transition.to));
+                        .set(i64::from(*state == transition.to));
                 }
                 let labels = TransitionLabels {
                     tool,
