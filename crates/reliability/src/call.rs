@@ -356,12 +356,19 @@ pub struct Failure {
     pub judged: Judged,
     /// The breaker's state, when a breaker had a say.
     pub breaker_state: Option<CircuitBreakerState>,
-    /// The argument at fault, as a JSON pointer, when one is known to be.
+    /// What most failures do not have.
+    pub besides: Option<Box<Besides>>,
+}
+
+/// What only some failures have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Besides {
+    /// The argument at fault, as a JSON pointer.
     pub field: Option<String>,
     /// Present when it is no longer the model's to correct.
-    pub escalation: Option<Box<Escalation>>,
+    pub escalation: Option<Escalation>,
     /// What the tool had until it failed.
-    pub details: Option<Box<Value>>,
+    pub details: Option<Value>,
 }
 
 impl Failure {
@@ -380,16 +387,16 @@ impl Failure {
             retry_after_ms: None,
             judged,
             breaker_state: None,
-            field: None,
-            escalation: None,
-            details: None,
+            besides: None,
         }
     }
 
     /// The same failure, with the argument that is at fault.
     #[must_use]
     pub fn with_field(mut self, field: Option<String>) -> Self {
-        self.field = field;
+        if field.is_some() {
+            self.besides.get_or_insert_default().field = field;
+        }
         self
     }
 
@@ -415,14 +422,21 @@ impl Failure {
                 foreign
             }
         };
-        let escalation = self.escalation.map(|mut found| {
+        let Besides {
+            mut escalation,
+            mut details,
+            ..
+        } = self.besides.map(|it| *it).unwrap_or_default();
+        if let Some(found) = &mut escalation {
             redact(&mut found.tool, redactor);
             redact(&mut found.reason, redactor);
             if let Some(field) = &mut found.field {
                 redact(field, redactor);
             }
-            *found
-        });
+        }
+        if let Some(found) = &mut details {
+            redactor.redact_value_in_place(found);
+        }
         ResultError {
             code,
             message,
@@ -432,10 +446,7 @@ impl Failure {
             hint: self.hint,
             retry_after_ms: self.retry_after_ms,
             escalation,
-            details: self.details.map(|mut found| {
-                redactor.redact_value_in_place(&mut found);
-                *found
-            }),
+            details,
         }
     }
 }

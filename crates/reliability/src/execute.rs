@@ -11,7 +11,7 @@ use holdfast_contract::{
 };
 use serde_json::{Map, Value};
 
-use crate::call::{Call, Failure, Judged, Origin, Reply};
+use crate::call::{Besides, Call, Failure, Judged, Origin, Reply};
 use crate::guard::FailureKind;
 use crate::idempotency::record::{AttemptNote, AttemptStatus};
 use crate::retry::{Classified, Evidence, RequestSent, THROTTLED};
@@ -166,7 +166,12 @@ fn failure_of(call: &Call, error: ToolError) -> Failure {
             Judged::Counts(FailureKind::Permission),
         ),
         ToolError::Timeout { elapsed, so_far } => Failure {
-            details: so_far,
+            besides: so_far.map(|found| {
+                Box::new(Besides {
+                    details: Some(*found),
+                    ..Besides::default()
+                })
+            }),
             ..timed_out(millis(elapsed))
         },
         ToolError::ExecutionError { message, cause } => from_cause(call, message, &cause),
@@ -218,9 +223,7 @@ fn from_cause(call: &Call, message: String, cause: &Cause) -> Failure {
             FailureKind::Deterministic
         }),
         breaker_state: None,
-        field: None,
-        escalation: None,
-        details: None,
+        besides: None,
         code: classified.code,
     }
 }
@@ -241,9 +244,7 @@ pub(crate) fn timed_out(limit_ms: u64) -> Failure {
         retry_after_ms: None,
         judged: Judged::Counts(FailureKind::Retryable),
         breaker_state: None,
-        field: None,
-        escalation: None,
-        details: None,
+        besides: None,
     }
 }
 

@@ -79,7 +79,14 @@ fn serve(house: &House, chat: &Chat) -> Serving {
 fn where_nobody_is_named_prompts_hold_no_code_and_replies_are_refused() {
     let (house, chat) = (House::new(), Chat::open());
     let config = house.file("chat.yaml", "channel: {kind: webhook}");
-    let checked = house.run(&["config", "check", "--config", &config, "--json"]);
+    let checked = house.run(&[
+        "config",
+        "check",
+        "--offline",
+        "--config",
+        &config,
+        "--json",
+    ]);
     let warnings = checked.json()["warnings"].to_string();
     assert!(
         warnings.contains("permissions.approvals.senders"),

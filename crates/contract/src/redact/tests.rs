@@ -207,8 +207,8 @@ fn a_secret_behind_a_path_is_a_secret() {
             "https://h/password=[redacted] such file",
         ),
         (
-            "\"token\": \"permission denied\"",
-            "\"token\": \"[redacted]\"",
+            "\"secret\": \"permission denied\"",
+            "\"secret\": \"[redacted]\"",
         ),
         ("password: noSuchThing", "password: [redacted]"),
     ] {

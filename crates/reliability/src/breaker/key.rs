@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use holdfast_contract::CircuitBreakerState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +119,15 @@ impl BreakerKey {
     /// The context; empty when there is none.
     pub fn context(&self) -> &str {
         &self.context
+    }
+
+    /// The states that are told as metrics. Of one among many that callers choose by their arguments
+    /// there are none: what becomes of each is in the log.
+    pub fn states_told(&self) -> &'static [CircuitBreakerState] {
+        match self.target {
+            BreakerTarget::Part { .. } => &[],
+            _ => &CircuitBreakerState::ALL,
+        }
     }
 
     /// What is watched.

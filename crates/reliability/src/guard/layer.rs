@@ -256,12 +256,13 @@ fn escalate(call: &Call, failure: &mut Failure, reason: String, attempts: u32) {
 }
 
 fn mark(call: &Call, failure: &mut Failure, reason: String, attempts: u32) {
-    failure.escalation = Some(Box::new(Escalation {
+    let besides = failure.besides.get_or_insert_default();
+    besides.escalation = Some(Escalation {
         tool: call.envelope.tool_name.clone(),
-        field: failure.field.clone(),
+        field: besides.field.clone(),
         reason,
         attempts,
-    }));
+    });
 }
 
 /// The texts reach the model: in the error's message, or beside the output as `advisory`.

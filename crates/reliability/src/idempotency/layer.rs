@@ -225,9 +225,7 @@ impl<S: Service> Idempotency<S> {
                     },
                 ),
                 breaker_state: None,
-                field: None,
-                escalation: None,
-                details: None,
+                besides: None,
             }),
             (None, None) => Err(Failure::before_start(
                 ErrorCode::OutputTooLarge,

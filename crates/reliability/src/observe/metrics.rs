@@ -21,7 +21,7 @@ use prometheus_client::registry::Registry;
 pub use super::metric_table::{METRICS, MetricDoc};
 use super::runs::RunMetrics;
 use super::{Event, Observer};
-use crate::breaker::{BreakerKey, BreakerTarget, CircuitBreakerState, Transition};
+use crate::breaker::{BreakerKey, BreakerTarget, Transition};
 use crate::call::Call;
 use crate::policy::Mode;
 
@@ -273,28 +273,20 @@ impl Metrics {
             return;
         }
         let tool = match key.target() {
-            BreakerTarget::Tool { name, .. } => self.tool(name),
-            // Callers choose the hosts: what becomes of each is in the log, and no label.
-            BreakerTarget::Part { tool, .. } => {
-                let labels = TransitionLabels {
-                    tool: self.tool(tool),
-                    from_state: transition.from.as_str(),
-                    to_state: transition.to.as_str(),
-                };
-                self.transitions.get_or_create(&labels).inc();
-                return;
+            BreakerTarget::Tool { name, .. } | BreakerTarget::Part { tool: name, .. } => {
+                self.tool(name)
             }
             BreakerTarget::Dependency { name } => self.bounded(&format!("dependency:{name}")),
             BreakerTarget::Global => "global".to_owned(),
         };
-        for state in CircuitBreakerState::ALL {
+        for state in key.states_told() {
             let labels = StateLabels {
                 tool: tool.clone(),
                 state: state.as_str(),
             };
             self.breaker_state
                 .get_or_create(&labels)
-                .set(i64::from(state == transition.to));
+                .set(i64::from(*state == transition.to));
         }
         let labels = TransitionLabels {
             tool,

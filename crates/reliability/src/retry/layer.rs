@@ -234,9 +234,7 @@ fn outcome_unknown(call: &mut Call, failure: &Failure) -> Failure {
         counts_for_breaker: failure.counts_for_breaker,
         retry_after_ms: None,
         breaker_state: failure.breaker_state,
-        field: None,
-        escalation: None,
-        details: failure.details.clone(),
+        besides: failure.besides.clone(),
     }
 }
 
