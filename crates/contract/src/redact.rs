@@ -223,7 +223,9 @@ impl Redactor {
 
     /// Items that are secret because of the item in front of them.
     fn redact_named_items(&self, items: &mut [Value]) {
-        let is_pair = items.len() == 2;
+        // Two files are no name and its value, whatever the first is called.
+        let is_path = |item: &Value| item.as_str().is_some_and(|text| text.contains('/'));
+        let is_pair = items.len() == 2 && !items.iter().all(is_path);
         let mut named: Option<String> = None;
         for item in items {
             if let Some(name) = named.take()
@@ -233,8 +235,7 @@ impl Redactor {
                 continue;
             }
             if let Value::String(text) = item
-                // Two files are no name and its value, whatever the first is called.
-                && (is_pair && !text.contains('/') || text.starts_with('-'))
+                && (is_pair || text.starts_with('-'))
                 && self.is_secret_field(text)
             {
                 named = Some(text.clone());

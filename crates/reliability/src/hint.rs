@@ -43,8 +43,14 @@ fn words(call: &Call, record: Option<String>, failure: &Failure) -> Option<Strin
     if says(ErrorCode::Timeout)
         && let Some(approval) = &call.waiting_approval
     {
+        let has_key = call.envelope.payload.idempotency_key.is_some() || call.hook_key.is_some();
+        let then = if has_key {
+            "then call again with the same key"
+        } else {
+            "then `holdfast approvals resume` runs it. Do not call again: without a key that is another call, which is asked about and runs by itself"
+        };
         return Some(format!(
-            "Nothing ran: it waits for the approval {approval}. Answer it (`holdfast approvals approve {approval}`), then call again."
+            "Nothing ran: it waits for the approval {approval}. Answer it (`holdfast approvals approve {approval}`), {then}."
         ));
     }
     None

@@ -1,9 +1,11 @@
 //! Which token a route asks for. Every route names its access where it is declared.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{AUTHORIZATION, HeaderMap};
+use parking_lot::RwLock;
 
 use crate::front::one;
 use crate::respond::{Refusal, whole_seconds};
@@ -96,18 +98,26 @@ pub enum Reach {
 #[derive(Debug)]
 pub struct Gate {
     tokens: Tokens,
+    /// The keys of clients as they are now.
+    clients: RwLock<Arc<[Token]>>,
     strikes: Strikes,
     reach: Reach,
 }
 
 impl Gate {
     /// Lets the bearers of these tokens in.
-    pub fn new(tokens: Tokens, wrong_tokens_max: u32, reach: Reach) -> Self {
+    pub fn new(mut tokens: Tokens, wrong_tokens_max: u32, reach: Reach) -> Self {
         Self {
+            clients: RwLock::new(std::mem::take(&mut tokens.clients).into()),
             tokens,
             strikes: Strikes::new(wrong_tokens_max),
             reach,
         }
+    }
+
+    /// From now on the clients with these keys are let in, and no others.
+    pub fn exchange_clients(&self, keys: Vec<Token>) {
+        *self.clients.write() = keys.into();
     }
 
     /// The tokens.
@@ -130,10 +140,10 @@ impl Gate {
 
     /// Who asks for a completion, or why nobody is let in.
     pub fn client(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Client, Refusal> {
-        let (caller, keys) = (&self.tokens.caller, &self.tokens.clients);
+        let (caller, keys) = (&self.tokens.caller, self.clients.read().clone());
         let open = self.reach == Reach::Local && keys.is_empty();
         if !open {
-            let all: Vec<&Token> = std::iter::once(caller).chain(keys).collect();
+            let all: Vec<&Token> = std::iter::once(caller).chain(&*keys).collect();
             self.ask(&all, headers, peer)?;
         }
         // All of them are compared, always.
@@ -262,14 +272,14 @@ mod tests {
     async fn a_client_is_known_by_its_key() {
         let key = Token::chosen("a-key-of-a-client-a-key-of-a-client").expect("fits");
         let print = key.fingerprint();
-        let mut gate = gate(Reach::Local);
+        let gate = gate(Reach::Local);
         let here = peer("127.0.0.1");
         let wrong = with("Bearer local");
         assert_eq!(gate.client(&wrong, here), Ok(Client::Anyone(here)));
         let caller = gate.client(&with(&format!("Bearer {CALLER}")), here);
         assert!(matches!(caller, Ok(Client::Caller(_))));
         let right = with(&key.bearer());
-        gate.tokens.clients.push(key);
+        gate.exchange_clients(vec![key]);
         assert_eq!(gate.client(&right, here), Ok(Client::Key(print)));
         // Once there are keys, everybody needs one.
         assert_eq!(status(gate.client(&wrong, here).map(|_| ())), 401);

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::access::Client;
 use crate::limits::{MODEL_PROBE_EVERY_MS, REQUESTS_WINDOW_MS};
+use crate::repeats::Repeats;
 use crate::windows::Windows;
 
 /// Whether tools of an `OpenClaw` gateway are offered.
@@ -114,6 +115,8 @@ pub struct Executor {
     models: RwLock<Arc<[Served]>>,
     pub(crate) gateway: Gateway,
     rates: Windows<String>,
+    /// What clients may ask again by themselves.
+    pub(crate) repeats: Repeats,
     /// Held while asking, so that a crowd of probes asks once.
     reached: AsyncMutex<Option<(Instant, Reached)>>,
 }
@@ -134,6 +137,7 @@ impl Executor {
             models: RwLock::new(parts.models.into()),
             gateway: parts.gateway,
             rates: Windows::new(window, parts.requests_per_minute_max),
+            repeats: Repeats::default(),
             reached: AsyncMutex::default(),
         }
     }

@@ -27,6 +27,7 @@ pub mod front;
 pub mod health;
 pub mod limits;
 pub mod openapi;
+mod repeats;
 pub mod respond;
 pub mod routes;
 pub mod running;

@@ -80,6 +80,10 @@ pub const STOPS_MAX: usize = 4;
 pub const RUN_TIMEOUT_S_MAX: u64 = 3600;
 /// The key of a run.
 pub const RUN_KEY_BYTES_MAX: usize = 255;
+/// Requests that are remembered in case their clients repeat them.
+pub const REPEATS_MAX: usize = 4096;
+/// How long they are.
+pub const REPEATS_KNOWN_MS: u64 = 600_000;
 /// Runs on one page.
 pub const PAGE_RUNS_MAX: usize = 100;
 /// Characters of an answer in one chunk of a stream.
@@ -325,6 +329,18 @@ pub const LIMITS: &[Limit] = &[
         "RUN_KEY_BYTES_MAX",
         RUN_KEY_BYTES_MAX as u64,
         "size of the key of a run",
+        None,
+    ),
+    limit(
+        "REPEATS_MAX",
+        REPEATS_MAX as u64,
+        "requests of clients that count their tries which are remembered, so that a repetition finds its run; the oldest goes first",
+        None,
+    ),
+    limit(
+        "REPEATS_KNOWN_MS",
+        REPEATS_KNOWN_MS,
+        "how long such a request is remembered (ms)",
         None,
     ),
     limit(

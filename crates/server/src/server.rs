@@ -32,6 +32,7 @@ use crate::front::Front;
 use crate::health::{Health, TroubleWatch};
 use crate::respond::Refusal;
 use crate::routes;
+use crate::token::Token;
 
 /// Everything a server is made of.
 pub struct Parts {
@@ -136,11 +137,12 @@ impl Server {
         })
     }
 
-    /// Exchanges what can be exchanged while it serves: the bounds of bodies and, where there is a
+    /// Exchanges what can be exchanged while it serves: the bounds of bodies, the keys of clients and, where there is a
     /// model, the models with their servers and how often a client may ask. Requests that are being worked
     /// on keep what they began with.
-    pub fn exchange(&self, settings: &Settings, model: Option<ModelLimits>) {
+    pub fn exchange(&self, settings: &Settings, clients: Vec<Token>, model: Option<ModelLimits>) {
         *self.bounds.write() = settings.bounds();
+        self.gate.exchange_clients(clients);
         if let (Some(executor), Some(model)) = (&self.executor, model) {
             executor.exchange(model);
         }

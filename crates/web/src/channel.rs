@@ -57,6 +57,8 @@ impl HttpChannel {
             ));
         }
         let client = Client::builder()
+            // What the model client may speak was not meant for others.
+            .http1_only()
             .timeout(Duration::from_millis(WEB_TIMEOUT_MS))
             .redirect(redirect::Policy::none())
             .no_proxy()

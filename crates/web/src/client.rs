@@ -125,6 +125,8 @@ impl WebClient {
     ) -> Result<Self, String> {
         let builder = || {
             Client::builder()
+                // What the model client may speak was not meant for others.
+                .http1_only()
                 .timeout(timeout)
                 .redirect(redirect::Policy::none())
                 // A proxy would resolve the name itself, out of our sight.

@@ -205,6 +205,7 @@ fn result(page: &Page, readable: page::Readable, part: Part) -> ToolResult {
         "url": page.url.as_str(),
         "content_type": page.content_type,
         "content": text,
+        "offset": first,
         "total_chars": total,
         "truncated": next < total,
     });

@@ -7,6 +7,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use holdfast_contract::{Reason, TierVerdict};
+use reqwest::Url;
 use serde_json::Value;
 
 /// Tools that touch the files that their arguments name.
@@ -96,21 +97,33 @@ fn in_patch(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
+/// The path of a file's address, as the gateway reads it; `None` of one on another machine.
+fn of_address(address: &str) -> Option<String> {
+    let path = Url::parse(address).ok()?.to_file_path().ok()?;
+    path.into_os_string().into_string().ok()
+}
+
 /// Whether a path leaves the workspace: by its name, or where it leads as far as it is there.
 fn leads_out(text: &str, root: &Path) -> bool {
     let path = text.trim();
-    let path = match path.get(..5) {
-        Some(scheme) if scheme.eq_ignore_ascii_case("file:") => {
-            let path = path.get(5..).unwrap_or_default();
-            path.strip_prefix("//").unwrap_or(path)
-        }
-        _ => path,
+    // The gateway leaves one of these out, and reads the rest.
+    let path = path.strip_prefix('@').unwrap_or(path);
+    let is_address = path
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let path = if is_address {
+        let Some(path) = of_address(path) else {
+            return true;
+        };
+        path
+    } else {
+        path.to_owned()
     };
     // Another user's home, a drive, a machine: nothing that this workspace could be.
     if path.starts_with(['~', '\\']) || path.chars().nth(1) == Some(':') {
         return true;
     }
-    let Some(named) = normal(&root.join(path)) else {
+    let Some(named) = normal(&root.join(&path)) else {
         return true;
     };
     if !named.starts_with(root) {
@@ -176,11 +189,13 @@ mod tests {
         let own = root.join("a.txt").display().to_string();
         let beside = base.join("beside").display().to_string();
         let neighbour = format!("{}ship/a", root.display());
+        let climbing = format!("file://{}/%2e%2e/beside", root.display());
         for inside in [
             "a.txt",
             "./a/../b.txt",
             "new/deep/file",
             "..a",
+            "@a.txt",
             own.as_str(),
             "",
         ] {
@@ -199,6 +214,13 @@ mod tests {
             "~root/x",
             "file:///etc/passwd",
             "FILE:/etc/passwd",
+            "file://localhost/etc/passwd",
+            "file://elsewhere/a.txt",
+            climbing.as_str(),
+            "@/etc/passwd",
+            "@~/.ssh/id_rsa",
+            "@../beside",
+            "@file:///etc/passwd",
             "up/beside",
             "up/new/file",
             "C:\\Users",

@@ -52,6 +52,8 @@ impl GatewayClient {
             })
             .transpose()?;
         let client = Client::builder()
+            // What the model client may speak was not meant for others.
+            .http1_only()
             .timeout(Duration::from_millis(GATEWAY_TIMEOUT_MS))
             // A token goes where it was meant to go, and nowhere that a server sends us on to.
             .redirect(redirect::Policy::none())

@@ -16,6 +16,8 @@ pub(super) struct Events {
     data: String,
     /// The server has said that this was all.
     is_done: bool,
+    /// Something of an answer has come, be it nothing but its beginning.
+    has_choice: bool,
     pieces: ReplyPieces,
     usage: Value,
 }
@@ -81,6 +83,8 @@ impl Events {
         if event["usage"].is_object() {
             self.usage = event["usage"].clone();
         }
+        let choices = event["choices"].as_array();
+        self.has_choice |= choices.is_some_and(|choices| !choices.is_empty());
         let (said, thought) = (self.pieces.content().len(), self.pieces.reasoning().len());
         self.pieces.add(&event);
         if self.pieces.has_calls() {
@@ -119,6 +123,10 @@ impl Events {
         }
         let mut whole = self.pieces.whole();
         whole["usage"] = self.usage;
+        if !self.has_choice {
+            // As it is said of a whole answer without any.
+            whole["choices"] = Value::Array(Vec::new());
+        }
         wire::read_completion(&whole)
     }
 }
@@ -135,6 +143,20 @@ mod tests {
         data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Grü\"}}]}\n\n\
         data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"ezi\"}, \"finish_reason\": \"stop\"}]}\n\n\
         data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 7, \"completion_tokens\": 2}}\n\ndata: [DONE]\n\n";
+
+    #[test]
+    fn a_stream_without_any_choice_is_no_answer() {
+        for stream in [
+            "data: [DONE]\n\n",
+            "data: {\"choices\": []}\n\ndata: [DONE]\n\n",
+        ] {
+            let (_, reply) = read(&[stream.as_bytes()]);
+            let Err(ModelError::Unavailable(why)) = &reply else {
+                panic!("{stream}: {reply:?}")
+            };
+            assert!(why.contains("no choices"), "{why}");
+        }
+    }
 
     fn read(parts: &[&[u8]]) -> (Vec<String>, Result<ModelReply, ModelError>) {
         let mut heard = Vec::new();

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::state::{Ending, Phase, RunState};
-use super::step::{answer, answer_or_fail, correction, go_on, note, read, said};
+use super::step::{answer, answer_or_fail, correction, go_on, note, read, said, says_a_call};
 use crate::chat::{Message, NativeCall, Role};
 use crate::model::ModelReply;
+use crate::settings::WhenUsedUp;
 
 /// Where the calls of a run go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,9 @@ pub fn heard_for_client(
     registry: &Registry,
 ) {
     note(state, reply);
+    if state.settings.when_used_up == WhenUsedUp::Answer {
+        state.said_a_call = says_a_call(reply, parser);
+    }
     let Mode::Return(client) = &state.mode else {
         return;
     };

@@ -16,6 +16,10 @@ pub const RUN_FORMAT: u32 = 1;
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says another thing that the model has heard or said"
+)]
 pub struct RunState {
     /// [`RUN_FORMAT`].
     pub format: u32,
@@ -74,6 +78,9 @@ pub struct RunState {
     pub effects: Effects,
     /// Whether the last thing the model heard was that its call could not be read.
     pub corrected: bool,
+    /// Whether the last thing the model said was nothing, and it was just asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_nothing: bool,
     /// Whether what the model said, the last time, is a call; looked at where it could be the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub said_a_call: bool,
@@ -258,6 +265,7 @@ impl RunState {
             made: Vec::new(),
             effects: Effects::None,
             corrected: false,
+            said_nothing: false,
             told_to_stop: false,
             said_a_call: false,
             reasoning: String::new(),
@@ -317,6 +325,7 @@ impl RunState {
             made: self.made.clone(),
             effects: self.effects,
             corrected: self.corrected,
+            said_nothing: self.said_nothing,
             told_to_stop: self.told_to_stop,
             said_a_call: self.said_a_call,
             reasoning: String::new(),

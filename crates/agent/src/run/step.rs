@@ -49,11 +49,12 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
     if !runnable.is_empty() {
         state.messages.push(said(reply, &runnable));
         state.corrected = false;
+        state.said_nothing = false;
         plan(state, &runnable, &others);
         return;
     }
-    if is_nothing(reply) && !state.corrected {
-        state.corrected = true;
+    if is_nothing(reply) && !state.said_nothing && !state.corrected {
+        state.said_nothing = true;
         go_on(state);
         return;
     }
@@ -130,7 +131,7 @@ pub(super) fn answer_or_fail(
 }
 
 /// Whether what the model said aloud is a call.
-fn says_a_call(reply: &ModelReply, parser: &Parser) -> bool {
+pub(super) fn says_a_call(reply: &ModelReply, parser: &Parser) -> bool {
     is_protocol(&parser.parse(&reply.content, reply.finish))
 }
 

@@ -277,6 +277,18 @@ fn every_form_is_read_unless_settings_say_otherwise() {
     }
 }
 
+/// Who was asked again because nothing came was not told how to call.
+#[test]
+fn a_reply_of_nothing_takes_no_correction_away() {
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought("", ""), &parser());
+    assert_eq!(state.phase, Phase::Ask);
+    let broken = "<tool_call>{\"name\": \"read\", \"argum";
+    heard(&mut state, &thought("", broken), &parser());
+    assert_eq!(state.phase, Phase::Ask, "it is told how to");
+    assert!(state.corrected);
+}
+
 /// What is written for a program is no answer to a person.
 #[test]
 fn a_call_that_can_not_be_made_is_never_the_answer() {

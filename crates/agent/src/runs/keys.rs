@@ -121,7 +121,7 @@ impl RunStore {
         }
         let run = found.body["run"].as_str().unwrap_or_default().to_owned();
         let is_over = match self.get(&run).await {
-            Ok(run) => gives_key_back(&run.state),
+            Ok(run) => came_to_nothing(&run.state),
             Err(RunStoreError::Store(error)) => return Err(error),
             // It never began, or was forgotten.
             Err(_) => {
@@ -150,7 +150,8 @@ impl RunStore {
     }
 }
 
-fn gives_key_back(state: &RunState) -> bool {
+/// Whether a run failed before it had any effect: whoever asked may ask again.
+pub fn came_to_nothing(state: &RunState) -> bool {
     let failed = matches!(state.ending(), Some(Ending::Failed(_) | Ending::Cancelled));
     failed && state.effects == Effects::None
 }

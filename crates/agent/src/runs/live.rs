@@ -480,12 +480,15 @@ impl Drop for Listener {
         if !was_last || self.live.unheard == Unheard::GoOn || self.live.is_over() {
             return;
         }
-        let live = self.live.clone();
-        let heard = live.heard.load(Ordering::SeqCst);
+        let heard = self.live.heard.load(Ordering::SeqCst);
+        let away = Duration::from_millis(self.live.away_ms);
+        // Who waits for somebody to come back keeps nothing of a run that has ended meanwhile.
+        let live = Arc::downgrade(&self.live);
         // Without a runtime nobody works on it either.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                tokio::time::sleep(Duration::from_millis(live.away_ms)).await;
+                tokio::time::sleep(away).await;
+                let Some(live) = live.upgrade() else { return };
                 // Whoever came back and went again is waited for anew.
                 let came_back = live.heard.load(Ordering::SeqCst) != heard;
                 if live.listeners.load(Ordering::SeqCst) == 0 && !came_back {

@@ -53,6 +53,7 @@ impl Reload {
         let config = &app.config;
         let settings = settings(config, self.listen.as_deref())?;
         let model = executor::model(&app, &self.model)?;
+        let keys = executor::keys(&config.executor)?;
         let fixed = fixed(
             &self.started,
             config,
@@ -75,7 +76,7 @@ impl Reload {
             models: executor_file::served(config),
             requests_per_minute_max: config.executor.requests_per_minute_max,
         });
-        self.server.exchange(&settings, limits);
+        self.server.exchange(&settings, keys, limits);
         executor_file::warn(config);
         Ok(fixed)
     }
@@ -100,7 +101,7 @@ enum Model {
 }
 
 /// Sections that have changed and stay as they were until the server is started again. Of `server`
-/// only the bounds of bodies are exchanged, of `executor` the model and how often a client may ask. A
+/// only the bounds of bodies are exchanged, of `executor` the model, the keys of clients and how often one may ask. A
 /// model where there was none, or none where there was one, needs another server.
 fn fixed(old: &Config, new: &Config, model: Model) -> Vec<&'static str> {
     let mut server = new.server.clone();
@@ -111,6 +112,7 @@ fn fixed(old: &Config, new: &Config, model: Model) -> Vec<&'static str> {
         model: old.executor.model.clone(),
         api_key_env: old.executor.api_key_env.clone(),
         requests_per_minute_max: old.executor.requests_per_minute_max,
+        keys_file: old.executor.keys_file.clone(),
         ..new.executor.clone()
     };
     let log = |config: &Config| config.file.as_ref().map(|file| file.log.clone());

@@ -1,5 +1,7 @@
 //! SIGHUP: limits, policies and models are exchanged, and a file that is wrong changes nothing.
 
+use std::os::unix::fs::PermissionsExt;
+
 use holdfast_testkit::model::{ModelServer, Say};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -226,6 +228,29 @@ fn a_run_that_has_begun_keeps_its_model() {
         assert_eq!(content, "the old", "{after}: {answer}");
         assert_eq!((old.asked().len(), new.asked().len()), (2, 0));
     }
+}
+
+/// Whose key is taken out of the file is let in no longer, and whose is put in is.
+#[test]
+fn keys_of_clients_come_and_go_without_a_restart() {
+    const ANN: &str = "key-of-ann-key-of-ann-key-of-ann-00";
+    const BEN: &str = "key-of-ben-key-of-ben-key-of-ben-00";
+    let model = ModelServer::says(vec![Say::says("Hello.")]).expect("starts");
+    let house = House::new();
+    let keys = house.file("keys", ANN);
+    std::fs::set_permissions(&keys, PermissionsExt::from_mode(0o600)).expect("is ours");
+    let with = format!(
+        "executor: {{modelUrl: \"{}\", keysFile: \"{keys}\"}}\n",
+        model.url()
+    );
+    let file = house.file("holdfast.yaml", &with);
+    let mut serving = house.serve(&["--config", &file]);
+    let let_in =
+        |serving: &Serving| [ANN, BEN].map(|key| serving.post(PATH, key, &task("Hello")).status);
+    assert_eq!(let_in(&serving), [200, 401]);
+    std::fs::write(&keys, BEN).expect("is written");
+    assert_eq!(reloaded(&mut serving)["needRestart"], json!([]));
+    assert_eq!(let_in(&serving), [401, 200]);
 }
 
 /// Where there was no model at the start there is none until the next one, and that is said.

@@ -162,6 +162,58 @@ fn a_key_makes_requests_one_run() {
     assert_eq!(executor.house.lines("effect"), 2);
 }
 
+/// The official clients say how often they have tried: what they try again is the run of the first time.
+#[test]
+fn what_a_client_tries_again_is_the_same_run() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls("exec", &json!({"command": "echo x >> effect"})),
+        Say::says("Final Answer: Done."),
+    ]));
+    let attempt = |what: &str, count: &str| {
+        let header = [("x-stainless-retry-count", count)];
+        executor.ask_with(&task(what), &header).json()
+    };
+    let first = attempt("Do it", "0");
+    assert_eq!(attempt("Do it", "1"), first);
+    assert_eq!(executor.house.lines("effect"), 1);
+    // Asked for once more it is done once more, and that is what is tried again then.
+    let anew = attempt("Do it", "0");
+    assert_ne!(anew["id"], first["id"]);
+    assert_eq!(attempt("Do it", "2")["id"], anew["id"]);
+    assert_eq!(executor.house.lines("effect"), 2);
+    // What nobody has asked for yet begins, whatever its client has tried before.
+    attempt("Do it again", "1");
+    assert_eq!(executor.house.lines("effect"), 3);
+}
+
+/// A client that does not wait for its answer and tries again is given that of the run which goes on.
+#[test]
+fn a_client_that_lost_patience_finds_its_run() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls(
+            "exec",
+            &json!({"command": "echo x >> effect; while [ ! -e go ]; do sleep 0.05; done"}),
+        ),
+        Say::says("Final Answer: Done."),
+    ]));
+    let first = [
+        ("content-type", "application/json"),
+        ("x-stainless-retry-count", "0"),
+    ];
+    let mut impatient = executor.serving.connect();
+    let body = task("Do it").to_string();
+    let sent = impatient.send_request("POST", PATH, &first, body.as_bytes());
+    sent.expect("is sent");
+    eventually("it is being done", || {
+        (executor.house.lines("effect") == 1).then_some(())
+    });
+    drop(impatient);
+    executor.house.file("go", "");
+    let again = executor.ask_with(&task("Do it"), &[("x-stainless-retry-count", "1")]);
+    assert_eq!(again.status, 200, "{}", again.text());
+    assert_eq!(executor.house.lines("effect"), 1);
+}
+
 #[test]
 fn a_run_that_failed_without_an_effect_gives_its_key_back() {
     let up = Arc::new(AtomicBool::new(false));

@@ -391,3 +391,16 @@ proptest! {
         prop_assert!(!value.contains(&secret), "{}", value);
     }
 }
+
+/// A path may be the name of a secret; two paths are a file and another one.
+#[test]
+fn a_pair_of_a_path_and_a_value_is_a_name_and_its_secret() {
+    let redactor = Redactor::default();
+    let of = |pair: Value| redactor.redact_value(&pair);
+    assert_eq!(
+        of(json!(["/prod/db/password", "hunter2"])),
+        json!(["/prod/db/password", "[redacted]"])
+    );
+    let files = json!(["src/auth/password", "src/main.rs"]);
+    assert_eq!(of(files.clone()), files);
+}

@@ -58,6 +58,8 @@ impl OpenAiEmbedder {
             })
             .transpose()?;
         let client = Client::builder()
+            // What the model client may speak was not meant for others.
+            .http1_only()
             .timeout(Duration::from_millis(config.timeout_ms))
             // A key goes where it was meant to go, and nowhere that a server sends us on to.
             .redirect(redirect::Policy::none())

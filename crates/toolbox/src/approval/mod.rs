@@ -17,8 +17,8 @@
 //! compare-and-set, so that one answer runs one call once, whoever comes first.
 
 pub mod by_message;
-pub mod delivery;
-mod error;
+mod delivery;
+pub mod error;
 pub mod layer;
 mod marks;
 pub mod model;

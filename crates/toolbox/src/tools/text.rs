@@ -51,7 +51,7 @@ pub(super) fn utf16_unmarked(head: &[u8]) -> Option<&'static str> {
     let (pairs, _) = head.get(..head.len().min(UNMARKED_BYTES))?.as_chunks::<2>();
     let zeros = |place: usize| pairs.iter().filter(|pair| pair[place] == 0).count();
     let (even, odd) = (zeros(0), zeros(1));
-    let most = pairs.len() / 10 * 9;
+    let most = pairs.len() * 9 / 10;
     match (even, odd) {
         _ if pairs.len() < 4 => None,
         (0, odd) if odd > most => Some("utf-16le"),

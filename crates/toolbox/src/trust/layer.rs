@@ -207,7 +207,15 @@ impl<S: Service> Vouch<S> {
         let findings = match &reply.outcome {
             _ if !looks => Findings::default(),
             Ok(output) => scan_value(&output.content, trust),
-            Err(failure) => scan(&failure.message, trust),
+            // What a tool had until it failed reaches the model too.
+            Err(failure) => match failure
+                .besides
+                .as_deref()
+                .and_then(|it| it.details.as_ref())
+            {
+                Some(details) => scan_value(&json!([failure.message, details]), trust),
+                None => scan(&failure.message, trust),
+            },
         };
         if !findings.is_empty() {
             self.runtime.tell(&Event::Signals {

@@ -1,5 +1,6 @@
 // One guard a process: what it knows of runs and calls, and what it does at each hook.
 
+import { createHash } from "node:crypto";
 import { loadAddon, type HoldfastAddon } from "../shared/addon.js";
 import type { Answer, GuardedCall, Outcome, ToolCall, ToolGuard } from "../shared/addon-types.js";
 import {
@@ -13,7 +14,7 @@ import {
   type ToolResultPersist,
 } from "../shared/host.js";
 import { Crossing } from "../shared/crossing.js";
-import { comparable, exact, meant } from "../shared/meant.js";
+import { comparable, exact, meant, type Meant } from "../shared/meant.js";
 import { BoundedMap } from "../shared/process-wide.js";
 import { endRun } from "./end-run.js";
 import { isGuarded, isInvoked, Once } from "./once.js";
@@ -189,7 +190,7 @@ export class HostGuard {
     }
     const shown = outerOf(id);
     const outer = this.#calls.get(placeOf(context, this.#outers.get(placeOf(context, shown)) ?? shown));
-    const isRepeat = outer !== undefined && this.#isRepeat(outer, id);
+    const isRepeat = outer !== undefined && this.#isRepeat(outer, place, id);
     if (answer === undefined) return undefined;
     if (outer) outer.answered = isRepeat || answer.startsWith(NOT_MADE) ? (ANSWER_WORD.exec(answer)?.[0] ?? "") : "";
     return { block: true, blockReason: answer };
@@ -199,9 +200,10 @@ export class HostGuard {
    * Whether the run has asked for the same before. What it asks for the first time somebody else may have asked for:
    * a run that does another's work again after a restart is in no loop.
    */
-  #isRepeat({ turn, guarded, request }: CallNote, id: string): boolean {
+  #isRepeat({ turn, request }: CallNote, { tool, args }: Meant, id: string): boolean {
     if (turn === undefined) return false;
-    const what = `${turn}\u0000${guarded.fingerprint}`;
+    // What is asked about itself: one call of the model's may make several others.
+    const what = `${turn}\u0000${tool}\u0000${createHash("sha256").update(exact(args)).digest("hex")}`;
     // Each registration of this plugin asks about each call.
     const which = `${request}\u0000${id}`;
     const first = this.#asked.get(what) ?? which;

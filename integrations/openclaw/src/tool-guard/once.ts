@@ -25,10 +25,8 @@ const REPEATABLE: ReadonlySet<string> = new Set([
 ]);
 /** Calls of the gateway's `tools.invoke`, over HTTP or its socket. Of these the host tells nobody how they end. */
 const INVOKED = /^(?:http|rpc)-/;
-/** Where whoever calls gave no key, the host makes one up from the time; somebody's own key may look so too. */
-const FROM_TIME = /-(\d{13})$/;
-/** How far such a time may be from now: the host has only just made it up. */
-const FROM_TIME_MS_MAX = 60_000;
+/** Where whoever calls gave no key, the host makes one up from the time. A key that is nothing but a time looks so too, at each try. */
+const FROM_TIME = /^(?:http|rpc)-(?:(?:direct-operator|delegated)-)?\d{13}$/;
 
 export interface OnceSettings {
   tools: ReadonlySet<string>;
@@ -148,14 +146,8 @@ export function isInvoked(id: string, runId: string | undefined): boolean {
 /** What calls have in common of which one is made. */
 function keyOf({ callId = "", args }: ToolCall): string {
   // Two calls of one millisecond are two.
-  if (isFromTime(callId)) return `${callId} ${digest(args)}`;
+  if (FROM_TIME.test(callId)) return `${callId} ${digest(args)}`;
   return callId.length <= KEY_CHARS_MAX ? callId : `${callId.slice(0, KEY_CHARS_MAX)} ${digest(callId)}`;
-}
-
-/** Whether the host made a key up. One that somebody made from a time of their own is theirs. */
-function isFromTime(callId: string): boolean {
-  const [, at] = FROM_TIME.exec(callId) ?? [];
-  return at !== undefined && Math.abs(Date.now() - Number(at)) <= FROM_TIME_MS_MAX;
 }
 
 function digest(text: string): string {

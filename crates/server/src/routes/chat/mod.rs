@@ -19,6 +19,7 @@ use axum::response::Response;
 use holdfast_agent::run::{Mode, RunState, Telling};
 use holdfast_agent::runs::{
     Keeping, KeyClaim, Listener, Outcome, ResumeError, RunKey, RunStoreError, Started,
+    came_to_nothing,
 };
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -26,6 +27,7 @@ use http::header::HeaderName;
 use crate::access::Client;
 use crate::executor::Executor;
 use crate::limits::{BODY_BYTES_MAX, RETRY_AFTER_S, RUN_KEY_BYTES_MAX};
+use crate::repeats::{Repeats, Try};
 use crate::respond::whole_seconds;
 use crate::server::{Peer, Server};
 
@@ -62,11 +64,14 @@ async fn answer(server: &Arc<Server>, request: Request) -> Result<Response, Chat
             whole_seconds(wait_ms),
         )
     })?;
-    let key = run_key(request.headers())?;
+    let named = Named {
+        key: run_key(request.headers())?,
+        attempt: Try::of(request.headers()),
+    };
     let body = server.read_json(request, BODY_BYTES_MAX).await?;
     let asked = Asked::read(&body, &executor.models())?;
     let (delivery, extra) = (asked.delivery, asked.notes.clone());
-    let source = begin(executor, &client, asked, key.as_deref()).await?;
+    let source = begin(executor, &client, asked, &named).await?;
     // Held until the run has its place: what waits in line is bounded like what is being read.
     drop(body);
     Ok(match delivery {
@@ -97,16 +102,36 @@ fn run_key(headers: &HeaderMap) -> Result<Option<String>, ChatError> {
     Ok(Some(text.to_owned()))
 }
 
-/// Begins a run, or finds the one that the key belongs to.
+/// By what a request can be known again.
+struct Named {
+    /// What the client calls it.
+    key: Option<String>,
+    /// Which try of the client's it is.
+    attempt: Option<Try>,
+}
+
+/// Begins a run, or finds the one that the request belongs to.
 async fn begin(
     executor: &Arc<Executor>,
     client: &Client,
     asked: Asked,
-    key: Option<&str>,
+    named: &Named,
 ) -> Result<Source, ChatError> {
     let name = client.name();
     let id = executor.new_id();
+    let key = named.key.as_ref();
     let key = key.map(|key| RunKey::new(&name, key, &asked.digest));
+    // What returns its calls has no effects that could happen twice.
+    let repeatable = named
+        .attempt
+        .filter(|_| key.is_none() && matches!(asked.mode, Mode::Loop))
+        .map(|attempt| (attempt, Repeats::request(&name, &asked.digest)));
+    if let Some((Try::Again, request)) = &repeatable
+        && let Some(earlier) = executor.repeats.run_of(request)
+        && let Some(source) = repeated(executor, &earlier).await?
+    {
+        return Ok(source);
+    }
     // A single reply without effects is not worth a write to disk, unless it has to be found again.
     let keeping = match asked.mode {
         Mode::Return(_) => Keeping::Passing,
@@ -127,6 +152,9 @@ async fn begin(
     }
     let Some(key) = key else {
         let begun = executor.runs.start(state, &name, keeping).await?;
+        if let Some((_, request)) = repeatable {
+            executor.repeats.began(request, begun.run());
+        }
         return Ok(Source::Live(begun));
     };
     match executor.runs.start_keyed(state, &name, key).await? {
@@ -137,6 +165,19 @@ async fn begin(
             let message = "A request with this Idempotency-Key is about to begin";
             Err(ChatError::too_many(message, RETRY_AFTER_S))
         }
+    }
+}
+
+/// The run that an earlier try of the same request began, unless it came to nothing.
+async fn repeated(executor: &Arc<Executor>, id: &str) -> Result<Option<Source>, ChatError> {
+    if let Some(listener) = executor.runs.attach(id) {
+        return Ok(Some(Source::Live(listener)));
+    }
+    match executor.runs.store().get(id).await {
+        Ok(run) if came_to_nothing(&run.state) => Ok(None),
+        Ok(_) => earlier_run(executor, id).await.map(Some),
+        Err(RunStoreError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

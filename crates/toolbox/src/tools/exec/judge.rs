@@ -83,7 +83,10 @@ fn leads_to(text: &str, dir: &Path, session: &SessionContext) -> bool {
             .split(|sign: char| sign.is_whitespace() || SIGNS_BETWEEN.contains(sign))
             .filter(|word| word.starts_with(['/', '~']));
         let whole = (text.len() <= PATH_BYTES_MAX).then_some(text.as_str());
-        let paths = whole.into_iter().chain(addressed(text)).chain(in_text);
+        // A gateway leaves out an `@` before a path.
+        let without = whole.and_then(|text| text.trim().strip_prefix('@'));
+        let paths = whole.into_iter().chain(without);
+        let paths = paths.chain(addressed(text)).chain(in_text);
         let mut paths = paths.map(|path| place_of(path, session)).enumerate();
         paths.any(|(at, path)| {
             // Where it really leads takes a look at the disk.
@@ -96,7 +99,7 @@ fn leads_to(text: &str, dir: &Path, session: &SessionContext) -> bool {
 /// Paths in one text of which the links are followed.
 const REAL_PATHS_MAX: usize = 256;
 /// Signs that stand around a path in a text.
-const SIGNS_BETWEEN: &str = "\"'`<>()[]{}|,;:=";
+const SIGNS_BETWEEN: &str = "\"'`<>()[]{}|,;:=@";
 /// The longest path that the kernel takes.
 const PATH_BYTES_MAX: usize = 4096;
 /// How often signs are written as numbers within each other.

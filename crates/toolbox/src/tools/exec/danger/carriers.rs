@@ -29,9 +29,6 @@ impl Judge<'_> {
                 else {
                     continue;
                 };
-                if name == "git" && HARMLESS_KEYS.iter().any(|key| value.starts_with(key)) {
-                    continue;
-                }
                 self.certainty = Certainty::MayRunMore;
                 self.script(command.trim_start_matches(['=', '!']), depth + 1);
             }
@@ -53,23 +50,6 @@ impl Judge<'_> {
         }
     }
 }
-
-/// Settings of git that people set for one command and that name none.
-const HARMLESS_KEYS: &[&str] = &[
-    "user.",
-    "color.",
-    "init.",
-    "advice.",
-    "commit.",
-    "push.",
-    "pull.",
-    "http.",
-    "protocol.",
-    "safe.",
-    "core.quotepath",
-    "core.quotePath",
-    "core.autocrlf",
-];
 
 /// Whether `sed` gets a script that may run something, or one that is not read.
 fn sed_may_run(args: &[Word]) -> bool {

@@ -1,7 +1,9 @@
 //! What a command reads, where what it reads runs.
 
 use super::elsewhere::removes_data;
-use super::tables::{DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, SHELLS, STDIN_NAMES};
+use super::tables::{
+    DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, RIGHTS, SHELLS, STDIN_NAMES, WRAPPERS,
+};
 use super::wipes::only_reads_input;
 use super::{Binding, COMPUTED, Certainty, DROPS_DATA, Judge, program, written};
 use crate::tools::exec::shell::{self, Simple, Word};
@@ -105,6 +107,7 @@ impl Judge<'_> {
             return;
         }
         let fed = self.fed(simple, all);
+        let is_known = fed.text.is_some() || self.feeding.stdin.is_some();
         if let Some(text) = fed.text {
             self.with_arguments(behind.to_vec(), &text, depth + 1);
         } else if self.feeding.stdin.is_some() && self.feeding.argued.len() <= FED_COMMANDS_MAX {
@@ -114,11 +117,19 @@ impl Judge<'_> {
         let piped: Vec<&Simple> = piped(simple, all).collect();
         self.removes_list(behind, &piped, &whole);
         let runs_lines = match behind.split_first() {
-            None => simple.words.iter().any(|word| program(word) == "parallel"),
-            Some((first, args)) => is_interpreter(program(first)) && inline(args).is_some(),
+            None => names_no_program(&simple.words),
+            Some((first, args)) => {
+                let is_script = is_interpreter(program(first)) && inline(args).is_some();
+                is_script || is_replaced(first, &simple.words)
+            }
         };
-        if fed.is_unknown && runs_lines {
+        if !runs_lines {
+            return;
+        }
+        if fed.is_unknown || !simple.reads.is_empty() || reads_file(&simple.words, before) {
             self.raise("unreadable_command", &whole, PRINTED);
+        } else if !is_known {
+            self.certainty = Certainty::MayRunMore;
         }
     }
 
@@ -283,6 +294,48 @@ impl Judge<'_> {
 pub(super) fn is_interpreter(name: &str) -> bool {
     let bare = name.trim_end_matches(|sign: char| sign == '.' || sign.is_ascii_digit());
     INTERPRETERS.contains(&name) || (!bare.is_empty() && INTERPRETERS.contains(&bare))
+}
+
+/// The words behind `xargs` or its like.
+fn behind_feeder(words: &[Word]) -> &[Word] {
+    let at = words
+        .iter()
+        .position(|word| FEEDERS.contains(&program(word)));
+    at.and_then(|at| words.get(at + 1..)).unwrap_or_default()
+}
+
+/// Whether the program is the first that is read: `parallel`, `xargs env`.
+fn names_no_program(words: &[Word]) -> bool {
+    let is_parallel = |word: &Word| program(word) == "parallel";
+    let wraps = |word: &Word| {
+        let name = program(word);
+        let is_known = WRAPPERS.iter().any(|(known, _)| *known == name) || RIGHTS.contains(&name);
+        is_known && !FEEDERS.contains(&name)
+    };
+    words.iter().any(is_parallel) || behind_feeder(words).iter().any(wraps)
+}
+
+/// Whether the program has what is read in it: `xargs -I {} {} x`.
+fn is_replaced(first: &Word, words: &[Word]) -> bool {
+    let behind = behind_feeder(words);
+    let options = || behind.iter().map(|word| word.text.as_str());
+    let next = options().zip(options().skip(1));
+    let named = next.filter(|(option, _)| *option == "-I").map(|(_, it)| it);
+    let attached = options().filter_map(|option| option.strip_prefix("-I"));
+    let mut marks = named.chain(attached).chain(["{}"]);
+    // All of a command may be in the one word for `parallel`.
+    let name = first.text.split_whitespace().next().unwrap_or_default();
+    marks.any(|mark| {
+        let is_plain = mark.chars().all(char::is_alphanumeric);
+        name == mark || (!is_plain && name.contains(mark))
+    })
+}
+
+/// Whether `xargs` or its like is given a file to read, among the words before the command.
+fn reads_file(words: &[Word], before: usize) -> bool {
+    let wrappers = words.get(..before).unwrap_or_default();
+    let mut options = behind_feeder(wrappers).iter().map(|word| &word.text);
+    options.any(|option| option.starts_with("-a") || option.starts_with("--arg-file"))
 }
 
 /// The commands that a command reads from through pipes, the nearest first.

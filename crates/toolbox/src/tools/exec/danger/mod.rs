@@ -21,9 +21,11 @@ use super::confined::LETS_OUT;
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;
 
+mod aliases;
 mod carriers;
 mod downloads;
 mod elsewhere;
+mod git;
 mod input;
 mod paths;
 mod people;
@@ -90,6 +92,7 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         feeding: Feeding::new(judged.stdin),
         downloaded: BTreeSet::new(),
         variables: BTreeMap::new(),
+        aliases: BTreeMap::new(),
         followed: 0,
         loop_is_fed: false,
         found: Vec::new(),
@@ -124,8 +127,10 @@ struct Judge<'a> {
     feeding: Feeding<'a>,
     /// Names of files that were downloaded.
     downloaded: BTreeSet<String>,
-    /// What the command line has set, how many of it was run, and whether a loop reads a file.
+    /// What the command line has set, what names it has given to commands (`git x` for those that
+    /// git knows), how many of both were run, and whether a loop reads a file.
     variables: BTreeMap<String, Set>,
+    aliases: BTreeMap<String, String>,
     followed: usize,
     loop_is_fed: bool,
     found: Vec<Reason>,
@@ -212,11 +217,14 @@ impl Judge<'_> {
         self.overwrites(simple, &whole);
         let words = self.unwrapped(&simple.words, &whole);
         let before = simple.words.len() - words.len();
-        self.note_assignments(simple.words.get(..before).unwrap_or_default());
+        let set = simple.words.get(..before).unwrap_or_default();
+        self.note_assignments(set);
+        self.environment(set, depth);
         self.fed_by_words(words, simple, all, depth);
         let Some(first) = words.first() else { return };
         let (name, args) = (program(first), words.get(1..).unwrap_or_default());
         self.note_run(words);
+        self.stands_for(&first.text, args, simple, all, depth);
         if first.has_substitution || first.has_pattern() {
             self.raise("computed_command", &whole, COMPUTED);
         }
@@ -261,19 +269,21 @@ impl Judge<'_> {
                 }
                 self.carried(name, args, depth);
             }
-            "git" => {
-                if args.iter().any(|word| word.text.starts_with("alias.")) {
-                    self.certainty = Certainty::MayRunMore;
-                }
-                self.git(args, &whole);
-                self.carried(name, args, depth);
+            "git" => self.git(args, &whole, depth),
+            "git-push" | "git-send-pack" => self.push_to_others(args, &whole),
+            "export" | "declare" | "local" | "readonly" | "typeset" => {
+                self.environment(args, depth);
             }
             "kill" if args.iter().skip(1).any(|word| word.text == "-1") => {
                 self.raise("destructive_command", &whole, "ends every process");
             }
             "cd" | "pushd" => self.change_dir(args),
-            "trap" | "awk" | "gawk" | "mawk" | "nawk" | "sed" | "tar" | "sort" | "su"
-            | "script" | "make" => {
+            "trap" | "awk" | "gawk" | "mawk" | "nawk" | "sed" | "sort" | "su" | "script"
+            | "make" => {
+                self.carried(name, args, depth);
+            }
+            "tar" => {
+                self.archive(args, &whole);
                 self.carried(name, args, depth);
             }
             "ssh" => {
@@ -285,6 +295,9 @@ impl Judge<'_> {
             // A name may mean another command from here on.
             "alias" | "hash" | "enable" if !args.is_empty() => {
                 self.certainty = Certainty::MayRunMore;
+                if name == "alias" {
+                    self.note_aliases(args, &whole, depth);
+                }
             }
             _ if first.has_variable || first.has_pattern() => {
                 self.any_command(first, args, &whole, depth);
@@ -366,26 +379,6 @@ impl Judge<'_> {
                     );
                 }
             }
-        }
-    }
-
-    fn git(&mut self, args: &[Word], whole: &str) {
-        let texts: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
-        let Some(at) = texts.iter().position(|word| *word == "push") else {
-            return;
-        };
-        let forced = texts.get(at + 1..).unwrap_or_default().iter().any(|word| {
-            word.starts_with("--force")
-                || matches!(*word, "--delete" | "--mirror" | "--prune" | "-d")
-                || (word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
-                || word.starts_with(['+', ':'])
-        });
-        if forced {
-            self.raise(
-                "irreversible_command",
-                whole,
-                "overwrites or removes what others have",
-            );
         }
     }
 

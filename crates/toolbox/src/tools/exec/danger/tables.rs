@@ -310,7 +310,6 @@ pub(super) const FLAGS: &[(&str, &str, &[&str])] = &[
 
 /// Programs that run what stands behind an option, and what parts it from the rest of the value.
 pub(super) const CARRIERS: &[(&str, &str, &str)] = &[
-    ("git", "-c", "="),
     ("make", "SHELL", "="),
     ("rsync", "--rsh", ""),
     ("rsync", "-e", ""),
@@ -324,6 +323,82 @@ pub(super) const CARRIERS: &[(&str, &str, &str)] = &[
     ("tar", "--to-command", ""),
     ("tar", "--use-compress-program", ""),
     ("tar", "-I", ""),
+];
+/// What git does that changes what others have.
+pub(super) const GIT_PUSHES: &[&str] = &["push", "send-pack", "http-push"];
+/// Options of it that overwrite or remove there, beside all that begin with `force`.
+pub(super) const GIT_FORCING: &[&str] = &["force", "delete", "mirror", "prune"];
+/// Options before what git is to do that have the next word as their value.
+pub(super) const GIT_VALUED: &[&str] = &[
+    "-C",
+    "-c",
+    "--attr-source",
+    "--config-env",
+    "--git-dir",
+    "--namespace",
+    "--super-prefix",
+    "--work-tree",
+];
+/// Where an option has no letter.
+const NO_LETTER: char = '\0';
+/// What git does with an option that holds a command.
+pub(super) const GIT_RUNS: &[(&str, char, &str)] = &[
+    ("archive", NO_LETTER, "exec"),
+    ("clone", 'u', "upload-pack"),
+    ("difftool", 'x', "extcmd"),
+    ("fetch", NO_LETTER, "upload-pack"),
+    ("filter-branch", NO_LETTER, "commit-filter"),
+    ("filter-branch", NO_LETTER, "env-filter"),
+    ("filter-branch", NO_LETTER, "index-filter"),
+    ("filter-branch", NO_LETTER, "msg-filter"),
+    ("filter-branch", NO_LETTER, "parent-filter"),
+    ("filter-branch", NO_LETTER, "tag-name-filter"),
+    ("filter-branch", NO_LETTER, "tree-filter"),
+    ("grep", 'O', "open-files-in-pager"),
+    ("ls-remote", NO_LETTER, "upload-pack"),
+    ("pull", NO_LETTER, "upload-pack"),
+    ("push", NO_LETTER, "exec"),
+    ("push", NO_LETTER, "receive-pack"),
+    ("rebase", 'x', "exec"),
+];
+/// How settings of git begin that people change and that name no command, in small letters.
+pub(super) const GIT_HARMLESS: &[&str] = &[
+    "advice.",
+    "branch.",
+    "color.",
+    "commit.",
+    "core.attributesfile",
+    "core.autocrlf",
+    "core.commentchar",
+    "core.excludesfile",
+    "core.quotepath",
+    "format.",
+    "http.",
+    "i18n.",
+    "init.",
+    "log.",
+    "protocol.",
+    "pull.",
+    "push.",
+    "safe.",
+    "user.",
+];
+/// Variables of the environment that hold a command.
+pub(super) const RUN_VARIABLES: &[&str] = &[
+    "BASH_ALIASES",
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "MANPAGER",
+    "PAGER",
+    "SSH_ASKPASS",
+    "VISUAL",
 ];
 /// Wrappers that make arguments of what they read.
 pub(super) const FEEDERS: &[&str] = &["xargs", "parallel"];

@@ -4,8 +4,8 @@ use super::wrappers::assigned;
 use super::{Judge, SCRIPT_DEPTH_MAX, written};
 use crate::tools::exec::shell::{Simple, Word};
 
-/// Variables that are followed; a command line that runs more of them counts as unreadable.
-const FOLLOWED_MAX: usize = 64;
+/// Variables and aliases that are followed; a command line that runs more counts as unreadable.
+pub(super) const FOLLOWED_MAX: usize = 64;
 /// What is between words unless the command says otherwise.
 const SEPARATORS: &str = "IFS";
 /// The name under which the arguments of a script are kept.

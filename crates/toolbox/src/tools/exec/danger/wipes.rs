@@ -1,5 +1,7 @@
 //! What removes files by a list: all of the workspace, or what lies outside.
 
+use std::path::Path;
+
 use super::tables::{CHOOSING, REMOVERS};
 use super::{Judge, SCRIPT_DEPTH_MAX, normal, program};
 use crate::tools::exec::shell::{Simple, Word};
@@ -122,6 +124,55 @@ impl Judge<'_> {
         }
     }
 
+    /// `tar --remove-files`: what goes into the archive is removed.
+    pub(super) fn archive(&mut self, args: &[Word], whole: &str) {
+        if !args.iter().any(removes_archived) {
+            return;
+        }
+        // Where the names behind it are looked for.
+        let mut dir = Word::default();
+        let mut before = "";
+        for (at, word) in args.iter().enumerate() {
+            let text = word.text.as_str();
+            let option = std::mem::replace(&mut before, text);
+            if text.starts_with("-T") || text.starts_with("--files-from") {
+                self.raise("destructive_command", whole, UNKNOWN);
+                return;
+            }
+            let attached = text
+                .strip_prefix("--directory=")
+                .or_else(|| text.strip_prefix("-C"))
+                .filter(|path| !path.is_empty());
+            if let Some(path) = attached {
+                dir = joined(&dir, word, path);
+                continue;
+            }
+            if matches!(option, "-C" | "--directory") {
+                dir = joined(&dir, word, text);
+                continue;
+            }
+            // `cf x`, `-cf x`, `--file x`
+            let has_letters = at == 1 || (option.starts_with('-') && !option.starts_with("--"));
+            let is_archive = option == "--file" || (has_letters && option.ends_with('f'));
+            let is_letters = at == 0 && text.chars().all(|sign| sign.is_ascii_alphabetic());
+            if text.starts_with('-') || is_archive || is_letters {
+                continue;
+            }
+            let target = joined(&dir, word, text);
+            let what = if self.leaves(&target) {
+                OUTSIDE
+            } else if self.is_whole_workspace(&target) {
+                WIPES
+            } else if target.has_variable || target.has_substitution {
+                UNKNOWN
+            } else {
+                continue;
+            };
+            self.raise("destructive_command", whole, what);
+            return;
+        }
+    }
+
     /// Whether a command prints the names of all there is.
     fn lists_all(&self, name: &str, args: &[Word]) -> bool {
         let mut named = args.iter().filter(|word| !word.text.starts_with('-'));
@@ -154,6 +205,24 @@ impl Judge<'_> {
             };
             path == normal(self.workspace)
         })
+    }
+}
+
+/// Whether it is `--remove-files`, or as much of that as is enough.
+fn removes_archived(word: &Word) -> bool {
+    let long = word.text.strip_prefix("--").unwrap_or_default();
+    long.starts_with("rem") && "remove-files".starts_with(long)
+}
+
+/// A path of a word in a directory.
+fn joined(dir: &Word, word: &Word, path: &str) -> Word {
+    let text = Path::new(&dir.text).join(path);
+    Word {
+        text: text.to_string_lossy().into_owned(),
+        has_variable: dir.has_variable || word.has_variable,
+        has_substitution: dir.has_substitution || word.has_substitution,
+        is_home: dir.is_home || word.is_home,
+        ..word.clone()
     }
 }
 

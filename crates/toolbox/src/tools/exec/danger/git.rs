@@ -1,0 +1,301 @@
+//! What git is told to do: by its arguments, its settings and its environment.
+
+use std::collections::BTreeSet;
+
+use super::tables::{GIT_FORCING, GIT_HARMLESS, GIT_PUSHES, GIT_RUNS, GIT_VALUED, RUN_VARIABLES};
+use super::variables::Set;
+use super::wrappers::assigned;
+use super::{COMPUTED, Certainty, Judge, SCRIPT_DEPTH_MAX, written};
+use crate::tools::exec::shell::{self, Simple, Word};
+
+const OVERWRITES: &str = "overwrites or removes what others have";
+const CLEANS: &str = "removes files that git does not keep";
+/// Variables that name a setting of git and what it is set to; a number is behind them.
+const KEY: &str = "GIT_CONFIG_KEY_";
+const VALUE: &str = "GIT_CONFIG_VALUE_";
+
+impl Judge<'_> {
+    pub(super) fn git(&mut self, args: &[Word], whole: &str, depth: usize) {
+        if args.iter().any(|word| word.text.starts_with("alias.")) {
+            self.certainty = Certainty::MayRunMore;
+        }
+        self.settings(args, whole, depth);
+        let is_push = |word: &Word| GIT_PUSHES.contains(&word.text.as_str());
+        if let Some(at) = args.iter().position(is_push) {
+            self.push_to_others(args.get(at + 1..).unwrap_or_default(), whole);
+        }
+        let Some((name, rest)) = subcommand(args) else {
+            return;
+        };
+        let name = name.text.as_str();
+        match name {
+            "config" => self.configures(rest, whole, depth),
+            "clean" if cleans_all(args, rest) => self.raise("destructive_command", whole, CLEANS),
+            "remote" if mirrors(rest) => self.raise("irreversible_command", whole, OVERWRITES),
+            "submodule" => self.run_by_git("foreach", rest, depth),
+            "bisect" => self.run_by_git("run", rest, depth),
+            _ => {}
+        }
+        for (_, letter, option) in GIT_RUNS.iter().filter(|(known, ..)| *known == name) {
+            for command in given(rest, *letter, option) {
+                self.script(command, depth + 1);
+            }
+        }
+        let alias = format!("git {}", name.to_ascii_lowercase());
+        self.stands_for(&alias, rest, &Simple::default(), &[], depth);
+    }
+
+    /// `git push` and its like, by what stands behind.
+    pub(super) fn push_to_others(&mut self, args: &[Word], whole: &str) {
+        if is_forced(args) {
+            self.raise("irreversible_command", whole, OVERWRITES);
+        }
+    }
+
+    /// The command behind a word of `git submodule` or `git bisect`.
+    fn run_by_git(&mut self, word: &str, args: &[Word], depth: usize) {
+        let behind = args.iter().skip_while(|it| it.text != word).skip(1);
+        let ran: Vec<Word> = behind
+            .skip_while(|it| it.text.starts_with('-'))
+            .cloned()
+            .collect();
+        if let [script] = ran.as_slice() {
+            self.script(&script.text, depth + 1);
+        } else if !ran.is_empty() && depth < SCRIPT_DEPTH_MAX {
+            let simple = Simple {
+                words: ran,
+                ..Simple::default()
+            };
+            self.simple(&simple, &[], depth + 1);
+        }
+    }
+
+    /// Settings for one command: `-c key=value`, `--config-env=key=NAME`.
+    fn settings(&mut self, args: &[Word], whole: &str, depth: usize) {
+        for (at, word) in args.iter().enumerate() {
+            let text = word.text.as_str();
+            let behind = args.get(at + 1).map(|word| word.text.as_str());
+            let held = match text {
+                "--config-env" => behind,
+                _ => text.strip_prefix("--config-env="),
+            };
+            if let Some((key, variable)) = held.and_then(|it| it.rsplit_once('=')) {
+                self.setting_held(key, variable, whole, depth);
+            }
+            let setting = match text {
+                "-c" | "--config" => behind,
+                _ => text
+                    .strip_prefix("--config=")
+                    .or_else(|| text.strip_prefix("-c")),
+            };
+            match setting.map(|it| (it, it.split_once('='))) {
+                Some((_, Some((key, value)))) => self.setting(key, value, whole, depth),
+                Some((key, None)) if key.contains('.') => self.setting(key, "true", whole, depth),
+                _ => {}
+            }
+            if text.starts_with("--exec-path=") {
+                self.certainty = Certainty::MayRunMore;
+            }
+        }
+    }
+
+    /// `git config key value`: whichever two words that may be.
+    fn configures(&mut self, args: &[Word], whole: &str, depth: usize) {
+        let words = || args.iter().filter(|word| !word.text.starts_with('-'));
+        for (key, value) in words().zip(words().skip(1)) {
+            if !key.text.contains('.') {
+                continue;
+            }
+            if value.has_substitution && key.text.to_ascii_lowercase().starts_with("alias.") {
+                self.raise("computed_command", whole, COMPUTED);
+            }
+            self.setting(&key.text, &value.text, whole, depth);
+        }
+    }
+
+    /// Judges what a setting makes of later commands.
+    fn setting(&mut self, key: &str, value: &str, whole: &str, depth: usize) {
+        let key = key.to_ascii_lowercase();
+        if forces(&key, value.trim()) {
+            self.raise("irreversible_command", whole, OVERWRITES);
+        }
+        if is_harmless(&key) {
+            return;
+        }
+        self.certainty = Certainty::MayRunMore;
+        let value = value.trim_start_matches('=');
+        let Some(alias) = key.strip_prefix("alias.") else {
+            self.script(value.trim_start_matches('!'), depth + 1);
+            return;
+        };
+        let command = value
+            .strip_prefix('!')
+            .map_or_else(|| format!("git {value}"), str::to_owned);
+        self.script(&command, depth + 1);
+        self.aliases.insert(format!("git {alias}"), command);
+    }
+
+    /// A setting whose value stands in a variable.
+    fn setting_held(&mut self, key: &str, variable: &str, whole: &str, depth: usize) {
+        match self.variables.get(variable).cloned() {
+            Some(Set::To(value)) => self.setting(key, &value, whole, depth),
+            Some(Set::Computed) if !is_harmless(&key.to_ascii_lowercase()) => {
+                self.raise("computed_command", whole, COMPUTED);
+            }
+            _ => self.certainty = Certainty::MayRunMore,
+        }
+    }
+
+    /// Variables of the environment that name a command, or settings of git. They have been noted.
+    pub(super) fn environment(&mut self, words: &[Word], depth: usize) {
+        let mut numbers = BTreeSet::new();
+        for word in words {
+            let Some((name, value)) = assigned(word) else {
+                continue;
+            };
+            let prefixes = [KEY, VALUE].into_iter();
+            numbers.extend(prefixes.filter_map(|it| name.strip_prefix(it)));
+            let is_computed = word.has_substitution && (value.is_empty() || value.starts_with('$'));
+            match name {
+                "GIT_CONFIG_PARAMETERS" if word.has_substitution => {
+                    self.raise("computed_command", &word.text, COMPUTED);
+                }
+                "GIT_CONFIG_PARAMETERS" => {
+                    let set = shell::read(value).commands;
+                    for word in set.iter().flat_map(|it| &it.words) {
+                        let (key, value) = word
+                            .text
+                            .split_once('=')
+                            .unwrap_or((word.text.as_str(), "true"));
+                        self.setting(key, value, &word.text, depth);
+                    }
+                }
+                "GIT_CONFIG" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" | "GIT_EXEC_PATH"
+                    if value != "/dev/null" =>
+                {
+                    self.certainty = Certainty::MayRunMore;
+                }
+                _ if !RUN_VARIABLES.contains(&name) => {}
+                _ if is_computed => self.raise("computed_command", &word.text, COMPUTED),
+                _ => self.script(value, depth + 1),
+            }
+        }
+        let whole = written(words);
+        for number in numbers {
+            match self.variables.get(&format!("{KEY}{number}")).cloned() {
+                Some(Set::To(key)) => {
+                    self.setting_held(&key, &format!("{VALUE}{number}"), &whole, depth);
+                }
+                Some(Set::Computed) => self.raise("computed_command", &whole, COMPUTED),
+                // It comes from elsewhere, or later.
+                None => self.certainty = Certainty::MayRunMore,
+            }
+        }
+    }
+}
+
+/// What git is to do, with the words behind it.
+fn subcommand(args: &[Word]) -> Option<(&Word, &[Word])> {
+    let mut rest = args;
+    while let Some((first, behind)) = rest.split_first() {
+        let text = first.text.as_str();
+        if !text.starts_with('-') {
+            return Some((first, behind));
+        }
+        let taken = usize::from(GIT_VALUED.contains(&text));
+        rest = behind.get(taken..).unwrap_or_default();
+    }
+    None
+}
+
+/// Whether a push overwrites or removes; as much of a long option as is enough will do.
+fn is_forced(args: &[Word]) -> bool {
+    args.iter().any(|word| {
+        let text = word.text.as_str();
+        if let Some(long) = text.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or_default();
+            let mut forcing = GIT_FORCING.iter();
+            let is_begun = !name.is_empty() && forcing.any(|full| full.starts_with(name));
+            return is_begun || name.starts_with("force");
+        }
+        match text.strip_prefix('-') {
+            // Behind `o` is its value.
+            Some(letters) => {
+                let mut letters = letters.chars().take_while(|letter| *letter != 'o');
+                letters.any(|letter| matches!(letter, 'f' | 'd'))
+            }
+            None => text.starts_with(['+', ':']),
+        }
+    })
+}
+
+/// Whether a setting makes later pushes overwrite or remove.
+fn forces(key: &str, value: &str) -> bool {
+    let name = key.rsplit('.').next().unwrap_or_default();
+    let is_off = ["false", "no", "off", "0", ""];
+    key.starts_with("remote.")
+        && match name {
+            "push" => value.starts_with(['+', ':']),
+            "mirror" => !is_off.contains(&value.to_ascii_lowercase().as_str()),
+            _ => false,
+        }
+}
+
+/// Whether a setting, in small letters, names no command.
+fn is_harmless(key: &str) -> bool {
+    let name = key.rsplit('.').next().unwrap_or_default();
+    let is_place = key.starts_with("remote.") && !matches!(name, "receivepack" | "uploadpack");
+    is_place || GIT_HARMLESS.iter().any(|known| key.starts_with(known))
+}
+
+/// `git remote add --mirror=push`
+fn mirrors(args: &[Word]) -> bool {
+    args.iter().any(|word| {
+        let long = word.text.strip_prefix("--").unwrap_or_default();
+        let (name, value) = long.split_once('=').unwrap_or((long, "push"));
+        !name.is_empty() && "mirror".starts_with(name) && value != "fetch"
+    })
+}
+
+/// Whether `git clean` removes what is ignored as well, such as keys and local settings.
+fn cleans_all(all: &[Word], args: &[Word]) -> bool {
+    let options = || args.iter().filter_map(|word| word.text.strip_prefix('-'));
+    let short = options().filter(|it| !it.starts_with('-'));
+    // Behind `e` is its value.
+    let letters: String = short
+        .flat_map(|it| it.chars().take_while(|letter| *letter != 'e'))
+        .collect();
+    let has = |name: &str| {
+        let mut long = options().filter_map(|it| it.strip_prefix('-'));
+        long.any(|it| !it.is_empty() && name.starts_with(it))
+    };
+    let needs_no_force = all.iter().any(|word| {
+        let text = word.text.to_ascii_lowercase();
+        text.starts_with("clean.requireforce=")
+    });
+    let removes = letters.contains('f') || has("force") || needs_no_force;
+    let only_says = letters.contains('n') || has("dry-run");
+    removes && !only_says && letters.contains(['x', 'X'])
+}
+
+/// What an option is given, in the same word or the next; as much of its name as is enough will do.
+fn given<'w>(args: &'w [Word], letter: char, name: &str) -> Vec<&'w str> {
+    let found = args.iter().enumerate().filter_map(|(at, word)| {
+        let behind = || args.get(at + 1).map(|word| word.text.as_str());
+        if let Some(long) = word.text.strip_prefix("--") {
+            let (spelt, value) = long
+                .split_once('=')
+                .map_or((long, None), |(spelt, value)| (spelt, Some(value)));
+            let is_it = spelt.len() > 1 && name.starts_with(spelt);
+            return value.or_else(behind).filter(|_| is_it);
+        }
+        let letters = word.text.strip_prefix('-')?;
+        let (_, attached) = letters.split_once(letter)?;
+        if attached.is_empty() {
+            behind()
+        } else {
+            Some(attached)
+        }
+    });
+    found.collect()
+}
