@@ -11,6 +11,7 @@
 //! | [`tool`] | the [`Tool`] trait, tiers, effects, results |
 //! | [`context`] | what a tool is handed: identity and capabilities, nothing else |
 //! | [`memory`] | what an agent remembers, and the rights to read and write it |
+//! | [`names`] | what models call the tools that every host has |
 //! | [`trust`] | where a text came from, and how far it is trusted |
 //! | [`error`] | the four ways a tool fails, with a typed cause |
 //! | [`code`] | every error code with its meaning and what to do next |
@@ -30,6 +31,7 @@ pub mod envelope;
 pub mod error;
 pub mod limit;
 pub mod memory;
+pub mod names;
 pub mod redact;
 pub mod result;
 pub mod time;

@@ -1,5 +1,6 @@
 //! The tools of the gpt-oss executor, for replies that come without a list of tools.
 
+use holdfast_contract::names;
 use serde_json::{Value, json};
 
 use crate::tools::ToolSpec;
@@ -9,28 +10,14 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
         tool(
             "web_search",
             false,
-            &[
-                "websearch",
-                "search",
-                "search_web",
-                "google",
-                "google_search",
-                "brave_search",
-            ],
+            names::WEB_SEARCH,
             &["query"],
             &json!({"query": {"type": "string"}, "count": {"type": "integer"}}),
         ),
         tool(
             "web_fetch",
             false,
-            &[
-                "webfetch",
-                "fetch",
-                "fetch_url",
-                "http_get",
-                "get_url",
-                "open_url",
-            ],
+            names::WEB_FETCH,
             &["url"],
             &json!({"url": {"type": "string"}, "extractMode": {"type": "string"},
                    "maxChars": {"type": "integer"}}),
@@ -38,15 +25,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
         tool(
             "read",
             false,
-            &[
-                "read_file",
-                "readfile",
-                "open",
-                "open_file",
-                "view",
-                "view_file",
-                "cat",
-            ],
+            names::READ,
             &["path"],
             &json!({"path": {"type": "string"}, "offset": {"type": "integer"},
                    "limit": {"type": "integer"}}),
@@ -54,21 +33,14 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
         tool(
             "write",
             true,
-            &[
-                "write_file",
-                "writefile",
-                "save",
-                "save_file",
-                "create_file",
-                "write_to_file",
-            ],
+            names::WRITE,
             &["path", "content"],
             &json!({"path": {"type": "string"}, "content": {"type": "string"}}),
         ),
         tool(
             "edit",
             true,
-            &["edit_file", "str_replace", "replace_in_file"],
+            names::EDIT,
             &["path", "old_string", "new_string"],
             &json!({"path": {"type": "string"}, "old_string": {"type": "string"},
                    "new_string": {"type": "string"}}),
@@ -76,15 +48,7 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
         tool(
             "exec",
             true,
-            &[
-                "execute",
-                "run",
-                "shell",
-                "bash",
-                "run_command",
-                "execute_command",
-                "terminal",
-            ],
+            names::EXEC,
             &["command"],
             &json!({"command": {"type": "string"}, "workdir": {"type": "string"},
                    "timeout": {"type": "integer"}}),

@@ -90,14 +90,7 @@ impl Tool for WebFetchTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        &[
-            "webfetch",
-            "fetch",
-            "fetch_url",
-            "http_get",
-            "get_url",
-            "open_url",
-        ]
+        holdfast_contract::names::WEB_FETCH
     }
 
     fn description(&self) -> &str {

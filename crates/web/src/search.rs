@@ -320,14 +320,7 @@ impl Tool for WebSearchTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        &[
-            "websearch",
-            "search",
-            "search_web",
-            "google",
-            "google_search",
-            "brave_search",
-        ]
+        holdfast_contract::names::WEB_SEARCH
     }
 
     fn description(&self) -> &str {

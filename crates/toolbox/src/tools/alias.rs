@@ -1,42 +1,10 @@
-//! The names that other hosts give to the same tools and arguments.
+//! The names that other hosts give to the same arguments.
 //!
 //! Models were trained on many hosts and mix their words up. Renaming what can only mean one
 //! thing costs nothing; answering `file_path` with a validation error costs a turn.
 
 use holdfast_contract::MemoryType;
 use serde_json::Value;
-
-/// Other names of `read`.
-pub(super) const READ: &[&str] = &[
-    "read_file",
-    "readfile",
-    "open",
-    "open_file",
-    "view",
-    "view_file",
-    "cat",
-];
-/// Other names of `write`.
-pub(super) const WRITE: &[&str] = &[
-    "write_file",
-    "writefile",
-    "save",
-    "save_file",
-    "create_file",
-    "write_to_file",
-];
-/// Other names of `edit`.
-pub(super) const EDIT: &[&str] = &["edit_file", "str_replace", "replace_in_file"];
-/// Other names of `exec`.
-pub(super) const EXEC: &[&str] = &[
-    "shell",
-    "bash",
-    "execute",
-    "run",
-    "run_command",
-    "execute_command",
-    "terminal",
-];
 
 /// Other names of one tool's arguments, each with the name that the tool's schema uses. When two
 /// aliases of the same argument are there, the one that comes first in this table is taken.

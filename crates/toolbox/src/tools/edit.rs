@@ -65,7 +65,7 @@ impl Tool for EditTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        super::alias::EDIT
+        holdfast_contract::names::EDIT
     }
 
     fn description(&self) -> &str {

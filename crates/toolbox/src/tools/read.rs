@@ -60,7 +60,7 @@ impl Tool for ReadTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        super::alias::READ
+        holdfast_contract::names::READ
     }
 
     fn description(&self) -> &str {

@@ -46,7 +46,7 @@ impl Tool for WriteTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        super::alias::WRITE
+        holdfast_contract::names::WRITE
     }
 
     fn description(&self) -> &str {

@@ -213,7 +213,7 @@ impl Tool for ExecTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        super::alias::EXEC
+        holdfast_contract::names::EXEC
     }
 
     fn description(&self) -> &str {
