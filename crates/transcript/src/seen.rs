@@ -98,6 +98,8 @@ pub enum BlockKind {
     BrokenOffCall,
     /// The result of a call.
     Result,
+    /// A result that the host no longer sends; see [`Kind::Neutral`].
+    UnsentResult,
 }
 
 /// What is peculiar about a call or a result.

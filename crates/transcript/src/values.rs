@@ -352,8 +352,13 @@ fn message<'v>(message: &'v Value, blocks: &mut Blocks<'v>) -> Kind {
     let Some(members) = Members::of(message) else {
         return Kind::Neutral;
     };
-    let is_sent = members.unsent.and_then(Value::as_bool) != Some(true);
-    match members.role.and_then(Value::as_str).filter(|_| is_sent) {
+    if members.unsent.and_then(Value::as_bool) == Some(true) {
+        if let Some(id) = members.answers(members.tool_call_id) {
+            blocks.push((BlockKind::UnsentResult, Marks::default(), Some(id)));
+        }
+        return Kind::Neutral;
+    }
+    match members.role.and_then(Value::as_str) {
         None | Some("" | "function") => Kind::Neutral,
         Some("tool" | "toolResult") => {
             let id = members.answers(members.tool_call_id);

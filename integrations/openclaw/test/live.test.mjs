@@ -6,6 +6,8 @@ import { addon, findings, loading, startSession } from "./rig/session.mjs";
 import { plant, read, rewrite } from "./rig/store.mjs";
 
 const FAULTS = ["orphan", "duplicate", "missing"];
+/** Sessions that are mended one after the other: the host takes in a change in the background, and a turn that does not wait fails now and then. */
+const MANY = Array.from({ length: 12 }, (_, n) => `many${String.fromCharCode(97 + n)}`);
 const call = (fault) => `call_${fault}_1_0`;
 const twice = ({ number }) => {
   return number <= 2 ? { calls: [{ name: "exec", arguments: { command: `echo ${number}` } }] } : { text: "done" };
@@ -18,11 +20,16 @@ before(async () => {
     scripts[`after-${fault}`] = () => ({ text: `went on after ${fault}` });
     scripts[`again-${fault}`] = () => ({ text: "and on" });
   }
+  for (const name of MANY) {
+    scripts[name] = twice;
+    scripts[`after-${name}`] = () => ({ text: `went on after ${name}` });
+  }
   const plugins = { ...loading("clawos-l0"), slots: { contextEngine: "clawos-l0" } };
   session = await startSession(scripts, { plugins });
-  for (const fault of FAULTS) await session.say(fault);
+  for (const name of [...FAULTS, ...MANY]) await session.say(name);
   await session.stopGateway();
   for (const fault of FAULTS) rewrite(session.home, `agent:main:${fault}`, plant[fault](call(fault)));
+  for (const name of MANY) rewrite(session.home, `agent:main:${name}`, plant.duplicate(call(name)));
   await session.start();
 });
 after(() => session?.stop());
@@ -31,8 +38,9 @@ const kinds = (found) => found.map((finding) => `${finding.type} ${finding.id}`)
 const excluded = (events) => events.filter((event) => event.message?.excludeFromContext).map((event) => event.message.toolCallId);
 
 test("what was planted is there", async () => {
-  const planted = [`duplicate_tool_result ${call("duplicate")}`, `missing_tool_result ${call("missing")}`, "orphaned_tool_result call_gone"];
-  assert.deepEqual(kinds(await findings(session.home)), planted);
+  const twice = ["duplicate", ...MANY].map((name) => `duplicate_tool_result ${call(name)}`);
+  const planted = [...twice, `missing_tool_result ${call("missing")}`, "orphaned_tool_result call_gone"];
+  assert.deepEqual(kinds(await findings(session.home)), planted.sort());
 });
 
 test("a turn of a running gateway has its session mended, and the model gets a valid history", async () => {
@@ -50,6 +58,16 @@ test("a turn of a running gateway has its session mended, and the model gets a v
   assert.deepEqual(excluded(read(session.home, "agent:main:duplicate")), [call("duplicate")]);
 });
 
+test("no turn fails because its session is mended, and nothing is found in it any more", async () => {
+  for (const name of MANY) {
+    assert.equal((await session.say(`after-${name}`, `agent:main:${name}`)).text, `went on after ${name}`);
+    assert.deepEqual(excluded(read(session.home, `agent:main:${name}`)), [call(name)]);
+  }
+  // The rows that were replaced are still there: nobody but the host writes its store.
+  assert.equal(read(session.home, `agent:main:${MANY[0]}`).filter(({ message }) => message?.toolCallId === call(MANY[0])).length, 3);
+  assert.deepEqual(kinds(await findings(session.home)), [`missing_tool_result ${call("missing")}`]);
+});
+
 /** What the host would be asked for at the next turn. The branch that it left is kept, and nobody is asked about it. */
 const wanted = async (fault) => JSON.parse(await addon.resultsToExclude(JSON.stringify(read(session.home, `agent:main:${fault}`))));
 
@@ -61,7 +79,7 @@ test("a call without a result stays a finding: the host lets nobody add one", as
 
 test("nothing is done twice, and what was mended stays so after a restart", async () => {
   const told = () => session.gateway().log().match(/belong to no call/g)?.length ?? 0;
-  assert.equal(told(), 2);
+  assert.equal(told(), 2 + MANY.length);
   await session.stopGateway();
   await session.start();
   assert.equal((await session.say("again-orphan", "agent:main:orphan")).text, "and on");

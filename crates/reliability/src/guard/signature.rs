@@ -38,26 +38,111 @@ impl ErrorSignature {
 /// The comparable text of an error; the signature is its hash.
 fn normalise(error: &str) -> String {
     let mut out = String::with_capacity(error.len().min(SIGNATURE_BYTES_MAX));
-    let mut rest = head(error);
+    let mut rest = plain_part(head(error), &mut out);
     while let Some(first) = rest.chars().next() {
-        if is_word(first) {
-            let (word, after) = next_word(rest);
-            push_word(&mut out, word);
-            rest = after;
-        } else if let Some(after) = address(rest) {
-            push_dropped(&mut out);
-            rest = after;
-        } else {
-            if first.is_whitespace() || first.is_control() {
-                push_space(&mut out);
-            } else {
-                out.push(first);
-            }
-            rest = &rest[first.len_utf8()..];
-        }
+        rest = plain_part(next_part(rest, first, &mut out), &mut out);
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// Takes whatever `text` starts with, which is any character, and returns what follows it.
+fn next_part<'t>(text: &'t str, first: char, out: &mut String) -> &'t str {
+    if is_word(first) {
+        let (word, after) = next_word(text);
+        push_word(out, word);
+        return after;
+    }
+    if let Some(after) = address(text) {
+        push_dropped(out);
+        return after;
+    }
+    if first.is_whitespace() || first.is_control() {
+        push_space(out);
+    } else {
+        out.push(first);
+    }
+    &text[first.len_utf8()..]
+}
+
+/// Part of a word.
+const WORD: u8 = 1;
+/// A digit.
+const DIGIT: u8 = 2;
+/// No hexadecimal digit.
+const NOT_HEX: u8 = 4;
+/// Whitespace, or a control character.
+const BLANK: u8 = 8;
+/// Whether an address begins or a word goes on can not be told from this byte alone.
+const UNCLEAR: u8 = 16;
+
+/// What each byte is.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        classes[byte as usize] = class(byte);
+        if byte == u8::MAX {
+            break classes;
+        }
+        byte += 1;
+    }
+};
+
+const fn class(byte: u8) -> u8 {
+    let mut class = 0;
+    if byte.is_ascii_alphanumeric() || byte == b'_' {
+        class |= WORD;
+    }
+    if byte.is_ascii_digit() {
+        class |= DIGIT;
+    }
+    if !byte.is_ascii_hexdigit() {
+        class |= NOT_HEX;
+    }
+    if byte.is_ascii_whitespace() || byte.is_ascii_control() {
+        class |= BLANK;
+    }
+    if matches!(byte, b':' | b'-') || !byte.is_ascii() {
+        class |= UNCLEAR;
+    }
+    class
+}
+
+/// Takes what is plain ASCII: nearly all of nearly every text, and judged byte by byte. Returns what begins with
+/// something that is not, which [`next_part`] has to look at.
+fn plain_part<'t>(text: &'t str, out: &mut String) -> &'t str {
+    let bytes = text.as_bytes();
+    let class = |at: usize| bytes.get(at).map_or(0, |byte| CLASSES[usize::from(*byte)]);
+    let mut at = 0;
+    while at < bytes.len() {
+        let first = class(at);
+        if first & UNCLEAR != 0 {
+            break;
+        }
+        let start = at;
+        let mut seen = 0;
+        while class(at) & WORD != 0 {
+            seen |= class(at);
+            at += 1;
+        }
+        if at == start {
+            at += 1;
+            if first & BLANK != 0 {
+                push_space(out);
+            } else {
+                out.push_str(&text[start..at]);
+            }
+        } else if class(at) & UNCLEAR != 0 {
+            // It may go on.
+            at = start;
+            break;
+        } else {
+            let is_hex = seen & NOT_HEX == 0 && at - start >= HEX_WORD_CHARS_MIN;
+            push_ascii_word(out, &text[start..at], seen & DIGIT != 0 || is_hex);
+        }
+    }
+    &text[at..]
 }
 
 fn head(error: &str) -> &str {
@@ -125,18 +210,30 @@ fn push_word(out: &mut String, word: &str) {
     };
     let changes = changes
         || (word.len() >= HEX_WORD_CHARS_MIN && word.bytes().all(|b| b.is_ascii_hexdigit()));
-    if changes {
-        push_dropped(out);
-    } else if out.ends_with("# ") && is_time_unit(word) {
-        // "31 ms" and "1.2 s" are one time: the unit goes with its number.
-        out.pop();
-    } else if is_ascii {
-        let start = out.len();
-        out.push_str(word);
-        out[start..].make_ascii_lowercase();
+    if is_ascii || changes || is_unit(out, word) {
+        push_ascii_word(out, word, changes);
     } else {
         out.extend(word.chars().flat_map(char::to_lowercase));
     }
+}
+
+/// Writes a word of which it is known whether it is another one each time.
+fn push_ascii_word(out: &mut String, word: &str, changes: bool) {
+    if changes {
+        push_dropped(out);
+    } else if is_unit(out, word) {
+        // "31 ms" and "1.2 s" are one time: the unit goes with its number.
+        out.pop();
+    } else {
+        let start = out.len();
+        out.push_str(word);
+        out[start..].make_ascii_lowercase();
+    }
+}
+
+/// Whether a word is the unit of the number before it.
+fn is_unit(out: &str, word: &str) -> bool {
+    out.ends_with("# ") && is_time_unit(word)
 }
 
 fn is_time_unit(word: &str) -> bool {
@@ -149,9 +246,11 @@ fn is_time_unit(word: &str) -> bool {
 
 /// Writes the placeholder; numbers joined by punctuation (a version, an address, a date) are one.
 fn push_dropped(out: &mut String) {
-    let joined = out.trim_end_matches(['.', ':', ',', '/', '-', '+']);
-    if joined.ends_with(DROPPED) {
-        out.truncate(joined.len());
+    let is_joining = |byte: &u8| matches!(byte, b'.' | b':' | b',' | b'/' | b'-' | b'+');
+    let joined = out.bytes().rev().take_while(is_joining).count();
+    let joined = out.len() - joined;
+    if out[..joined].ends_with(DROPPED) {
+        out.truncate(joined);
         return;
     }
     // A sign belongs to its number, a dash after a word does not.
@@ -176,6 +275,33 @@ mod tests {
     #[track_caller]
     fn same(a: &str, b: &str) {
         assert_eq!(normalise(a), normalise(b));
+    }
+
+    /// The comparable text as it is defined, with nothing taken together.
+    fn plainly(error: &str) -> String {
+        let mut out = String::new();
+        let mut rest = head(error);
+        while let Some(first) = rest.chars().next() {
+            rest = next_part(rest, first, &mut out);
+        }
+        out.truncate(out.trim_end().len());
+        out
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_plain_is_read_as_it_is_defined(
+            parts in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "Error", "abcdef", "deadbeef", "cafe", "7f", "-", ":", "::", "1", "12", "ms", "s", " ", "\n", "\t",
+                    "é", "µs", "_", ".", ",", "/", "#", "(", "10:04:59", "fe80::1", "+", "\u{0}", "\u{a0}", "x", "É",
+                ]),
+                0..40,
+            ),
+        ) {
+            let text = parts.concat();
+            proptest::prop_assert_eq!(normalise(&text), plainly(&text));
+        }
     }
 
     #[test]

@@ -115,6 +115,16 @@ impl Message {
             b"" | b"function" => {
                 seen.kind = Kind::Neutral;
                 seen.blocks.clear();
+                if self.is_unsent && self.answers.is_some() {
+                    seen.blocks.push(Block {
+                        kind: BlockKind::UnsentResult,
+                        id: self.answers,
+                        name: self.tool_name,
+                        marks: Marks::default(),
+                        start: self.start,
+                        end,
+                    });
+                }
             }
             _ => {
                 seen.blocks.retain(|block| block.kind == BlockKind::Result);

@@ -107,6 +107,7 @@ pub(super) fn check(
     walk.judge_unmatched(found);
     let parted = compaction::check(&walk, found);
     walk.missing(found);
+    walk.forget_replaced(found);
     (walk.answers, parted)
 }
 
@@ -440,5 +441,26 @@ impl Walk<'_> {
                 found.push(fault(at, item, Fault::MissingToolResult));
             }
         }
+    }
+
+    /// Takes out the results too many that their host leaves out already: it begins a new branch with a copy
+    /// that is marked, and keeps the old one for people.
+    fn forget_replaced(&self, found: &mut Vec<Found>) {
+        let is_unsent = |item: &Item| item.kind == BlockKind::UnsentResult && item.id != 0;
+        let unsent = self.index.items().filter(is_unsent);
+        let copies: HashMap<u64, Number> = unsent.map(|item| (item.id, item.entry)).collect();
+        if copies.is_empty() {
+            return;
+        }
+        found.retain(|found| {
+            let result = match found.fault {
+                Fault::OrphanedToolResult | Fault::DuplicateToolResult => found.item,
+                _ => None,
+            };
+            let result = result.and_then(|at| self.index.item(at as usize));
+            let copy = result.and_then(|result| copies.get(&result.id));
+            // What continues the result did not replace it.
+            copy.is_none_or(|copy| *copy < found.entry || self.is_ancestor(found.entry, *copy))
+        });
     }
 }

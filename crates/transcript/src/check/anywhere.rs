@@ -54,6 +54,7 @@ pub(super) fn check(index: &Index, found: &mut Vec<Found>) -> Vec<(u32, u32)> {
                     answered.set(*call as usize);
                 }
                 (BlockKind::Result, _) => unmatched.push((place, item)),
+                (BlockKind::UnsentResult, _) => {}
                 (_, Some(call)) => {
                     if *call as usize >= cut_items {
                         found.push(fault(place, item, Fault::DuplicateToolCallId));

@@ -83,6 +83,48 @@ fn what_the_model_is_never_sent_stands_between_nothing() {
 }
 
 #[test]
+fn a_result_whose_host_replaced_it_by_an_unsent_copy_is_settled() {
+    let unsent = |id: &str| result(id).replacen('{', r#"{"excludeFromContext":true,"#, 1);
+    let found = |rest: &[(&str, &str, String)]| {
+        let broken = [
+            ("a", "", USER.to_owned()),
+            ("b", "a", result("gone")),
+            ("c", "b", call("1")),
+            ("d", "c", result("1")),
+            ("e", "d", result("1")),
+        ];
+        let entries = [&broken, rest].concat();
+        let lines: Vec<String> = entries
+            .iter()
+            .map(|(id, parent, message)| claw(id, parent, message))
+            .collect();
+        let values: Vec<serde_json::Value> = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let in_memory = crate::validate_tool_result_pairing(&values).len();
+        let found = session(&entries);
+        assert_eq!(found.len(), in_memory);
+        found
+    };
+    let both = ["orphaned_tool_result@2", "duplicate_tool_result@5"];
+    assert_eq!(found(&[]), both);
+    // The host writes the whole branch again, from the first result that is replaced.
+    let again = [
+        ("f", "a", unsent("gone")),
+        ("g", "f", call("1")),
+        ("h", "g", result("1")),
+    ];
+    assert_eq!(found(&again), both[1..]);
+    let mended = [&again[..], &[("i", "h", unsent("1"))]].concat();
+    assert_eq!(found(&mended), [""; 0]);
+    // A copy on the same branch has replaced nothing, and what comes after it is news.
+    assert_eq!(found(&[("f", "e", unsent("gone"))]), both);
+    let news = [&mended[..], &[("j", "i", result("gone"))]].concat();
+    assert_eq!(found(&news), ["orphaned_tool_result@10"]);
+}
+
+#[test]
 fn a_clean_session_and_a_pending_tail() {
     let clean = [
         ("a", "", USER.to_owned()),

@@ -1,13 +1,17 @@
 // The host's own way to change a session in use: a context engine may have messages replaced. This one passes
 // everything on as the host's own engine does, and has results that belong to no call left out of what is sent.
 
+import { setTimeout } from "node:timers/promises";
 import type { HoldfastAddon } from "../shared/addon.js";
-import { isRecord } from "../shared/host.js";
-import { MESSAGES_MAX, skeleton, stored } from "./runtime-check.js";
+import { isRecord, type CallContext } from "../shared/host.js";
+import { isReadable, MESSAGES_MAX, skeleton, stored } from "./runtime-check.js";
 
 /** The engine's name in `plugins.slots.contextEngine`. */
 export const ENGINE_ID = "clawos-l0";
 const CORE = "openclaw/plugin-sdk/core";
+/** Longest that a turn waits until the host can read what it was asked to change; it needs some tens of milliseconds. */
+const READABLE_MS_MAX = 10_000;
+const READABLE_POLL_MS = 10;
 
 interface Maintenance {
   sessionId: string;
@@ -57,7 +61,8 @@ async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: s
   const rewrite = runtimeContext?.rewriteTranscriptEntries;
   if (!rewrite || sessionKey === undefined) return nothing;
   const agentId = sessionTarget?.agentId;
-  const entries = await stored({ sessionId, sessionKey, ...(agentId !== undefined && { agentId }) });
+  const session = { sessionId, sessionKey, ...(agentId !== undefined && { agentId }) };
+  const entries = await stored(session);
   if (!entries || entries.length > MESSAGES_MAX) return nothing;
   const ids = new Set(JSON.parse(await addon.resultsToExclude(await skeleton(entries))) as string[]);
   if (ids.size === 0) return nothing;
@@ -66,6 +71,16 @@ async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: s
     return known ? [{ entryId: id, message: { ...message, excludeFromContext: true } }] : [];
   });
   const done = await rewrite({ replacements });
+  if (done.changed) await untilReadable(session);
   if (done.changed) say(`${done.rewrittenEntries} results of ${sessionKey} belong to no call; the host leaves them out from now on`);
   return done;
+}
+
+/**
+ * After a change the host builds its view of the session anew in the background, and whoever reads it before that is
+ * done gets an error: the turn that goes on from here would fail with it.
+ */
+async function untilReadable(session: CallContext): Promise<void> {
+  const given = Date.now() + READABLE_MS_MAX;
+  while (!(await isReadable(session)) && Date.now() < given) await setTimeout(READABLE_POLL_MS);
 }

@@ -29,6 +29,7 @@ export interface Issue {
 interface TranscriptRuntime {
   readSessionTranscriptRawDelta?: (asked: Asked) => Promise<Page>;
   readSessionTranscriptEvents?: (target: CallContext) => Promise<unknown[]>;
+  readSessionTranscriptVisibleMessageDelta?: (asked: CallContext & { maxMessages: number }) => Promise<{ kind: string }>;
 }
 
 interface Asked extends CallContext {
@@ -63,6 +64,13 @@ export async function stored(context: CallContext): Promise<unknown[] | undefine
   const entries = await paged((page) => read({ ...target, ...page }));
   if (entries && entries.length > MESSAGES_MAX) tooLong.set(known, true);
   return entries;
+}
+
+/** Whether the host has its view of a session ready; a host that has no such view, or does not say, has. */
+export async function isReadable(session: CallContext): Promise<boolean> {
+  const runtime = (await import(MODULE).catch(() => undefined)) as TranscriptRuntime | undefined;
+  const page = runtime?.readSessionTranscriptVisibleMessageDelta?.({ ...session, maxMessages: 1 });
+  return (await page?.catch(() => undefined))?.kind !== "unavailable";
 }
 
 /** Sessions that are not read again: the host only ever adds to one. */

@@ -134,7 +134,13 @@ class Trust {
     const known = runId === undefined ? undefined : strangers.get(runId);
     const noted = known ?? desk.heard(session, "stranger", "inbound", "");
     if (runId !== undefined && !known) strangers.set(runId, noted);
-    await noted;
+    try {
+      await noted;
+    } catch (error) {
+      // What could not be noted is tried again with the next call.
+      if (runId !== undefined && strangers.get(runId) === noted) strangers.delete(runId);
+      throw error;
+    }
   }
 
   /** Looks at a result before the model does. One without a word, such as an image, was read all the same. */

@@ -38,9 +38,9 @@ const PART_CHARS_MAX = 120;
 /** What stands in front of an answer that is not the tool's. */
 const ANSWER_WORD = /^\[[A-Z ]+\]/;
 const NOT_MADE = "[NOT MADE]";
-/** What a model is told whose arguments for one tool were wrong too often; nobody else can be told by a plugin. */
+/** What a model is told whose calls of one tool, or of one that there is not, were wrong too often; nobody else can be told by a plugin. */
 const HAND_BACK =
-  "\nThe arguments for this tool were wrong too often. Do not try others: say what could not be done, so that whoever gave " +
+  "\nCalls of this tool were wrong too often. Do not try others: say what could not be done, so that whoever gave " +
   "you this task (for a subagent its parent session) can take it back.";
 /** By then a line of the log is written or lost. */
 const LOG_WRITTEN_MS = 1_000;
