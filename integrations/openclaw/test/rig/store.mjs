@@ -67,6 +67,22 @@ export function chained(events) {
 const resultOf = (events, call) => events.find((event) => event.message?.toolCallId === call);
 const renewed = (event) => ({ ...event, id: `${event.id.slice(0, -4)}ffff` });
 
+/** Makes a session long: so many exchanges of words come before everything else. */
+export const talkative = (exchanges, change) => (events) => {
+  const made = change(events);
+  const begin = made.findIndex((event) => event.type === "message");
+  const answer = made.findLast((event) => event.message?.role === "assistant");
+  const said = (n, { message, ...event }, content) => {
+    const { idempotencyKey: _, ...rest } = message;
+    return { ...event, id: (0x1000000 + n).toString(16), message: { ...rest, content } };
+  };
+  const talk = Array.from({ length: exchanges }, (_, n) => [
+    said(2 * n, made[begin], `question ${n} ${"x".repeat(400)}`),
+    said(2 * n + 1, answer, [{ type: "text", text: `answer ${n} ${"y".repeat(400)}` }]),
+  ]);
+  return [...made.slice(0, begin), ...talk.flat(), ...made.slice(begin)];
+};
+
 /** The four faults, each planted at the first call of a session. */
 export const plant = {
   orphan: (call) => (events) => {
