@@ -25,6 +25,8 @@ pub enum Say {
     Message(Value),
     /// An HTTP status and a body.
     Status(u16, String),
+    /// 429, and after how many seconds it wants to be asked again.
+    Busy(u64),
     /// A success with this body, whatever it is.
     Body(String),
     /// A streamed answer that stops after its first part until [`ModelServer::release`].
@@ -284,6 +286,12 @@ fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()
         }
         Say::Message(message) => write(stream, 200, &completion(number, &message, "tool_calls")),
         Say::Status(status, body) => write(stream, status, &body),
+        Say::Busy(seconds) => {
+            let head = format!(
+                "HTTP/1.1 429 Scripted\r\nretry-after: {seconds}\r\ncontent-length: 2\r\n\r\n{{}}"
+            );
+            stream.write_all(head.as_bytes())
+        }
         Say::Body(body) => write(stream, 200, &body),
         Say::Half => {
             let whole = completion(number, &json!({"content": "half"}), "stop");
