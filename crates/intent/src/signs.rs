@@ -100,7 +100,7 @@ mod tests {
         for text in [
             "The bug is in the template. It has to end with <tool_call> and not with a line break.",
             "The field \"tool_calls\" was empty, so the client stopped.",
-            "A model addresses a tool with to=functions.NAME in the header of its message.",
+            "gpt-oss addresses a tool with to=functions.NAME in the header of its message.",
             "ReAct has three lines: Thought:, Action: and Action Input:, in this order.",
         ] {
             assert!(is_speech(text), "{text}");
