@@ -65,11 +65,11 @@ async fn with_pauses(
     limit_ms: u64,
 ) -> Result<ModelReply, ModelError> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let (held, holds) = std::sync::mpsc::channel::<()>();
-    let blocks = tokio::task::spawn_blocking(move || holds.recv().is_err());
+    let (stopped, time) = std::sync::mpsc::channel::<()>();
+    let blocks = tokio::task::spawn_blocking(move || time.recv().is_err());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
-    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel::<()>();
+    let (word_heard, mut listens) = tokio::sync::mpsc::unbounded_channel::<()>();
     let served = tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut asked = vec![0; 16 * 1024];
@@ -79,7 +79,7 @@ async fn with_pauses(
         for pause_ms in pauses_ms {
             let word = ANSWER.replace("\"stop\"", "null");
             client.write_all(word.as_bytes()).await.unwrap();
-            hears.recv().await.unwrap();
+            listens.recv().await.unwrap();
             tokio::time::advance(Duration::from_millis(*pause_ms)).await;
         }
         if ends {
@@ -99,10 +99,10 @@ async fn with_pauses(
         timeout_ms: limit_ms,
         reports: super::super::Reports::default(),
     };
-    let mut hear = |_: super::super::Piece<'_>| heard.send(()).unwrap_or_default();
+    let mut hear = |_: super::super::Piece<'_>| word_heard.send(()).unwrap_or_default();
     let reply = model.unwrap().stream(&request, &mut hear).await;
     served.abort();
-    drop(held);
+    drop(stopped);
     blocks.await.unwrap();
     reply
 }
