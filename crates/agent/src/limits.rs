@@ -175,7 +175,19 @@ pub const LIMITS: &[Limit] = &[
     Limit {
         name: "LOG_TEXT_CHARS_MAX",
         value: crate::log::lines::LOG_TEXT_CHARS_MAX as u64,
-        meaning: "characters of one text of an event in a run's log; more are cut off",
+        meaning: "characters of one text of a debug event in a run's log; more are cut off",
+        setting: None,
+    },
+    Limit {
+        name: "LOG_VALUE_CHARS_MAX",
+        value: crate::log::lines::LOG_VALUE_CHARS_MAX as u64,
+        meaning: "characters of one value of any event but those of debug in a run's log, such as an error; more are cut off",
+        setting: None,
+    },
+    Limit {
+        name: "LOG_BRIEF_CHARS_MAX",
+        value: crate::log::lines::LOG_BRIEF_CHARS_MAX as u64,
+        meaning: "characters of one text in a list or an object of any event but those of debug in a run's log, such as an argument of a call; more are cut off",
         setting: None,
     },
     Limit {

@@ -102,6 +102,11 @@ impl CallResult {
         }
     }
 
+    /// Why it failed, without what the tool had until then: that is for the model, and no log's.
+    pub fn why(&self) -> &str {
+        self.text.split(SO_FAR).next().unwrap_or_default()
+    }
+
     /// The line of the batch that goes back to the model.
     pub fn line(&self, tool: &str) -> String {
         if self.ok {

@@ -59,7 +59,7 @@ pub struct RunSettings {
     pub max_iterations: u32,
     /// How long the run may take.
     pub run_timeout_ms: u64,
-    /// How long one answer of the model may take.
+    /// How long one answer of the model may take; of one that comes in pieces, how long each of them.
     pub call_timeout_ms: u64,
     /// How long a client that went away may take to come back, before its run is cancelled.
     pub client_away_ms: u64,

@@ -278,3 +278,35 @@ async fn the_budget_of_a_subagent_covers_its_own_subagents() {
     let asked = process.model.asked("child") + process.model.asked("grandchild");
     assert_eq!(asked, 4, "one of the child, and three of its own");
 }
+
+/// One that is suspended waits for its parent, and must not be waited for by it.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_subagent_that_is_suspended() {
+    let process = alone(
+        |task, before| match (task, before) {
+            ("main", 0) => Some(call(
+                "sessions_spawn",
+                &json!({"task": "child", "tokenBudget": EACH + EACH / 2, "background": true}),
+            )),
+            // Once until it is suspended, and once while it is.
+            ("main", 1 | 2) => Some(call("sessions_list", &json!({"waitSeconds": 100}))),
+            ("main", _) => Some("Final Answer: done".to_owned()),
+            _ => Some(look()),
+        },
+        RunSettings::default(),
+    );
+    let mut listener = process.begin().await;
+    let outcome = listener.outcome().await;
+    let Outcome::Ended(state) = &*outcome else {
+        panic!("{outcome:?}")
+    };
+    let told: Vec<&str> = state
+        .messages
+        .iter()
+        .map(|it| it.content.as_str())
+        .collect();
+    let told = told.join("\n");
+    assert_eq!(told.matches("suspended").count(), 2, "{told}");
+    assert_eq!(process.model.asked("child"), 1);
+    assert!(state.tools_ms < 1_000, "{} ms", state.tools_ms);
+}

@@ -137,14 +137,33 @@ async fn a_server_without_tls_is_spoken_to_as_the_configuration_says() {
 
 /// What a client can speak is in the first bytes that it sends, before anything is secret.
 #[tokio::test]
-async fn a_server_with_tls_is_offered_both() {
+async fn a_server_with_tls_is_offered_both_unless_it_is_never_to_be_http2() {
+    let both: &[u8] = b"\x02h2\x08http/1.1";
+    let hello = hello(Http2::Negotiated).await;
+    assert!(offers(&hello, both), "{}", String::from_utf8_lossy(&hello));
+    let none = BTreeMap::<String, String>::new();
+    let text = "executor:\n  http2: never\n";
+    let read = ExecutorConfig::read(text, Path::new("."), &none).expect("a configuration");
+    let never = read.models["gpt-oss"].http2;
+    assert_eq!(never, Http2::Never);
+    let hello = self::hello(never).await;
+    // A list of nine bytes, with one entry.
+    assert!(!offers(&hello, both) && offers(&hello, b"\x00\x09\x08http/1.1"));
+}
+
+fn offers(hello: &[u8], protocols: &[u8]) -> bool {
+    hello.windows(protocols.len()).any(|part| part == protocols)
+}
+
+/// The first bytes that such a client sends.
+async fn hello(http2: Http2) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base_url = format!("https://{}", listener.local_addr().expect("an address"));
     let model = HttpModel::new(&HttpModelConfig {
         base_url,
         model: "m".to_owned(),
         api_key: None,
-        http2: Http2::default(),
+        http2,
     });
     let model = model.expect("a client");
     let hello = tokio::spawn(async move {
@@ -155,11 +174,5 @@ async fn a_server_with_tls_is_offered_both() {
         hello
     });
     assert!(model.reach().await.is_err());
-    let hello = hello.await.expect("no panic");
-    let offers = b"\x02h2\x08http/1.1";
-    assert!(
-        hello.windows(offers.len()).any(|part| part == offers),
-        "{}",
-        String::from_utf8_lossy(&hello)
-    );
+    hello.await.expect("no panic")
 }

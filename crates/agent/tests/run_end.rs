@@ -15,12 +15,14 @@ use holdfast_agent::log::{Format, Level, RunLog, Watch};
 use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::Loop;
 use holdfast_agent::runs::{
-    Cancelled, Event, Keeping, Listener, Outcome, Owner, RunStore, Runs, RunsLimits,
+    Cancelled, Event, Keeping, Listener, Outcome, Owner, RunStore, Runs, RunsLimits, StartError,
 };
 use holdfast_contract::redact::{Redactor, RedactorOptions};
 use holdfast_reliability::observe::log::LineSink;
+use holdfast_reliability::store::StoreError;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::MemoryDocumentStore;
+use holdfast_reliability::store::unavailable::UnavailableStore;
 use holdfast_testkit::TokioClock;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -154,5 +156,21 @@ async fn a_run_that_somebody_else_took_is_lost_and_says_so() {
     assert_eq!(two.ends(), ["answered"]);
     one.model.0.add_permits(1);
     assert!(matches!(&*listener.outcome().await, Outcome::Lost(_)));
+    assert_eq!(one.ends(), ["lost"]);
+}
+
+/// Its client is told that it may have begun: so is whoever looks for it later.
+#[tokio::test(start_paused = true)]
+async fn a_run_of_which_nobody_knows_whether_it_began_is_in_the_log() {
+    let (_, clock) = kept();
+    let away = UnavailableStore::new(StoreError::Unavailable("away".to_owned()));
+    let documents: Arc<dyn DocumentStore> = Arc::new(away);
+    let one = process("one", &documents, &clock);
+    let state = task(one.runs.agent().stack());
+    let begun = one.runs.start(state, "local", Keeping::Durable).await;
+    let Err(StartError::InDoubt(run)) = begun.map(|_| ()) else {
+        panic!("it began");
+    };
+    assert_eq!(run, "r");
     assert_eq!(one.ends(), ["lost"]);
 }

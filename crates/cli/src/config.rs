@@ -71,6 +71,19 @@ pub(crate) struct Config {
     /// The `executor.yaml` that stands in for all of this, where one was named.
     #[serde(skip)]
     pub(crate) file: Option<Arc<holdfast_agent::config::ExecutorConfig>>,
+    /// Where that one is from.
+    #[serde(skip)]
+    pub(crate) file_from: FileFrom,
+}
+
+/// Where the settings of an `executor.yaml` are from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum FileFrom {
+    /// Its variables alone.
+    #[default]
+    Variables,
+    /// A file, and the variables over it.
+    File,
 }
 
 /// What is never said aloud, besides what looks like a secret.

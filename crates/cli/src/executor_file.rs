@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use holdfast_agent::config::table::PREFIX;
 use holdfast_agent::config::{
-    Environment, ExecutorConfig, HttpSettings, ModelSettings, OWN_SECTION, ProcessEnvironment,
-    explained,
+    Environment, ExecutorConfig, Given, HttpSettings, LogSettings, ModelSettings, OWN_SECTION,
+    ProcessEnvironment, explained,
 };
 use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::model::{ByName, Model, Upstreams};
@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::config::{Config, expand};
+use crate::config::{Config, FileFrom, expand};
 use crate::fail::{Failure, Outcome};
 use crate::logfile;
 use crate::output;
@@ -59,7 +59,11 @@ pub(crate) fn read(path: &Path, text: &str) -> Outcome<Config> {
         // The one who reads the rest says what is wrong with it.
         Err(_) => Config::default(),
     };
-    applied(base, path, text)
+    let applied = applied(base, path, text)?;
+    Ok(Config {
+        file_from: FileFrom::File,
+        ..applied
+    })
 }
 
 /// Whether the environment has settings of such a file.
@@ -312,17 +316,25 @@ pub(crate) fn model(app: &App, typed: &Typed) -> Outcome<Option<Arc<dyn Model>>>
     Ok(standard.map(|standard| Arc::new(ByName::new(standard, named)) as Arc<dyn Model>))
 }
 
+/// The log of a file, or of variables that say something about it: those of other settings alone
+/// move no log.
+fn log_settings(config: &Config) -> Option<&LogSettings> {
+    let file = config.file.as_ref()?;
+    let is_about_it = |given: &Given| given.key.starts_with("logging.");
+    let is_said = config.file_from == FileFrom::File || file.given.iter().any(is_about_it);
+    is_said.then_some(&file.log)
+}
+
 /// Where runs are written down: as the file says, and without one where all other events go.
 pub(crate) fn watch(app: &App, stdout: Stdout) -> Outcome<Option<Watch>> {
     let (clock, redactor) = (app.clock.clone(), app.config.redactor());
-    let Some(file) = &app.config.file else {
+    let Some(log) = log_settings(&app.config) else {
         let sink = app.log_sink()?;
         return Ok(sink.map(|sink| {
             let lines = RunLog::new(sink, clock.clone(), redactor, Level::Info, Format::Json);
             Watch::new(Arc::new(lines), None, clock)
         }));
     };
-    let log = &file.log;
     let level = Level::from_name(&log.level).unwrap_or(Level::Info);
     let place = Place::of(&log.output, stdout);
     let format = format(log.format.as_deref(), place.is_terminal());

@@ -7,6 +7,7 @@ use crate::cues;
 use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
 use crate::steps::visit;
+use crate::thoughts;
 use crate::tools::ToolSet;
 
 /// A fenced block.
@@ -88,11 +89,11 @@ impl<'a> Doc<'a> {
             finish,
             fences: Vec::new(),
             quoted: Vec::new(),
-            thought: thoughts(text, finish),
+            thought: thoughts::followed(text, finish),
             hidden: crate::hidden::regions(text),
             first_word: text.len() - text.trim_start().len(),
             shown: std::cell::RefCell::default(),
-            open_thought: open_thought(text),
+            open_thought: thoughts::open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
             call_end: std::cell::Cell::new(0),
         };
@@ -404,61 +405,6 @@ pub(crate) fn floor(text: &str, mut at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-/// What private reasoning stands between, where a server leaves it in the text.
-pub const THOUGHT_TAGS: &[(&str, &str)] = &[
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"),
-];
-
-fn open_thought(text: &str) -> Option<usize> {
-    THOUGHT_TAGS.iter().find_map(|(open, close)| {
-        let opened = rfind(text, open)?;
-        memmem::find(&text.as_bytes()[opened..], close.as_bytes())
-            .is_none()
-            .then_some(opened)
-    })
-}
-
-/// The last place of these words. Looking from the front is much faster, and mostly there are none.
-pub(crate) fn rfind(text: &str, words: &str) -> Option<usize> {
-    visit(text.len());
-    let first = memmem::find(text.as_bytes(), words.as_bytes())?;
-    let last = memmem::rfind(&text.as_bytes()[first..], words.as_bytes())?;
-    Some(first + last)
-}
-
-/// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and
-/// is read like any other text, unless the model was cut before it could go on.
-fn thoughts(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
-    let last = text.trim_end().len();
-    let mut found = thought_parts(text);
-    found.retain(|[_, end]| *end < last || finish == FinishReason::Length);
-    found
-}
-
-/// Everything that stands between such tags, and what stands before a tag that ends a thought and
-/// that nothing opened.
-pub(crate) fn thought_parts(text: &str) -> Vec<[usize; 2]> {
-    let mut found = Vec::new();
-    for (open, close) in THOUGHT_TAGS {
-        let mut from = 0;
-        while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
-            let end = from + at + close.len();
-            visit(2 * (end - from));
-            // Some chat templates swallow the opener.
-            let start = text[from..from + at]
-                .find(*open)
-                .map_or(if from == 0 { 0 } else { from }, |n| from + n);
-            found.push([start, end]);
-            from = end;
-        }
-    }
-    found.sort_unstable();
-    found
 }
 
 /// Where the line of `at` starts; a line is looked back only so far, so that one long line does

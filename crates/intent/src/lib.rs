@@ -14,13 +14,15 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`json`] | reads JSON as models write it and says how it ended |
-//! | `doc` | finds code blocks, quotations and private reasoning |
+//! | `doc` | finds code blocks and quotations |
+//! | `thoughts` | private reasoning that a server left in the text |
 //! | `hidden` | comments, struck-out text and what is marked up as an example |
 //! | `cues` | words that make a call an example |
 //! | `forms` | the structured forms, found by their openers |
 //! | `fuzzy` | plain English |
 //! | `native` | a chat server's own `tool_calls` |
 //! | `wire` | puts a server's raw stream together |
+//! | `signs` | what only calls have, where none could be read |
 //! | `guide` | the schema's say: names, types, what is missing |
 //! | `parse` | chooses strategies and puts a reply together |
 
@@ -40,17 +42,19 @@ mod native;
 mod parse;
 mod problem;
 mod raw;
+mod signs;
 mod steps;
 mod stream;
+mod thoughts;
 mod tools;
 mod wire;
 
-pub use doc::THOUGHT_TAGS;
 pub use guide::FUZZY_MUTATING_MAX;
 pub use model::{FinishReason, Intent, Parsed, Strategy};
 pub use parse::Parser;
 pub use problem::Problem;
 pub use stream::StreamParser;
+pub use thoughts::{THOUGHT_TAGS, without_thoughts};
 pub use tools::{ToolSet, ToolSpec};
 pub use wire::Pieces as ReplyPieces;
 

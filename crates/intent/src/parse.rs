@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::doc::{Doc, THOUGHT_TAGS, thought_parts};
+use crate::doc::Doc;
 use crate::forms;
 use crate::fuzzy;
 use crate::guide;
@@ -12,6 +12,8 @@ use crate::model::{FinishReason, Intent, Parsed, Strategy};
 use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
+use crate::signs;
+use crate::thoughts::{answered, without_thoughts};
 use crate::tools::ToolSet;
 use crate::wire::{self, Wire};
 
@@ -61,6 +63,24 @@ impl Parser {
     /// What to send back when [`Problem::LooksLikeFailedCall`] was found.
     pub fn corrective_message(&self, parsed: &Parsed) -> Option<String> {
         crate::corrective::message(self.primary, &self.tools, parsed)
+    }
+
+    /// Whether a text in which no call could be read, though it looks like one, only speaks of calls:
+    /// every sign of one stands in a sentence that goes on behind it, and nothing is laid out as one.
+    ///
+    /// ```
+    /// use holdfast_intent::{FinishReason, Parser};
+    /// let parser = Parser::default();
+    /// let said = "The field \"tool_calls\" was empty, so the client stopped.";
+    /// assert!(parser.only_speaks_of_calls(said, FinishReason::Stop));
+    /// let call = "I look.\n<tool_call>{\"name\": \"read\", \"argum";
+    /// assert!(!parser.only_speaks_of_calls(call, FinishReason::Stop));
+    /// ```
+    pub fn only_speaks_of_calls(&self, text: &str, finish: FinishReason) -> bool {
+        let parsed = self.parse(text, finish);
+        parsed.intents.is_empty()
+            && parsed.problems == [Problem::LooksLikeFailedCall]
+            && signs::are_all_spoken_of(&Doc::new(text, &self.tools, finish))
     }
 
     /// Reads one reply. Never fails: what can not be read is said among the problems.
@@ -244,7 +264,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         && reply.calls.is_empty()
         && !reply.done
         && !reply.failed
-        && !looks_like_call(doc)
+        && !signs::look_like_a_call(doc)
     {
         reply.calls = fuzzy::read(doc);
     }
@@ -288,7 +308,7 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     failed |= reply.stopped.is_some() && parsed.intents.is_empty();
     parsed.problems.extend(reply.stopped);
     if parsed.intents.is_empty() && !reply.done {
-        failed |= looks_like_call(doc);
+        failed |= signs::look_like_a_call(doc);
         if failed {
             parsed.problems.push(Problem::LooksLikeFailedCall);
         }
@@ -334,57 +354,4 @@ fn without_end_of_stream(text: &str) -> &str {
     };
     let rest = rest.trim_end();
     rest.strip_suffix("data:").unwrap_or(rest).trim_end()
-}
-
-/// The text without what the model only thought.
-fn without_thoughts(text: &str) -> String {
-    without(text, &thought_parts(text))
-}
-
-/// The same for a text that the model itself calls its answer: what nothing opened is no thought.
-/// An answer that is all thought is left as it is.
-fn answered(answer: String) -> String {
-    let mut parts = thought_parts(&answer);
-    let is_opened = |at: usize| {
-        let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
-        openers.any(|open| answer[at..].starts_with(open))
-    };
-    parts.retain(|[start, _]| is_opened(*start));
-    let said = without(&answer, &parts).trim().to_owned();
-    if said.is_empty() { answer } else { said }
-}
-
-/// A text without these parts. One can stand in another.
-fn without(text: &str, parts: &[[usize; 2]]) -> String {
-    let mut kept = String::new();
-    let mut from = 0;
-    for [start, end] in parts {
-        kept.push_str(text.get(from..*start).unwrap_or_default());
-        from = from.max(*end);
-    }
-    kept + &text[from..]
-}
-
-/// Tokens that only a call has, outside of code, and no call could be read.
-fn looks_like_call(doc: &Doc<'_>) -> bool {
-    const SIGNS: &[&str] = &[
-        "<tool_call",
-        "<|tool_call",
-        "[TOOL_CALLS]",
-        "<function=",
-        "<invoke",
-        "to=functions.",
-        "[TOOL:",
-        "Action Input:",
-        "<｜tool▁call",
-        "<|python_tag|>",
-        "\"tool_calls\"",
-        "<function_call",
-    ];
-    SIGNS.iter().any(|sign| {
-        crate::steps::visit(doc.text.len());
-        memchr::memmem::find_iter(doc.text.as_bytes(), sign.as_bytes())
-            .find(|at| !doc.is_shown(*at))
-            .is_some_and(|at| !doc.is_inert(at, 0))
-    })
 }

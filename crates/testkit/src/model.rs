@@ -25,6 +25,8 @@ pub enum Say {
     Message(Value),
     /// An HTTP status and a body.
     Status(u16, String),
+    /// 429, and after how many seconds it wants to be asked again.
+    Busy(u64),
     /// A success with this body, whatever it is.
     Body(String),
     /// A streamed answer that stops after its first part until [`ModelServer::release`].
@@ -284,17 +286,9 @@ fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()
         }
         Say::Message(message) => write(stream, 200, &completion(number, &message, "tool_calls")),
         Say::Status(status, body) => write(stream, status, &body),
+        Say::Busy(seconds) => busy(stream, seconds),
         Say::Body(body) => write(stream, 200, &body),
-        Say::Half => {
-            let whole = completion(number, &json!({"content": "half"}), "stop");
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-                whole.len()
-            );
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(&whole.as_bytes()[..whole.len() / 2])?;
-            Err(io::ErrorKind::ConnectionAborted.into())
-        }
+        Say::Half => half(stream, number),
         Say::Silence => {
             // The client may leave before; its end of the connection is looked at, not waited for.
             stream.set_read_timeout(Some(Duration::from_millis(20)))?;
@@ -309,6 +303,24 @@ fn answer(stream: &mut TcpStream, body: &[u8], shared: &Shared) -> io::Result<()
             Err(io::ErrorKind::ConnectionAborted.into())
         }
     }
+}
+
+fn busy(stream: &mut TcpStream, seconds: u64) -> io::Result<()> {
+    let answer =
+        format!("HTTP/1.1 429 Scripted\r\nretry-after: {seconds}\r\ncontent-length: 2\r\n\r\n{{}}");
+    stream.write_all(answer.as_bytes())
+}
+
+/// Half of an answer, and no more.
+fn half(stream: &mut TcpStream, number: u64) -> io::Result<()> {
+    let whole = completion(number, &json!({"content": "half"}), "stop");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        whole.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&whole.as_bytes()[..whole.len() / 2])?;
+    Err(io::ErrorKind::ConnectionAborted.into())
 }
 
 fn stream_head(stream: &mut TcpStream) -> io::Result<()> {

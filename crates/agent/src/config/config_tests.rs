@@ -233,6 +233,19 @@ fn models_have_settings_of_their_own() {
     );
 }
 
+/// Some servers refuse a request that has both `temperature` and `top_p`.
+#[test]
+fn nucleus_sampling_can_be_left_out() {
+    let top_p = |text: &str| read(text, &[]).unwrap().models["gpt-oss"].run.top_p;
+    assert_eq!(top_p(""), Some(0.95));
+    assert_eq!(top_p("executor:\n  gpt_oss_top_p: 0.5\n"), Some(0.5));
+    assert_eq!(top_p("executor:\n  gpt_oss_top_p: null\n"), None);
+    let none = read("", &[("GPTOSS_EXECUTOR_GPT_OSS_TOP_P", "")]).unwrap();
+    assert_eq!(none.models["gpt-oss"].run.top_p, None);
+    let wrong = read("executor:\n  gpt_oss_top_p: all\n", &[]).unwrap_err();
+    assert!(wrong[0].contains("from 0 to 1, or nothing"), "{wrong:?}");
+}
+
 #[test]
 fn files_that_are_there_are_used() {
     let dir = tempfile::tempdir().unwrap();
@@ -330,7 +343,9 @@ fn another(row: &Row) -> String {
         Kind::Number { .. } if row.path == "executor.run_timeout_seconds" => "299".to_owned(),
         Kind::Number { .. } if row.path.ends_with("context_window_limit") => "70100".to_owned(),
         Kind::Number { min, max } => (min.max(700) + 1).min(max).to_string(),
-        Kind::Decimal { min, max } => (min + (max - min) * 0.7).min(1.5).to_string(),
+        Kind::Decimal { min, max } | Kind::MaybeDecimal { min, max } => {
+            (min + (max - min) * 0.7).min(1.5).to_string()
+        }
     }
 }
 

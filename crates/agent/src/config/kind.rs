@@ -27,6 +27,13 @@ pub enum Kind {
         /// The most.
         max: f64,
     },
+    /// A number, or nothing.
+    MaybeDecimal {
+        /// The least.
+        min: f64,
+        /// The most.
+        max: f64,
+    },
     /// One of these words; empty for none.
     Choice(&'static [&'static str]),
     /// A list of texts.
@@ -52,6 +59,7 @@ impl Kind {
             Self::File => "a path".to_owned(),
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
             Self::Decimal { min, max } => format!("a number from {min} to {max}"),
+            Self::MaybeDecimal { min, max } => format!("a number from {min} to {max}, or nothing"),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Texts => "a list of texts".to_owned(),
         }
@@ -75,12 +83,18 @@ impl Kind {
             (Self::Texts, Yaml::Nothing) => Ok(Held::Texts(Vec::new())),
             (Self::Texts, Yaml::Text(text)) => Ok(Held::Texts(from_commas(text))),
             (_, Yaml::Text(text)) => self.hold_text(text),
-            (Self::Number { .. } | Self::Decimal { .. }, Yaml::Number(number)) => {
-                self.hold_number(*number)
-            }
-            (Self::Text | Self::Secret | Self::File | Self::Choice(_), Yaml::Nothing) => {
-                Ok(Held::Text(String::new()))
-            }
+            (
+                Self::Number { .. } | Self::Decimal { .. } | Self::MaybeDecimal { .. },
+                Yaml::Number(number),
+            ) => self.hold_number(*number),
+            (
+                Self::Text
+                | Self::Secret
+                | Self::File
+                | Self::Choice(_)
+                | Self::MaybeDecimal { .. },
+                Yaml::Nothing,
+            ) => Ok(Held::Text(String::new())),
             // A key of digits, or a model that is called by a number.
             (Self::Text | Self::Secret, Yaml::Number(number)) => Ok(Held::Text(number.to_string())),
             _ => Err(wanted()),
@@ -97,7 +111,10 @@ impl Kind {
             Self::Text | Self::Secret | Self::File | Self::Choice(_) | Self::Address => {
                 Ok(Held::Text(text.to_owned()))
             }
-            Self::Number { .. } | Self::Decimal { .. } => {
+            Self::MaybeDecimal { .. } if ["", "null"].contains(&text.trim()) => {
+                Ok(Held::Text(String::new()))
+            }
+            Self::Number { .. } | Self::Decimal { .. } | Self::MaybeDecimal { .. } => {
                 let number = text.trim().parse().map_err(|_| wrong())?;
                 self.hold_number(number)
             }
@@ -119,7 +136,7 @@ impl Kind {
                     .then_some(Held::Number(number as u64))
                     .ok_or_else(wrong)
             }
-            Self::Decimal { min, max } => {
+            Self::Decimal { min, max } | Self::MaybeDecimal { min, max } => {
                 let is_in = number >= min && number <= max;
                 is_in.then_some(Held::Decimal(number)).ok_or_else(wrong)
             }

@@ -157,7 +157,10 @@ impl<'a> Maker<'a> {
             temperature: self
                 .decimal("executor.gpt_oss_temperature")
                 .unwrap_or(standard.temperature),
-            top_p: self.decimal("executor.gpt_oss_top_p").or(standard.top_p),
+            top_p: match self.held("executor.gpt_oss_top_p") {
+                None => standard.top_p,
+                Some(_) => self.decimal("executor.gpt_oss_top_p"),
+            },
             fallback_strategy: fallback,
             result_limits,
             when_used_up: match self.text("executor.when_used_up") {
@@ -298,6 +301,7 @@ impl<'a> Maker<'a> {
     fn http2(&self, path: &str) -> Option<Http2> {
         Some(match self.text(path)? {
             "always" => Http2::Always,
+            "never" => Http2::Never,
             _ => Http2::Negotiated,
         })
     }

@@ -1,6 +1,6 @@
 //! Every key of `executor.yaml`.
 
-use super::kind::Kind::{Address, Choice, Decimal, File, Secret, Text, Texts};
+use super::kind::Kind::{Address, Choice, Decimal, File, MaybeDecimal, Secret, Text, Texts};
 use super::table::{FIELDS, HTTP2, OUTPUTS, PLACES, Row, STRATEGIES, Used, row, short, whole};
 
 /// The table.
@@ -31,7 +31,7 @@ pub const ROWS: &[Row] = &[
         HTTP2,
         Used::Yes,
         "negotiated",
-        "When HTTP/2 is spoken with the servers: where they offer it over TLS, or `always`, also with `http://`.",
+        "When HTTP/2 is spoken with the servers: where they offer it over TLS, `always`, also with `http://`, or `never`.",
     ),
     row(
         "executor.gpt_oss_model",
@@ -49,10 +49,10 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "executor.gpt_oss_top_p",
-        Decimal { min: 0.0, max: 1.0 },
+        MaybeDecimal { min: 0.0, max: 1.0 },
         Used::Yes,
         "0.95",
-        "Nucleus sampling, unless the client says otherwise.",
+        "Nucleus sampling, unless the client says otherwise; with nothing (`null`) servers are not told of any.",
     ),
     row(
         "executor.gpt_oss_max_tokens",
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         whole(1, 86_400),
         Used::Yes,
         "60",
-        "How long one answer may take.",
+        "How long one answer may take; of a stream, how long until its first piece and from each to the next. What all of it may take is the run's.",
     ),
     row(
         "executor.max_iterations",

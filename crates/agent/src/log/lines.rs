@@ -9,8 +9,13 @@ use holdfast_contract::time::rfc3339;
 use holdfast_reliability::observe::log::LineSink;
 use serde_json::{Map, Value};
 
-/// Characters of one text of an event; more are cut off.
+/// Characters of one text of an event for those who look closely; more are cut off.
 pub const LOG_TEXT_CHARS_MAX: usize = 1_000_000;
+/// Characters of one value of any other event, written as JSON where it is no text.
+pub const LOG_VALUE_CHARS_MAX: usize = 1_000;
+/// Characters of one text in such a value. What goes through a run is its client's: a log that is
+/// always on says what was called, and not what was in the files.
+pub const LOG_BRIEF_CHARS_MAX: usize = 200;
 
 /// How much an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +106,10 @@ impl RunLog {
         for value in fields.values_mut() {
             self.redactor.redact_value_in_place(value);
             // Only then: half of a secret would not be known for one.
-            cut(value);
+            match level {
+                Level::Debug => cut(value, LOG_TEXT_CHARS_MAX),
+                Level::Info | Level::Warn | Level::Error => shorten(value),
+            }
         }
         let mut line = match self.format {
             Format::Json => self.json(level, event, &fields),
@@ -135,19 +143,32 @@ impl RunLog {
     }
 }
 
+/// As much of a value as says what it is about.
+fn shorten(value: &mut Value) {
+    if value.is_array() || value.is_object() {
+        cut(value, LOG_BRIEF_CHARS_MAX);
+        let written = value.to_string();
+        if written.chars().count() <= LOG_VALUE_CHARS_MAX {
+            return;
+        }
+        *value = Value::String(written);
+    }
+    cut(value, LOG_VALUE_CHARS_MAX);
+}
+
 /// Long texts lose their end, and say how much of it.
-fn cut(value: &mut Value) {
+fn cut(value: &mut Value, chars_max: usize) {
     match value {
-        Value::String(text) if text.len() > LOG_TEXT_CHARS_MAX => {
-            if let Some((at, _)) = text.char_indices().nth(LOG_TEXT_CHARS_MAX) {
+        Value::String(text) if text.len() > chars_max => {
+            if let Some((at, _)) = text.char_indices().nth(chars_max) {
                 let more = text[at..].chars().count();
                 text.truncate(at);
                 // Writing to a string can not fail.
                 let _ = write!(text, "… ({more} characters more)");
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(cut),
-        Value::Object(map) => map.values_mut().for_each(cut),
+        Value::Array(list) => list.iter_mut().for_each(|it| cut(it, chars_max)),
+        Value::Object(map) => map.values_mut().for_each(|it| cut(it, chars_max)),
         _ => {}
     }
 }

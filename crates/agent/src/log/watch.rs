@@ -12,6 +12,7 @@ use super::lines::{Level, RunLog};
 use super::pages::{Entry, ErrorPages};
 use crate::context;
 use crate::model::{ModelError, ModelReply, ModelRequest};
+use crate::results::CallResult;
 use crate::run::{Checkpoint, CheckpointError, Ending, Happened, Phase, RunErrorCode, RunState};
 
 /// Where runs are written down.
@@ -183,30 +184,36 @@ impl<'a> Watched<'a> {
                 place,
                 tool,
                 result,
-            } if result.ok => {
-                let fields = json!({"tool": tool, "result_length": result.text.chars().count()});
-                log.event(Level::Info, "tool_execution_success", by(state, fields));
+            } => {
+                called(watch, state, tool, result);
                 if log.takes(Level::Debug) {
                     let fields = json!({"tool": tool, "place": place, "result": result.text});
                     log.event(Level::Debug, "tool_result", by(state, fields));
                 }
             }
-            Happened::Called { tool, result, .. } => {
-                let fields = json!({"tool": tool, "error": result.text});
-                log.event(Level::Warn, "tool_execution_failed", by(state, fields));
-                watch.page(&Entry {
-                    component: tool,
-                    error: &result.text,
-                    attempted_fix: "injected error into context, let model adapt",
-                    status: if result.unknown {
-                        "outcome unknown, not repeated"
-                    } else {
-                        "told to the model"
-                    },
-                });
-            }
         }
     }
+}
+
+fn called(watch: &Watch, state: &RunState, tool: &str, result: &CallResult) {
+    let log = &watch.log;
+    if result.ok {
+        let fields = json!({"tool": tool, "result_length": result.text.chars().count()});
+        log.event(Level::Info, "tool_execution_success", by(state, fields));
+        return;
+    }
+    let fields = json!({"tool": tool, "error": result.why()});
+    log.event(Level::Warn, "tool_execution_failed", by(state, fields));
+    watch.page(&Entry {
+        component: tool,
+        error: result.why(),
+        attempted_fix: "injected error into context, let model adapt",
+        status: if result.unknown {
+            "outcome unknown, not repeated"
+        } else {
+            "told to the model"
+        },
+    });
 }
 
 fn begins(log: &RunLog, state: &RunState) {

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use super::{Hear, ModelError, ModelReply, Piece, wire};
 
+/// What is said of an answer of which the end is missing.
+pub(super) const BROKE_OFF: &str = "the answer broke off before its end";
+
 /// A stream so far.
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -16,6 +19,8 @@ pub(super) struct Events {
     data: String,
     /// The server has said that this was all.
     is_done: bool,
+    /// Events that have come, whatever they say.
+    count: u64,
     /// Something of an answer has come, be it nothing but its beginning.
     has_choice: bool,
     pieces: ReplyPieces,
@@ -48,6 +53,11 @@ impl Events {
         self.is_done
     }
 
+    /// How many events have come.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Whether the answer is whole, also when its stream breaks off now.
     pub(super) fn is_whole(&self) -> bool {
         self.is_done || self.pieces.is_over()
@@ -77,6 +87,7 @@ impl Events {
             return Ok(());
         };
         let data = std::mem::take(&mut self.data);
+        self.count += 1;
         if event.get("error").is_some_and(|error| !error.is_null()) {
             return Err(wire::read_error(200, data.as_bytes()));
         }
@@ -118,8 +129,7 @@ impl Events {
             self.no_event()?;
         }
         if !self.pieces.is_over() {
-            let why = "the answer broke off before its end";
-            return Err(ModelError::Unavailable(why.to_owned()));
+            return Err(ModelError::Unavailable(BROKE_OFF.to_owned()));
         }
         let mut whole = self.pieces.whole();
         whole["usage"] = self.usage;

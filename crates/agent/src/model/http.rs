@@ -10,8 +10,9 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, Url, redirect};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
-use super::events::Events;
+use super::events::{BROKE_OFF, Events};
 use super::report::Asking;
 use super::{
     Hear, Http2, MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply,
@@ -50,9 +51,11 @@ impl HttpModel {
         let mut client = Client::builder()
             // A key goes where it was meant to go, and nowhere that a server sends us on to.
             .redirect(redirect::Policy::none());
-        if config.http2 == Http2::Always {
-            client = client.http2_prior_knowledge();
-        }
+        client = match config.http2 {
+            Http2::Negotiated => client,
+            Http2::Always => client.http2_prior_knowledge(),
+            Http2::Never => client.http1_only(),
+        };
         let client = client
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
@@ -83,30 +86,28 @@ impl HttpModel {
         let mut asked = self
             .client
             .post(self.url.clone())
-            .timeout(Duration::from_millis(request.timeout_ms))
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         if let Some(key) = &self.key {
             asked = asked.header(AUTHORIZATION, key.clone());
         }
-        let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
-        asked.send().await.map_err(failed)
+        asked.send().await.map_err(|error| self.failed(&error))
     }
 
     async fn ask(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        let answer = self.send(request, &[]).await?;
-        self.read(request, answer).await
+        let asked = async {
+            let answer = self.send(request, &[]).await?;
+            self.read(answer).await
+        };
+        let limit = Duration::from_millis(request.timeout_ms);
+        self.by(Instant::now() + limit, request.timeout_ms, asked)
+            .await
     }
 
-    async fn read(
-        &self,
-        request: &ModelRequest,
-        answer: Response,
-    ) -> Result<ModelReply, ModelError> {
-        let failed = |error: reqwest::Error| self.failed(&error, request.timeout_ms);
+    async fn read(&self, answer: Response) -> Result<ModelReply, ModelError> {
         let status = answer.status();
         let wait_ms = retry_after_ms(&answer);
-        let body = whole(answer).await?.map_err(failed)?;
+        let body = whole(answer).await?.map_err(|error| self.failed(&error))?;
         let read = if status.is_success() {
             wire::read_reply(&body)
         } else {
@@ -132,16 +133,42 @@ impl HttpModel {
             ("stream", Value::Bool(true)),
             ("stream_options", json!({"include_usage": true})),
         ];
-        let mut answer = self.send(request, &more).await?;
+        let time_up = Instant::now() + Duration::from_millis(request.timeout_ms);
+        let limit_ms = request.timeout_ms;
+        let asked = self.send(request, &more);
+        let answer = self.by(time_up, limit_ms, asked).await?;
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !answer.status().is_success() || !kind.starts_with("text/event-stream") {
-            return self.read(request, answer).await;
+            return self.by(time_up, limit_ms, self.read(answer)).await;
         }
+        self.hear_out(answer, time_up, limit_ms, hear).await
+    }
+
+    /// Hears a stream to its end. Its time begins anew with every event: who still speaks is not away,
+    /// and how long all of it may take is the run's to say. Comments that keep a connection alive
+    /// are no events.
+    async fn hear_out(
+        &self,
+        mut answer: Response,
+        mut time_up: Instant,
+        limit_ms: u64,
+        hear: Hear<'_>,
+    ) -> Result<ModelReply, ModelError> {
         let mut events = Events::default();
         let mut bytes = 0;
+        let mut heard = 0;
         loop {
-            match answer.chunk().await {
+            let Ok(part) = timeout_at(time_up, answer.chunk()).await else {
+                if events.is_whole() {
+                    return self.finished(events, hear);
+                }
+                return Err(match heard {
+                    0 => self.too_late(limit_ms),
+                    _ => self.fell_silent(limit_ms),
+                });
+            };
+            match part {
                 Ok(Some(part)) if bytes + part.len() > MODEL_REPLY_BYTES_MAX => {
                     return Err(too_large());
                 }
@@ -151,16 +178,52 @@ impl HttpModel {
                     fed.map_err(|error| self.without_key(error))?;
                     // Some servers leave the connection open after their last word.
                     if events.is_done() {
-                        return events.finish(hear);
+                        return self.finished(events, hear);
                     }
                 }
                 // Nothing is missing from an answer that breaks off after its end.
                 Err(error) if !events.is_whole() => {
-                    return Err(self.failed(&error, request.timeout_ms));
+                    let why = format!("{BROKE_OFF} ({})", innermost(&error));
+                    return Err(self.placed(ModelError::Unavailable(why)));
                 }
-                Ok(None) | Err(_) => return events.finish(hear),
+                Ok(None) | Err(_) => return self.finished(events, hear),
+            }
+            if events.count() > heard {
+                heard = events.count();
+                time_up = Instant::now() + Duration::from_millis(limit_ms);
             }
         }
+    }
+
+    fn finished(&self, events: Events, hear: Hear<'_>) -> Result<ModelReply, ModelError> {
+        let read = events.finish(hear);
+        read.map_err(|error| self.without_key(self.placed(error)))
+    }
+
+    /// What comes of it until then, or that it took too long.
+    async fn by<T>(
+        &self,
+        time_up: Instant,
+        limit_ms: u64,
+        answer: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        let answered = timeout_at(time_up, answer).await;
+        answered.unwrap_or_else(|_| Err(self.too_late(limit_ms)))
+    }
+
+    fn too_late(&self, limit_ms: u64) -> ModelError {
+        let why = format!("it did not answer within {limit_ms} ms");
+        self.placed(ModelError::Unavailable(why))
+    }
+
+    fn fell_silent(&self, limit_ms: u64) -> ModelError {
+        let why = format!("{BROKE_OFF}: nothing more came for {limit_ms} ms");
+        self.placed(ModelError::Unavailable(why))
+    }
+
+    /// The same, with whose failure it is.
+    fn placed(&self, error: ModelError) -> ModelError {
+        error.in_words(|why| format!("{}: {why}", self.place))
     }
 
     /// Some servers repeat the key that they do not know.
@@ -172,20 +235,18 @@ impl HttpModel {
         }
     }
 
-    fn failed(&self, error: &reqwest::Error, timeout_ms: u64) -> ModelError {
-        let place = &self.place;
-        if error.is_timeout() {
-            return ModelError::Unavailable(format!(
-                "{place} did not answer within {timeout_ms} ms"
-            ));
-        }
-        // The innermost reason says the most: "connection refused" rather than "error sending".
-        let mut reason: &dyn std::error::Error = error;
-        while let Some(source) = reason.source() {
-            reason = source;
-        }
-        ModelError::Unavailable(format!("{place}: {reason}"))
+    fn failed(&self, error: &reqwest::Error) -> ModelError {
+        self.placed(ModelError::Unavailable(innermost(error)))
     }
+}
+
+/// The innermost reason says the most: "connection refused" rather than "error sending".
+fn innermost(error: &reqwest::Error) -> String {
+    let mut reason: &dyn std::error::Error = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    reason.to_string()
 }
 
 /// How long the server wants to be left alone.
@@ -280,15 +341,13 @@ impl Model for HttpModel {
     }
 
     async fn reach(&self) -> Result<(), ModelError> {
-        let mut asked = self
-            .client
-            .get(self.models.clone())
-            .timeout(Duration::from_millis(MODEL_REACH_MS_MAX));
+        let mut asked = self.client.get(self.models.clone());
         if let Some(key) = &self.key {
             asked = asked.header(AUTHORIZATION, key.clone());
         }
-        let failed = |error: reqwest::Error| self.failed(&error, MODEL_REACH_MS_MAX);
-        let answer = asked.send().await.map_err(failed)?;
+        let answer = async { asked.send().await.map_err(|error| self.failed(&error)) };
+        let time_up = Instant::now() + Duration::from_millis(MODEL_REACH_MS_MAX);
+        let answer = self.by(time_up, MODEL_REACH_MS_MAX, answer).await?;
         match answer.status() {
             status if status.is_success() => Ok(()),
             status => Err(ModelError::Unavailable(format!(
@@ -299,122 +358,5 @@ impl Model for HttpModel {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ANSWER: &str = "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Yes.\"}, \"finish_reason\": \"stop\"}]}\n\n";
-
-    /// A server that gives this answer to one question, then waits, or resets the connection.
-    async fn answered(answer: String, resets: bool, key: &str) -> Result<ModelReply, ModelError> {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}", listener.local_addr().unwrap());
-        let heard = std::sync::Arc::new(tokio::sync::Notify::new());
-        let heard_by_client = heard.clone();
-        let served = tokio::spawn(async move {
-            let (mut client, _) = listener.accept().await.unwrap();
-            let mut asked = vec![0; 16 * 1024];
-            let _ = client.read(&mut asked).await.unwrap();
-            client.write_all(answer.as_bytes()).await.unwrap();
-            if resets {
-                client.set_zero_linger().unwrap();
-                // A reset throws away what the client has not read yet.
-                heard_by_client.notified().await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        });
-        let model = HttpModel::new(&HttpModelConfig {
-            base_url,
-            model: "m".to_owned(),
-            api_key: Some(key.to_owned()),
-            http2: Http2::default(),
-        });
-        let request = ModelRequest {
-            body: json!({"messages": []}),
-            timeout_ms: 60_000,
-            reports: super::super::Reports::default(),
-        };
-        let mut hear = |_: super::super::Piece<'_>| heard.notify_one();
-        let reply = model.unwrap().stream(&request, &mut hear).await;
-        served.abort();
-        reply
-    }
-
-    /// One that waited for the connection's end would run into the test's own time limit.
-    #[tokio::test]
-    async fn a_stream_ends_where_its_server_says_so() {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-        for (rest, resets) in [("data: [DONE]\n\n", false), ("", true)] {
-            let answer = format!("{head}{ANSWER}{rest}");
-            let reply = answered(answer, resets, "k").await.unwrap();
-            assert_eq!(reply.content, "Yes.", "{resets}");
-        }
-        let half = ANSWER.replace("\"stop\"", "null");
-        let broken = answered(format!("{head}{half}"), true, "k").await;
-        assert!(
-            matches!(broken, Err(ModelError::Unavailable(_))),
-            "{broken:?}"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_server_that_is_busy_says_when_and_keeps_the_key_to_itself() {
-        let body = "{\"error\": {\"message\": \"not for correct-horse-42\"}}";
-        let answer = |status: &str| {
-            let length = body.len();
-            format!("HTTP/1.1 {status}\r\nretry-after: 4\r\ncontent-length: {length}\r\n\r\n{body}")
-        };
-        let busy = answered(answer("429 Too Many Requests"), false, "correct-horse-42").await;
-        let error = busy.unwrap_err();
-        assert_eq!(error.retry_after_ms(), Some(4_000));
-        assert_eq!(
-            error.to_string(),
-            "the model server answered 429: not for [redacted]"
-        );
-        let barred = answered(answer("401 Unauthorized"), false, "correct-horse-42").await;
-        let error = barred.unwrap_err();
-        assert!(
-            matches!(&error, ModelError::Barred(why) if !why.contains("horse")),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_server_is_asked_by_its_own_name_and_told_what_else_is_wanted() {
-        let body = json!({"model": "gpt-oss", "messages": [], "stream": false, "seed": 7});
-        let sent = |more: &[(&str, Value)]| {
-            let amended = Amended {
-                body: &body,
-                model: "openai/gpt-oss-20b",
-                more,
-            };
-            serde_json::to_string(&amended).unwrap()
-        };
-        let plain = sent(&[]);
-        assert_eq!(plain.matches("\"model\"").count(), 1, "{plain}");
-        let plain: Value = serde_json::from_str(&plain).unwrap();
-        let named =
-            json!({"model": "openai/gpt-oss-20b", "messages": [], "stream": false, "seed": 7});
-        assert_eq!(plain, named);
-        let live = sent(&[("stream", Value::Bool(true)), ("top_k", json!(1))]);
-        assert_eq!(live.matches("\"stream\"").count(), 1, "{live}");
-        let live: Value = serde_json::from_str(&live).unwrap();
-        assert_eq!((&live["stream"], &live["top_k"]), (&json!(true), &json!(1)));
-    }
-
-    #[test]
-    fn addresses_are_read_as_people_write_them() {
-        for (base, url) in [
-            ("http://a:8000", "http://a:8000/v1/chat/completions"),
-            ("http://a:8000/", "http://a:8000/v1/chat/completions"),
-            ("http://a/v1/", "http://a/v1/chat/completions"),
-            ("https://a/api/v3", "https://a/api/v3/chat/completions"),
-        ] {
-            assert_eq!(endpoint(base, "chat/completions").unwrap().as_str(), url);
-        }
-        for wrong in ["spark:8000", "file:///x", "", "http://"] {
-            assert!(endpoint(wrong, "models").is_err(), "{wrong}");
-        }
-    }
-}
+#[path = "http_tests.rs"]
+mod tests;

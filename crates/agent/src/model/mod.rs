@@ -18,7 +18,7 @@ use crate::run::TokensUsed;
 #[cfg(feature = "http")]
 pub use http::{HttpModel, HttpModelConfig};
 pub use named::ByName;
-pub use report::{Report, Reports};
+pub use report::Reports;
 pub use upstreams::Upstreams;
 pub use wire::{MODEL_ERROR_CHARS_MAX, read_error, read_reply};
 
@@ -36,6 +36,8 @@ pub enum Http2 {
     Negotiated,
     /// From the first byte on, also without TLS, where nobody can ask first.
     Always,
+    /// Not at all, also where the server has it: some have it and break off in it.
+    Never,
 }
 
 /// What a model is asked.
@@ -43,7 +45,7 @@ pub enum Http2 {
 pub struct ModelRequest {
     /// The body of a chat completion. The model in it is the one that the client named.
     pub body: Value,
-    /// How long the answer may take.
+    /// How long the answer may take; of one that comes in pieces, how long each of them.
     pub timeout_ms: u64,
     /// Who hears which servers were asked.
     pub reports: Reports,
@@ -180,5 +182,10 @@ pub trait Model: Send + Sync {
     /// Whether its server is there. One that can not be asked is taken to be.
     async fn reach(&self) -> Result<(), ModelError> {
         Ok(())
+    }
+
+    /// The same of each of its servers, by its name.
+    async fn reach_each(&self) -> Vec<(String, Result<(), ModelError>)> {
+        vec![(self.name().to_owned(), self.reach().await)]
     }
 }

@@ -47,4 +47,8 @@ impl Model for ByName {
     async fn reach(&self) -> Result<(), ModelError> {
         self.standard.reach().await
     }
+
+    async fn reach_each(&self) -> Vec<(String, Result<(), ModelError>)> {
+        self.standard.reach_each().await
+    }
 }

@@ -4,36 +4,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use holdfast_reliability::observe::runs::RunEvent;
 use tokio::time::Instant;
 
 use super::{ModelError, ModelReply};
 
-/// Something that happened between a question and its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Report<'a> {
-    /// A server was asked.
-    Asked {
-        /// The model, as it is configured.
-        model: &'a str,
-        /// The server, as it is configured.
-        server: &'a str,
-        /// What came of it, in a word.
-        outcome: &'static str,
-        /// How long that took.
-        duration_ms: u64,
-    },
-    /// A server was away, and the next one is asked.
-    FailedOver {
-        /// The one that was away, as it is configured.
-        from: &'a str,
-        /// The next one.
-        to: &'a str,
-        /// Why.
-        why: &'a ModelError,
-    },
-}
-
-type Hears = dyn Fn(&Report<'_>) + Send + Sync;
+/// What is counted, and why it happened where something failed.
+type Hears = dyn Fn(RunEvent<'_>, Option<&ModelError>) + Send + Sync;
 
 /// Whoever hears of it.
 #[derive(Clone, Default)]
@@ -41,13 +18,13 @@ pub struct Reports(Option<Arc<Hears>>);
 
 impl Reports {
     /// This one.
-    pub fn to(hears: impl Fn(&Report<'_>) + Send + Sync + 'static) -> Self {
+    pub fn to(hears: impl Fn(RunEvent<'_>, Option<&ModelError>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hears)))
     }
 
-    pub(super) fn tell(&self, report: &Report<'_>) {
+    pub(super) fn tell(&self, report: RunEvent<'_>, why: Option<&ModelError>) {
         if let Some(hears) = &self.0 {
-            hears(report);
+            hears(report, why);
         }
     }
 }
@@ -100,11 +77,12 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let took_ms = self.begun.elapsed().as_millis();
-        self.reports.tell(&Report::Asked {
+        let asked = RunEvent::Asked {
             model: self.model,
             server: self.server,
             outcome: self.outcome,
             duration_ms: u64::try_from(took_ms).unwrap_or(u64::MAX),
-        });
+        };
+        self.reports.tell(asked, None);
     }
 }

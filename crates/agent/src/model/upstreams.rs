@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use holdfast_contract::Clock;
+use holdfast_reliability::observe::runs::RunEvent;
 use parking_lot::Mutex;
 
-use super::{Hear, Model, ModelError, ModelReply, ModelRequest, Piece, Report};
+use super::{Hear, Model, ModelError, ModelReply, ModelRequest, Piece};
 
 /// How long a server that failed once is left alone.
 pub const UPSTREAM_REST_MS: u64 = 5_000;
@@ -122,7 +124,8 @@ fn none() -> ModelError {
 /// Tells that the next server is asked because the one before it was away.
 fn moves_on(request: &ModelRequest, away: Option<&(&str, ModelError)>, to: &str) {
     if let Some((from, why)) = away {
-        request.reports.tell(&Report::FailedOver { from, to, why });
+        let failed_over = RunEvent::FailedOver { from, to };
+        request.reports.tell(failed_over, Some(why));
     }
 }
 
@@ -194,6 +197,11 @@ impl Model for Upstreams {
             }
         }
         Err(why)
+    }
+
+    async fn reach_each(&self) -> Vec<(String, Result<(), ModelError>)> {
+        let each = self.servers.iter().map(|server| server.reach_each());
+        join_all(each).await.into_iter().flatten().collect()
     }
 }
 

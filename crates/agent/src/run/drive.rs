@@ -21,18 +21,21 @@ use super::offer::Offer;
 use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
-use super::state::{Ending, Phase, PlannedCall, RunErrorCode, RunState, Telling};
+use super::state::{Ending, Phase, PlannedCall, RunError, RunErrorCode, RunState, Telling};
 use super::step;
 use super::waiting::heard_waiting;
 use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;
-use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece, Report, Reports};
+use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece, Reports};
 use crate::results::CallResult;
 
 /// Longest wait before the first repetition of a question; doubled each time.
 pub(crate) const MODEL_RETRY_BASE_MS: u64 = 1000;
+
+/// What a client is told beside the failure that its answer ends with.
+const TOLD_IN_PART: &str = "a part of the answer was told by then, so it is not asked for again";
 
 /// Why a checkpoint could not be kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -274,7 +277,9 @@ impl Loop {
                     return Ok((reply, shown));
                 }
                 // A client that has heard a part of one answer can not be given another.
-                Err(error) if shown.is_some() => return Err(error),
+                Err(error) if shown.is_some() => {
+                    return Err(error.in_words(|why| format!("{why}; {TOLD_IN_PART}")));
+                }
                 Err(ModelError::History(why)) if context::recast(state) => {
                     kept.told(state, waits(attempt, &why, 0));
                     asked = self.question(state, offer)?;
@@ -317,23 +322,12 @@ impl Loop {
         let runtime = self.stack.runtime().clone();
         let watch = self.watch.clone();
         let (run, iteration) = (state.id.clone(), state.iteration);
-        asked.reports = Reports::to(move |report| match *report {
-            Report::Asked {
-                model,
-                server,
-                outcome,
-                duration_ms,
-            } => runtime.tell(&Event::Run(RunEvent::Asked {
-                model,
-                server,
-                outcome,
-                duration_ms,
-            })),
-            Report::FailedOver { from, to, why } => {
-                runtime.tell(&Event::Run(RunEvent::FailedOver { from, to }));
-                if let Some(watch) = &watch {
-                    watch.fails_over(&run, iteration, (from, to), why);
-                }
+        asked.reports = Reports::to(move |report, why| {
+            runtime.tell(&Event::Run(report));
+            if let (RunEvent::FailedOver { from, to }, Some(why)) = (report, why)
+                && let Some(watch) = &watch
+            {
+                watch.fails_over(&run, iteration, (from, to), why);
             }
         });
         Ok(asked)
@@ -461,19 +455,15 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
 }
 
 fn failed(state: &mut RunState, error: ModelError) {
-    match error {
-        ModelError::TooLong(why) => state.fail(RunErrorCode::ContextWindowExceeded, why),
-        error => state.fail(RunErrorCode::GptOssUnreachable, error.to_string()),
-    }
-}
-
-impl RunState {
-    /// Ends a run that nobody waits for any more.
-    pub fn cancel(&mut self) {
-        if !matches!(self.phase, Phase::Ended(_)) {
-            self.phase = Phase::Ended(Ending::Cancelled);
-        }
-    }
+    let retry_after_ms = error.retry_after_ms();
+    let failed = match error {
+        ModelError::TooLong(why) => RunError::new(RunErrorCode::ContextWindowExceeded, why),
+        error => RunError::new(RunErrorCode::GptOssUnreachable, error.to_string()),
+    };
+    state.phase = Phase::Ended(Ending::Failed(RunError {
+        retry_after_ms,
+        ..failed
+    }));
 }
 
 /// What is told before a request is made again.

@@ -1,6 +1,6 @@
 //! Runs whose calls are the client's to make: one reply in, dependable calls out.
 
-use holdfast_intent::{Intent, Parser, Problem};
+use holdfast_intent::{Intent, Parser, Problem, without_thoughts};
 use holdfast_toolbox::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,7 +101,7 @@ pub fn heard_for_client(
         let content = if reply.calls.is_null() {
             String::new()
         } else {
-            reply.content.clone()
+            without_thoughts(&reply.content).trim().to_owned()
         };
         state.phase = Phase::Ended(Ending::Calls { content, calls });
         return;
@@ -148,4 +148,93 @@ fn named(run: &str, calls: &[&Intent]) -> Vec<NativeCall> {
         arguments: intent.arguments.clone(),
     };
     calls.iter().enumerate().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_intent::{FinishReason, Strategy, ToolSet, ToolSpec};
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::RunErrorCode;
+    use crate::settings::RunSettings;
+
+    fn weather() -> ClientTools {
+        let parameters = json!({"type": "object", "required": ["city"],
+            "properties": {"city": {"type": "string", "minLength": 2}}});
+        ClientTools {
+            tools: vec![json!({"type": "function", "function": {
+                "name": "get_weather", "parameters": parameters}})],
+            choice: ToolChoice::Auto,
+            at_once: CallsAtOnce::Many,
+        }
+    }
+
+    /// What becomes of a reply that is given again and again.
+    fn heard(client: &ClientTools, reply: &ModelReply) -> RunState {
+        let specs = client.tools.iter().filter_map(ToolSpec::from_json);
+        let parser = Parser::new(ToolSet::new(specs.collect()))
+            .with_strategies(Strategy::React, Some(Strategy::Auto));
+        let registry = client.registry().unwrap();
+        let task = Message::text(Role::User, "How is the weather?");
+        let settings = RunSettings::default();
+        let mut state = RunState::new("run-1", "gpt-oss-tools", vec![task], settings, 0);
+        state.mode = Mode::Return(client.clone());
+        while state.phase == Phase::Ask {
+            heard_for_client(&mut state, reply, &parser, &registry);
+        }
+        state
+    }
+
+    fn says(content: &str, finish: FinishReason) -> ModelReply {
+        ModelReply {
+            content: content.to_owned(),
+            finish,
+            ..ModelReply::default()
+        }
+    }
+
+    /// A client that gets nothing takes that for the answer.
+    #[test]
+    fn a_call_that_stays_wrong_is_an_error_and_no_empty_answer() {
+        let wrong = "Action: get_weather\nAction Input: {\"city\": \"B\"}";
+        let open = "<tool_call>{\"name\": \"get_weather\", \"argum";
+        for choice in [
+            ToolChoice::Auto,
+            ToolChoice::Required,
+            ToolChoice::Named("get_weather".to_owned()),
+        ] {
+            let client = ClientTools {
+                choice,
+                ..weather()
+            };
+            for reply in [
+                says(wrong, FinishReason::Stop),
+                says(open, FinishReason::Stop),
+                says(open, FinishReason::Length),
+            ] {
+                let state = heard(&client, &reply);
+                let Some(Ending::Failed(error)) = state.ending() else {
+                    panic!("{reply:?}: {:?}", state.phase)
+                };
+                assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+                let is_cut = reply.finish == FinishReason::Length;
+                assert_eq!(error.message.contains("cut off"), is_cut, "{error}");
+                assert_eq!(state.iteration, 2, "it was told how to, once");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_beside_a_call_comes_without_thoughts() {
+        let call = json!({"id": "c", "type": "function",
+            "function": {"name": "get_weather", "arguments": "{\"city\": \"Bern\"}"}});
+        let mut reply = says("<think>Hm.</think>\nI look.", FinishReason::Stop);
+        reply.calls = json!({"content": reply.content, "tool_calls": [call]});
+        let state = heard(&weather(), &reply);
+        let Some(Ending::Calls { content, calls }) = state.ending() else {
+            panic!("{:?}", state.phase)
+        };
+        assert_eq!((content.as_str(), calls.len()), ("I look.", 1));
+    }
 }

@@ -195,6 +195,20 @@ pub struct RunError {
     pub code: RunErrorCode,
     /// For people.
     pub message: String,
+    /// How long the model's server wants to be left alone, where that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl RunError {
+    /// One of which nobody says how long it lasts.
+    pub fn new(code: RunErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            retry_after_ms: None,
+        }
+    }
 }
 
 /// The ways in which a run can fail.
@@ -360,9 +374,30 @@ impl RunState {
 
     /// Ends it without an answer.
     pub fn fail(&mut self, code: RunErrorCode, message: impl Into<String>) {
-        self.phase = Phase::Ended(Ending::Failed(RunError {
-            code,
-            message: message.into(),
-        }));
+        self.phase = Phase::Ended(Ending::Failed(RunError::new(code, message)));
+    }
+
+    /// Ends it because somebody said stop.
+    pub fn cancel(&mut self) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.note_calls_under_way();
+            self.phase = Phase::Ended(Ending::Cancelled);
+        }
+    }
+
+    /// A run that ends in the middle of its calls has made those that are under way, whatever comes
+    /// of them: all that change nothing at once, any others one after the other.
+    pub(super) fn note_calls_under_way(&mut self) {
+        let Phase::Act(calls) = &self.phase else {
+            return;
+        };
+        let open = || calls.iter().filter(|call| call.result.is_none());
+        let at_once = if open().all(|call| !call.mutating) {
+            calls.len()
+        } else {
+            1
+        };
+        let called = open().take(at_once).map(|call| call.name.clone());
+        self.tools_called.extend(called);
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, Strategy};
+use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, Strategy, without_thoughts};
 use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
-use super::returning::Mode;
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
@@ -20,6 +19,7 @@ pub const CALLS_PER_REPLY_MAX: usize = 32;
 
 /// The run's time is up.
 pub fn timed_out(state: &mut RunState) {
+    state.note_calls_under_way();
     let seconds = state.settings.run_timeout_ms / 1000;
     state.fail(
         RunErrorCode::TimeoutExceeded,
@@ -97,7 +97,13 @@ pub(super) fn answered_live(
 /// The run has its answer: what was meant for the user, else all that was said.
 pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Option<String>) {
     let final_text = final_text.filter(|text| !text.trim().is_empty());
-    let content = final_text.unwrap_or_else(|| reply.content.clone());
+    let said = || {
+        let said = without_thoughts(&reply.content).trim_start().to_owned();
+        // Only thoughts are better than nothing.
+        Some(said).filter(|text| !text.is_empty())
+    };
+    let content = final_text.or_else(said);
+    let content = content.unwrap_or_else(|| reply.content.clone());
     state.phase = Phase::Ended(Ending::Answered {
         content,
         cut_off: reply.finish == FinishReason::Length,
@@ -105,7 +111,8 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
 }
 
 /// The same for a reply that was read for calls. A call that can not be made is no answer, however
-/// often the model says it: a run that was to make it has failed, and a client is not given it.
+/// often the model says it: the run has failed, whoever was to make the call. A text that only looks
+/// like one is the answer of a model that was told how to call and says it all the same.
 pub(super) fn answer_or_fail(
     state: &mut RunState,
     reply: &ModelReply,
@@ -115,24 +122,26 @@ pub(super) fn answer_or_fail(
     let is_text = |text: &String| !text.trim().is_empty();
     let is_call = parsed.final_text.as_ref().is_none_or(|it| !is_text(it))
         && (says_a_call(reply, parser) || !is_text(&reply.content) && is_protocol(&parsed));
-    match (is_call, &state.mode) {
-        (false, _) => answer(state, reply, parsed.final_text),
-        (true, Mode::Loop) => state.fail(
-            RunErrorCode::ToolExecutionFailed,
-            "the model asks for tools in a way that can not be run, also after it was told how to",
-        ),
-        (true, Mode::Return(_)) => {
-            state.phase = Phase::Ended(Ending::Answered {
-                content: String::new(),
-                cut_off: reply.finish == FinishReason::Length,
-            });
-        }
+    if !is_call {
+        answer(state, reply, parsed.final_text);
+        return;
     }
+    let how = if reply.finish == FinishReason::Length {
+        let most = state.settings.max_tokens;
+        format!("in more than the {most} tokens that an answer may have, and was cut off")
+    } else {
+        "in a way that can not be run".to_owned()
+    };
+    state.fail(
+        RunErrorCode::ToolExecutionFailed,
+        format!("the model asks for tools {how}, also after it was told how to"),
+    );
 }
 
 /// Whether what the model said aloud is a call.
 pub(super) fn says_a_call(reply: &ModelReply, parser: &Parser) -> bool {
     is_protocol(&parser.parse(&reply.content, reply.finish))
+        && !parser.only_speaks_of_calls(&reply.content, reply.finish)
 }
 
 /// Whether a reply is written for a program and not for a person. What is only guessed from prose, or
@@ -196,12 +205,13 @@ pub(super) fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
             arguments: intent.arguments.clone(),
         })
     };
-    // A model that only thought is told what it thought: else it would not know why it gets results.
-    let content = if reply.content.trim().is_empty() {
-        &reply.reasoning
-    } else {
-        &reply.content
-    };
+    // Thoughts are not repeated to the model, in whichever field its server puts them. But one that
+    // only thought is told what it thought: else it would not know why it gets results.
+    let aloud = without_thoughts(&reply.content);
+    let content = [&aloud, &reply.content]
+        .into_iter()
+        .find(|text| !text.trim().is_empty())
+        .unwrap_or(&reply.reasoning);
     Message {
         role: Role::Assistant,
         content: content.clone(),
@@ -358,12 +368,10 @@ fn for_the_parent(state: &RunState, calls: &[PlannedCall]) -> Option<String> {
 pub(super) fn go_on(state: &mut RunState) {
     let settings = &state.settings;
     if state.iteration >= settings.max_iterations {
-        if settings.when_used_up == WhenUsedUp::Answer
-            && !state.content.trim().is_empty()
-            && !state.said_a_call
-        {
+        let said = without_thoughts(&state.content).trim().to_owned();
+        if settings.when_used_up == WhenUsedUp::Answer && !said.is_empty() && !state.said_a_call {
             state.phase = Phase::Ended(Ending::Answered {
-                content: state.content.clone(),
+                content: said,
                 cut_off: false,
             });
             return;

@@ -313,6 +313,79 @@ fn a_call_that_can_not_be_made_is_never_the_answer() {
     assert_eq!(answer(&state), "It is 4.");
 }
 
+/// A run that ends in the middle of its calls has made those that are under way.
+#[test]
+fn calls_under_way_count_as_called_when_a_run_is_cut_off() {
+    let ends: [fn(&mut RunState); 2] = [RunState::cancel, timed_out];
+    let reads = READ.to_owned() + "\n" + &READ.replace("notes", "more");
+    let write = "Action: write\nAction Input: {\"path\": \"a\", \"content\": \"b\"}\n";
+    let writes = write.to_owned() + &write.replace("\"a\"", "\"c\"");
+    for end in ends {
+        for (calls, called) in [(&reads, &["read", "read"][..]), (&writes, &["write"])] {
+            let mut state = begun(RunSettings::default());
+            heard(&mut state, &thought(calls, ""), &parser());
+            assert_eq!(planned(&state).len(), 2);
+            end(&mut state);
+            assert_eq!(state.tools_called, called);
+        }
+        let mut state = begun(RunSettings::default());
+        end(&mut state);
+        assert!(state.tools_called.is_empty());
+    }
+}
+
+/// Who is told how to call, and says the same again, does not want to call.
+#[test]
+fn an_answer_that_only_speaks_of_calls_is_given_when_the_model_insists() {
+    let settings = RunSettings::default();
+    let (primary, fallback) = settings.strategies();
+    let parser = Parser::new(ToolSet::built_in()).with_strategies(primary, fallback);
+    let speech =
+        "The bug is in the template. It has to end with <tool_call> and not with a line break.";
+    let mut state = begun(settings);
+    heard(&mut state, &thought("", speech), &parser);
+    assert!(state.corrected && state.phase == Phase::Ask, "{state:?}");
+    heard(&mut state, &thought("", speech), &parser);
+    assert_eq!(answer(&state), speech);
+    // A call with words before it stays a call.
+    let call = "The file will tell.\n<tool_call>{\"name\": \"read\", \"argum";
+    let mut state = begun(RunSettings::default());
+    for _ in 0..2 {
+        heard(&mut state, &thought("", call), &parser);
+    }
+    assert!(
+        matches!(state.phase, Phase::Ended(Ending::Failed(_))),
+        "{:?}",
+        state.phase
+    );
+}
+
+/// As many servers leave it in the content; it is no part of what is said, however a run ends.
+#[test]
+fn thoughts_are_neither_the_last_words_nor_told_to_the_model_again() {
+    let content = "<think>I could look.</think>\n\nStill looking.";
+    let mut state = begun(RunSettings {
+        max_iterations: 1,
+        when_used_up: WhenUsedUp::Answer,
+        ..RunSettings::default()
+    });
+    heard(&mut state, &thought(READ, content), &parser());
+    acted(&mut state, 0, found("x"));
+    assert_eq!(answer(&state), "Still looking.");
+    let said = state.messages.iter().find(|it| it.role == Role::Assistant);
+    assert_eq!(said.unwrap().content.trim(), "Still looking.");
+    // Also when the model was cut off in what it says.
+    let cut = ModelReply {
+        finish: FinishReason::Length,
+        ..thought("", "<think>Hm.</think>It is")
+    };
+    let mut state = begun(RunSettings::default());
+    for _ in 0..2 {
+        heard(&mut state, &cut, &parser());
+    }
+    assert_eq!(answer(&state), "It is");
+}
+
 #[test]
 fn used_up_iterations_do_not_answer_with_a_call() {
     let mut state = begun(RunSettings {

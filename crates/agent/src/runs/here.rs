@@ -26,6 +26,10 @@ use crate::run::{
 const TOO_HEAVY: &str =
     "the runs of this server hold as much as they may, and this one has grown beyond its share";
 
+/// Why a run of which nobody knows whether it has begun does not go on.
+const IN_DOUBT: &str = "the state does not answer, so nobody knows whether it has begun; it is \
+                        cancelled as soon as the state is back";
+
 impl Runs {
     /// Keeps a run that begins. When the state does not answer nobody knows whether it has begun;
     /// then it is seen to that it ends before it does anything.
@@ -53,6 +57,9 @@ impl Runs {
             if !patience.is_left().await {
                 break;
             }
+        }
+        if let Some(watch) = self.agent.watch() {
+            watch.run_lost(&state.id, "lost", IN_DOUBT);
         }
         let mut ended = state.outline();
         ended.cancel();

@@ -148,7 +148,7 @@ impl Subagents {
     }
 
     pub(super) async fn is_anything_left(&self, session: &str) -> Result<(), Ending> {
-        let failed = |code, message| Err(Ending::Failed(RunError { code, message }));
+        let failed = |code, message| Err(Ending::Failed(RunError::new(code, message)));
         match self.left(session).await {
             Ok(left) => match left.used_up() {
                 Some(why) => failed(RunErrorCode::BudgetExceeded, why.to_owned()),

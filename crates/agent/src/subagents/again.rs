@@ -105,6 +105,6 @@ impl Subagents {
     }
 }
 
-fn is_suspended(session: &Session) -> bool {
+pub(super) fn is_suspended(session: &Session) -> bool {
     matches!(session.state, SessionState::Suspended { .. })
 }

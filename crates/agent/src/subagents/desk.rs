@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use holdfast_contract::{
     Cause, SessionContext, SessionKind, ToolCallEnvelope, ToolContext, ToolError,
 };
@@ -18,6 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::account::{Account, Left, used};
+use super::again::is_suspended;
 use super::result::result_of;
 use super::tools::SPAWN;
 use super::{SUBAGENT_LOOK_MS, SUBAGENT_PREFIX, SUBAGENTS_MAX};
@@ -335,8 +338,9 @@ impl Subagents {
         self.tree.get(id).await.map_err(|error| refused(&error))
     }
 
-    /// Those of a session, and the runs of those that run here. Waits for the end of one, at most
-    /// so long, when any is at work.
+    /// Those of a session, and the runs of those that run here. Waits until one has ended or is
+    /// suspended, at most so long, when any is at work. One that is suspended is not: it waits for
+    /// its parent.
     pub(super) async fn list(
         &self,
         parent: &str,
@@ -344,12 +348,22 @@ impl Subagents {
     ) -> Result<Vec<(Session, Option<String>)>, ToolError> {
         let mut ended = self.ended.subscribe();
         let children = self.children(parent).await?;
-        let at_work = children.iter().any(|(_, run)| run.is_some());
-        if wait.is_zero() || !at_work {
+        let at_work: Vec<String> = children
+            .iter()
+            .filter(|(session, run)| run.is_some() && !is_suspended(session))
+            .map(|(session, _)| session.id.clone())
+            .collect();
+        if wait.is_zero() || at_work.is_empty() {
             return Ok(children);
         }
-        // Whoever ended meanwhile is found below.
-        let _ = tokio::time::timeout(wait, ended.changed()).await;
+        let stopped = at_work.iter().map(|id| self.tree.paused(id));
+        let mut stopped: FuturesUnordered<_> = stopped.collect();
+        tokio::select! {
+            // Whoever ended meanwhile is found below.
+            _ = ended.changed() => {}
+            _ = stopped.next() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
         self.children(parent).await
     }
 
@@ -394,16 +408,17 @@ impl Subagents {
         match self.tree.spend_up_to(id, used(state)).await {
             Ok(Spent::Fine | Spent::Paused) | Err(TreeError::Refused(_)) => {}
             Ok(Spent::OverBudget) => {
-                return Err(Ending::Failed(RunError {
-                    code: RunErrorCode::BudgetExceeded,
-                    message: "the token budget of the session is spent".to_owned(),
-                }));
+                let why = "the token budget of the session is spent";
+                return Err(Ending::Failed(RunError::new(
+                    RunErrorCode::BudgetExceeded,
+                    why,
+                )));
             }
             Err(error) => {
-                return Err(Ending::Failed(RunError {
-                    code: RunErrorCode::ToolExecutionFailed,
-                    message: error.to_string(),
-                }));
+                return Err(Ending::Failed(RunError::new(
+                    RunErrorCode::ToolExecutionFailed,
+                    error.to_string(),
+                )));
             }
         }
         tokio::select! {

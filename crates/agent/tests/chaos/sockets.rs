@@ -162,13 +162,13 @@ async fn a_stream_that_is_always_wrong_is_said_to_be() {
         (
             "never goes on",
             Say::Held("Thought: ".to_owned(), String::new()),
-            "did not answer within",
+            "broke off before its end: nothing more came for 300 ms",
         ),
         ("half a body", Say::Half, ""),
         (
             "closes mid-stream",
             Say::BrokenOff("Thought: I".to_owned()),
-            "",
+            "broke off before its end (",
         ),
         (
             "ends mid-answer",

@@ -188,3 +188,59 @@ async fn a_failed_call_says_how_long_it_took_and_a_resumed_run_that_it_is_one() 
     assert_eq!(failed["event"], "gpt_oss_call_failed");
     assert_eq!(failed["elapsed_ms"], 0);
 }
+
+/// Runs out of time in the middle of its output.
+struct CutOff;
+
+#[async_trait]
+impl Does for CutOff {
+    async fn run(&self, _: &Value, _: &ToolContext) -> Result<ToolResult, ToolError> {
+        Err(ToolError::Timeout {
+            elapsed: std::time::Duration::from_secs(1),
+            so_far: Some(Box::new(json!({"stdout": "the salary of Ann"}))),
+        })
+    }
+}
+
+/// A log that is always on says what was called and why it failed, not what went through it.
+#[tokio::test(start_paused = true)]
+async fn what_goes_through_calls_is_told_in_full_only_to_those_who_look_closely() {
+    let tool =
+        || -> Vec<Arc<dyn Tool>> { vec![Arc::new(MadeTool::of_text("cut", Effect::None, CutOff))] };
+    let file = format!("{} the end of the file", "row ".repeat(500));
+    let says = || vec![thinks(&call("cut", &file)), Ok(says("It took too long."))];
+    let told = Told::with(tool(), says(), Level::Info, |state| state).await;
+    let events = told.events();
+    let first = |name: &str| events.iter().find(|it| it["event"] == name).expect("one");
+    let args = first("tool_execution_start")["args"]["text"].as_str();
+    let args = args.expect("a text");
+    assert!(args.starts_with("row row"), "{args}");
+    assert!(args.ends_with("… (1820 characters more)"), "{args}");
+    let error = first("tool_execution_failed")["error"].as_str();
+    assert!(
+        error.is_some_and(|it| it.starts_with("timeout: ")),
+        "{error:?}"
+    );
+    let all = format!("{events:?}{}", told.page());
+    assert!(!all.contains("salary") && !all.contains("end of the file"));
+    let told = Told::with(tool(), says(), Level::Debug, |state| state).await;
+    let all = format!("{:?}", told.events());
+    assert!(all.contains("salary") && all.contains("end of the file"));
+    assert!(!told.page().contains("salary"));
+}
+
+/// However many arguments there are.
+#[tokio::test(start_paused = true)]
+async fn a_list_without_end_is_told_by_its_beginning() {
+    let many: Vec<u32> = (0..2_000).collect();
+    let input = json!({"text": "a", "more": many});
+    let wrong = thinks(&format!("Thought: x\nAction: note\nAction Input: {input}"));
+    let told = Told::of(vec![wrong], Level::Info, |state| state).await;
+    let events = told.events();
+    let started = events
+        .iter()
+        .find(|it| it["event"] == "tool_execution_start");
+    let args = started.expect("one")["args"].as_str().expect("a text");
+    assert!(args.starts_with("{\"") && args.ends_with("characters more)"));
+    assert!(args.chars().count() < 1_100);
+}

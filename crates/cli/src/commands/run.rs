@@ -152,13 +152,16 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
     } else {
         output::note(&format!("· {}", listener.run()));
     }
+    let mut left = Left::ForAServer;
     loop {
         let happened = tokio::select! {
             happened = listener.next() => happened,
             _ = interrupt.recv() => {
                 runs.leave().await;
                 // What is not noted is gone on with by the next server, as after a crash.
-                let _ = runs.store().set_aside(listener.run()).await;
+                if runs.store().set_aside(listener.run()).await.is_ok() {
+                    left = Left::ForSomebody;
+                }
                 break;
             }
             _ = terminate.recv() => break runs.leave().await,
@@ -173,12 +176,7 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
     Ok(match &*outcome {
         Ended::Ended(state) => over(state, json),
         Ended::Left => {
-            let id = listener.run();
-            if json {
-                output::json(&json!({"event": "left", "run": id}));
-            } else {
-                output::note(&format!("Left unfinished; `holdfast resume {id}` goes on."));
-            }
+            left.tell(listener.run(), json);
             ExitCode::from(1)
         }
         Ended::Lost(why) => {
@@ -191,6 +189,33 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
             });
         }
     })
+}
+
+/// Who goes on with a run that was left unfinished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Somebody who says so: a person has stopped it.
+    ForSomebody,
+    /// The next server that starts here, by itself.
+    ForAServer,
+}
+
+impl Left {
+    fn tell(self, run: &str, json: bool) {
+        if json {
+            let by_itself = self == Self::ForAServer;
+            output::json(&json!({"event": "left", "run": run, "goesOnByItself": by_itself}));
+            return;
+        }
+        let goes_on = format!("`holdfast resume {run}` goes on");
+        output::note(&match self {
+            Self::ForSomebody => format!("Left unfinished; {goes_on}."),
+            Self::ForAServer => format!(
+                "Left unfinished; the next `holdfast serve` in this directory goes on with it by \
+                 itself, or {goes_on} now."
+            ),
+        });
+    }
 }
 
 /// One line for each thing that happens.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use holdfast_testkit::model::{ModelServer, Say};
 use serde_json::Value;
 
 use crate::common::{House, Ran};
@@ -170,10 +171,11 @@ fn the_servers_that_runs_need_are_asked() {
     let found = check(&report, "model server")["found"].as_str();
     assert!(found.is_some_and(|found| found.starts_with("none is configured")));
 
-    let model = holdfast_testkit::model::ModelServer::says(Vec::new()).expect("starts");
+    let model = ModelServer::says(Vec::new()).expect("starts");
     let (ran, report) = looked(&house, &["--model-url", &model.url()]);
     assert_eq!(ran.code, Some(0), "{report}");
-    assert_eq!(check(&report, "model server")["found"], "it answers");
+    let answers = format!("{} answers", model.url());
+    assert_eq!(check(&report, "model server")["found"], answers);
 
     // Nobody listens there.
     let away = "http://127.0.0.1:1";
@@ -258,4 +260,39 @@ fn a_house_without_a_memory_gets_none() {
         "{report}"
     );
     assert!(!house.state().join("memory.db").exists());
+}
+
+/// Each of a model's servers is looked at: the one that is away may be the one that is meant to answer.
+#[test]
+fn every_server_of_the_model_is_named() {
+    let house = House::new();
+    let model = ModelServer::says(vec![Say::says("Hello.")]).expect("starts");
+    let there = model.url();
+    let two = |second: &str| {
+        let text =
+            format!("executor:\n  gpt_oss_url: http://127.0.0.1:1\n  upstreams: [\"{second}\"]\n");
+        house.file("executor.yaml", &text)
+    };
+    let found = |report: &Value| -> Vec<(String, String)> {
+        let checks = report["checks"].as_array().expect("a list");
+        let servers = checks.iter().filter(|it| it["name"] == "model server");
+        let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+        servers
+            .map(|it| (text(&it["status"]), text(&it["found"])))
+            .collect()
+    };
+    let (ran, report) = looked(&house, &["--config", &two(&there)]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    let [away, answers] = &found(&report)[..] else {
+        panic!("{report}");
+    };
+    assert_eq!(away.0, "warn");
+    assert!(away.1.starts_with("http://127.0.0.1:1 can not be asked: "));
+    let well = ("ok".to_owned(), format!("{there} answers"));
+    assert_eq!(*answers, well);
+    let (ran, report) = looked(&house, &["--config", &two("http://127.0.0.1:2")]);
+    assert_eq!(ran.code, Some(1), "{report}");
+    let all = found(&report);
+    assert!(all.iter().all(|(status, _)| status == "bad"), "{report}");
+    assert!(all[0].1.contains("127.0.0.1:1") && all[1].1.contains("127.0.0.1:2"));
 }

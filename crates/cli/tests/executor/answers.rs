@@ -238,3 +238,20 @@ fn the_models_are_listed() {
     let none = executor.serving.get("/v1/models/gpt-4", None);
     assert_eq!(code(&none), (404, "model_not_found".to_owned()));
 }
+
+/// Clients that repeat by themselves keep to what the model's server asks for.
+#[test]
+fn a_model_server_that_is_busy_says_when_to_come_again() {
+    let once = "executor:\n  max_retries: 0\n";
+    let executor = Executor::with(ModelServer::start(|_| Say::Busy(17)), once);
+    let answer = executor.ask(&task("Hello"));
+    assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
+    assert_eq!(answer.header("retry-after"), Some("17"));
+    let executor = Executor::with(
+        ModelServer::start(|_| Say::Status(503, "{}".to_owned())),
+        once,
+    );
+    let answer = executor.ask(&task("Hello"));
+    assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
+    assert_eq!(answer.header("retry-after"), None);
+}

@@ -335,6 +335,17 @@ fn its_variables_count_without_a_file() {
     let ran = crate::common::Ran::of(&command.output().expect("runs"));
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     assert_eq!(model.asked().len(), 2);
+    assert!(
+        !house.path("logs").exists(),
+        "they say nothing about the log"
+    );
+    let mut command = house.command(&["run", "x", "--model-url", &model.url()]);
+    command.env("GPTOSS_EXECUTOR_MAX_ITERATIONS", "1");
+    let ran = crate::common::Ran::of(&command.output().expect("runs"));
+    assert!(!ran.stderr.contains("executor_run_start"), "{ran:#?}");
+    command.env("GPTOSS_EXECUTOR_LOGGING_LEVEL", "info");
+    let ran = crate::common::Ran::of(&command.output().expect("runs"));
+    assert!(ran.stderr.contains("executor_run_start"), "{ran:#?}");
     let mut command = house.command(&["tools"]);
     command.env("GPTOSS_EXECUTOR_MAX_ITERATION", "2");
     let ran = crate::common::Ran::of(&command.output().expect("runs"));

@@ -68,17 +68,23 @@ fn a_call_that_does_not_fit_the_schema_is_asked_back_once() {
     let told = told.map(|it| it["content"].to_string()).unwrap_or_default();
     assert!(told.contains("city") && told.contains("days"), "{told}");
 
-    // One that does not learn gets no second chance, and the client no broken call.
-    let executor = Executor::on(ModelServer::says(vec![wrong]));
-    let answer = executor.ask(&request()).json();
-    assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
-    assert!(answer["choices"][0]["message"].get("tool_calls").is_none());
-    assert_eq!(executor.model.asked().len(), 2);
-    // Nor the words of one in place of an answer.
-    let wrong = Say::says("Action: get_weather\nAction Input: {\"city\": \"B\"}");
-    let executor = Executor::on(ModelServer::says(vec![wrong]));
-    let answer = executor.ask(&request()).json();
-    assert_eq!(answer["choices"][0]["message"]["content"], "", "{answer}");
+    // One that does not learn gets no second chance, and the client neither a broken call nor its
+    // words in place of an answer, nor an empty one.
+    let aloud = Say::says("Action: get_weather\nAction Input: {\"city\": \"B\"}");
+    for (wrong, choice) in [
+        (wrong.clone(), "auto"),
+        (wrong, "required"),
+        (aloud, "auto"),
+    ] {
+        let executor = Executor::on(ModelServer::says(vec![wrong]));
+        let mut body = request();
+        body["tool_choice"] = json!(choice);
+        let answer = executor.ask(&body);
+        assert_eq!(answer.status, 500, "{}", answer.text());
+        let error = answer.json()["error"].clone();
+        assert_eq!(error["code"], "tool_execution_failed", "{error}");
+        assert_eq!(executor.model.asked().len(), 2);
+    }
 }
 
 #[test]

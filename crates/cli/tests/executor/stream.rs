@@ -207,6 +207,24 @@ fn an_answer_is_told_while_the_model_still_speaks() {
     }
 }
 
+/// A client puts what comes as a delta where it is, and what was thought is no part of the answer.
+#[test]
+fn what_was_thought_is_no_delta_once_the_answer_has_begun() {
+    let executor = Executor::on(ModelServer::says(vec![Say::Reply {
+        reasoning: "I know it.".to_owned(),
+        content: "Final Answer: Hello there.".to_owned(),
+        finish: "stop",
+    }]));
+    let chunks = chunks(&executor.ask(&streamed(task("Hello"))));
+    assert_eq!(content(&chunks), "Hello there.");
+    let thought = |chunk: &Value| chunk["choices"][0]["delta"].get("reasoning").is_some();
+    assert!(!chunks.iter().any(thought), "{chunks:?}");
+    let beside = chunks
+        .iter()
+        .find_map(|chunk| chunk["executor_progress"]["reasoning"].as_str());
+    assert_eq!(beside, Some("I know it."));
+}
+
 #[test]
 fn what_may_still_be_a_call_is_not_told() {
     let executor = Executor::on(ModelServer::start(|request| match turns(request) {
@@ -236,6 +254,14 @@ fn an_answer_that_breaks_off_is_not_begun_again() {
     assert_eq!(content(&chunks), "The first half, and");
     let error = &chunks.last().expect("a chunk")["error"];
     assert_eq!(error["code"], "gpt_oss_unreachable", "{chunks:?}");
+    let message = error["message"].as_str().expect("a text");
+    for part in [
+        executor.model.url().as_str(),
+        "broke off",
+        "not asked for again",
+    ] {
+        assert!(message.contains(part), "no {part}: {message}");
+    }
     assert_eq!(executor.model.asked().len(), 1);
     // While nothing was told, it is asked again as ever.
     let executor = Executor::on(ModelServer::start({

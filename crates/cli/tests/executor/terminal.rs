@@ -76,7 +76,7 @@ fn a_run_without_an_answer_is_a_failure() {
 /// Killed or interrupted after its first call, a run goes on with the second.
 #[test]
 fn a_run_that_was_cut_off_goes_on() {
-    for signal in [Signal::KILL, Signal::INT] {
+    for signal in [Signal::KILL, Signal::INT, Signal::TERM] {
         let house = House::new();
         let silent = ModelServer::start(|request| match turns(request) {
             0 => script()[0].clone(),
@@ -96,6 +96,9 @@ fn a_run_that_was_cut_off_goes_on() {
                 "{cut:#?}"
             );
         }
+        // Nobody has stopped the run itself.
+        let goes_on = cut.stderr.contains("the next `holdfast serve`");
+        assert_eq!(goes_on, signal == Signal::TERM, "{cut:#?}");
         let listed = house.run(&["resume", "--json"]).json();
         let id = listed[0]["id"].as_str().expect("a run").to_owned();
         assert_eq!(listed[0]["iterations"], 1);

@@ -1,5 +1,7 @@
 //! The servers that runs and tools need: the model's, and the gateway.
 
+use holdfast_agent::model::ModelError;
+
 use super::Check;
 use crate::app::App;
 use crate::args::executor::ModelArgs;
@@ -8,34 +10,45 @@ use crate::executor;
 use crate::web;
 
 pub(super) async fn checks(app: &App, args: &ModelArgs) -> Vec<Check> {
-    let mut checks = vec![model(app, args).await];
+    let mut checks = model(app, args).await;
     #[cfg(feature = "web")]
     checks.extend(gateway(app).await);
     checks
 }
 
-async fn model(app: &App, args: &ModelArgs) -> Check {
+/// A check of each server of the model that has no name of its own. While one answers, others that do
+/// not end no run.
+async fn model(app: &App, args: &ModelArgs) -> Vec<Check> {
     const NAME: &str = "model server";
     let model = match executor::model(app, args) {
         Ok(Some(model)) => model,
         Ok(None) => {
             let none = "none is configured; only `holdfast run` and chat completions need one";
-            return Check::ok(NAME, none);
+            return vec![Check::ok(NAME, none)];
         }
         Err(failure) => {
             let advice = "Mend its address; `--model-url http://127.0.0.1:8000` tries another.";
-            return Check::bad(NAME, failure.message, advice);
+            return vec![Check::bad(NAME, failure.message, advice)];
         }
     };
-    match model.reach().await {
-        Ok(()) => Check::ok(NAME, "it answers"),
+    let reached = model.reach_each().await;
+    let any_answers = reached.iter().any(|(_, reached)| reached.is_ok());
+    let check = |(server, reached): (String, Result<(), ModelError>)| match reached {
+        Ok(()) => Check::ok(NAME, format!("{server} answers")),
+        Err(error) if any_answers => Check::warn(
+            NAME,
+            format!("{server} can not be asked: {error}"),
+            "Start it, or mend its address (executor.gpt_oss_url, executor.upstreams). Runs ask another \
+             server until then.",
+        ),
         Err(error) => Check::bad(
             NAME,
-            format!("it can not be asked: {error}"),
+            format!("{server} can not be asked: {error}"),
             "Start it, or mend its address (executor.modelUrl, executor.gpt_oss_url, --model-url) and \
              its key (HOLDFAST_MODEL_KEY). Runs end with `gpt_oss_unreachable` until then.",
         ),
-    }
+    };
+    reached.into_iter().map(check).collect()
 }
 
 #[cfg(feature = "web")]

@@ -80,7 +80,7 @@ pub(super) fn ended<'a>(state: &'a RunState, notes: &Notes) -> Result<Said<'a>, 
                 content: Some(&state.content),
                 ..metadata(state, notes)
             };
-            Err(ChatError::failed(error.code, &error.message, state.effects).with(json!(told)))
+            Err(ChatError::failed(error, state.effects).with(json!(told)))
         }
         Some(Ending::Cancelled) => Err(ChatError::cancelled().with(json!(metadata(state, notes)))),
         None => Err(ChatError::lost(&state.id, &Lost::Fault)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::response::Response;
-use holdfast_agent::run::{Effects, RunErrorCode};
+use holdfast_agent::run::{Effects, RunError, RunErrorCode};
 use holdfast_agent::runs::{Lost, RunStoreError, StartError};
 use holdfast_reliability::store::StoreError;
 use http::StatusCode;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::executor::Served;
 use crate::limits::RETRY_AFTER_S;
-use crate::respond::{Refusal, json_response};
+use crate::respond::{Refusal, json_response, whole_seconds};
 use crate::server::Server;
 use crate::shape::{ChatErrorBody, ChatErrorText};
 
@@ -176,9 +176,11 @@ impl ChatError {
     }
 
     /// A run that has no answer.
-    pub(super) fn failed(code: RunErrorCode, message: &str, effects: Effects) -> Self {
-        let message = message.to_owned();
+    pub(super) fn failed(failed: &RunError, effects: Effects) -> Self {
+        let (code, message) = (failed.code, failed.message.clone());
         let mut error = Self::new(status_of(code), EXECUTION, code.as_str(), message);
+        // What the model's server asks of us, we ask of whoever waits for it.
+        error.retry_after_s = failed.retry_after_ms.map(whole_seconds);
         if effects == Effects::Possible {
             error.again = Again::No;
         }
@@ -304,8 +306,9 @@ impl From<RunStoreError> for ChatError {
                 error
             }
             RunStoreError::Unreadable(..) => {
-                let (code, message) = (RunErrorCode::ToolExecutionFailed, error.to_string());
-                Self::failed(code, &message, Effects::Possible)
+                let code = RunErrorCode::ToolExecutionFailed;
+                let failed = RunError::new(code, error.to_string());
+                Self::failed(&failed, Effects::Possible)
             }
             RunStoreError::Store(error) => error.into(),
         }

@@ -160,7 +160,7 @@ impl Told {
             return part;
         }
         if let Some(event) = happened {
-            let part = data(&progress(&head, &event));
+            let part = data(&progress(&head, &event, self.sent > 0));
             self.at = At::Listening(listener, Some(head));
             return part;
         }
@@ -221,17 +221,21 @@ fn failed(error: &ChatError) -> String {
     format!("{}data: [DONE]\n\n", data(&error.body()))
 }
 
-/// What the model thought is a delta too; clients for such models know the field.
-fn progress(head: &Head, event: &Event) -> Value {
-    let delta = match event {
-        Event::Heard { reasoning, .. } if !reasoning.is_empty() => json!({"reasoning": reasoning}),
-        _ => json!({}),
-    };
-    let mut chunk = head.chunk(&delta, None);
-    chunk["executor_progress"] = json!(event);
-    if let Value::Object(told) = &mut chunk["executor_progress"] {
+/// What the model thought is a delta too; clients for such models know the field. Behind the
+/// beginning of the answer they would take it for a part of the answer: then it is only told beside.
+fn progress(head: &Head, event: &Event, answer_begun: bool) -> Value {
+    let mut delta = json!({});
+    let mut told = json!(event);
+    if let (Event::Heard { reasoning, .. }, Value::Object(told), false) =
+        (event, &mut told, answer_begun)
+    {
         told.remove("reasoning");
+        if !reasoning.is_empty() {
+            delta["reasoning"] = json!(reasoning);
+        }
     }
+    let mut chunk = head.chunk(&delta, None);
+    chunk["executor_progress"] = told;
     chunk
 }
 

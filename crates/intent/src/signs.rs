@@ -1,0 +1,123 @@
+//! Tokens that only calls have, in texts from which no call could be read.
+
+use memchr::memmem;
+
+use crate::cues;
+use crate::doc::{Doc, line_rest};
+use crate::steps::visit;
+
+const SIGNS: &[&str] = &[
+    "<tool_call",
+    "<|tool_call",
+    "[TOOL_CALLS]",
+    "<function=",
+    "<invoke",
+    RECIPIENT,
+    "[TOOL:",
+    "Action Input:",
+    "<｜tool▁call",
+    "<|python_tag|>",
+    "\"tool_calls\"",
+    "<function_call",
+];
+
+/// The sign behind which a name stands.
+const RECIPIENT: &str = "to=functions.";
+/// How a line begins that is written for a program.
+const LAID_OUT: &[&str] = &["{", "[{", "[TOOL", "<", "Action:", "Action Input"];
+/// Words behind a sign that go on with its sentence.
+const SENTENCE_WORDS_MIN: usize = 3;
+
+/// Whether such a token stands outside of code and examples.
+pub(crate) fn look_like_a_call(doc: &Doc<'_>) -> bool {
+    SIGNS.iter().any(|sign| {
+        visit(doc.text.len());
+        memmem::find_iter(doc.text.as_bytes(), sign.as_bytes())
+            .find(|at| !doc.is_shown(*at))
+            .is_some_and(|at| !doc.is_inert(at, 0))
+    })
+}
+
+/// Whether each of them is a word in a sentence, and no line is laid out as a call. In doubt it is
+/// not: the words of a call are nobody's answer.
+pub(crate) fn are_all_spoken_of(doc: &Doc<'_>) -> bool {
+    let mut found = 0;
+    for sign in SIGNS {
+        visit(doc.text.len());
+        for at in memmem::find_iter(doc.text.as_bytes(), sign.as_bytes()) {
+            found += 1;
+            if !doc.may_read(1) || !doc.is_inert(at, 0) && !is_spoken_of(doc, at, sign) {
+                return false;
+            }
+        }
+    }
+    let is_sentence = doc.text.trim_end().ends_with(['.', '!', '?']);
+    found > 0 && is_sentence && !has_a_line_of_a_call(doc)
+}
+
+fn is_spoken_of(doc: &Doc<'_>, at: usize, sign: &str) -> bool {
+    let rest = line_rest(doc.text, at + sign.len());
+    let tag_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (tag, rest) = rest.split_at(tag_end);
+    // Only a recipient has its name there; anywhere else it is what the call holds.
+    let is_bare = match sign {
+        RECIPIENT => !holds_arguments(tag),
+        _ => !tag.contains(|letter: char| letter.is_alphanumeric() || "{[".contains(letter)),
+    };
+    is_bare
+        && !holds_arguments(rest)
+        && rest.split_whitespace().count() >= SENTENCE_WORDS_MIN
+        && cues::is_mentioned(doc.lead(at, 0), rest)
+}
+
+/// What stands in arguments and not in sentences.
+fn holds_arguments(text: &str) -> bool {
+    let calls = |(at, _): (usize, &str)| text[..at].ends_with(char::is_alphanumeric);
+    text.contains(['{', '=', '|']) || text.contains("</") || text.match_indices('(').any(calls)
+}
+
+fn has_a_line_of_a_call(doc: &Doc<'_>) -> bool {
+    let mut at = 0;
+    doc.text.split_inclusive('\n').any(|line| {
+        let start = at + line.len() - line.trim_start().len();
+        at += line.len();
+        visit(line.len());
+        let is_laid_out = LAID_OUT
+            .iter()
+            .any(|head| line.trim_start().starts_with(head));
+        is_laid_out && (!doc.may_read(1) || !doc.is_inert(start, 0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{FinishReason, Parser};
+
+    #[test]
+    fn what_is_spoken_of_is_told_from_a_call() {
+        let parser = Parser::default();
+        let is_speech = |text: &str| parser.only_speaks_of_calls(text, FinishReason::Stop);
+        for text in [
+            "The bug is in the template. It has to end with <tool_call> and not with a line break.",
+            "The field \"tool_calls\" was empty, so the client stopped.",
+            "gpt-oss addresses a tool with to=functions.NAME in the header of its message.",
+            "ReAct has three lines: Thought:, Action: and Action Input:, in this order.",
+        ] {
+            assert!(is_speech(text), "{text}");
+        }
+        for text in [
+            "<tool_call>{\"name\": \"read\", \"argum",
+            "I will read it now.\n<tool_call>{\"name\": \"read\", \"argum",
+            "Let me call it: <tool_call>read notes.txt",
+            "The next step is <tool_call>read notes.txt</tool_call>",
+            "The next step is <tool_call> read notes.txt",
+            "The next step is <|python_tag|>print(1) and then the rest of it.",
+            "Thought: look\nAction Input: {\"path\": \"a.txt\"}",
+            "<|channel|>commentary to=functions.read <|message|>{\"path\"",
+            "It has to end with <tool_call> and not with a line break.\n{\"name\": \"read\", \"argum",
+            "It is 4.",
+        ] {
+            assert!(!is_speech(text), "{text}");
+        }
+    }
+}

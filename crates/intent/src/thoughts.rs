@@ -1,0 +1,131 @@
+//! Private reasoning that a server left in the text, between tags of its own.
+
+use memchr::memmem;
+
+use crate::model::FinishReason;
+use crate::steps::visit;
+
+/// What private reasoning stands between, where a server leaves it in the text.
+pub const THOUGHT_TAGS: &[(&str, &str)] = &[
+    OPENED_BY_TEMPLATES,
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+];
+
+/// The tags of the reasoning models (`DeepSeek-R1`, `QwQ`, `Qwen3`) whose chat templates write the
+/// opener into the question, so that a reply begins inside of a thought.
+const OPENED_BY_TEMPLATES: (&str, &str) = ("<think>", "</think>");
+
+/// Where private reasoning opens that nothing closes.
+pub(crate) fn open_thought(text: &str) -> Option<usize> {
+    THOUGHT_TAGS.iter().find_map(|(open, close)| {
+        let opened = rfind(text, open)?;
+        memmem::find(&text.as_bytes()[opened..], close.as_bytes())
+            .is_none()
+            .then_some(opened)
+    })
+}
+
+/// The last place of these words. Looking from the front is much faster, and mostly there are none.
+fn rfind(text: &str, words: &str) -> Option<usize> {
+    visit(text.len());
+    let first = memmem::find(text.as_bytes(), words.as_bytes())?;
+    let last = memmem::rfind(&text.as_bytes()[first..], words.as_bytes())?;
+    Some(first + last)
+}
+
+/// Private reasoning between `<think>` tags. Reasoning that nothing follows is all there is, and
+/// is read like any other text, unless the model was cut before it could go on.
+pub(crate) fn followed(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
+    let last = text.trim_end().len();
+    let mut found = parts(text);
+    found.retain(|[_, end]| *end < last || finish == FinishReason::Length);
+    found
+}
+
+/// Everything that stands between such tags, and what a reply that begins inside of a thought says
+/// before the thought ends.
+fn parts(text: &str) -> Vec<[usize; 2]> {
+    let mut found = Vec::new();
+    for tags @ (open, close) in THOUGHT_TAGS {
+        let mut from = 0;
+        while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
+            let end = from + at + close.len();
+            visit(2 * (end - from));
+            let opened = text[from..from + at].find(*open).map(|n| from + n);
+            let begun = || begins_inside(*tags, &text[..from + at], from).then_some(0);
+            found.extend(opened.or_else(begun).map(|start| [start, end]));
+            from = end;
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Whether all that stands before a closer which nothing opened is a thought. Only a template opens
+/// one unseen, and only once; anywhere else somebody speaks of the tag, and all that was said before
+/// would be lost. In code it is spoken of as well.
+fn begins_inside(tags: (&str, &str), before: &str, since: usize) -> bool {
+    tags == OPENED_BY_TEMPLATES && since == 0 && !before.ends_with(['`', '"', '\''])
+}
+
+/// A reply without what the model only thought, where its server left that in the text.
+///
+/// ```
+/// assert_eq!(holdfast_intent::without_thoughts("<think>Hm.</think>It is 4."), "It is 4.");
+/// ```
+pub fn without_thoughts(text: &str) -> String {
+    without(text, &parts(text))
+}
+
+/// The same for a text that the model itself calls its answer: what nothing opened is no thought.
+/// An answer that is all thought is left as it is.
+pub(crate) fn answered(answer: String) -> String {
+    let mut parts = parts(&answer);
+    let is_opened = |at: usize| {
+        let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
+        openers.any(|open| answer[at..].starts_with(open))
+    };
+    parts.retain(|[start, _]| is_opened(*start));
+    let said = without(&answer, &parts).trim().to_owned();
+    if said.is_empty() { answer } else { said }
+}
+
+/// A text without these parts. One can stand in another.
+fn without(text: &str, parts: &[[usize; 2]]) -> String {
+    let mut kept = String::new();
+    let mut from = 0;
+    for [start, end] in parts {
+        kept.push_str(text.get(from..*start).unwrap_or_default());
+        from = from.max(*end);
+    }
+    kept + &text[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_thoughts;
+
+    #[test]
+    fn only_a_template_opens_a_thought_unseen() {
+        for (text, said) in [
+            ("So 2 + 2.\n</think>\n\nIt is 4.", "\n\nIt is 4."),
+            ("a</think>b<think>c</think>d", "bd"),
+            ("<thinking>a</thinking>b", "b"),
+        ] {
+            assert_eq!(without_thoughts(text), said, "{text}");
+        }
+        for kept in [
+            "It is 4, and </reasoning> is how some models end a thought.",
+            "Close it with </thinking>, then answer.",
+            "First a, then </seed:think> b.",
+            "R1 ends its thoughts with `</think>`, others do not.",
+        ] {
+            assert_eq!(without_thoughts(kept), kept);
+        }
+        let twice = "<think>a</think>It is 4; the tag is </think> there.";
+        let said = "It is 4; the tag is </think> there.";
+        assert_eq!(without_thoughts(twice), said);
+    }
+}
