@@ -100,6 +100,7 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),
             params_digest: exact,
+            shadow: mode == Mode::Shadow,
         }),
         owner: runtime.token(),
         lifetimes: while_it_waits(policy.lifetimes, hold),
