@@ -2,9 +2,10 @@
 
 mod keep;
 
-use holdfast_contract::{Artifact, ErrorCode, Escalation, ResultError, ToolResultEnvelope};
-
-use holdfast_reliability::guard::{BlockCode, TOOL_ERROR_LIMIT_TAG};
+use holdfast_contract::{
+    Artifact, ErrorCode, Escalation, ResultError, ToolResultEnvelope, TurnStand,
+};
+use holdfast_reliability::guard::BlockCode;
 
 pub use keep::Keep;
 
@@ -65,7 +66,7 @@ impl Brake {
     fn of(error: Option<&ResultError>) -> Self {
         match error {
             Some(error) if error.code == BlockCode::ToolErrorLimit.as_str() => Self::On,
-            Some(error) if error.message.contains(TOOL_ERROR_LIMIT_TAG) => Self::Told,
+            Some(error) if error.turn == TurnStand::Ended => Self::Told,
             _ => Self::Off,
         }
     }
@@ -215,6 +216,22 @@ mod tests {
             told.chars().count() <= 4_000 && told.contains("left out"),
             "{told}"
         );
+    }
+
+    /// A tool's own words may be those of the guard, and a reader of secrets may take them out of the guard's.
+    #[test]
+    fn the_end_of_a_turn_is_no_matter_of_words() {
+        let brake = |message: &str, turn: Option<&str>| {
+            let mut error = serde_json::json!({"code": "not_found", "message": message,
+                "retriable": false, "terminal": true});
+            if let Some(turn) = turn {
+                error["turn"] = turn.into();
+            }
+            Brake::of(Some(&serde_json::from_value(error).unwrap()))
+        };
+        let quoted = "the log says [TOOL ERROR LIMIT] 5 tool failures";
+        assert_eq!(brake(quoted, None), Brake::Off);
+        assert_eq!(brake("[redacted]", Some("ended")), Brake::Told);
     }
 
     proptest! {

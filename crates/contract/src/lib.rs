@@ -64,7 +64,7 @@ pub use memory::{
 };
 pub use result::{
     CacheHit, CacheMatch, CircuitBreakerState, Escalation, ResultError, ResultOutput, RetryNote,
-    Status, ToolResultEnvelope,
+    Status, ToolResultEnvelope, TurnStand,
 };
 pub use tool::{
     Artifact, Effect, HandedCommand, HandsOn, PermissionTier, Reconciled, Tool, ToolResult,

@@ -160,6 +160,27 @@ pub struct ResultError {
     /// What the tool had until it failed, where it says: what a command had printed. Redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// Whether tools still run in this turn.
+    #[serde(default, skip_serializing_if = "TurnStand::goes_on")]
+    pub turn: TurnStand,
+}
+
+/// Whether tools still run in a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TurnStand {
+    /// They do.
+    #[default]
+    GoesOn,
+    /// The loop guard has ended it: no tool runs until the next turn.
+    Ended,
+}
+
+impl TurnStand {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn goes_on(&self) -> bool {
+        *self == Self::GoesOn
+    }
 }
 
 /// A tool that was called wrongly too often in a row. The session that called it is not to try

@@ -183,6 +183,7 @@ fn wish(call: &ToolCall, windows: Option<&OnceWindows>) -> ClaimRequest {
             request_id: request_id.clone(),
             tool_call_id: call.call_id.clone(),
             params_digest: params,
+            shadow: false,
         }),
         owner: request_id.into(),
         lifetimes: Lifetimes::default(),

@@ -8,7 +8,7 @@ use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     CacheHit, CircuitBreakerState, ErrorCode, Escalation, HostRule, Lifeline, Need, Reason,
     ResultError, ResultOutput, RetryNote, SessionContext, Status, Tool, ToolCallEnvelope,
-    ToolResultEnvelope, Trust,
+    ToolResultEnvelope, Trust, TurnStand,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -106,6 +106,8 @@ pub struct Call {
     pub lifeline: Option<Lifeline>,
     /// How the call came here.
     pub entry: Entry,
+    /// The approval from whose record it came.
+    pub resumes: Option<String>,
     /// The least trusted text that the session has read, as far as it is known.
     pub input_trust: Trust,
     /// The hosts its tool may reach, where a manifest names them.
@@ -162,6 +164,7 @@ impl Call {
             stored_key: None,
             lifeline: None,
             entry: Entry::New,
+            resumes: None,
             input_trust: Trust::Tool,
             hosts: None,
             concerns: Vec::new(),
@@ -208,6 +211,11 @@ impl Call {
             }
             None => fresh(),
         }
+    }
+
+    /// Whether neither its caller nor a hook has given it a key.
+    pub fn is_unnamed(&self) -> bool {
+        self.envelope.payload.idempotency_key.is_none() && self.hook_key.is_none()
     }
 
     /// Whether it waits for a person before it starts.
@@ -369,6 +377,8 @@ pub struct Besides {
     pub escalation: Option<Escalation>,
     /// What the tool had until it failed.
     pub details: Option<Value>,
+    /// Whether tools still run in this turn.
+    pub turn: TurnStand,
 }
 
 impl Failure {
@@ -425,6 +435,7 @@ impl Failure {
         let Besides {
             mut escalation,
             mut details,
+            turn,
             ..
         } = self.besides.map(|it| *it).unwrap_or_default();
         if let Some(found) = &mut escalation {
@@ -447,6 +458,7 @@ impl Failure {
             retry_after_ms: self.retry_after_ms,
             escalation,
             details,
+            turn,
         }
     }
 }

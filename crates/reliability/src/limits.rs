@@ -214,6 +214,11 @@ pub const LIMITS: &[Limit] = &[
         "wait of a duplicate that has no deadline of its own",
     ),
     limit(
+        "HELD_LEASE_MS_MAX",
+        crate::idempotency::HELD_LEASE_MS_MAX,
+        "how long a process may be silent whose call waits for a person, before whoever asks the same goes on with its request",
+    ),
+    limit(
         "DEADLINE_GRACE_MS",
         crate::deadline::DEADLINE_GRACE_MS,
         "how long after the caller's deadline the loop guard may still note down that the call was cut off",

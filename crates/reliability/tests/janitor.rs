@@ -33,6 +33,7 @@ fn wish() -> ClaimRequest {
             request_id: "r".into(),
             tool_call_id: None,
             params_digest: Digest::of(b"d"),
+            shadow: false,
         }),
         owner: "o".into(),
         lifetimes: Lifetimes::default(),

@@ -39,6 +39,7 @@ fn wish(number: u8, owner: &str) -> ClaimRequest {
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"{}"),
+            shadow: false,
         }),
         owner: owner.into(),
         lifetimes: Lifetimes::default(),

@@ -113,6 +113,12 @@ pub const LIMITS: &[Limit] = &[
         setting: Some("permissions.approvals.denialMs"),
     },
     Limit {
+        name: "APPROVAL_OUTCOME_MS",
+        value: crate::approval::orphans::APPROVAL_OUTCOME_MS,
+        meaning: "an identical call gets what came of an approved one that was run after its caller had gone for this long, once",
+        setting: None,
+    },
+    Limit {
         name: "APPROVAL_KEPT_MS",
         value: crate::approval::service::APPROVAL_KEPT_MS,
         meaning: "how long an ended request can still be looked at",

@@ -10,7 +10,7 @@ use futures_util::future::{Either, pending, select};
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
-    ToolResultEnvelope,
+    ToolResultEnvelope, TurnStand,
 };
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
 use holdfast_reliability::call::{Call, Entry};
@@ -33,7 +33,7 @@ use holdfast_reliability::store::memory::{
 };
 use holdfast_reliability::timeout::AttemptTimeout;
 
-use crate::approval::{ApprovalRequest, Approvals, Approve};
+use crate::approval::{Approval, Approvals, Approve};
 use crate::limit_output::{OutputConfig, limit_output};
 use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
@@ -370,11 +370,13 @@ impl ToolStack {
 
     /// Answers a call that was captured when it asked for approval and whose process is gone. It is
     /// not admitted a second time: what was approved is what the hooks made of it then.
-    pub async fn call_resumed(&self, captured: &ApprovalRequest) -> ToolResultEnvelope {
+    pub async fn call_resumed(&self, approval: &Approval) -> ToolResultEnvelope {
+        let captured = &approval.request;
         let mut envelope = captured.envelope.clone();
         envelope.control.deadline_at_ms = None;
         let mut call = self.admitted(envelope);
         call.entry = Entry::Resumed;
+        call.resumes = Some(approval.id.clone());
         call.hook_key.clone_from(&captured.hook_key);
         // What spoke against it when it asked is what the person answers, also when it is over by now.
         let asked = captured.reasons.iter();
@@ -454,6 +456,7 @@ fn malformed(error: &EnvelopeError, redactor: &Redactor) -> ToolResultEnvelope {
             retry_after_ms: None,
             escalation: None,
             details: None,
+            turn: TurnStand::GoesOn,
         }),
         retried_by: Vec::new(),
     }

@@ -7,6 +7,8 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+#[path = "permission/adopted.rs"]
+mod adopted;
 #[path = "permission/aliases.rs"]
 mod aliases;
 #[path = "permission/approval.rs"]

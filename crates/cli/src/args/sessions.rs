@@ -8,6 +8,7 @@ use clap::Subcommand;
     holdfast sessions list --all --json\n  \
     holdfast sessions show 0198c2\n  \
     holdfast sessions cancel 0198c2\n  \
+    holdfast sessions cancel web-42 --main\n  \
     holdfast sessions reopen main\n\n\
     A Main session makes Branches and Workers, down to a depth of 4. Each has its time and its\n\
     tokens, and gives one result to its parent. A session that is told to end has half a minute to\n\
@@ -32,6 +33,10 @@ pub(crate) enum SessionsCommand {
     Cancel {
         /// The session, or the beginning of its name.
         id: String,
+        /// It is the session of calls (`--session`, `target.sessionKey`) that has made no session
+        /// below it, so it is in no list; its whole name.
+        #[arg(long)]
+        main: bool,
     },
     /// Let a Main session that was cancelled be used again, as a fresh one.
     Reopen {

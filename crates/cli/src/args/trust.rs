@@ -141,7 +141,7 @@ pub(crate) enum Require {
     Unknown,
     /// Seen before.
     Known,
-    /// Signed by a configured key.
+    /// Signed by a configured key, or pinned.
     Signed,
     /// Pinned by a person.
     Pinned,

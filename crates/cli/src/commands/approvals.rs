@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use holdfast_agent::runs::RunStore;
+use holdfast_contract::redact::Redactor;
 use holdfast_contract::time::rfc3339;
 use holdfast_contract::{Answer, Audience, SystemEntropy, visible};
 use holdfast_reliability::observe::Observers;
@@ -18,6 +19,7 @@ use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
 
+use super::call;
 use crate::app::{App, runtime};
 use crate::args::approvals::ApprovalsCommand;
 use crate::executor;
@@ -366,7 +368,7 @@ fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
         running.finish();
         runtime.block_on(running.tidy());
     }
-    tell_resumed(&resumed, json);
+    tell_resumed(&resumed, &app.config.redactor(), json);
     let worked = resumed.iter().all(|it| it.result.is_success());
     Ok(if worked {
         ExitCode::SUCCESS
@@ -392,7 +394,8 @@ async fn of_no_run(runs: &RunStore, approved: Vec<Approval>) -> BTreeSet<String>
     ids
 }
 
-fn tell_resumed(resumed: &[Resumed], json: bool) {
+/// What came of each: whoever asked for it is gone, so nobody else is told.
+fn tell_resumed(resumed: &[Resumed], redactor: &Redactor, json: bool) {
     if json {
         let list: Vec<Value> = resumed
             .iter()
@@ -405,11 +408,9 @@ fn tell_resumed(resumed: &[Resumed], json: bool) {
         output::line("Nothing approved waits to be run.");
     }
     for it in resumed {
-        let how = match &it.result.error {
-            None => "done".to_owned(),
-            Some(error) => format!("{}: {}", error.code, error.message),
-        };
-        let text = format!("{} {}: {how}", it.approval.id, it.approval.request.tool);
-        output::line(&harmless(&text));
+        let prompt = it.approval.prompt(Audience::Approver, redactor);
+        let text = format!("{} {}", prompt.id, prompt.arguments);
+        output::line(&output::dim(&harmless(&text)));
+        call::print(&it.result);
     }
 }

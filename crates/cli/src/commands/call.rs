@@ -240,7 +240,7 @@ fn write_metrics(running: &Running, args: &CallArgs) -> Outcome<()> {
 }
 
 /// A readable summary.
-fn print(result: &ToolResultEnvelope) {
+pub(super) fn print(result: &ToolResultEnvelope) {
     let mark = if result.is_success() {
         output::green("✓")
     } else {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use holdfast_contract::time::rfc3339;
 use holdfast_reliability::admin::{self, FoundRecord, Payload};
-use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
+use holdfast_reliability::idempotency::record::{DedupeRecord, RecordState, SharedRecord};
 use holdfast_reliability::store::{ClearIf, Cleared, RecordFilter, UnreadRecord};
 use serde_json::{Value, json};
 
@@ -124,11 +124,7 @@ async fn list(
     let rows = found.iter().map(|Seen { record, abandoned }| {
         vec![
             record.key.fingerprint().to_string(),
-            if *abandoned {
-                "abandoned".to_owned()
-            } else {
-                record.state.as_str().to_owned()
-            },
+            state_words(record, *abandoned),
             record.tool.to_string(),
             redactor
                 .redact_text(&record.request.session_key)
@@ -151,6 +147,20 @@ async fn list(
         output::line(&more_line(limit));
     }
     Ok(())
+}
+
+/// How a record stands. One of a call that was only watched answers for nobody.
+fn state_words(record: &DedupeRecord, abandoned: bool) -> String {
+    let state = if abandoned {
+        "abandoned"
+    } else {
+        record.state.as_str()
+    };
+    if record.request.shadow {
+        format!("{state} (shadow)")
+    } else {
+        state.to_owned()
+    }
 }
 
 /// Below a listing that was cut off.

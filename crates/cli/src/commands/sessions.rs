@@ -29,9 +29,16 @@ pub(super) fn run(app: &App, command: &SessionsCommand, json: bool) -> Outcome<E
         match command {
             SessionsCommand::List { all } => list(app, sessions, *all, json),
             SessionsCommand::Show { id } => show(app, found(&sessions, id)?, json),
-            SessionsCommand::Cancel { id } => {
-                let id = found(&sessions, id)?.id.clone();
-                cancel(app, store, &id, json).await?;
+            SessionsCommand::Cancel { id, main: true } => {
+                let tree = tree(app, store)?;
+                let told = tree.cancel_main(id).await?;
+                cancelled(app, &tree, &told, json).await?;
+            }
+            SessionsCommand::Cancel { id, main: false } => {
+                let id = &found(&sessions, id)?.id;
+                let tree = tree(app, store)?;
+                let told = tree.cancel(id).await?;
+                cancelled(app, &tree, &told, json).await?;
             }
             SessionsCommand::Reopen { id } => {
                 let id = found(&sessions, id)?.id.clone();
@@ -59,8 +66,10 @@ fn found<'a>(sessions: &'a [Session], typed: &str) -> Outcome<&'a Session> {
         .filter(|session| !typed.is_empty() && session.id.starts_with(typed));
     match (alike.next(), alike.next()) {
         (Some(only), None) => Ok(only),
-        (None, _) => Err(Failure::failed(format!("there is no session {typed:?}"))
-            .hint("`holdfast sessions list --all` shows them.")),
+        (None, _) => Err(Failure::failed(format!("there is no session {typed:?}")).hint(
+            "`holdfast sessions list --all` shows them. The session of calls that has made none below \
+             it is in no list: `holdfast sessions cancel NAME --main`.",
+        )),
         (Some(_), Some(_)) => Err(Failure::failed(format!(
             "several sessions begin with {typed:?}"
         ))
@@ -90,13 +99,11 @@ async fn reopen(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) 
     Ok(())
 }
 
-async fn cancel(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) -> Outcome<()> {
-    let tree = tree(app, store)?;
-    let told = tree.cancel(id).await?;
+async fn cancelled(app: &App, tree: &SessionTree, told: &Session, json: bool) -> Outcome<()> {
     // Those whose time was over, and whose process is gone, are ended on the way.
     tree.tick().await?;
     if json {
-        output::json(&view(app, &told));
+        output::json(&view(app, told));
         return Ok(());
     }
     let left_ms = told.end_by_ms.unwrap_or_default();
@@ -104,7 +111,7 @@ async fn cancel(app: &App, store: Arc<dyn DocumentStore>, id: &str, json: bool) 
     let time = output::duration(left_ms);
     output::line(&format!(
         "{} is told to end, and is ended in {time} if it has not by then.",
-        harmless(id)
+        harmless(&told.id)
     ));
     if told.is_cancelled_main() {
         output::line("No tool runs in it any more. `holdfast sessions reopen` lets it go on.");

@@ -71,7 +71,7 @@ async fn list(app: &App, book: &TrustBook, session: Option<&str>, json: bool) ->
         return Ok(ExitCode::SUCCESS);
     }
     let rows = found.iter().map(|(id, known)| {
-        let [agent, session, _] = parts(id);
+        let [agent, session, workspace] = parts(id);
         let sources = known.provenance.chain().map(|link| link.source.as_str());
         let held = known.held(now_ms).map_or(String::new(), |hold| {
             let left = output::duration(hold.until_ms.saturating_sub(now_ms));
@@ -84,12 +84,13 @@ async fn list(app: &App, book: &TrustBook, session: Option<&str>, json: bool) ->
         vec![
             harmless(session),
             harmless(agent),
+            harmless(workspace),
             known.trust().as_str().to_owned(),
             harmless(&sources.collect::<Vec<_>>().join(", ")),
             harmless(&held),
         ]
     });
-    let header = ["session", "agent", "trust", "has read", "held"];
+    let header = ["session", "agent", "workspace", "trust", "has read", "held"];
     output::line(&output::table(&header, rows));
     Ok(ExitCode::SUCCESS)
 }

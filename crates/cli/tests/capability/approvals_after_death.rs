@@ -222,3 +222,135 @@ fn of_many_answers_at_once_one_counts() {
     let verified = house.run(&["audit-log", "verify", "--json"]).json();
     assert_eq!(verified["intact"], true, "{verified}");
 }
+
+/// `holdfast call exec` without a key.
+fn start_unnamed(house: &House, command: &str) -> Process {
+    house.start(&["call", "exec", "--json", "--args", &command_json(command)])
+}
+
+/// The request of a call without a key, killed while it waited.
+fn orphan(house: &House, command: &str) -> String {
+    let call = start_unnamed(house, command);
+    let id = id_of(&pending(house));
+    call.kill_9();
+    id
+}
+
+fn approve(house: &House, id: &str) {
+    assert_eq!(house.run(&["approvals", "approve", id]).code, Some(0));
+}
+
+#[test]
+fn who_asks_the_same_again_goes_on_with_the_request_of_the_dead() {
+    for is_approved_first in [true, false] {
+        let house = House::new();
+        let id = orphan(&house, COMMAND);
+        if is_approved_first {
+            approve(&house, &id);
+        }
+        let call = start_unnamed(&house, COMMAND);
+        if !is_approved_first {
+            eventually("the second call has it", || {
+                let log = std::fs::read_to_string(house.state().join("audit.log")).ok()?;
+                log.contains("approval.handed_over").then_some(())
+            });
+            approve(&house, &id);
+        }
+        assert_eq!(call.ended().success()["fromCache"], false);
+        assert_eq!(resume(&house), (Some(0), vec![]));
+        assert_eq!(house.lines("effect"), 1);
+        let all = house.run(&["approvals", "list", "--all", "--json"]).json();
+        assert_eq!(all.as_array().map(Vec::len), Some(1));
+        let verified = house.run(&["audit-log", "verify"]);
+        assert_eq!(verified.code, Some(0), "{verified:?}");
+    }
+}
+
+#[test]
+fn what_was_resumed_is_told_to_who_asks_the_same_again_once() {
+    let house = House::new();
+    let id = orphan(&house, COMMAND);
+    approve(&house, &id);
+    // Whoever comes first runs it, and nobody else does.
+    let (resumer, call) = (
+        house.start(&["approvals", "resume", "--json"]),
+        start_unnamed(&house, COMMAND),
+    );
+    assert_eq!(resumer.ended().code, Some(0));
+    call.ended().success();
+    assert_eq!(house.lines("effect"), 1);
+    assert_eq!(resume(&house), (Some(0), vec![]));
+    // Once more is another wish.
+    let again = start_unnamed(&house, COMMAND);
+    let other = id_of(&pending(&house));
+    assert_ne!(other, id);
+    approve(&house, &other);
+    again.ended().success();
+    assert_eq!(house.lines("effect"), 2);
+}
+
+#[test]
+fn two_who_live_and_ask_the_same_are_asked_about_each() {
+    let house = House::new();
+    let calls: Vec<Process> = (0..2).map(|_| start_unnamed(&house, COMMAND)).collect();
+    let both = eventually("both ask", || {
+        let open = open_requests(&house);
+        (open.len() == 2).then_some(open)
+    });
+    for request in &both {
+        approve(&house, &id_of(request));
+    }
+    for call in calls {
+        assert_eq!(call.ended().success()["fromCache"], false);
+    }
+    assert_eq!(house.lines("effect"), 2);
+}
+
+#[test]
+fn what_was_resumed_is_shown() {
+    let house = House::new();
+    let id = orphan(&house, "rm -f ../aside/victim; echo what it printed");
+    approve(&house, &id);
+    let ran = house.run(&["approvals", "resume"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("what it printed"), "{ran:?}");
+    assert!(ran.stdout.contains(&id), "{ran:?}");
+
+    let missing = house.file("missing", "x");
+    let arguments = serde_json::json!({ "path": missing }).to_string();
+    let call = house.start(&["call", "read", "--json", "--args", &arguments]);
+    let id = id_of(&pending(&house));
+    call.kill_9();
+    approve(&house, &id);
+    std::fs::remove_file(&missing).expect("removes");
+    let failed = house.run(&["approvals", "resume"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stdout.contains("✗ read"), "{failed:?}");
+}
+
+#[test]
+fn the_doctor_tells_what_waits_from_what_runs() {
+    let house = House::new();
+    let found = || {
+        let report = house.run(&["doctor", "--json"]).json();
+        let checks = report["checks"].as_array().expect("a list").clone();
+        let state = checks.into_iter().find(|check| check["name"] == "state");
+        state.expect("a check")["found"]
+            .as_str()
+            .expect("a text")
+            .to_owned()
+    };
+    let call = start_unnamed(&house, COMMAND);
+    pending(&house);
+    assert!(
+        found().contains("0 in flight, 1 waiting for a person"),
+        "{}",
+        found()
+    );
+    call.kill_9();
+    assert!(
+        found().contains("0 in flight, 1 left waiting for a person"),
+        "{}",
+        found()
+    );
+}

@@ -54,6 +54,22 @@ fn list_filters() {
     assert_eq!(none.stdout, "No records.\n");
 }
 
+/// Records of calls that are only watched answer for nobody, and say so.
+#[test]
+fn records_of_calls_that_are_only_watched_are_marked() {
+    let house = House::new();
+    let config = house.file("shadow.yaml", "reliability: {mode: shadow}\n");
+    house
+        .exec("a", "echo one", &["--config", &config])
+        .success();
+    house.exec("b", "echo two", &[]).success();
+    let shown = house.run(&["dedupe", "list"]).stdout;
+    assert_eq!(shown.matches("done (shadow)").count(), 1, "{shown}");
+    let listed = list(&house, &[]);
+    let marked = listed.iter().filter(|it| it["request"]["shadow"] == true);
+    assert_eq!(marked.count(), 1, "{listed:?}");
+}
+
 #[test]
 fn a_list_that_is_cut_off_says_so() {
     let house = some_records();

@@ -136,6 +136,30 @@ fn in_a_main_that_was_cancelled_nothing_runs_until_a_person_opens_it_again() {
     assert_eq!(house.lines("effect"), 3);
 }
 
+/// A session that only calls name is in no tree, and can be cancelled all the same.
+#[test]
+fn the_session_of_calls_is_cancelled_by_its_name() {
+    let house = House::new();
+    let call = |key: &str| house.exec(key, "echo ran >> effect", &["--session", "web-42"]);
+    call("k1").success();
+    let unlisted = house.run(&["sessions", "cancel", "web-42"]);
+    assert_eq!(unlisted.code, Some(1), "{unlisted:?}");
+    assert!(unlisted.stderr.contains("--main"), "{unlisted:?}");
+    let told = house.run(&["sessions", "cancel", "web-42", "--main"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let refused = call("k2").json();
+    assert_eq!(refused["error"]["code"], "permission_denied", "{refused}");
+    let twice = house.run(&["sessions", "cancel", "web-42", "--main"]);
+    assert_eq!(twice.code, Some(1), "{twice:?}");
+    assert_eq!(house.run(&["sessions", "reopen", "web-42"]).code, Some(0));
+    call("k3").success();
+    assert_eq!(house.lines("effect"), 2);
+    assert!(
+        listed(&house, &["--all"]).is_empty(),
+        "nobody has opened it"
+    );
+}
+
 #[test]
 fn a_session_is_named_by_its_beginning_if_that_is_enough() {
     let house = House::new();

@@ -63,6 +63,12 @@ fn a_strangers_orders_hold_a_session_until_its_user_speaks() {
     assert_eq!(listed[0]["held"]["source"], "inbound");
     let shown = house.run(&["trust", "list"]);
     assert!(shown.stdout.contains("override"), "{}", shown.stdout);
+    let workspace = house.workspace();
+    assert!(
+        shown.stdout.contains(workspace.to_str().unwrap()),
+        "{}",
+        shown.stdout
+    );
 
     house.run(&["trust", "message", "--session", "s", "go on"]);
     let ran = call(
@@ -249,6 +255,8 @@ fn skills_are_pinned_signed_known_and_noticed_when_they_change() {
 
     assert_eq!(house.run(&["skills", "pin", &dir]).code, Some(0));
     assert_eq!(standing(&["--require", "pinned"]), seen(0, "pinned"));
+    // A person's own word is more than a stranger's signature.
+    assert_eq!(standing(&["--require", "signed"]), seen(0, "pinned"));
     fs::write(skill.join("SKILL.md"), "# Weather\nand more").unwrap();
     assert_eq!(standing(&["--config", &config]), seen(1, "unknown"));
     let shown = house.run(&["skills", "verify"]);

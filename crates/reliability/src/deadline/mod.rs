@@ -88,7 +88,13 @@ fn gone(call: &Call, why: &str, judged: Judged) -> Option<Reply> {
 
 fn passed(call: &Call) -> Reply {
     const WHY: &str = "the caller's deadline passed";
-    let judged = Judged::Counts(FailureKind::Retryable);
+    // That a person takes long speaks neither against the call nor against its tool.
+    let waits = call.waiting_approval.is_some() || call.held_claim.is_some();
+    let judged = if waits && !call.started.is_set() {
+        Judged::Neutral
+    } else {
+        Judged::Counts(FailureKind::Retryable)
+    };
     gone(call, WHY, judged).unwrap_or_else(|| {
         Failure::before_start(ErrorCode::Timeout, WHY, judged)
             .with_status(Status::Timeout)

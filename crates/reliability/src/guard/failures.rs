@@ -185,6 +185,14 @@ impl Failures {
         attempts
     }
 
+    /// Whether this very call was refused before for what is wrong with it. One that is blocked for
+    /// another reason is no further attempt at getting it right.
+    pub(super) fn is_refused(&self, call: Hash128, form: Hash64) -> bool {
+        self.by_call.iter().any(|known| {
+            known.call == call && known.family == Family::Refusal && known.forms.contains(&form)
+        })
+    }
+
     /// Counts a call that was not even looked at, when the tool was called wrongly before, and
     /// returns the attempts made at it.
     pub(super) fn count_validation_again(&mut self, tool: Hash64) -> u32 {

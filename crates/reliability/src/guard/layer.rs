@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use holdfast_contract::{ErrorCode, Escalation, ResultOutput, SessionKind};
+use holdfast_contract::{ErrorCode, Escalation, ResultOutput, SessionKind, TurnStand};
 use serde_json::Value;
 
 use super::{
@@ -283,6 +283,9 @@ fn apply(call: &mut Call, reply: &mut Reply, advice: &Advice, config: &GuardConf
         Err(failure) => {
             let reason = failure.message.clone();
             failure.message = decorate_error(&failure.message, advice);
+            if advice.stop_turn {
+                failure.besides.get_or_insert_default().turn = TurnStand::Ended;
+            }
             if advice.escalate_to_parent {
                 escalate(call, failure, reason, advice.wrong_attempts);
             } else if advice.wrong_attempts >= config.validation_attempts_max {

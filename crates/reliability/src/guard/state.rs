@@ -125,7 +125,9 @@ impl TurnState {
             }
             Observation::Blocked => {
                 advice.action = GuardAction::LoopDetected;
-                advice.wrong_attempts = self.failures.count_validation_again(call.tool);
+                if self.failures.is_refused(call.call, call.form) {
+                    advice.wrong_attempts = self.failures.count_validation_again(call.tool);
+                }
                 self.count_failure(config, &mut advice);
             }
             Observation::Neutral => {}
@@ -427,6 +429,29 @@ mod tests {
             turn.check(&call, &config).is_block(),
             "nothing takes the end of a turn back"
         );
+    }
+
+    #[test]
+    fn only_a_wrong_call_is_another_attempt_at_getting_it_right() {
+        let config = GuardConfig::default();
+        let mut turn = TurnState::default();
+        for _ in 0..2 {
+            assert!(!fail(&mut turn, "exec", &config).stop_turn);
+        }
+        let (fails, is_wrong) = (json!({}), json!({"cmd": 1}));
+        let wrong = CallIdentity::of("exec", &is_wrong);
+        let invalid = Observation::Failed {
+            kind: FailureKind::Validation,
+            error: "there is no argument cmd",
+        };
+        assert_eq!(turn.observe(&wrong, &invalid, &config).wrong_attempts, 1);
+        // This one's arguments are fine: it is blocked because it fails.
+        let fails = CallIdentity::of("exec", &fails);
+        assert!(turn.check(&fails, &config).is_block());
+        let advice = turn.observe(&fails, &Observation::Blocked, &config);
+        assert_eq!(advice.wrong_attempts, 0);
+        let again = turn.observe(&wrong, &Observation::Blocked, &config);
+        assert_eq!(again.wrong_attempts, 2);
     }
 
     #[test]

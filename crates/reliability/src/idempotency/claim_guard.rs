@@ -30,6 +30,8 @@ pub(super) struct ClaimGuard {
     key: StoredKey,
     owner: Arc<str>,
     lifetimes: Lifetimes,
+    /// The lease of a call that waits before it starts.
+    lease_before_start_ms: u64,
     /// Whether the call may be made anew when nobody knows how it ended.
     when_given_up: RepeatSafety,
     payload_bytes_max: usize,
@@ -51,7 +53,8 @@ impl ClaimGuard {
             store,
             key: wish.key,
             owner: wish.owner.clone(),
-            lifetimes: wish.lifetimes,
+            lifetimes: call.policy.lifetimes,
+            lease_before_start_ms: wish.lifetimes.lease_ms,
             when_given_up: safety_when_given_up(call),
             payload_bytes_max: call.policy.payload_bytes_max,
             started: call.started.clone(),
@@ -67,12 +70,10 @@ impl ClaimGuard {
     /// Extends the lease, again and again. A lost claim does not stop the call: it is the only one
     /// that can still bring the truth.
     pub(super) async fn keep(&self, runtime: &Runtime) -> Infallible {
-        let third = Duration::from_millis((self.lifetimes.lease_ms / 3).max(1));
         loop {
+            let third = Duration::from_millis((self.lease_ms() / 3).max(1));
             tokio::time::sleep(third).await;
-            let renewal = self
-                .store
-                .renew(&self.key, &self.owner, self.lifetimes.lease_ms);
+            let renewal = self.store.renew(&self.key, &self.owner, self.lease_ms());
             // One that does not come back must not keep the next from being sent.
             if let Ok(Err(error)) = tokio::time::timeout(third, renewal).await {
                 runtime.tell(&Event::StoreTrouble {
@@ -80,6 +81,14 @@ impl ClaimGuard {
                     error: &error,
                 });
             }
+        }
+    }
+
+    fn lease_ms(&self) -> u64 {
+        if self.started.is_set() {
+            self.lifetimes.lease_ms
+        } else {
+            self.lease_before_start_ms
         }
     }
 

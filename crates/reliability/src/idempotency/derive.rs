@@ -8,12 +8,15 @@ use holdfast_contract::DedupeMode;
 use super::key::{Identity, KeyParts, KeySource, Scope, content_key, identity_of, stored_key};
 use super::record::RecordRequest;
 use super::repeated;
-use super::transition::{ClaimRequest, ContentLookup, Hold, OnRetriableFailure};
+use super::transition::{ClaimRequest, ContentLookup, Hold, Lifetimes, OnRetriableFailure};
 use crate::call::Call;
 use crate::canonical::{CanonicalOptions, Digest, FieldNames, Whitespace, digest, is_collapsed};
 use crate::policy::{DeriveKeys, Mode, Repeats};
 use crate::retry::RepeatSafety;
 use crate::runtime::Runtime;
+
+/// Lease of a call that waits for a person's answer; from its start on it has its tool's.
+pub const HELD_LEASE_MS_MAX: u64 = 15_000;
 
 /// What is known about a call's key before it is claimed.
 pub(super) struct Derived {
@@ -39,10 +42,8 @@ pub(super) fn derive(call: &mut Call, mode: Mode, runtime: &Runtime) -> Option<D
 }
 
 fn is_keyed(call: &Call, runtime: &Runtime) -> bool {
-    let envelope = &call.envelope;
-    let is_named = envelope.payload.idempotency_key.is_some() || call.hook_key.is_some();
-    envelope.transport.dedupe_mode != DedupeMode::Disabled
-        && (is_named || runtime.switches.derive_keys() == DeriveKeys::On)
+    call.envelope.transport.dedupe_mode != DedupeMode::Disabled
+        && (!call.is_unnamed() || runtime.switches.derive_keys() == DeriveKeys::On)
 }
 
 fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Derived {
@@ -74,6 +75,12 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
         Some(key) => DerivedKey::Given(key.to_owned()),
         None => DerivedKey::Computed,
     };
+    // A layer that only watches holds nothing up, so there is nothing to begin.
+    let hold = if mode == Mode::Enforce && call.waits_for_approval() {
+        Hold::Held
+    } else {
+        Hold::None
+    };
     let wish = ClaimRequest {
         key: stored_key(&parts, &source),
         content,
@@ -93,23 +100,31 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
             request_id: envelope.request_id.clone(),
             tool_call_id: envelope.tool_call_id.clone(),
             params_digest: exact,
+            shadow: mode == Mode::Shadow,
         }),
         owner: runtime.token(),
-        lifetimes: policy.lifetimes,
+        lifetimes: while_it_waits(policy.lifetimes, hold),
         repeat: repeat_safety_with(call, Keyed::Yes),
         on_retriable_failure: if envelope.transport.dedupe_mode == DedupeMode::BestEffort {
             OnRetriableFailure::RunAgain
         } else {
             OnRetriableFailure::Replay
         },
-        // A layer that only watches holds nothing up, so there is nothing to begin.
-        hold: if mode == Mode::Enforce && call.waits_for_approval() {
-            Hold::Held
-        } else {
-            Hold::None
-        },
+        hold,
     };
     Derived { wish, key }
+}
+
+/// A call that waits ran nothing, so it can be given up on soon; and whoever asks the same waits
+/// until it is.
+fn while_it_waits(lifetimes: Lifetimes, hold: Hold) -> Lifetimes {
+    match hold {
+        Hold::None => lifetimes,
+        Hold::Held => Lifetimes {
+            lease_ms: lifetimes.lease_ms.min(HELD_LEASE_MS_MAX),
+            ..lifetimes
+        },
+    }
 }
 
 /// Whether a call may be repeated when nobody knows how it ended.

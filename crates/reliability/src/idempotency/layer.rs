@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{CacheHit, CacheMatch, DedupeMode, ErrorCode, Status};
+use holdfast_contract::{CacheMatch, DedupeMode, ErrorCode, Status};
 use tokio::time::Instant;
 
 use super::claim_guard::ClaimGuard;
@@ -12,14 +12,13 @@ use super::ending::ending_of;
 use super::held::HeldClaim;
 use super::key::{KeySource, StoredKey, stored_key};
 use super::reconcile::Asked;
-use super::record::{DedupeRecord, RecordState, SharedRecord};
-use crate::call::{Call, Failure, Judged, Origin, Reply};
+use super::record::{RecordState, SharedRecord};
+use super::replay::replay;
+use crate::call::{Call, Failure, Judged, Reply};
 use crate::canonical::Digest;
 use crate::config::WhenAway;
-use crate::guard::FailureKind;
 use crate::observe::Event;
 use crate::policy::{Keep, Mode, OnKeyConflict};
-use crate::retry::Evidence;
 use crate::runtime::Runtime;
 use crate::service::Service;
 use crate::store::{Claim, DedupeStore, StoreError, WaitTicket};
@@ -83,7 +82,8 @@ impl<S: Service> Idempotency<S> {
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
                     call.lifeline = lifeline;
-                    call.held_claim = HeldClaim::of(&store, &derived.wish);
+                    let lease_ms = call.policy.lifetimes.lease_ms;
+                    call.held_claim = HeldClaim::of(&store, &derived.wish, lease_ms);
                     return self.run_claimed(call, guard).await;
                 }
                 Ok(Claim::InFlight { ticket }) => {
@@ -105,7 +105,7 @@ impl<S: Service> Idempotency<S> {
                         return waiter_gave_up().into();
                     }
                     if let Some(record) = done_meanwhile(&*store, joined).await {
-                        return self.replay(call, &record, CacheMatch::Inflight);
+                        return replay(call, &self.runtime, &record, CacheMatch::Inflight);
                     }
                 }
                 Ok(Claim::Ended(record)) => {
@@ -117,7 +117,7 @@ impl<S: Service> Idempotency<S> {
                             Asked::StillUnknown => {}
                         }
                     }
-                    return self.replay(call, &record, waited);
+                    return replay(call, &self.runtime, &record, waited);
                 }
                 Ok(Claim::Conflict { recorded_digest }) => {
                     guard.stand_down();
@@ -155,7 +155,7 @@ impl<S: Service> Idempotency<S> {
                     && record.request.params_digest == derived.wish.request.params_digest =>
             {
                 call.stored_key = Some(derived.wish.key);
-                self.replay(call, &record, CacheMatch::Completed)
+                replay(call, &self.runtime, &record, CacheMatch::Completed)
             }
             _ => nothing(),
         }
@@ -181,59 +181,6 @@ impl<S: Service> Idempotency<S> {
             }
         }
         reply
-    }
-
-    /// What the record says, as an answer to this duplicate.
-    fn replay(&self, call: &mut Call, record: &DedupeRecord, matched_on: CacheMatch) -> Reply {
-        self.runtime.tell(&Event::DedupeHit {
-            call,
-            state: record.state,
-            mode: Mode::Enforce,
-        });
-        call.explain(format!(
-            "answered from the record {} of request {} ({})",
-            record.key.fingerprint(),
-            record.request.request_id,
-            record.state.as_str()
-        ));
-        call.redelivered = is_same_delivery(call, record);
-        let cache = Some(cache_hit(record, matched_on, self.runtime.clock.now_ms()));
-        let outcome = match (&record.payload, &record.error) {
-            (Some(payload), _) => Ok(payload.clone()),
-            (None, Some(error)) => Err(Failure {
-                status: error.status,
-                code: error.code.clone().into(),
-                origin: Origin::Tool,
-                message: error.message.clone(),
-                hint: hint_for(&error.code),
-                retriable: error.should_retriable,
-                terminal: error.terminal,
-                evidence: if record.state == RecordState::Unknown {
-                    Evidence::MayHaveHappened
-                } else {
-                    Evidence::NoEffect
-                },
-                counts_for_breaker: false,
-                retry_after_ms: None,
-                // As the first time: what is unknown is no verdict on the call, and must not keep it
-                // from running once a person has cleared the key.
-                judged: Judged::Counts(
-                    if error.should_retriable || record.state == RecordState::Unknown {
-                        FailureKind::Retryable
-                    } else {
-                        FailureKind::Deterministic
-                    },
-                ),
-                breaker_state: None,
-                besides: None,
-            }),
-            (None, None) => Err(Failure::before_start(
-                ErrorCode::OutputTooLarge,
-                "the call was done before; its output was too large to be recorded",
-                Judged::Neutral,
-            )),
-        };
-        Reply { outcome, cache }
     }
 
     fn in_flight(&self, call: &mut Call, ticket: &WaitTicket) -> Reply {
@@ -383,28 +330,10 @@ impl<S: Service> Service for Idempotency<S> {
     }
 }
 
-pub(super) fn cache_hit(record: &DedupeRecord, matched_on: CacheMatch, now_ms: u64) -> CacheHit {
-    CacheHit {
-        matched_on,
-        age_ms: now_ms.saturating_sub(record.updated_at_ms),
-        key_fingerprint: record.key.fingerprint().to_string(),
-    }
-}
-
-/// Whether the record was made by this very call, delivered again by a transport or a resumed run.
-///
-/// A `toolCallId` does not say so: servers reuse them, and a model that loops would be taken for a
-/// transport that repeats itself.
-fn is_same_delivery(call: &Call, record: &DedupeRecord) -> bool {
-    let unnamed = call.envelope.payload.idempotency_key.is_none() && call.hook_key.is_none();
-    record.request.request_id == call.envelope.request_id
-        || (unnamed
-            && call.envelope.payload.tool_step.is_some()
-            && call.stored_key == Some(record.key))
-}
-
 fn keep_of(call: &Call) -> Keep {
-    if call.envelope.hints().safety_critical == Some(true) {
+    // A request for a person's answer outlives its process, and others learn by the claim whether
+    // its asker lives.
+    if call.envelope.hints().safety_critical == Some(true) || call.waits_for_approval() {
         Keep::Durable
     } else {
         call.policy.keep
@@ -428,13 +357,6 @@ fn waiter_gave_up() -> Failure {
         Judged::Neutral,
     )
     .with_status(Status::Timeout)
-}
-
-fn hint_for(code: &str) -> Option<String> {
-    holdfast_contract::code::CODES
-        .iter()
-        .find(|row| row.code.as_str() == code)
-        .map(|row| row.next.to_owned())
 }
 
 fn short(digest: &str) -> &str {

@@ -13,8 +13,11 @@ mod lost;
 mod reconcile;
 pub mod record;
 mod repeated;
+mod replay;
 pub mod transition;
 
+pub use derive::HELD_LEASE_MS_MAX;
 pub(crate) use derive::{ends_in_doubt, repeat_safety};
-pub use held::HeldClaim;
+pub use held::{ForeignClaim, HeldClaim, TakenOver};
 pub use layer::{DedupeStores, Idempotency};
+pub use replay::replay;

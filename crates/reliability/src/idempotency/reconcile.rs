@@ -7,8 +7,9 @@ use futures_util::FutureExt;
 use holdfast_contract::{CacheMatch, Reconciled};
 
 use super::ending::done;
-use super::layer::{Idempotency, cache_hit};
+use super::layer::Idempotency;
 use super::record::SharedRecord;
+use super::replay::cache_hit;
 use super::transition::{Ending, Finalisation};
 use crate::call::{Call, Reply};
 use crate::execute::{attempt_limit_ms, output_of, tool_context};

@@ -60,6 +60,9 @@ pub struct RecordRequest {
     /// SHA-256 over the exact arguments; another digest under the same key is a conflict.
     #[schemars(with = "String")]
     pub params_digest: Digest,
+    /// Whether the call was only watched: the record answers for nobody.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shadow: bool,
 }
 
 /// Whether an attempt worked.

@@ -31,6 +31,7 @@ fn wish(key: u8, owner: &str) -> ClaimRequest {
             request_id: "request".to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"digest"),
+            shadow: false,
         }),
         owner: owner.into(),
         lifetimes: lifetimes(),

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted, Shown};
+use holdfast_contract::{ApprovalRoute, CacheMatch, ErrorCode, Gate, Need, Prompted, Shown};
 use holdfast_reliability::call::{Call, Entry, Failure, Judged, Reply};
+use holdfast_reliability::idempotency::record::SharedRecord;
+use holdfast_reliability::idempotency::replay;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
@@ -12,6 +14,7 @@ use holdfast_reliability::service::Service;
 use holdfast_reliability::store::StoreError;
 use serde_json::json;
 
+use super::adopt::{Left, what_is_left};
 use super::error::AnswerError;
 use super::model::{ApprovalState, Subject, digest_of};
 use super::service::{Approvals, Lost, Seen};
@@ -39,6 +42,10 @@ enum Stop {
     Trouble(StoreError),
     /// The claim went to somebody else while this call waited.
     ClaimLost,
+    /// Somebody else goes on with the request, and this call only stood in for an asker that is gone.
+    LetGo,
+    /// An identical call was run after its asker had gone, and this is what came of it.
+    Answered(SharedRecord),
 }
 
 impl From<StoreError> for Stop {
@@ -152,14 +159,7 @@ impl<S: Service> Approve<S> {
     ) -> Result<(), Stop> {
         let digest = digest_of(&call.envelope);
         let session = call.session.clone();
-        let subject = Subject {
-            tool: &call.envelope.tool_name,
-            session: &session.session_id,
-            actor: &call.envelope.target.actor_id,
-            agent: &session.agent_id,
-            workspace_root: &session.workspace_root,
-            digest: &digest,
-        };
+        let subject = Subject::of(&call.envelope, &session, &digest);
         if let Some(id) = approvals.fresh_denial(&subject).await? {
             let why = format!(
                 "the same call was denied a moment ago (approval {id}); nobody was asked again"
@@ -183,7 +183,9 @@ impl<S: Service> Approve<S> {
             Entry::New => call.envelope.control.deadline_at_ms,
         };
         let mut guard = Withdraw::new(approvals, deadline_at_ms);
-        let seen = approvals.open(call, need, route, &mut guard).await?;
+        let seen = self
+            .request(approvals, call, need, route, &mut guard)
+            .await?;
         call.explain(format!(
             "waited for the approval {}: {}",
             seen.approval.id,
@@ -191,7 +193,10 @@ impl<S: Service> Approve<S> {
         ));
         call.waiting_approval = Some(seen.approval.id.clone());
         approvals.tell_waits(&call.envelope.request_id, &seen.approval.id);
-        let outcome = self.answered(approvals, seen, route, &mut guard).await;
+        let entry = call.entry;
+        let outcome = self
+            .answered(approvals, seen, route, entry, &mut guard)
+            .await;
         call.waiting_approval = None;
         if !matches!(outcome, Err(Stop::Trouble(_))) {
             // Answered or over: there is nothing left to withdraw.
@@ -208,20 +213,49 @@ impl<S: Service> Approve<S> {
         begin(call).await
     }
 
+    /// The request that the call waits on: its own from before, one whose asker is gone, or a new one.
+    async fn request(
+        &self,
+        approvals: &Approvals,
+        call: &Call,
+        need: &Need,
+        route: &ApprovalRoute,
+        guard: &mut Withdraw,
+    ) -> Result<Seen, Stop> {
+        if let Some(own) = approvals.own(call, need).await? {
+            guard.watch(&own);
+            return Ok(own);
+        }
+        if approvals.is_not_its_any_more(call).await? {
+            return Err(Stop::LetGo);
+        }
+        match what_is_left(approvals, call, need, guard).await? {
+            Left::Request(seen) => Ok(*seen),
+            Left::Outcome(record) => Err(Stop::Answered(record)),
+            Left::Nothing => Ok(approvals.open(call, need, route, guard).await?),
+        }
+    }
+
     /// Waits for a yes, wherever it comes from.
     async fn answered(
         &self,
         approvals: &Approvals,
         mut seen: Seen,
         route: &ApprovalRoute,
+        entry: Entry,
         guard: &mut Withdraw,
     ) -> Result<Seen, Stop> {
         let id = seen.approval.id.clone();
+        let intent = seen.document.group.clone();
         let audience = route.prompter.audience();
         let mut prompt = seen.approval.prompt(audience, &self.runtime.redactor);
         prompt.code = approvals.code(&seen.approval);
         let mut asking = Some(route.prompter.prompt(&prompt));
         loop {
+            if seen.document.group != intent {
+                // This call was silent for so long that it was taken for dead.
+                return Err(Stop::ClaimLost);
+            }
             let now_ms = self.runtime.clock.now_ms();
             match seen.approval.state_at(now_ms) {
                 ApprovalState::Pending => {}
@@ -230,6 +264,13 @@ impl<S: Service> Approve<S> {
                     self.write_down(approvals, &seen).await?;
                     return Err(Stop::Denied(refusal(&id, &other)));
                 }
+            }
+            if seen.approval.wanted_by.is_some() {
+                if entry == Entry::Resumed {
+                    return Err(Stop::LetGo);
+                }
+                seen = approvals.keep(seen).await;
+                guard.watch(&seen);
             }
             let left_ms = seen.approval.request.expires_at_ms.saturating_sub(now_ms);
             let pause = Duration::from_millis(left_ms.clamp(1, APPROVAL_POLL_MS));
@@ -310,23 +351,11 @@ impl<S: Service> Approve<S> {
         call: &mut Call,
     ) -> Result<(), Stop> {
         let id = &approved.approval.id;
-        let mut seen = approved.clone();
-        loop {
-            match approvals.advance(&seen, Action::Use { digest }).await? {
-                Ok(_) => break,
-                Err(Lost::Changed(newer)) => seen = *newer,
-                Err(Lost::Gone) => return Err(Stop::Denied(format!("the approval {id} is gone"))),
-                Err(Lost::Refused(why)) => {
-                    let why = match why {
-                        Refused::Over("used") => "another run has used it".to_owned(),
-                        other => other.to_string(),
-                    };
-                    return Err(Stop::Denied(format!(
-                        "the approval {id} can not be used: {why}"
-                    )));
-                }
-            }
+        if call.entry == Entry::Resumed {
+            // First: from the moment it is used, who asks the same has to find it.
+            approvals.leave_outcome(&approved.approval).await?;
         }
+        use_up(approvals, approved, digest).await?;
         approvals
             .record(
                 "approval.used",
@@ -345,26 +374,65 @@ impl<S: Service> Approve<S> {
                 ErrorCode::Cancelled,
                 "while this call waited, its key was cleared or claimed by another".to_owned(),
             ),
-            Stop::Trouble(error) => {
-                self.runtime.tell(&Event::StoreTrouble {
-                    what: "approve",
-                    error: &error,
-                });
-                let code = match error {
-                    StoreError::Full(_) => ErrorCode::StoreFull,
-                    StoreError::Unavailable(_) => ErrorCode::StoreUnavailable,
-                };
-                (code, error.to_string())
+            Stop::LetGo => (
+                ErrorCode::Cancelled,
+                "its caller is gone, and its request is over or another call's".to_owned(),
+            ),
+            Stop::Answered(record) => {
+                call.explain("the same call was approved and run after its caller had gone");
+                return replay(call, &self.runtime, &record, CacheMatch::Completed);
             }
+            Stop::Trouble(error) => return store_away(call, &self.runtime, &error),
         };
-        self.runtime.tell(&Event::Blocked {
-            call,
-            code: code.as_str(),
-            why: &why,
-            mode: Mode::Enforce,
-        });
-        call.explain(why.clone());
-        Failure::before_start(code, why, Judged::Neutral).into()
+        blocked(call, &self.runtime, code, why)
+    }
+}
+
+/// What has to be kept or looked up for an approval can not be.
+fn store_away(call: &mut Call, runtime: &Runtime, error: &StoreError) -> Reply {
+    runtime.tell(&Event::StoreTrouble {
+        what: "approve",
+        error,
+    });
+    let code = match error {
+        StoreError::Full(_) => ErrorCode::StoreFull,
+        StoreError::Unavailable(_) => ErrorCode::StoreUnavailable,
+    };
+    blocked(call, runtime, code, error.to_string())
+}
+
+fn blocked(call: &mut Call, runtime: &Runtime, code: ErrorCode, why: String) -> Reply {
+    runtime.tell(&Event::Blocked {
+        call,
+        code: code.as_str(),
+        why: &why,
+        mode: Mode::Enforce,
+    });
+    call.explain(why.clone());
+    Failure::before_start(code, why, Judged::Neutral).into()
+}
+
+/// Uses an approval for the one run it is for.
+async fn use_up(approvals: &Approvals, approved: &Seen, digest: &str) -> Result<(), Stop> {
+    let id = &approved.approval.id;
+    let mut seen = approved.clone();
+    loop {
+        match approvals.advance(&seen, Action::Use { digest }).await? {
+            Ok(_) => return Ok(()),
+            Err(Lost::Changed(newer)) if newer.document.group != approved.document.group => {
+                return Err(Stop::ClaimLost);
+            }
+            Err(Lost::Changed(newer)) => seen = *newer,
+            Err(Lost::Gone) => return Err(Stop::Denied(format!("the approval {id} is gone"))),
+            Err(Lost::Refused(why)) => {
+                let why = match why {
+                    Refused::Over("used") => "another run has used it".to_owned(),
+                    other => other.to_string(),
+                };
+                let why = format!("the approval {id} can not be used: {why}");
+                return Err(Stop::Denied(why));
+            }
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! How many requests are open, without loading them.
 //!
 //! A request holds a whole call, and one that is over is kept for a month. So each has a small mark
-//! beside it for as long as a call may come to run on it, and the marks are counted.
+//! beside it for as long as a call may come to run on it, and the marks are counted. They are grouped
+//! by what is asked, so that who asks the same finds it.
 
 use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::documents::{DocumentFilter, NewDocument, all_documents};
@@ -24,6 +25,13 @@ impl Approvals {
         Ok(marks.into_iter().map(|mark| mark.id).collect())
     }
 
+    /// The same for those of one identical call.
+    pub(super) async fn marked_open_for(&self, fingerprint: &str) -> StoreResult<Vec<String>> {
+        let filter = DocumentFilter::of(KIND).group(fingerprint);
+        let marks = all_documents(&*self.store, filter).await?;
+        Ok(marks.into_iter().map(|mark| mark.id).collect())
+    }
+
     /// Marks a request as open, for as long as it can be.
     pub(super) async fn mark_open(&self, approval: &Approval) -> StoreResult<()> {
         let until_ms = approval.request.expires_at_ms;
@@ -31,7 +39,7 @@ impl Approvals {
         let mark = NewDocument {
             kind: KIND.to_owned(),
             id: approval.id.clone(),
-            group: String::new(),
+            group: approval.request.subject().fingerprint(),
             body: Value::Null,
             expires_at_ms: Some(until_ms),
         };

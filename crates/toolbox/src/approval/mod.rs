@@ -7,6 +7,9 @@
 //! | [`service`] | keeps requests, takes answers, knows the rules |
 //! | [`error`] | why an answer was not taken |
 //! | [`layer`] | holds one call up until it may run |
+//! | `own` | the requests of one intent |
+//! | `adopt` | a call goes on with the request of an identical one whose asker is gone |
+//! | [`orphans`] | keeps what is needed to find such requests |
 //! | [`waiting`] | tells who listens that a call waits |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
@@ -16,12 +19,15 @@
 //! checked again right before the tool starts, and the step from approved to used is a
 //! compare-and-set, so that one answer runs one call once, whoever comes first.
 
+mod adopt;
 pub mod by_message;
 mod delivery;
 pub mod error;
 pub mod layer;
 mod marks;
 pub mod model;
+pub mod orphans;
+mod own;
 pub mod reply;
 pub mod resume;
 pub mod service;

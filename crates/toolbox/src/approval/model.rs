@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use holdfast_contract::redact::{Hidden, Redactor};
 use holdfast_contract::{
-    ApprovalPrompt, Audience, Gate, Need, PathGrant, PermissionTier, Reason, Scope, Shown,
-    ToolCallEnvelope, visible,
+    ApprovalPrompt, Audience, Gate, Need, PathGrant, PermissionTier, Reason, Scope, SessionContext,
+    Shown, ToolCallEnvelope, visible,
 };
 use holdfast_reliability::canonical::{CanonicalOptions, Digest, write_canonical};
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,20 @@ pub struct ApprovalRequest {
     pub expires_at_ms: u64,
 }
 
+impl ApprovalRequest {
+    /// Who asked for what.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            tool: &self.tool,
+            session: &self.origin_session,
+            actor: &self.envelope.target.actor_id,
+            agent: &self.agent,
+            workspace_root: &self.workspace_root,
+            digest: &self.digest,
+        }
+    }
+}
+
 /// A request and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -129,6 +143,9 @@ pub struct Approval {
     /// looks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undelivered: Option<String>,
+    /// The key of a call like it, which asks whether the asker of this one lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_by: Option<String>,
 }
 
 impl Approval {
@@ -308,7 +325,23 @@ pub struct Subject<'a> {
     pub digest: &'a str,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// Who asks for what in a call whose arguments have this digest.
+    pub fn of(
+        envelope: &'a ToolCallEnvelope,
+        session: &'a SessionContext,
+        digest: &'a str,
+    ) -> Self {
+        Self {
+            tool: &envelope.tool_name,
+            session: &session.session_id,
+            actor: &envelope.target.actor_id,
+            agent: &session.agent_id,
+            workspace_root: &session.workspace_root,
+            digest,
+        }
+    }
+
     /// Names the identical call: whoever repeats it after a "no" gets the same "no".
     pub fn fingerprint(&self) -> String {
         let whole = json!([

@@ -55,7 +55,7 @@ pub async fn resume_open(
         .into_iter()
         .filter(|approval| which.takes(approval))
         .map(|approval| async move {
-            let result = stack.call_resumed(&approval.request).await;
+            let result = stack.call_resumed(&approval).await;
             let code = result.error.as_ref().map(|error| error.code.as_str());
             if code == Some(ErrorCode::PermissionDenied.as_str()) {
                 // It was refused for another reason than its answer: a rule, or what it would touch

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::{Answer, ApprovalRoute, Need, Reason, Scope};
+use holdfast_contract::{Answer, ApprovalRoute, Need, Scope};
 use holdfast_reliability::call::Call;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::{
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::error::AnswerError;
 use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
+use super::own::intent_of;
 use super::step::{Action, Refused, step};
 use super::waiting::Notes;
 use super::withdraw::{Withdraw, Withdrawals};
@@ -238,17 +239,9 @@ impl Approvals {
 
     async fn remember_denial(&self, approval: &Approval) -> StoreResult<()> {
         let request = &approval.request;
-        let subject = Subject {
-            tool: &request.tool,
-            session: &request.origin_session,
-            actor: &request.envelope.target.actor_id,
-            agent: &request.agent,
-            workspace_root: &request.workspace_root,
-            digest: &request.digest,
-        };
         let new = NewDocument {
             kind: DENIAL_KIND.to_owned(),
-            id: subject.fingerprint(),
+            id: request.subject().fingerprint(),
             group: request.origin_session.clone(),
             body: json!({"approval": approval.id}),
             expires_at_ms: Some(
@@ -284,7 +277,7 @@ impl Approvals {
         Ok(None)
     }
 
-    /// The open request of this very call, from before its process died; or a new one.
+    /// A new request.
     pub(super) async fn open(
         &self,
         call: &Call,
@@ -292,23 +285,12 @@ impl Approvals {
         route: &ApprovalRoute,
         guard: &mut Withdraw,
     ) -> Result<Seen, AnswerError> {
-        let now_ms = self.now_ms();
-        let group = intent_of(call);
-        let filter = DocumentFilter::of(KIND).group(&group);
-        let digest = digest_of(&call.envelope);
-        for document in all_documents(&*self.store, filter).await? {
-            let seen = self.known(document)?;
-            if seen.approval.is_open(now_ms) && is_of(&seen.approval.request, call, need, &digest) {
-                guard.watch(&seen);
-                return Ok(seen);
-            }
-        }
         let open = self.count_open().await?;
         if open >= APPROVALS_OPEN_MAX {
             let why = format!("{open} approval requests wait for answers");
             return Err(StoreError::Full(why).into());
         }
-        self.create(call, need, route, group, guard).await
+        self.create(call, need, route, intent_of(call), guard).await
     }
 
     /// A request as it would be asked now.
@@ -336,6 +318,7 @@ impl Approvals {
             },
             state: ApprovalState::Pending,
             undelivered: None,
+            wanted_by: None,
         }
     }
 
@@ -456,31 +439,6 @@ pub(super) fn ended_small(mut approval: Approval) -> Approval {
         *params = json!({"leftOut": format!("{} bytes", params.to_string().len())});
     }
     approval
-}
-
-/// Whether a request is about this very call: the same asked by others, or elsewhere, is another.
-fn is_of(request: &ApprovalRequest, call: &Call, need: &Need, digest: &str) -> bool {
-    request.digest == digest
-        && are_same(&request.reasons, &need.reasons)
-        && request.grants == need.grants
-        && request.gate == need.gate
-        && request.origin_session == call.session.session_id
-        && request.agent == call.session.agent_id
-        && request.workspace_root == call.session.workspace_root
-        && request.envelope.target.actor_id == call.envelope.target.actor_id
-}
-
-/// Whether these are the same reasons. Their texts are for people, and may say how much time is left.
-fn are_same(asked: &[Reason], now: &[Reason]) -> bool {
-    asked.len() == now.len() && asked.iter().zip(now).all(|(asked, now)| asked.covers(now))
-}
-
-/// What a call's requests are found by when it comes again.
-fn intent_of(call: &Call) -> String {
-    match call.stored_key {
-        Some(key) => key.to_string(),
-        None => format!("request:{}", call.envelope.request_id),
-    }
 }
 
 pub(super) fn read(document: Document) -> StoreResult<Seen> {

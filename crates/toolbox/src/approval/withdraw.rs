@@ -190,11 +190,16 @@ impl Approvals {
     async fn withdrawn(&self, mut change: Replacement) -> StoreResult<Withdrawn> {
         // A change that is waited for comes after those that are not: this one tells how the other
         // went, and takes its place where it was lost.
+        let intent = change.group.clone();
         loop {
             let stands = match self.store.replace(change).await? {
                 Replaced::Done(document) | Replaced::Changed(document) => read(document)?,
                 Replaced::Gone => return Ok(Withdrawn::No),
             };
+            if stands.document.group != intent {
+                // Another call goes on with it.
+                return Ok(Withdrawn::No);
+            }
             if matches!(stands.approval.state, ApprovalState::Withdrawn { .. }) {
                 return Ok(Withdrawn::Yes);
             }

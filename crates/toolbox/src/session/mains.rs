@@ -105,6 +105,17 @@ impl SessionTree {
         })
     }
 
+    /// Cancels a Main that nobody has opened: the session of calls, which needs no place in the tree
+    /// until it makes a session below it. From then on no tool runs in it.
+    pub async fn cancel_main(&self, id: &str) -> Result<Session, TreeError> {
+        // Nobody knows its agent and its workspace here; whoever opens it again brings its own.
+        let fresh = self.fresh_main(id, "", PathBuf::new());
+        if let Created::Exists(document) = self.create(&fresh).await? {
+            self.taken_up(document, fresh).await?;
+        }
+        self.cancel(id).await
+    }
+
     /// Lets a Main that was cancelled be used again, as a fresh one of the same agent in the same
     /// workspace. What it had begun before stays told to end.
     pub async fn reopen(&self, id: &str) -> Result<Session, TreeError> {
@@ -114,6 +125,12 @@ impl SessionTree {
                 return Err(StepRefused::NotCancelled.into());
             }
             self.ended(&session).await?;
+            if session.agent_id.is_empty() {
+                // Nobody has ever opened it: it needs no place in the tree.
+                self.live.write().remove(id);
+                self.store.remove(KIND, id).await?;
+                return Ok(session);
+            }
             let fresh = self.fresh_main(id, &session.agent_id, session.workspace_root);
             if self.put_in_place(&document, &fresh).await?.is_none() {
                 return Ok(fresh);

@@ -12,7 +12,7 @@ use holdfast_contract::{
 use holdfast_toolbox::approval::{Approval, ResumeWhich, resume_open};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Build, Recorded, ask, message, word};
+use crate::bench::{Bench, Build, Probe, Recorded, ask, message, word};
 
 const YES: Answer = Answer::Approve { scope: Scope::Once };
 /// The policy of the test allows the call without asking anybody.
@@ -130,4 +130,19 @@ async fn what_changed_before_it_was_resumed_is_over_as_well() {
     }
     assert_eq!(channel.prompts.lock().len(), prompts);
     assert_eq!(tool.runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passes_while_a_person_thinks_counts_against_nobody() {
+    let probe = Probe::new("probe", PermissionTier::Elevated, Effect::External);
+    let bench = Build::default().bench(vec![probe.clone() as Arc<dyn Tool>]);
+    bench.main("/w".into(), Some(Recorded::silent())).await;
+    for number in 0..8 {
+        let mut envelope = ask("probe", "main", json!({"n": number}));
+        envelope.target.turn_id = Some("one turn".to_owned());
+        envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
+        let late = bench.stack.call(envelope).await;
+        assert_eq!(word(&late), "timeout", "{number}: {late:?}");
+    }
+    assert_eq!(probe.runs(), 0);
 }

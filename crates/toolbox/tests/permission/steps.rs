@@ -39,6 +39,7 @@ fn approval(state: ApprovalState, gate: Gate) -> Approval {
         },
         state,
         undelivered: None,
+        wanted_by: None,
     }
 }
 

@@ -38,6 +38,7 @@ fn wish(key: u64, owner: &str) -> ClaimRequest {
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b"{}"),
+            shadow: false,
         }),
         owner: owner.into(),
         lifetimes: Lifetimes {

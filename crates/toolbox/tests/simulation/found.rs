@@ -279,6 +279,7 @@ async fn a_holder_that_was_given_up_on_can_still_say_that_nothing_ran() {
             request_id: owner.to_owned(),
             tool_call_id: None,
             params_digest: Digest::of(b""),
+            shadow: false,
         }),
         owner: owner.into(),
         lifetimes: Lifetimes::default(),

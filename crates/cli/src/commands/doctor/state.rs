@@ -1,5 +1,6 @@
 //! The state directory, its tokens, its audit log, and Redis.
 
+use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +10,17 @@ use std::time::Duration;
 use holdfast_memory::MemoryStoreKind;
 use holdfast_memory::sqlite::{MEMORY_FILE, examine};
 use holdfast_reliability::config::StoreKind;
-use holdfast_reliability::store::DedupeStore;
+use holdfast_reliability::idempotency::record::RecordState;
+use holdfast_reliability::store::sqlite::SqliteState;
+use holdfast_reliability::store::{DedupeStore, RecordFilter, StoreResult};
 use holdfast_toolbox::audit::verify;
 use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE};
 
 use super::Check;
 use crate::app::App;
 
+/// Open calls that are looked at one by one.
+const OPEN_LOOKED_AT_MAX: usize = 1_000;
 /// How long Redis may take to answer.
 const REDIS_WAIT: Duration = Duration::from_secs(3);
 
@@ -60,16 +65,65 @@ async fn state(app: &App) -> Check {
         Ok(state) => state,
         Err(error) => return away(error.to_string()),
     };
-    match DedupeStore::size(&*state).await {
-        Ok(size) => Check::ok(
-            NAME,
-            format!(
-                "{dir}: {} records, {} in flight",
-                size.records, size.in_flight
-            ),
-        ),
+    match looked_at(&state).await {
+        Ok((records, open)) => Check::ok(NAME, format!("{dir}: {records} records, {open}")),
         Err(error) => away(error.to_string()),
     }
+}
+
+/// Records of calls that have not ended, by what is known of them.
+#[derive(Default)]
+struct Open {
+    /// Their tools run.
+    running: u64,
+    /// A person is asked first.
+    waiting: u64,
+    /// Their processes died while a person was asked: nothing ran.
+    orphaned: u64,
+    /// Their processes died later: it may have.
+    abandoned: u64,
+}
+
+impl fmt::Display for Open {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in flight", self.running)?;
+        for (count, what) in [
+            (self.waiting, "waiting for a person"),
+            (self.orphaned, "left waiting for a person"),
+            (self.abandoned, "abandoned"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        if self.orphaned > 0 {
+            f.write_str(
+                " (their callers are gone and nothing ran: see `holdfast approvals list`)",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// How many records there are, and those that are open.
+async fn looked_at(state: &SqliteState) -> StoreResult<(u64, Open)> {
+    let size = DedupeStore::size(state).await?;
+    let filter = RecordFilter {
+        state: Some(RecordState::Inflight),
+        limit: Some(OPEN_LOOKED_AT_MAX),
+        ..RecordFilter::default()
+    };
+    let mut open = Open::default();
+    for record in DedupeStore::list(state, &filter).await? {
+        let count = match (record.held, state.is_abandoned(record.key).await?) {
+            (false, false) => &mut open.running,
+            (true, false) => &mut open.waiting,
+            (true, true) => &mut open.orphaned,
+            (false, true) => &mut open.abandoned,
+        };
+        *count += 1;
+    }
+    Ok((size.records, open))
 }
 
 fn tokens(state_dir: &Path) -> Vec<Check> {

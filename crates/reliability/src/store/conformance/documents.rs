@@ -20,6 +20,7 @@ macro_rules! for_each_document_check {
             a_document_comes_back_as_it_was_written
             of_two_changes_one_wins
             many_changes_at_once_are_all_counted
+            of_many_who_take_a_document_over_one_has_it
             what_has_expired_was_never_there
             documents_are_listed_by_kind_and_group_in_pages
             a_page_of_large_documents_is_short
@@ -210,6 +211,34 @@ pub async fn what_has_expired_was_never_there(factory: &dyn DocumentStoreFactory
     bench.make("note", "a", "h", json!(3)).await;
     assert_eq!(ok(bench.store.sweep_documents()).await, 0);
     assert_eq!(bench.ids(DocumentFilter::of("note")).await, ["a", "b"]);
+}
+
+/// It changes its group, and is found in the new one alone.
+pub async fn of_many_who_take_a_document_over_one_has_it(factory: &dyn DocumentStoreFactory) {
+    let bench = Bench::new(factory);
+    let made = bench.make("note", "a", "nobody", json!(1)).await;
+    let takers = (0..8).map(|number| {
+        let change = Replacement {
+            group: number.to_string(),
+            ..Replacement::of(&made, json!(number))
+        };
+        let store = bench.store.clone();
+        tokio::spawn(async move { ok(store.replace(change)).await })
+    });
+    let mut owners = Vec::new();
+    for (number, taker) in takers.collect::<Vec<_>>().into_iter().enumerate() {
+        if let Replaced::Done(document) = taker.await.expect("no panic") {
+            assert_eq!(document.group, number.to_string());
+            owners.push(document.group);
+        }
+    }
+    assert_eq!(owners.len(), 1, "{owners:?}");
+    for group in (0..8).map(|number| number.to_string()) {
+        let found = bench.ids(DocumentFilter::of("note").group(&group)).await;
+        assert_eq!(found.len(), usize::from(owners[0] == group), "{group}");
+    }
+    let left = bench.ids(DocumentFilter::of("note").group("nobody")).await;
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// By id, so that a page can go on where the last one ended.

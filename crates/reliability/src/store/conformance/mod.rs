@@ -281,6 +281,7 @@ pub(crate) fn wish(number: u16, owner: &str) -> ClaimRequest {
             request_id: format!("request-{owner}"),
             tool_call_id: None,
             params_digest: Digest::of(&number.to_le_bytes()),
+            shadow: false,
         }),
         owner: owner.into(),
         lifetimes: lifetimes(),
