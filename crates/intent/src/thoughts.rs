@@ -53,9 +53,13 @@ fn parts(text: &str) -> Vec<[usize; 2]> {
         while let Some(at) = memmem::find(&text.as_bytes()[from..], close.as_bytes()) {
             let end = from + at + close.len();
             visit(2 * (end - from));
-            let opened = text[from..from + at].find(*open).map(|n| from + n);
-            let begun = || begins_inside(*tags, &text[..from + at], from).then_some(0);
-            found.extend(opened.or_else(begun).map(|start| [start, end]));
+            let before = &text[from..from + at];
+            let mut openers = before.match_indices(*open).map(|(at, _)| at).peekable();
+            let opened = match openers.peek() {
+                Some(_) => openers.find(|at| !is_code(before, *at)).map(|at| from + at),
+                None => begins_inside(*tags, before, from, &text[end..]).then_some(0),
+            };
+            found.extend(opened.map(|start| [start, end]));
             from = end;
         }
     }
@@ -65,9 +69,17 @@ fn parts(text: &str) -> Vec<[usize; 2]> {
 
 /// Whether all that stands before a closer which nothing opened is a thought. Only a template opens
 /// one unseen, and only once; anywhere else somebody speaks of the tag, and all that was said before
-/// would be lost. In code it is spoken of as well.
-fn begins_inside(tags: (&str, &str), before: &str, since: usize) -> bool {
-    tags == OPENED_BY_TEMPLATES && since == 0 && !before.ends_with(['`', '"', '\''])
+/// would be lost. In code, and as a word between others, it is spoken of as well.
+fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) -> bool {
+    let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
+    tags == OPENED_BY_TEMPLATES && since == 0 && !is_word && !is_code(before, before.len())
+}
+
+/// Whether a tag at this place is part of some code: in a block of it, or right behind a quotation mark.
+fn is_code(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    let is_in_block = before.matches("```").count() % 2 == 1;
+    before.ends_with(['`', '"', '\'']) || is_in_block
 }
 
 /// A reply without what the model only thought, where its server left that in the text.
@@ -113,6 +125,8 @@ mod tests {
             ("So 2 + 2.\n</think>\n\nIt is 4.", "\n\nIt is 4."),
             ("a</think>b<think>c</think>d", "bd"),
             ("<thinking>a</thinking>b", "b"),
+            ("<think>`x`:\n```\na\n```\n</think>b", "b"),
+            ("So `4`. </think>It is 4.", "It is 4."),
         ] {
             assert_eq!(without_thoughts(text), said, "{text}");
         }
@@ -121,6 +135,11 @@ mod tests {
             "Close it with </thinking>, then answer.",
             "First a, then </seed:think> b.",
             "R1 ends its thoughts with `</think>`, others do not.",
+            "I remove the stray </think> in a.py.",
+            "Use this template:\n```\n{{ reasoning }}\n</think>\n{{ answer }}\n```\nDone.",
+            "Use `re.sub(r'<think>.*?</think>', '', s)` for it.",
+            r#"Action Input: {"path": "t.txt", "content": "<think>x</think>"}"#,
+            "For example:\n```\n<think>Hm.</think>It is 4.\n```",
         ] {
             assert_eq!(without_thoughts(kept), kept);
         }

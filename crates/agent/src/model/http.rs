@@ -188,7 +188,8 @@ impl HttpModel {
                 }
                 Ok(None) | Err(_) => return self.finished(events, hear),
             }
-            if events.count() > heard {
+            // What comes after the last word is no more of the answer.
+            if events.count() > heard && !events.is_whole() {
                 heard = events.count();
                 time_up = Instant::now() + Duration::from_millis(limit_ms);
             }

@@ -386,18 +386,18 @@ impl RunState {
     }
 
     /// A run that ends in the middle of its calls has made those that are under way, whatever comes
-    /// of them: all that change nothing at once, any others one after the other.
+    /// of them: at once where none of the reply's changes anything, else one after the other.
     pub(super) fn note_calls_under_way(&mut self) {
         let Phase::Act(calls) = &self.phase else {
             return;
         };
-        let open = || calls.iter().filter(|call| call.result.is_none());
-        let at_once = if open().all(|call| !call.mutating) {
-            calls.len()
-        } else {
+        let open = calls.iter().filter(|call| call.result.is_none());
+        let at_once = if calls.iter().any(|call| call.mutating) {
             1
+        } else {
+            calls.len()
         };
-        let called = open().take(at_once).map(|call| call.name.clone());
+        let called = open.take(at_once).map(|call| call.name.clone());
         self.tools_called.extend(called);
     }
 }

@@ -120,8 +120,10 @@ pub(super) fn answer_or_fail(
     parser: &Parser,
 ) {
     let is_text = |text: &String| !text.trim().is_empty();
+    // What is said beside a native call is about the call.
+    let is_all_protocol = !reply.calls.is_null() || !is_text(&without_thoughts(&reply.content));
     let is_call = parsed.final_text.as_ref().is_none_or(|it| !is_text(it))
-        && (says_a_call(reply, parser) || !is_text(&reply.content) && is_protocol(&parsed));
+        && (says_a_call(reply, parser) || is_all_protocol && is_protocol(&parsed));
     if !is_call {
         answer(state, reply, parsed.final_text);
         return;

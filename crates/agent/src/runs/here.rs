@@ -29,6 +29,8 @@ const TOO_HEAVY: &str =
 /// Why a run of which nobody knows whether it has begun does not go on.
 const IN_DOUBT: &str = "the state does not answer, so nobody knows whether it has begun; it is \
                         cancelled as soon as the state is back";
+/// Why one does not go on that began when nobody waited for it any more.
+const BEGUN_TOO_LATE: &str = "the state took too long to begin it; it is cancelled";
 
 impl Runs {
     /// Keeps a run that begins. When the state does not answer nobody knows whether it has begun;
@@ -45,12 +47,16 @@ impl Runs {
         self.store.announce().await?;
         let (state, client) = (&begins.state, begins.client.as_str());
         let mut patience = None;
+        let mut why = IN_DOUBT;
         loop {
             match self.store.begin(&hold, state, client).await {
                 Ok(kept) if begins.by.is_none_or(|by| Instant::now() < by) => return Ok(kept),
                 // Refused for certain, if nothing was sent before.
                 Err(error @ StoreError::Full(_)) if patience.is_none() => return Err(error.into()),
-                Ok(_) => break,
+                Ok(_) => {
+                    why = BEGUN_TOO_LATE;
+                    break;
+                }
                 Err(_) => {}
             }
             let patience = patience.get_or_insert_with(|| Patience::new(self.entropy()));
@@ -59,7 +65,7 @@ impl Runs {
             }
         }
         if let Some(watch) = self.agent.watch() {
-            watch.run_lost(&state.id, "lost", IN_DOUBT);
+            watch.run_lost(&state.id, "lost", why);
         }
         let mut ended = state.outline();
         ended.cancel();

@@ -443,6 +443,11 @@ impl Walk<'_> {
         }
     }
 
+    /// The last entry: its branch is the one in use.
+    fn last(&self) -> Number {
+        Number::try_from(self.index.len().saturating_sub(1)).unwrap_or(NOBODY)
+    }
+
     /// Takes out the results too many that their host leaves out already: it begins a new branch with a copy
     /// that is marked, and keeps the old one for people.
     fn forget_replaced(&self, found: &mut Vec<Found>) {
@@ -459,8 +464,9 @@ impl Walk<'_> {
             };
             let result = result.and_then(|at| self.index.item(at as usize));
             let copy = result.and_then(|result| copies.get(&result.id));
-            // What continues the result did not replace it.
+            // What continues the result did not replace it; and somebody may have gone back to it since.
             copy.is_none_or(|copy| *copy < found.entry || self.is_ancestor(found.entry, *copy))
+                || self.is_ancestor(found.entry, self.last())
         });
     }
 }

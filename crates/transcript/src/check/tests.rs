@@ -120,6 +120,8 @@ fn a_result_whose_host_replaced_it_by_an_unsent_copy_is_settled() {
     assert_eq!(found(&mended), [""; 0]);
     // A copy on the same branch has replaced nothing, and what comes after it is news.
     assert_eq!(found(&[("f", "e", unsent("gone"))]), both);
+    let back = [&mended[..], &[("j", "e", USER.to_owned())]].concat();
+    assert_eq!(found(&back), both);
     let news = [&mended[..], &[("j", "i", result("gone"))]].concat();
     assert_eq!(found(&news), ["orphaned_tool_result@10"]);
 }

@@ -71,8 +71,9 @@ async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: s
     return known ? [{ entryId: id, message: { ...message, excludeFromContext: true } }] : [];
   });
   const done = await rewrite({ replacements });
-  if (done.changed) await untilReadable(session);
-  if (done.changed) say(`${done.rewrittenEntries} results of ${sessionKey} belong to no call; the host leaves them out from now on`);
+  if (!done.changed) return done;
+  say(`${done.rewrittenEntries} results of ${sessionKey} belong to no call; the host leaves them out from now on`);
+  await untilReadable(session);
   return done;
 }
 
@@ -81,6 +82,11 @@ async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: s
  * done gets an error: the turn that goes on from here would fail with it.
  */
 async function untilReadable(session: CallContext): Promise<void> {
-  const given = Date.now() + READABLE_MS_MAX;
-  while (!(await isReadable(session)) && Date.now() < given) await setTimeout(READABLE_POLL_MS);
+  const late = new AbortController();
+  const readable = async (): Promise<void> => {
+    while (!late.signal.aborted && !(await isReadable(session))) await setTimeout(READABLE_POLL_MS);
+  };
+  const given = setTimeout(READABLE_MS_MAX, undefined, { signal: late.signal }).catch(() => undefined);
+  await Promise.race([readable(), given]);
+  late.abort();
 }

@@ -68,9 +68,13 @@ export async function stored(context: CallContext): Promise<unknown[] | undefine
 
 /** Whether the host has its view of a session ready; a host that has no such view, or does not say, has. */
 export async function isReadable(session: CallContext): Promise<boolean> {
-  const runtime = (await import(MODULE).catch(() => undefined)) as TranscriptRuntime | undefined;
-  const page = runtime?.readSessionTranscriptVisibleMessageDelta?.({ ...session, maxMessages: 1 });
-  return (await page?.catch(() => undefined))?.kind !== "unavailable";
+  try {
+    const runtime = (await import(MODULE)) as TranscriptRuntime;
+    const page = await runtime.readSessionTranscriptVisibleMessageDelta?.({ ...session, maxMessages: 1 });
+    return page?.kind !== "unavailable";
+  } catch {
+    return true;
+  }
 }
 
 /** Sessions that are not read again: the host only ever adds to one. */

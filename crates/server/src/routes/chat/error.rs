@@ -179,10 +179,11 @@ impl ChatError {
     pub(super) fn failed(failed: &RunError, effects: Effects) -> Self {
         let (code, message) = (failed.code, failed.message.clone());
         let mut error = Self::new(status_of(code), EXECUTION, code.as_str(), message);
-        // What the model's server asks of us, we ask of whoever waits for it.
-        error.retry_after_s = failed.retry_after_ms.map(whole_seconds);
         if effects == Effects::Possible {
             error.again = Again::No;
+        } else {
+            // What the model's server asks of us, we ask of whoever waits for it.
+            error.retry_after_s = failed.retry_after_ms.map(whole_seconds);
         }
         error
     }
