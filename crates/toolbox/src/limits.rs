@@ -23,6 +23,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "POINTER_BYTES_MAX",
+        value: crate::validate::POINTER_BYTES_MAX as u64,
+        meaning: "a pointer to a field in a validation error; a longer one points to what is around",
+        setting: None,
+    },
+    Limit {
         name: "TOKEN_BYTES_MIN",
         value: crate::token::TOKEN_BYTES_MIN as u64,
         meaning: "length of a configured token at least",

@@ -13,6 +13,8 @@ pub const TOOLS_MAX: usize = 1024;
 const SUGGESTIONS_MAX: usize = 3;
 /// A name less alike than this is not suggested.
 const SUGGESTION_LIKENESS_MIN: f64 = 0.6;
+/// There are many other names, so one has to be closer.
+const ALIAS_LIKENESS_MIN: f64 = 0.8;
 
 /// A registered tool, its schema compiled.
 pub struct Registered {
@@ -149,25 +151,34 @@ impl Registry {
         Self { tools, aliases }
     }
 
-    /// The names most like an unknown one, best first.
+    /// The names most like an unknown one, best first. A tool is also known by its other names, of
+    /// which the one most like it counts.
     pub fn suggest(&self, unknown: &str) -> Vec<&str> {
         let unknown = unknown.trim().to_lowercase();
-        let mut alike: Vec<(f64, &str)> = self
+        let likeness = |name: &str| strsim::jaro_winkler(&unknown, &name.to_lowercase());
+        let own = self
             .tools
             .keys()
-            .map(|name| {
-                (
-                    strsim::jaro_winkler(&unknown, &name.to_lowercase()),
-                    name.as_str(),
-                )
-            })
-            .filter(|(likeness, _)| *likeness >= SUGGESTION_LIKENESS_MIN)
-            .collect();
-        alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+            .map(|name| (likeness(name), name.as_str()));
+        let mut alike: BTreeMap<&str, f64> = BTreeMap::new();
+        for (likeness, name) in own {
+            if likeness >= SUGGESTION_LIKENESS_MIN {
+                alike.insert(name, likeness);
+            }
+        }
+        for (alias, name) in &self.aliases {
+            let likeness = likeness(alias);
+            if likeness >= ALIAS_LIKENESS_MIN && self.tools.contains_key(name) {
+                let best = alike.entry(name).or_insert(likeness);
+                *best = best.max(likeness);
+            }
+        }
+        let mut alike: Vec<(&str, f64)> = alike.into_iter().collect();
+        alike.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
         alike
             .into_iter()
             .take(SUGGESTIONS_MAX)
-            .map(|(_, name)| name)
+            .map(|(name, _)| name)
             .collect()
     }
 }
@@ -277,5 +288,19 @@ mod tests {
         ] {
             assert_eq!(meant(&registry, called), Some(expected), "{called}");
         }
+        // One that is nearly such a name is not taken for it, and leads there.
+        for (called, expected) in [
+            ("bsh", "exec"),
+            ("Bash", "exec"),
+            ("Shell", "exec"),
+            ("readFile", "read"),
+            ("exce", "exec"),
+            ("wirte", "write"),
+        ] {
+            assert_eq!(meant(&registry, called), None, "{called}");
+            let suggested = registry.suggest(called);
+            assert_eq!(suggested.first(), Some(&expected), "{called}");
+        }
+        assert_eq!(registry.suggest("zzz"), Vec::<&str>::new());
     }
 }

@@ -17,6 +17,9 @@ use crate::registry::{Registered, Registry};
 pub(crate) const PROBLEMS_MAX: usize = 5;
 /// A field's schema is shown up to this length.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 1024;
+/// A pointer to a field, and the list of unknown parameters, is shown up to this length: the names in
+/// them are whatever was sent.
+pub(crate) const POINTER_BYTES_MAX: usize = 256;
 
 /// Checks arguments before anything is keyed or run.
 pub struct Validate<S> {
@@ -83,15 +86,11 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     let name = field_name(path);
     let (mut text, field_pointer) = match error.kind() {
         ValidationErrorKind::Required { property } => {
-            let missing = property.as_str().unwrap_or_default();
-            let whole = if path.is_empty() {
-                missing.to_owned()
-            } else {
-                format!("{name}/{missing}")
-            };
+            let missing = escaped(property.as_str().unwrap_or_default());
+            let pointer = format!("{path}/{missing}");
             (
-                format!("Missing required parameter: {whole}"),
-                format!("{path}/{missing}"),
+                format!("Missing required parameter: {}", field_name(&pointer)),
+                pointer,
             )
         }
         // The name comes last: behind `token:` the redactor would take the reason for the token.
@@ -104,7 +103,7 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
             path.to_owned(),
         ),
         ValidationErrorKind::AdditionalProperties { unexpected } => (
-            format!("Unknown parameter: {}", unexpected.join(", ")),
+            format!("Unknown parameter: {}", listed(unexpected)),
             String::new(),
         ),
         _ => (format!("{name}: {error}"), path.to_owned()),
@@ -117,14 +116,50 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     }
     let at_fault = match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            unexpected.first().map(|name| format!("{path}/{name}"))
+            let name = unexpected.first().map(|name| escaped(name));
+            name.map(|name| format!("{path}/{name}"))
         }
         _ => Some(field_pointer),
     };
     Problem {
         message: text,
-        field: at_fault.filter(|pointer| !pointer.is_empty()),
+        field: at_fault
+            .map(shortened)
+            .filter(|pointer| !pointer.is_empty()),
     }
+}
+
+/// A name as a step of a JSON pointer (RFC 6901).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// A pointer that is too long points to what is around, as far as there is room: one that was cut
+/// within a name would point to something else.
+fn shortened(mut pointer: String) -> String {
+    while pointer.len() > POINTER_BYTES_MAX {
+        pointer.truncate(pointer.rfind('/').unwrap_or(0));
+    }
+    pointer
+}
+
+/// As many of the names as there is room for.
+fn listed(names: &[String]) -> String {
+    let mut list = String::new();
+    for (at, name) in names.iter().enumerate() {
+        let between = if at == 0 { "" } else { ", " };
+        if list.len() + between.len() + name.len() > POINTER_BYTES_MAX {
+            let _ = write!(list, "{between}{} more", names.len() - at);
+            break;
+        }
+        list.push_str(between);
+        list.push_str(name);
+    }
+    list
 }
 
 fn field_name(pointer: &str) -> &str {
@@ -156,7 +191,7 @@ fn field_schema(schema: &Value, pointer: &str) -> Option<String> {
     for step in pointer.split('/').skip(1) {
         part = match part
             .get("properties")
-            .and_then(|properties| properties.get(step))
+            .and_then(|properties| properties.get(unescaped(step)))
         {
             Some(found) => found,
             None => part.get("items")?,
@@ -172,4 +207,48 @@ fn field_schema(schema: &Value, pointer: &str) -> Option<String> {
 fn known_parameters(schema: &Value) -> Option<String> {
     let properties = schema.get("properties")?.as_object()?;
     Some(properties.keys().cloned().collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pointer_points_to_the_field_and_is_no_longer_than_it_may_be() {
+        let schema = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["a/b~c"],
+            "properties": {
+                "a/b~c": {"type": "integer"},
+                "in": {"type": "object", "additionalProperties": false}
+            }
+        });
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let long = "x".repeat(POINTER_BYTES_MAX);
+        let table = [
+            (json!({}), Some("/a~1b~0c")),
+            (json!({"a/b~c": "x"}), Some("/a~1b~0c")),
+            (json!({"a/b~c": 1, "d/e": 2}), Some("/d~1e")),
+            (json!({"a/b~c": 1, long.clone(): 2}), None),
+            (json!({"a/b~c": 1, "in": {long.clone(): 2}}), Some("/in")),
+        ];
+        for (arguments, expected) in table {
+            let error = validator.iter_errors(&arguments).next().expect("a problem");
+            let problem = describe(&error, &schema);
+            assert_eq!(problem.field.as_deref(), expected, "{arguments}");
+            assert!(problem.message.len() < 1024, "{}", problem.message);
+            let is_known = expected == Some("/a~1b~0c");
+            let shown = problem.message.contains("Schema of a~1b~0c");
+            assert_eq!(shown, is_known, "{}", problem.message);
+        }
+        let many: Vec<String> = (0..1_000).map(|it| format!("name-{it}")).collect();
+        let told = listed(&many);
+        assert!(
+            told.starts_with("name-0, name-1, ") && told.ends_with(" more"),
+            "{told}"
+        );
+        assert!(told.len() < POINTER_BYTES_MAX + 16, "{told}");
+    }
 }

@@ -180,6 +180,59 @@ async fn a_second_name_of_what_is_reserved_is_refused() {
     }
 }
 
+/// Where the test below finds itself once more, with mounts of its own.
+const MOUNTED: &str = "HOLDFAST_TEST_MOUNTED";
+
+/// As a container does with secrets: the file has its place by a mount, and another name elsewhere.
+#[tokio::test]
+async fn what_is_reserved_by_a_mount_is_known_by_its_other_names() {
+    if std::env::var_os(MOUNTED).is_none() {
+        let name = "what_is_reserved_by_a_mount_is_known_by_its_other_names";
+        let own = std::env::current_exe().expect("a path");
+        let mut again = std::process::Command::new("unshare");
+        again.args(["-rm"]).arg(own).args(["--exact", name]);
+        let can_mount = std::process::Command::new("unshare")
+            .args(["-rm", "mount", "--bind", "/etc", "/mnt"])
+            .status();
+        if !can_mount.is_ok_and(|status| status.success()) {
+            println!("no mounts of one's own here");
+            return;
+        }
+        let status = again.env(MOUNTED, "1").status().expect("runs");
+        assert!(status.success(), "{status}");
+        return;
+    }
+    let scene = Scene::new();
+    let outside = scene.workspace.outside();
+    let bind = |from: &Path, to: &Path| {
+        let status = std::process::Command::new("mount")
+            .arg("--bind")
+            .args([from, to])
+            .status();
+        assert!(status.expect("runs").success());
+    };
+    let (secret, token) = (
+        outside.join("secret"),
+        scene.root.join("state/approver-token"),
+    );
+    fs::write(&secret, SECRET).expect("written");
+    bind(&secret, &token);
+    fs::hard_link(&secret, scene.root.join("linked.txt")).expect("linked");
+    fs::write(scene.root.join("mounted.txt"), "").expect("written");
+    bind(
+        &scene.root.join("state/locks/one"),
+        &scene.root.join("mounted.txt"),
+    );
+    for path in ["linked.txt", "mounted.txt"] {
+        for (told, result) in scene.tried(path).await {
+            assert!(result.is_err(), "{told}");
+        }
+        let params = json!({ "path": path });
+        let read = ReadTool.execute(&params, &scene.context()).await;
+        assert!(is_reserved(&read), "{path}: {read:?}");
+    }
+}
+
 /// The second name keeps what it had: a file is replaced, never written into.
 #[tokio::test]
 async fn a_second_name_elsewhere_keeps_its_content() {

@@ -104,25 +104,10 @@ fn of_address(address: &str) -> Option<String> {
 }
 
 /// Whether a path leaves the workspace: by its name, or where it leads as far as it is there.
-fn leads_out(text: &str, root: &Path) -> bool {
-    let path = text.trim();
-    // The gateway leaves one of these out, and reads the rest.
-    let path = path.strip_prefix('@').unwrap_or(path);
-    let is_address = path
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
-    let path = if is_address {
-        let Some(path) = of_address(path) else {
-            return true;
-        };
-        path
-    } else {
-        path.to_owned()
-    };
-    // Another user's home, a drive, a machine: nothing that this workspace could be.
-    if path.starts_with(['~', '\\']) || path.chars().nth(1) == Some(':') {
+pub(crate) fn leads_out(text: &str, root: &Path) -> bool {
+    let Read::Named(path) = read(text) else {
         return true;
-    }
+    };
     let Some(named) = normal(&root.join(&path)) else {
         return true;
     };
@@ -136,6 +121,53 @@ fn leads_out(text: &str, root: &Path) -> bool {
         (Ok(root), Some(real)) => !real.starts_with(root),
         _ => false,
     }
+}
+
+/// Whether there is such a file on this machine, as far as the gateway's text is a path here.
+pub(crate) fn is_here(text: &str, root: &Path) -> bool {
+    match read(text) {
+        Read::Named(path) => {
+            let path = root.join(path);
+            // `..` behind a file or a link leads elsewhere for the kernel than by its name.
+            path.exists() || normal(&path).is_some_and(|path| path.exists())
+        }
+        Read::InHome(path) => std::env::home_dir().is_some_and(|home| home.join(path).exists()),
+        Read::Elsewhere => false,
+    }
+}
+
+/// A path as the gateway reads it.
+enum Read {
+    /// By its name from the workspace, or from the root.
+    Named(String),
+    /// In the home of whoever runs this.
+    InHome(String),
+    /// Another user's home, a drive, a machine: nothing that this workspace could be.
+    Elsewhere,
+}
+
+fn read(text: &str) -> Read {
+    let path = text.trim();
+    // The gateway leaves one of these out, and reads the rest.
+    let path = path.strip_prefix('@').unwrap_or(path);
+    let is_address = path
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let path = if is_address {
+        match of_address(path) {
+            Some(path) => path,
+            None => return Read::Elsewhere,
+        }
+    } else {
+        path.to_owned()
+    };
+    if let Some(rest) = path.strip_prefix("~/") {
+        return Read::InHome(rest.to_owned());
+    }
+    if path.starts_with(['~', '\\']) || path.chars().nth(1) == Some(':') {
+        return Read::Elsewhere;
+    }
+    Read::Named(path)
 }
 
 /// The path without `.` and `..`, unless it leaves the root of all files.

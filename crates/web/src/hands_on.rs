@@ -4,10 +4,12 @@
 //! The gateway tells nobody its schemas, so names decide. What is known to look only is left alone;
 //! everything else that a tool with actions does is for a person to see first.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use holdfast_contract::{HandedCommand, HandsOn, Reason, TierVerdict};
 use serde_json::{Map, Value};
+
+use crate::files;
 
 /// Arguments with which a tool looks and no more. With any other it may change something: the status
 /// of a session takes a `model`, and from then on the session uses it.
@@ -228,13 +230,7 @@ pub(crate) fn sends_files(remote: &str, params: &Value, root: &Path, verdict: &m
         return;
     }
     for text in handed(params).paths {
-        let path = text.strip_prefix("file://").unwrap_or(&text);
-        let path = match (path.strip_prefix("~/"), std::env::home_dir()) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(path),
-        };
-        let real = path.canonicalize().ok().filter(|_| path.is_absolute());
-        if real.is_some_and(|real| !real.starts_with(root)) {
+        if files::is_here(&text, root) && files::leads_out(&text, root) {
             let what = format!("{text:?} is outside the workspace, and goes out with the message");
             verdict.raise(Reason::new("sends_file", text, what));
         }
@@ -388,10 +384,12 @@ tts - {"args": {"text": "hello"}}
 
     #[test]
     fn files_from_elsewhere_do_not_go_out_unasked() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
+        let house = tempfile::tempdir().unwrap();
+        let root = house.path().canonicalize().unwrap().join("space");
+        std::fs::create_dir(&root).unwrap();
         let (own, link) = (root.join("own"), root.join("link"));
         std::fs::write(&own, "x").unwrap();
+        std::fs::write(root.join("../beside.txt"), "x").unwrap();
         std::os::unix::fs::symlink("/etc/hosts", &link).unwrap();
         let asked = |remote: &str, action: &str, text: &str| {
             let params = json!({"action": action, "args": {"target": "ann", "any": [text]}});
@@ -400,13 +398,18 @@ tts - {"args": {"text": "hello"}}
             verdict.all_reasons().any(|it| it.code == "sends_file")
         };
         let (own, link) = (own.to_string_lossy(), link.to_string_lossy());
-        for path in ["/etc/hosts", "file:///etc/hosts", &link] {
+        let outside = "/etc/hosts|file:///etc/hosts|FILE:/etc/hosts|file://localhost/etc/hosts|\
+                       file:///etc/%68osts|@/etc/hosts|@file:///etc/hosts| /etc/hosts |\
+                       ../beside.txt|own/../../beside.txt|@../beside.txt|link";
+        for path in outside.split('|').chain([&*link]) {
             assert!(asked("message", "send", path), "{path}");
             assert!(asked("message", "", path), "{path}");
             assert!(!asked("message", "search", path), "{path}");
             assert!(!asked("read", "", path), "{path}");
         }
-        for text in [&*own, "/help", "hello", "etc/hosts"] {
+        let harmless =
+            "own|./own|@own||/help|hello|etc/hosts|../nobody.txt|~nobody/x|C:\\Users|so: x";
+        for text in harmless.split('|').chain([&*own]) {
             assert!(!asked("message", "send", text), "{text}");
         }
     }

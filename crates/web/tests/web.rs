@@ -10,7 +10,10 @@
 )]
 
 mod common;
+#[path = "common/watched.rs"]
+mod watched;
 
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use common::{Double, answer, clock, context};
@@ -23,6 +26,7 @@ use holdfast_web::search::provider;
 use holdfast_web::{WebConfig, WebFetchTool};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
+use watched::Watched;
 
 fn fetcher(hosts: &[&str]) -> WebFetchTool {
     let config = WebConfig {
@@ -50,15 +54,30 @@ async fn no_address_of_the_corpus_is_reached() {
     let tool = fetcher(&[]);
     let attacks = holdfast_testkit::corpus(include_str!("attacks/urls.txt"));
     assert!(attacks.len() >= 100, "{}", attacks.len());
-    for url in attacks {
-        match fetch(&tool, url).await {
-            Err(ToolError::PermissionDenied { reason, .. }) => assert!(!reason.is_empty()),
-            Err(ToolError::ValidationError { field, .. }) => {
-                assert_eq!(field.as_deref(), Some("/url"));
+    let watched = Watched::start();
+    let mut wrong = Vec::new();
+    for line in attacks {
+        let (rule, url) = line.split_once('\t').expect("a rule and an address");
+        let aimed = watched.aimed(url).filter(|_| rule != "can not be read");
+        for url in std::iter::once(url.to_owned()).chain(aimed) {
+            let told = match fetch(&tool, &url).await {
+                Err(ToolError::PermissionDenied { reason, .. }) => reason,
+                Err(ToolError::ValidationError { field, message }) => {
+                    assert_eq!(field.as_deref(), Some("/url"));
+                    message
+                }
+                other => panic!("{url}: {other:?}"),
+            };
+            if !told.contains(rule) {
+                wrong.push(format!("{url}: {told:?}, not {rule:?}"));
             }
-            other => panic!("{url}: {other:?}"),
+            assert_eq!(watched.connections(), 0, "{url}");
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // It would have been seen.
+    let _came = TcpStream::connect(("127.0.0.1", watched.port)).expect("connects");
+    assert_eq!(watched.connections(), 1);
 }
 
 #[tokio::test]
@@ -264,7 +283,7 @@ async fn what_is_too_large_or_no_text_is_refused_and_errors_keep_their_status() 
             retry_after_ms: None
         }
     );
-    let unused = std::net::TcpListener::bind("127.0.0.1:0")
+    let unused = TcpListener::bind("127.0.0.1:0")
         .expect("binds")
         .local_addr()
         .expect("an address");

@@ -133,6 +133,7 @@ pub async fn an_import_raises_no_trust(factory: &dyn MemoryFactory) {
         let done = transfer::import(&*other.memory, file.as_slice(), trust_max, |_| ()).await;
         let done = done.expect("imported");
         assert_eq!((done.unchanged, done.conflicting.len()), (4, 0));
+        assert_eq!(done.lowered, 0, "{trust_max:?}: they were there");
     }
     // A record that is known can not be brought to more by a file with the same id.
     let other = Bench::without_model(factory).await;

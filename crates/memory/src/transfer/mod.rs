@@ -9,7 +9,7 @@
 
 use std::io::{BufRead, Write};
 
-use holdfast_contract::memory::MemoryResult;
+use holdfast_contract::memory::{Inserted, MemoryResult};
 use holdfast_contract::time::rfc3339;
 use holdfast_contract::{MemoryError, MemoryRecord, MemoryStore, Trust};
 
@@ -50,8 +50,16 @@ pub struct Imported {
     pub unchanged: u64,
     /// Ids that were there already with other content; what was there has stayed.
     pub conflicting: Vec<String>,
-    /// Records whose trust the file puts higher than it may, and that have the highest it may.
+    /// New records whose trust the file puts higher than it may, and that have the highest it may.
     pub lowered: u64,
+}
+
+impl Imported {
+    fn count(&mut self, inserted: Inserted) {
+        self.added += inserted.added;
+        self.unchanged += inserted.unchanged;
+        self.conflicting.extend(inserted.conflicting);
+    }
 }
 
 /// How far a transfer is.
@@ -131,27 +139,32 @@ pub async fn import(
     let mut records = 0;
     loop {
         let mut batch = Vec::with_capacity(IMPORT_BATCH);
+        // Apart from the others, because only those of them that are new count.
+        let mut lowered = Vec::new();
         let mut broken = None;
-        while batch.len() < IMPORT_BATCH {
+        while batch.len() + lowered.len() < IMPORT_BATCH {
             match reader.next() {
                 None => break,
-                Some(Ok(record)) => {
-                    done.lowered += u64::from(record.trust > trust_max);
-                    let trust = record.trust.min(trust_max);
-                    batch.push(MemoryRecord { trust, ..record });
-                }
+                Some(Ok(record)) if record.trust > trust_max => lowered.push(MemoryRecord {
+                    trust: trust_max,
+                    ..record
+                }),
+                Some(Ok(record)) => batch.push(record),
                 Some(Err(error)) => {
                     broken = Some(error);
                     break;
                 }
             }
         }
-        let is_last = batch.len() < IMPORT_BATCH;
-        records += batch.len() as u64;
-        let inserted = store.insert(batch).await?;
-        done.added += inserted.added;
-        done.unchanged += inserted.unchanged;
-        done.conflicting.extend(inserted.conflicting);
+        let read = batch.len() + lowered.len();
+        let is_last = read < IMPORT_BATCH;
+        records += read as u64;
+        done.count(store.insert(batch).await?);
+        if !lowered.is_empty() {
+            let inserted = store.insert(lowered).await?;
+            done.lowered += inserted.added;
+            done.count(inserted);
+        }
         tell(Progress { records, total });
         if let Some(error) = broken {
             // What came before it is in, and is told to be there when the file is mended.

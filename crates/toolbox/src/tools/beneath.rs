@@ -40,6 +40,8 @@ pub(super) struct Beneath {
     asked: String,
     /// Relative to the root; never empty.
     relative: PathBuf,
+    /// For answers.
+    shown: PathBuf,
 }
 
 /// Where a file is to be replaced: its real directory and its name there.
@@ -67,6 +69,7 @@ impl Beneath {
             links: Links::Beneath,
             reserved: place.reserved.clone(),
             asked: asked.to_owned(),
+            shown: relative.clone(),
             relative,
         })
     }
@@ -88,6 +91,7 @@ impl Beneath {
             reserved: place.reserved.clone(),
             asked: grant.asked.clone(),
             relative: grant.relative.clone(),
+            shown: grant.root.join(&grant.relative),
         })
     }
 
@@ -108,10 +112,9 @@ impl Beneath {
         }
     }
 
-    /// Refuses a file that has another name where no tool may go. Only one with several names is
-    /// looked for there.
+    /// Refuses a file that has another name where no tool may go.
     fn not_reserved(&self, seen: &Metadata) -> Result<(), ToolError> {
-        if self.reserved.is_empty() || seen.nlink() < 2 {
+        if self.reserved.is_empty() {
             return Ok(());
         }
         match bounds::names(&self.reserved, (seen.dev(), seen.ino())) {
@@ -147,9 +150,10 @@ impl Beneath {
         &self.asked
     }
 
-    /// The path relative to the root, for the answer.
+    /// The path for the answer: relative to the workspace, or the whole of one that lies outside,
+    /// whose name alone could be taken for one in the workspace.
     pub(super) fn shown(&self) -> String {
-        self.relative.to_string_lossy().into_owned()
+        self.shown.to_string_lossy().into_owned()
     }
 
     /// Opens the regular file for reading.
@@ -177,7 +181,10 @@ impl Beneath {
             .map_err(|error| self.fault("read", &error))?;
         self.regular(&opened)?;
         self.out_of_bounds(&file, OsStr::new(""))?;
-        self.not_reserved(&opened)?;
+        // Only one with several names is looked for there.
+        if opened.nlink() > 1 || bounds::is_mounted(&file) {
+            self.not_reserved(&opened)?;
+        }
         Ok((file, opened))
     }
 
@@ -202,7 +209,10 @@ impl Beneath {
         let real = match self.root.metadata(&self.relative) {
             Ok(seen) => {
                 self.regular(&seen)?;
-                self.not_reserved(&seen)?;
+                // One that is mounted can not be replaced.
+                if seen.nlink() > 1 {
+                    self.not_reserved(&seen)?;
+                }
                 self.behind_links()?
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -417,6 +427,7 @@ mod tests {
                     reserved: Vec::new(),
                     asked: asked.to_owned(),
                     relative: asked.into(),
+                    shown: asked.into(),
                 };
                 target.slot().map(|slot| slot.name)
             });
@@ -424,6 +435,26 @@ mod tests {
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             assert!(wrong.is_empty(), "{}: {:?}", wrong.len(), wrong[0]);
         });
+    }
+
+    #[test]
+    fn a_path_outside_is_told_as_a_whole() {
+        let house = tempfile::tempdir().expect("a directory");
+        let base = house.path().canonicalize().expect("a real name");
+        let outside = base.join("notes").display().to_string();
+        let grant = PathGrant {
+            asked: outside.clone(),
+            root: base.clone(),
+            relative: "notes".into(),
+        };
+        let place = Place {
+            root: base.clone(),
+            granted: vec![grant],
+            reserved: Vec::new(),
+        };
+        let shown = |asked: &str| Beneath::new(&place, "path", asked).map(|it| it.shown());
+        assert_eq!(shown(&outside).as_deref(), Ok(outside.as_str()));
+        assert_eq!(shown("a/notes").as_deref(), Ok("a/notes"));
     }
 
     #[test]

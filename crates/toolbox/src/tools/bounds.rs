@@ -6,8 +6,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 
 /// Names in what is reserved that are looked at, in search of the second name of a file. What is
 /// not found among so many is refused: a state directory has a dozen files, and one for each call
@@ -55,17 +58,27 @@ pub(super) fn names(reserved: &[PathBuf], file: Identity) -> io::Result<Option<&
             for entry in entries {
                 let entry = entry?;
                 left = left.checked_sub(1).ok_or_else(too_many)?;
-                if entry.file_type()?.is_dir() {
+                // Looked at, because the directory itself may name another number: that of what is
+                // covered where a file is mounted, or of one layer where there are several.
+                let seen = match entry.metadata() {
+                    Err(error) if is_no_directory(&error) => continue,
+                    seen => seen?,
+                };
+                if seen.is_dir() {
                     open.push(entry.path());
-                } else if entry.ino() == file.1
-                    && entry.metadata().is_ok_and(|seen| seen.dev() == file.0)
-                {
+                } else if (seen.dev(), seen.ino()) == file {
                     return Ok(Some(root));
                 }
             }
         }
     }
     Ok(None)
+}
+
+/// Whether a file is mounted where it was opened: it has its first name elsewhere then.
+pub(super) fn is_mounted(file: impl AsFd) -> bool {
+    let seen = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::empty());
+    seen.is_ok_and(|seen| seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// It is a file, or gone by now.

@@ -301,6 +301,8 @@ struct Found {
     line_cut: bool,
     /// The scan limit came before the end of the file.
     scan_stopped: bool,
+    /// Characters of the first wanted line, when it ends before the wanted column.
+    ends_at_column: Option<u64>,
 }
 
 /// Goes through the file once. Memory is bounded by the answer, not by the file or its lines.
@@ -309,12 +311,11 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
     let mut scanned = 0_u64;
     let mut line = 1_u64;
     let mut at_line_start = true;
-    let mut before = Before(
-        wanted
-            .first_column
-            .checked_sub(1)
-            .filter(|count| *count > 0),
-    );
+    let left = wanted.first_column.checked_sub(1);
+    let mut before = Before {
+        left: left.filter(|count| *count > 0),
+        short_by: None,
+    };
     let last_line = wanted.first_line.saturating_add(wanted.lines_max - 1);
     loop {
         let buffer = reader.fill_buf()?;
@@ -355,22 +356,31 @@ fn collect(reader: &mut impl BufRead, wanted: Wanted) -> std::io::Result<Found> 
         reader.consume(length);
         scanned += length as u64;
     }
+    let is_last = line == wanted.first_line && !at_line_start && !found.scan_stopped;
+    let short_by = before.short_by.or(before.left.filter(|_| is_last));
+    found.ends_at_column = short_by.map(|missing| wanted.first_column - 1 - missing);
     Ok(found)
 }
 
-/// Characters of the first line that are still to be left out; nothing once what is wanted began.
-struct Before(Option<u64>);
+/// Characters of the first line that stand before what is wanted.
+struct Before {
+    /// Those still to be left out; nothing once what is wanted began.
+    left: Option<u64>,
+    /// Those that were missing when the line ended.
+    short_by: Option<u64>,
+}
 
 impl Before {
     /// How many bytes of this piece of the line stand before what is wanted. A line's end never does.
     fn leave_out(&mut self, piece: &[u8]) -> usize {
-        let Some(left) = &mut self.0 else {
+        let Some(left) = &mut self.left else {
             return 0;
         };
         for (at, byte) in piece.iter().enumerate() {
             let begins = byte & 0b1100_0000 != 0b1000_0000;
             if *byte == b'\n' || begins && *left == 0 {
-                self.0 = None;
+                self.short_by = Some(*left).filter(|missing| *missing > 0);
+                self.left = None;
                 return at;
             }
             *left -= u64::from(begins);
@@ -458,6 +468,9 @@ fn answer(
         ))
     } else if found.more {
         Some(format!("there is more; go on with offset {next}"))
+    } else if let Some(chars) = found.ends_at_column {
+        let chars = counted(chars, "character");
+        Some(format!("line {first} has only {chars}"))
     } else if found.starts_at_byte.is_none() && first > 1 {
         let total = counted(found.lines_seen, "line");
         Some(format!("the file has only {total}"))

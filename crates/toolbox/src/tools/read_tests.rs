@@ -116,3 +116,29 @@ fn a_line_is_gone_on_with_by_its_characters() {
         }
     }
 }
+
+#[test]
+fn a_column_behind_the_end_of_its_line_is_known_as_that() {
+    for (text, first_line, first_column, expected) in [
+        ("abc\ndéf", 1, 9, Some(3)),
+        ("abc\ndéf", 2, 9, Some(3)),
+        ("abc\ndéf", 2, 4, Some(3)),
+        ("abc\ndéf\n", 2, 9, Some(3)),
+        ("abc\n\nd", 2, 2, Some(0)),
+        ("abc\ndéf", 1, 4, None),
+        ("abc\ndéf", 2, 3, None),
+        ("abc\ndéf", 1, 1, None),
+        ("abc\ndéf", 3, 9, None),
+        ("abc\n", 2, 9, None),
+    ] {
+        let wanted = Wanted {
+            first_line,
+            first_column,
+            lines_max: 1,
+        };
+        let text = text.as_bytes();
+        let found = collect(&mut BufReader::with_capacity(3, text), wanted).expect("reads");
+        let what = format!("{first_line}:{first_column}");
+        assert_eq!(found.ends_at_column, expected, "{what}");
+    }
+}

@@ -60,7 +60,8 @@ pub(super) fn utf16_unmarked(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A text that can be read and not be edited.
+/// A text that is not edited. It can be read where it says what it is; where it does not, that is a
+/// guess.
 pub(super) fn is_utf16(asked: &str, order: &str) -> ToolError {
     let name = order.to_ascii_uppercase();
     ToolError::coded(

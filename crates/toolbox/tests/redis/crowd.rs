@@ -12,14 +12,14 @@ use holdfast_testkit::SeededEntropy;
 use holdfast_testkit::redis::{Persistence, RedisServer};
 
 use crate::checker;
-use crate::worker::{DEADLINE_MS, DIR, TASKS, URL};
+use crate::worker::{DIR, TASKS, URL};
 
 const WORKERS: usize = 8;
 /// The first delivery of an intent and its duplicates.
 const DELIVERIES_PER_INTENT: u64 = 6;
 /// Every so many answers something breaks.
 const ANSWERS_PER_FAULT: usize = 1_000;
-/// A call that is answered this long after its deadline has missed it.
+/// A call that is answered this long after a timer that ends with its deadline has missed it.
 const LATE_MS: u64 = 5_000;
 /// Nothing takes this long unless it hangs.
 const HANG: Duration = Duration::from_mins(1);
@@ -132,14 +132,14 @@ impl Crowd<'_> {
         let mut parts = answer.split(' ');
         let number: u64 = parts.next().unwrap().parse().unwrap();
         let code = parts.next().unwrap();
-        let took_ms: u64 = parts.next().unwrap().parse().unwrap();
+        let late_ms: u64 = parts.next().unwrap().parse().unwrap();
         let Some(worker) = self.workers.iter_mut().find(|known| known.id == worker) else {
             return false;
         };
         let intent = worker.under_way.remove(&number).unwrap();
         let worker = worker.id;
         *self.codes.entry(code.to_owned()).or_default() += 1;
-        self.latest_ms = self.latest_ms.max(took_ms);
+        self.latest_ms = self.latest_ms.max(late_ms);
         let told = self.told.entry(intent).or_default();
         match code {
             "success" => {
@@ -282,8 +282,8 @@ fn every_effect_at_most_once_whatever_breaks() {
     println!("seed {seed}, {intents} intents in {:?}", begun.elapsed());
 
     assert!(
-        crowd.latest_ms <= DEADLINE_MS + LATE_MS,
-        "somebody waited {} ms",
+        crowd.latest_ms <= LATE_MS,
+        "somebody waited {} ms beyond the deadline",
         crowd.latest_ms
     );
     let mut unknown = 0;

@@ -123,10 +123,19 @@ impl Member {
     }
 }
 
+/// Whether all of a family was seen to have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    All,
+    /// Some of it was killed, and the kernel is not done with it: a process that waits for a disk
+    /// ends when the disk has answered.
+    NotAll,
+}
+
 /// Ends the family of `leader`, which must not have been reaped: as long as it is not, its number
 /// can not be given to another process group.
-pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) {
-    end_found(&|| find(leader, tag), Some((leader, leader_handle)));
+pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) -> Gone {
+    end_found(&|| find(leader, tag), Some((leader, leader_handle)))
 }
 
 /// Ends everything that carries the tag, when the command itself is gone and was reaped.
@@ -134,7 +143,7 @@ pub(super) fn end_left(tag: &Tag) {
     end_found(&|| left(tag, Since::Ever), None);
 }
 
-fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) {
+fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) -> Gone {
     let (group, leader_handle) = leader.unzip();
     let signal_group = |signal| group.map(|group| kill_process_group(group, signal));
     let known = find();
@@ -151,11 +160,27 @@ fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) {
     signal_all(known.iter(), Signal::KILL);
     wait_for_end(&everyone, Duration::from_millis(REAP_WAIT_MS));
     drop(handles);
-    // Until none is found, however many there are: each search may find what was started meanwhile.
-    // Twice in a row: a process that forks and ends while it is searched for hides its child.
     let deadline = Instant::now() + Duration::from_millis(SWEEP_TIME_MS_MAX);
+    let gone = sweep(find, deadline);
+    // The searches leave the leader out. On a busy machine the kernel may need longer than the
+    // wait above to let it end.
+    let left = deadline.saturating_duration_since(Instant::now());
+    let leader: Vec<&OwnedFd> = leader_handle.into_iter().collect();
+    if wait_for_end(&leader, left) == Gone::All {
+        gone
+    } else {
+        Gone::NotAll
+    }
+}
+
+/// Kills until none is found, however many there are: each search may find what was started
+/// meanwhile. Twice in a row: a process that forks and ends while it is searched for hides its child.
+fn sweep(find: &dyn Fn() -> Vec<Member>, deadline: Instant) -> Gone {
     let mut searches_in_vain = 0;
-    while searches_in_vain < SEARCHES_IN_VAIN && Instant::now() < deadline {
+    while searches_in_vain < SEARCHES_IN_VAIN {
+        if Instant::now() >= deadline {
+            return Gone::NotAll;
+        }
         let escaped = find();
         if escaped.is_empty() {
             searches_in_vain += 1;
@@ -165,14 +190,7 @@ fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) {
         let handles = signal_all(escaped.iter(), Signal::KILL);
         wait_for_end(&handles.iter().collect::<Vec<_>>(), SWEEP_WAIT);
     }
-    // The searches leave the leader out. On a busy machine the kernel may need longer than the
-    // wait above to let it end.
-    if let Some(handle) = leader_handle {
-        wait_for_end(
-            &[handle],
-            deadline.saturating_duration_since(Instant::now()),
-        );
-    }
+    Gone::All
 }
 
 /// Signals them one by one, so that there may be more of them than we can have open files. The
@@ -190,7 +208,7 @@ fn signal_all<'m>(members: impl Iterator<Item = &'m Member>, signal: Signal) -> 
 }
 
 /// Waits until all of them have ended, or for `time`.
-fn wait_for_end(handles: &[&OwnedFd], time: Duration) {
+fn wait_for_end(handles: &[&OwnedFd], time: Duration) -> Gone {
     let deadline = Instant::now() + time;
     let mut waiting = handles.to_vec();
     while !waiting.is_empty() {
@@ -201,15 +219,16 @@ fn wait_for_end(handles: &[&OwnedFd], time: Duration) {
             .collect();
         let timeout = Timespec::try_from(left).ok();
         match rustix::event::poll(&mut polled, timeout.as_ref()) {
-            Ok(0) => return,
+            Ok(0) => return Gone::NotAll,
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return,
+            Err(_) => return Gone::NotAll,
         }
         let ended: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut ended = ended.into_iter();
         waiting.retain(|_| !ended.next().unwrap_or(false));
     }
+    Gone::All
 }
 
 /// When a process has to have begun to be looked at closely.
@@ -301,14 +320,19 @@ impl Stat {
         // The name in parentheses may itself contain anything, also a parenthesis.
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
-        if matches!(fields.next()?, "Z" | "X") {
+        let state = fields.next()?;
+        let (parent, group) = (fields.next()?, fields.next()?);
+        // 14 fields lie between the group and the number of threads, one between that and the time
+        // the process began.
+        let threads: u64 = fields.nth(14)?.parse().ok()?;
+        // The state is that of its first thread, which may have ended while others go on.
+        if state == "X" || (state == "Z" && threads < 2) {
             return None;
         }
         Some(Self {
-            parent: fields.next()?.parse().ok()?,
-            group: fields.next()?.parse().ok()?,
-            // 16 fields lie between the group and the time the process began.
-            started: fields.nth(16)?.parse().ok()?,
+            parent: parent.parse().ok()?,
+            group: group.parse().ok()?,
+            started: fields.nth(1)?.parse().ok()?,
         })
     }
 }
@@ -353,11 +377,32 @@ mod tests {
             let stat = Stat::parse(&format!("12 ({name}) {rest}"));
             assert_eq!(stat.as_ref(), Some(&expected), "{name}");
         }
-        assert_eq!(
-            Stat::parse(&format!("12 (sh) {}", rest.replacen('S', "Z", 1))),
-            None
-        );
+        let ended = rest.replacen('S', "Z", 1);
+        assert_eq!(Stat::parse(&format!("12 (sh) {ended}")), None);
+        // Its first thread has ended, and another one has not.
+        let threads = ended.replacen(" 20 0 1 0 ", " 20 0 2 0 ", 1);
+        assert_eq!(Stat::parse(&format!("12 (sh) {threads}")), Some(expected));
         assert_eq!(Stat::parse("12 (sh) S 7"), None);
+    }
+
+    #[test]
+    fn who_is_still_found_is_not_said_to_be_gone() {
+        let lasting = || {
+            let stat = Stat {
+                parent: 1,
+                group: 1,
+                started: 0,
+            };
+            vec![Member {
+                pid: i32::MAX,
+                stat,
+            }]
+        };
+        let soon = Instant::now() + Duration::from_millis(10);
+        assert_eq!(sweep(&lasting, soon), Gone::NotAll);
+        let late = Instant::now() + Duration::from_mins(1);
+        assert_eq!(sweep(&Vec::new, late), Gone::All);
+        assert_eq!(sweep(&Vec::new, Instant::now()), Gone::NotAll);
     }
 
     #[test]

@@ -46,7 +46,7 @@ use super::text::one_line;
 use crate::permit::Permissions;
 use capture::Capture;
 use danger::Judged;
-use family::Tag;
+use family::{Gone, Tag};
 pub(crate) use judge::handed_on;
 use modes::Modes;
 pub use rules::CommandRules;
@@ -323,9 +323,10 @@ impl Tool for ExecTool {
                 elapsed,
                 stdout,
                 stderr,
+                gone,
             } => Err(ToolError::Timeout {
                 elapsed: elapsed.min(limit),
-                so_far: Some(Box::new(printed(stdout, stderr))),
+                so_far: Some(Box::new(printed(stdout, stderr, gone))),
             }),
         }
     }
@@ -453,11 +454,16 @@ fn not_startable(error: &std::io::Error) -> ToolError {
     )
 }
 
-/// What a command had printed when its time was up.
-fn printed(stdout: Capture, stderr: Capture) -> Value {
+/// What a command had printed when its time was up, and whether something of it is still there.
+fn printed(stdout: Capture, stderr: Capture, gone: Gone) -> Value {
     let (stdout, stdout_cut) = stdout.into_text();
     let (stderr, stderr_cut) = stderr.into_text();
-    json!({"stdout": stdout, "stderr": stderr, "truncated": stdout_cut || stderr_cut})
+    let truncated = stdout_cut || stderr_cut;
+    let mut told = json!({"stdout": stdout, "stderr": stderr, "truncated": truncated});
+    if gone == Gone::NotAll {
+        told["still_running"] = true.into();
+    }
+    told
 }
 
 fn result(display: &str, finished: Finished) -> ToolResult {

@@ -4,8 +4,11 @@
 //! judges it has to expect anything of it.
 
 mod expand;
+mod functions;
+mod redirect;
 
 use expand::Quotes;
+pub(super) use functions::Function;
 
 /// Commands inside commands that are followed; deeper ones are not read.
 pub(in crate::tools) const SHELL_DEPTH_MAX: usize = 16;
@@ -24,7 +27,17 @@ pub(super) struct Word {
     /// Begins with an unquoted `~`.
     pub(super) is_home: bool,
     pub(super) quoting: Quoting,
+    pub(super) splitting: Splitting,
     pub(super) stands_for: StandsFor,
+}
+
+/// Whether what stands in place of something in a word may become several words.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Splitting {
+    #[default]
+    Never,
+    /// It stands outside of quotes.
+    Splits,
 }
 
 /// What an unquoted word stands for.
@@ -65,12 +78,15 @@ pub(super) struct Simple {
     pub(super) reads_from: Option<usize>,
     /// Commands inside its words begin here and end before itself.
     pub(super) inside: Vec<usize>,
+    /// It is no command, but what this variable is to hold: `a=(…)`.
+    pub(super) fills: Option<String>,
 }
 
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) commands: Vec<Simple>,
+    pub(super) functions: Vec<Function>,
     /// It goes deeper than is read, or its quotes do not end.
     pub(super) is_unreadable: bool,
 }
@@ -85,6 +101,7 @@ pub(super) fn read(text: &str) -> Script {
         heredocs: Vec::new(),
     };
     reader.list(None);
+    reader.script.end_functions();
     reader.script
 }
 
@@ -132,12 +149,12 @@ enum Next {
 }
 
 /// What a bracket is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Bracket {
     /// Commands.
     Subshell,
-    /// Words of an array, or numbers: no file is looked for.
-    Values,
+    /// Words of an array, by its name, or numbers: no file is looked for.
+    Values(Option<String>),
 }
 
 impl Open {
@@ -165,6 +182,13 @@ impl Open {
 
     fn word(&mut self) -> &mut Word {
         self.word.get_or_insert_default()
+    }
+
+    /// Says whose values it holds, if the bracket around it is an array's.
+    fn fills(&mut self, bracket: Option<&Bracket>) {
+        if let Some(Bracket::Values(array)) = bracket {
+            self.simple.fills.clone_from(array);
+        }
     }
 
     fn end_word(&mut self) {
@@ -215,7 +239,7 @@ impl Reader {
         let mut reads_from = None;
         let mut brackets: Vec<Bracket> = Vec::new();
         loop {
-            open.holds_values = brackets.last() == Some(&Bracket::Values);
+            open.holds_values = matches!(brackets.last(), Some(Bracket::Values(_)));
             let Some(sign) = self.take() else {
                 self.script.is_unreadable |= end.is_some();
                 self.close(&mut open, reads_from, &mut found);
@@ -229,6 +253,7 @@ impl Reader {
                 ' ' | '\t' | '\r' => open.end_word(),
                 '#' if open.word.is_none() => self.skip_line(),
                 '\n' => {
+                    open.fills(brackets.last());
                     self.close(&mut open, reads_from, &mut found);
                     self.bodies();
                     reads_from = None;
@@ -247,16 +272,25 @@ impl Reader {
                 }
                 ')' => {
                     let begun = brackets.pop();
+                    open.fills(begun.as_ref());
                     let last = self.close(&mut open, reads_from, &mut found);
                     if begun.is_none() {
                         self.is_case(last);
                     }
                     reads_from = None;
                 }
-                ';' | '(' | '&' => {
-                    if sign == '(' {
+                '(' => {
+                    let function = self.function_name(&mut open);
+                    if function.is_none() {
                         brackets.push(self.bracket(&open));
                     }
+                    self.close(&mut open, reads_from, &mut found);
+                    if let Some(name) = function {
+                        self.define(name);
+                    }
+                    reads_from = None;
+                }
+                ';' | '&' => {
                     self.close(&mut open, reads_from, &mut found);
                     reads_from = None;
                 }
@@ -279,10 +313,11 @@ impl Reader {
 
     /// What the bracket just taken is for: `a=(…)` and `((…))` hold values.
     fn bracket(&self, open: &Open) -> Bracket {
-        let is_array = open.word.as_ref().is_some_and(|it| it.text.ends_with('='));
+        let named = open.word.as_ref().and_then(|it| it.text.strip_suffix('='));
+        let array = named.map(|name| name.trim_end_matches('+').to_owned());
         let before = self.at.checked_sub(2).and_then(|at| self.rest.get(at));
-        if is_array || before == Some(&'(') {
-            Bracket::Values
+        if array.is_some() || before == Some(&'(') {
+            Bracket::Values(array)
         } else {
             Bracket::Subshell
         }
@@ -292,8 +327,11 @@ impl Reader {
     fn is_case(&mut self, last: Option<usize>) {
         let mut next = last;
         while let Some(simple) = next.and_then(|at| self.script.commands.get_mut(at)) {
-            let words = simple.words.iter_mut();
-            words.for_each(|word| word.stands_for = StandsFor::Itself);
+            for word in &mut simple.words {
+                word.stands_for = StandsFor::Itself;
+                // Nor does a brace among them begin or end anything.
+                word.quoting = Quoting::Quoted;
+            }
             next = simple.reads_from;
         }
     }
@@ -320,6 +358,7 @@ impl Reader {
             heredocs,
             ..
         } = std::mem::take(open);
+        self.take_keyword(&mut simple);
         let is_empty = simple.words.is_empty() && simple.writes.is_empty();
         if is_empty && simple.input.is_none() && heredocs.is_empty() {
             return None;
@@ -340,99 +379,6 @@ impl Reader {
         while self.peek(0).is_some_and(|sign| sign != '\n') {
             self.at += 1;
         }
-    }
-
-    /// The bodies of here-documents that the line just ended has asked for.
-    fn bodies(&mut self) {
-        for asked in std::mem::take(&mut self.heredocs) {
-            let mut body = String::new();
-            loop {
-                let from = self.at;
-                self.skip_line();
-                let line: String = self.rest.iter().skip(from).take(self.at - from).collect();
-                if self.take().is_none() && line.is_empty() {
-                    break;
-                }
-                let line = if asked.sheds_tabs {
-                    line.trim_start_matches('\t')
-                } else {
-                    &line
-                };
-                if line == asked.end.text {
-                    break;
-                }
-                body.push_str(line);
-                body.push('\n');
-            }
-            let mut inside = Vec::new();
-            if asked.end.quoting == Quoting::Bare {
-                inside = self.nested(&body, Self::expanded_text);
-            }
-            if let Some(simple) = asked
-                .command
-                .and_then(|at| self.script.commands.get_mut(at))
-            {
-                simple.input = Some(body);
-                simple.inside.extend(inside);
-            }
-        }
-    }
-
-    /// What runs inside a text that is expanded and nothing else. The commands found.
-    fn expanded_text(&mut self) -> Vec<usize> {
-        let mut open = Open::default();
-        while let Some(sign) = self.take() {
-            match sign {
-                '\\' => self.at += 1,
-                '$' | '`' => self.expansion(sign, Quotes::Double, &mut open),
-                _ => {}
-            }
-        }
-        open.simple.inside
-    }
-
-    fn redirect(&mut self, open: &mut Open) {
-        // `2>`: the number belongs to the redirection.
-        if open
-            .word
-            .as_ref()
-            .is_some_and(|word| word.text.chars().all(|sign| sign.is_ascii_digit()))
-        {
-            open.word = None;
-        }
-        open.end_word();
-        let mut signs = String::new();
-        while let Some(sign) = self.peek(0) {
-            let fits = matches!(sign, '<' | '>' | '&' | '|' | '-') && signs.len() < 3;
-            if !fits || (sign == '|' && signs != ">") || (sign == '-' && !signs.starts_with("<<")) {
-                break;
-            }
-            signs.push(sign);
-            self.at += 1;
-        }
-        if self.peek(0) == Some('(') {
-            // Process substitution: what stands in it runs.
-            self.at += 1;
-            let inside = self.list(Some(')'));
-            open.simple.inside.extend(inside);
-            open.word().has_substitution = true;
-            return;
-        }
-        open.next = match signs.as_str() {
-            "<<<" => Next::HereString,
-            "<<" => Next::HereDocument { sheds_tabs: false },
-            "<<-" => Next::HereDocument { sheds_tabs: true },
-            "<" => Next::Read,
-            "<&" => Next::Skip,
-            // `2>&1` copies a descriptor.
-            ">&" if self
-                .peek(0)
-                .is_some_and(|sign| sign.is_ascii_digit() || sign == '-') =>
-            {
-                Next::Skip
-            }
-            _ => Next::Write,
-        };
     }
 
     /// One piece of a word: a quoted string, an expansion, or a plain sign.

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::sync::oneshot;
 
 use super::capture::Capture;
-use super::family::{self, Since, Tag};
+use super::family::{self, Gone, Since, Tag};
 use super::guardian::Guardian;
 use super::spawner::{Order, Started};
 use super::{
@@ -32,6 +32,8 @@ pub(super) enum Ended {
         elapsed: Duration,
         stdout: Capture,
         stderr: Capture,
+        /// Whether everything of it was seen to end.
+        gone: Gone,
     },
 }
 
@@ -216,12 +218,14 @@ impl Running {
         let started = Instant::now();
         let deadline = started.checked_add(limit);
         let outcome = self.wait(caller_gone, deadline);
-        if !matches!(outcome, Ok(Waited::Exited)) {
-            self.end();
-        }
+        let gone = match outcome {
+            Ok(Waited::Exited) => Gone::NotAll,
+            _ => self.end(),
+        };
         match outcome {
             Ok(Waited::Exited) => self.finish(deadline),
             Ok(Waited::TimedOut) => Ok(Ended::TimedOut {
+                gone,
                 elapsed: started.elapsed(),
                 stdout: std::mem::take(&mut self.stdout.capture),
                 stderr: std::mem::take(&mut self.stderr.capture),
@@ -325,10 +329,15 @@ impl Running {
         self.child.wait()
     }
 
-    /// Ends the command and everything it started, and waits a moment for it to be gone.
-    fn end(&mut self) {
+    /// Ends the command and everything it started, and waits a moment for it to be gone. What is not
+    /// by then is looked for once more without anybody waiting.
+    fn end(&mut self) -> Gone {
         self.over = true;
-        family::end(self.leader, &self.handle, &self.tag);
+        let gone = family::end(self.leader, &self.handle, &self.tag);
+        if gone == Gone::NotAll {
+            left::end_at(self.tag.clone(), Instant::now());
+        }
+        gone
     }
 }
 

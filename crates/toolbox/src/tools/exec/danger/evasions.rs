@@ -288,7 +288,6 @@ const UNASKED: &[&str] = &[
     "git submodule foreach 'git fetch'",
     "git submodule update --init --recursive",
     "git bisect run cargo test",
-    "git clean -fd",
     "git clean -ndx",
     "git remote add origin https://x/y",
     "alias ll='ls -l'\nll src",
@@ -303,10 +302,10 @@ const UNASKED: &[&str] = &[
     "ls | xargs -I{} cp {} build/{}",
 ];
 
-#[test]
-fn ways_around_are_asked_about() {
+/// Those of the commands that do not give their reason.
+pub(super) fn not_asked(table: &[(&str, &[&str])]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (code, commands) in ASKED {
+    for (code, commands) in table {
         for command in *commands {
             let found = codes(command, None);
             if !found.iter().any(|it| it == code) {
@@ -314,6 +313,24 @@ fn ways_around_are_asked_about() {
             }
         }
     }
+    wrong
+}
+
+/// Those of the commands that a person would be asked about.
+pub(super) fn asked(commands: &[&str]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for command in commands {
+        let found = codes(command, None);
+        if !found.is_empty() {
+            wrong.push(format!("{command}: {found:?}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn ways_around_are_asked_about() {
+    let mut wrong = not_asked(ASKED);
     for (command, stdin, code) in [
         ("tr a r | sh", "am -af ../victim", "unreadable_command"),
         ("base64 -d | sh", "cm0gLXJmIHgK", "unreadable_command"),
@@ -341,10 +358,20 @@ fn commands_without_end_are_read_to_an_end() {
         "{,}",
         "a=(*",
         "alias a=b b=a;a;",
+        "a=$a$a-;",
+        "a=(x y);echo $a$a$a;",
+        "f(){ f;f; };f;",
+        "f(){",
+        "function f {",
+        "f(){ g;g; };g(){ f;f; };f;",
+        "x=1;eval sh -c $x ",
     ] {
         let command = part.repeat(40_000 / part.len());
         let found = codes(&command, None);
-        let is_whole = matches!(part, "a|" | "{,}" | "a=(*");
+        let is_whole = matches!(
+            part,
+            "a|" | "{,}" | "a=(*" | "a=$a$a-;" | "a=(x y);echo $a$a$a;" | "f(){" | "function f {"
+        );
         let is_refused = found.iter().any(|code| code == "unreadable_command");
         assert!(is_refused || is_whole, "{part}: {found:?}");
     }
@@ -352,13 +379,7 @@ fn commands_without_end_are_read_to_an_end() {
 
 #[test]
 fn their_everyday_likes_are_not() {
-    let mut wrong = Vec::new();
-    for command in UNASKED {
-        let found = codes(command, None);
-        if !found.is_empty() {
-            wrong.push(format!("{command}: {found:?}"));
-        }
-    }
+    let wrong = asked(UNASKED);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -384,6 +405,9 @@ fn no_way_around_gets_past_a_rule() {
         "c=curl; $c x",
         "c=curl; nice $c x",
         "IFS=,; c=git,push; $c",
+        "c=push; git $c",
+        "f() { \"$@\"; }; f curl x",
+        "f() { git \"$1\"; }; f push",
         "alias x=curl\nx y",
         "hash -p /usr/bin/curl x; x y",
         "git config alias.p push && git p",

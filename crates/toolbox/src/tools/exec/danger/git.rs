@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::tables::{GIT_FORCING, GIT_HARMLESS, GIT_PUSHES, GIT_RUNS, GIT_VALUED, RUN_VARIABLES};
-use super::variables::Set;
+use super::variables::{Printed, Set};
 use super::wrappers::assigned;
 use super::{COMPUTED, Certainty, Judge, SCRIPT_DEPTH_MAX, written};
 use crate::tools::exec::shell::{self, Simple, Word};
 
 const OVERWRITES: &str = "overwrites or removes what others have";
-const CLEANS: &str = "removes files that git does not keep";
 /// Variables that name a setting of git and what it is set to; a number is behind them.
 const KEY: &str = "GIT_CONFIG_KEY_";
 const VALUE: &str = "GIT_CONFIG_VALUE_";
 
 impl Judge<'_> {
-    pub(super) fn git(&mut self, args: &[Word], whole: &str, depth: usize) {
+    pub(super) fn git(&mut self, args: &[Word], printed: Printed, whole: &str, depth: usize) {
         if args.iter().any(|word| word.text.starts_with("alias.")) {
             self.certainty = Certainty::MayRunMore;
         }
@@ -27,10 +26,14 @@ impl Judge<'_> {
         let Some((name, rest)) = subcommand(args) else {
             return;
         };
+        self.may_be_push(name, rest, whole);
         let name = name.text.as_str();
+        if GIT_PUSHES.contains(&name) {
+            self.may_push_more(rest, printed, whole);
+        }
+        self.loses(name, args, rest, whole);
         match name {
             "config" => self.configures(rest, whole, depth),
-            "clean" if cleans_all(args, rest) => self.raise("destructive_command", whole, CLEANS),
             "remote" if mirrors(rest) => self.raise("irreversible_command", whole, OVERWRITES),
             "submodule" => self.run_by_git("foreach", rest, depth),
             "bisect" => self.run_by_git("run", rest, depth),
@@ -137,12 +140,18 @@ impl Judge<'_> {
 
     /// A setting whose value stands in a variable.
     fn setting_held(&mut self, key: &str, variable: &str, whole: &str, depth: usize) {
-        match self.variables.get(variable).cloned() {
-            Some(Set::To(value)) => self.setting(key, &value, whole, depth),
-            Some(Set::Computed) if !is_harmless(&key.to_ascii_lowercase()) => {
-                self.raise("computed_command", whole, COMPUTED);
+        let sets = self.variables.get(variable).cloned().unwrap_or_default();
+        if sets.is_empty() {
+            self.certainty = Certainty::MayRunMore;
+        }
+        for set in sets {
+            match set {
+                Set::To(value) => self.setting(key, &value, whole, depth),
+                Set::Computed if !is_harmless(&key.to_ascii_lowercase()) => {
+                    self.raise("computed_command", whole, COMPUTED);
+                }
+                Set::Computed | Set::ToName => self.certainty = Certainty::MayRunMore,
             }
-            _ => self.certainty = Certainty::MayRunMore,
         }
     }
 
@@ -182,13 +191,20 @@ impl Judge<'_> {
         }
         let whole = written(words);
         for number in numbers {
-            match self.variables.get(&format!("{KEY}{number}")).cloned() {
-                Some(Set::To(key)) => {
-                    self.setting_held(&key, &format!("{VALUE}{number}"), &whole, depth);
-                }
-                Some(Set::Computed) => self.raise("computed_command", &whole, COMPUTED),
+            let keys = self.variables.get(&format!("{KEY}{number}")).cloned();
+            if keys.is_none() {
                 // It comes from elsewhere, or later.
-                None => self.certainty = Certainty::MayRunMore,
+                self.certainty = Certainty::MayRunMore;
+            }
+            for key in keys.unwrap_or_default() {
+                match key {
+                    Set::To(key) => {
+                        self.setting_held(&key, &format!("{VALUE}{number}"), &whole, depth);
+                    }
+                    Set::Computed | Set::ToName => {
+                        self.raise("computed_command", &whole, COMPUTED);
+                    }
+                }
             }
         }
     }
@@ -209,7 +225,7 @@ fn subcommand(args: &[Word]) -> Option<(&Word, &[Word])> {
 }
 
 /// Whether a push overwrites or removes; as much of a long option as is enough will do.
-fn is_forced(args: &[Word]) -> bool {
+pub(super) fn is_forced(args: &[Word]) -> bool {
     args.iter().any(|word| {
         let text = word.text.as_str();
         if let Some(long) = text.strip_prefix("--") {
@@ -255,27 +271,6 @@ fn mirrors(args: &[Word]) -> bool {
         let (name, value) = long.split_once('=').unwrap_or((long, "push"));
         !name.is_empty() && "mirror".starts_with(name) && value != "fetch"
     })
-}
-
-/// Whether `git clean` removes what is ignored as well, such as keys and local settings.
-fn cleans_all(all: &[Word], args: &[Word]) -> bool {
-    let options = || args.iter().filter_map(|word| word.text.strip_prefix('-'));
-    let short = options().filter(|it| !it.starts_with('-'));
-    // Behind `e` is its value.
-    let letters: String = short
-        .flat_map(|it| it.chars().take_while(|letter| *letter != 'e'))
-        .collect();
-    let has = |name: &str| {
-        let mut long = options().filter_map(|it| it.strip_prefix('-'));
-        long.any(|it| !it.is_empty() && name.starts_with(it))
-    };
-    let needs_no_force = all.iter().any(|word| {
-        let text = word.text.to_ascii_lowercase();
-        text.starts_with("clean.requireforce=")
-    });
-    let removes = letters.contains('f') || has("force") || needs_no_force;
-    let only_says = letters.contains('n') || has("dry-run");
-    removes && !only_says && letters.contains(['x', 'X'])
 }
 
 /// What an option is given, in the same word or the next; as much of its name as is enough will do.

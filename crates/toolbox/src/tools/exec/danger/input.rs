@@ -216,8 +216,9 @@ impl Judge<'_> {
         let is_shell = SHELLS.contains(&name) || matches!(name, "source" | "." | "at" | "batch");
         if name == "eval" {
             self.script(&written(args), depth + 1);
-        } else if is_shell && let Some(script) = inline(args) {
-            self.script(&script.text.clone(), depth + 1);
+        } else if is_shell && let Some((script, behind)) = inline_with_args(args) {
+            let text = script.text.clone();
+            self.given(behind, |judge| judge.script(&text, depth + 1));
         } else if !is_shell && let Some(program) = inline_program(args) {
             self.code(program, depth + 1);
         }
@@ -366,10 +367,15 @@ fn downloads(simple: &Simple) -> bool {
 
 /// The script behind `-c`, also behind `-xc`.
 fn inline(args: &[Word]) -> Option<&Word> {
+    inline_with_args(args).map(|(script, _)| script)
+}
+
+/// The same, with the arguments that the script gets: `sh -c '…' name one two`.
+fn inline_with_args(args: &[Word]) -> Option<(&Word, &[Word])> {
     let at = args.iter().position(|word| {
         word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
     })?;
-    args.get(at + 1)
+    Some((args.get(at + 1)?, args.get(at + 3..).unwrap_or_default()))
 }
 
 /// The program behind `-c`, `-e` and their like, in another language: also at the end of several

@@ -11,12 +11,13 @@ use holdfast_contract::Reason;
 use holdfast_reliability::canonical::Digest;
 use serde_json::json;
 
+use self::functions::Body;
 use self::input::Feeding;
+use self::paths::is_device;
 pub(super) use self::paths::normal;
-use self::paths::{is_device, is_within};
 pub(super) use self::people::answers_for_people;
-use self::tables::{ACTIONS, DATABASES, DESTROYERS};
-use self::variables::Set;
+use self::tables::{ACTIONS, DATABASES, DESTROYERS, PAIRS};
+use self::variables::{Variables, printed};
 use super::confined::LETS_OUT;
 use super::shell::{self, Simple, Word};
 use crate::tools::text::one_line;
@@ -25,8 +26,11 @@ mod aliases;
 mod carriers;
 mod downloads;
 mod elsewhere;
+mod expansion;
+mod functions;
 mod git;
 mod input;
+mod losses;
 mod paths;
 mod people;
 mod tables;
@@ -93,7 +97,10 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         downloaded: BTreeSet::new(),
         variables: BTreeMap::new(),
         aliases: BTreeMap::new(),
+        functions: BTreeMap::new(),
         followed: 0,
+        called_commands: 0,
+        resolved_bytes: 0,
         loop_is_fed: false,
         found: Vec::new(),
         runs: Vec::new(),
@@ -128,11 +135,15 @@ struct Judge<'a> {
     /// Names of files that were downloaded.
     downloaded: BTreeSet<String>,
     /// What the command line has set, what names it has given to commands (`git x` for those that
-    /// git knows), how many of both were run, and whether a loop reads a file.
-    variables: BTreeMap<String, Set>,
+    /// git knows), its functions, how many of the first two were run, and whether a loop reads a file.
+    variables: Variables,
     aliases: BTreeMap<String, String>,
+    functions: BTreeMap<String, Vec<Body>>,
     followed: usize,
     loop_is_fed: bool,
+    /// How many commands of functions, and bytes of words with variables, were judged once more.
+    called_commands: usize,
+    resolved_bytes: usize,
     found: Vec<Reason>,
     /// What is run; empty words where that is not known.
     runs: Vec<Vec<String>>,
@@ -163,8 +174,9 @@ impl Judge<'_> {
         let ends_loop = |simple: &&Simple| simple.words.first().is_some_and(|it| it.text == "done");
         let is_fed = |simple: &Simple| simple.input.is_some() || !simple.reads.is_empty();
         self.loop_is_fed |= script.commands.iter().filter(ends_loop).any(is_fed);
-        for simple in &script.commands {
-            self.simple(simple, &script.commands, depth);
+        let commands = self.note_functions(script);
+        for simple in commands.iter() {
+            self.simple(simple, &commands, depth);
         }
     }
 
@@ -195,8 +207,11 @@ impl Judge<'_> {
         let digest = Digest::of(bound.to_string().as_bytes()).to_string();
         let subject = one_line(subject, SUBJECT_CHARS_MAX);
         let text = format!("`{subject}` {what}");
-        self.found
-            .push(Reason::new(code, subject, text).bound_to(digest));
+        let reason = Reason::new(code, subject, text).bound_to(digest);
+        // A command may be judged in several ways that come to the same.
+        if !self.found.contains(&reason) {
+            self.found.push(reason);
+        }
     }
 
     fn simple(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
@@ -209,7 +224,24 @@ impl Judge<'_> {
             self.binding = Binding::ToAll;
         }
         self.simple_bound(simple, all, depth);
+        self.simple_resolved(simple, all, depth);
         self.binding = before;
+    }
+
+    /// Judges the command once more with what its variables hold, as far as the command line sets
+    /// them. It is judged without, too: something that was not seen may set them to something else.
+    fn simple_resolved(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
+        let words = self.resolved(&simple.words);
+        let writes = self.resolved(&simple.writes);
+        if words.is_none() && writes.is_none() {
+            return;
+        }
+        let resolved = Simple {
+            words: words.unwrap_or_else(|| simple.words.clone()),
+            writes: writes.unwrap_or_else(|| simple.writes.clone()),
+            ..simple.clone()
+        };
+        self.simple_bound(&resolved, all, depth);
     }
 
     fn simple_bound(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
@@ -218,13 +250,17 @@ impl Judge<'_> {
         let words = self.unwrapped(&simple.words, &whole);
         let before = simple.words.len() - words.len();
         let set = simple.words.get(..before).unwrap_or_default();
-        self.note_assignments(set);
+        self.note_assignments(set, simple, all);
+        if let Some(array) = &simple.fills {
+            self.note_values(array, &simple.words);
+        }
         self.environment(set, depth);
         self.fed_by_words(words, simple, all, depth);
         let Some(first) = words.first() else { return };
         let (name, args) = (program(first), words.get(1..).unwrap_or_default());
         self.note_run(words);
         self.stands_for(&first.text, args, simple, all, depth);
+        self.calls(&first.text, args, depth);
         if first.has_substitution || first.has_pattern() {
             self.raise("computed_command", &whole, COMPUTED);
         }
@@ -240,11 +276,14 @@ impl Judge<'_> {
         if name.starts_with("mkfs") {
             self.raise("destructive_command", &whole, "erases what was on a device");
         }
+        let has = |words: &[&str]| args.iter().any(|word| words.contains(&word.text.as_str()));
         for (_, actions, what) in ACTIONS.iter().filter(|(known, ..)| *known == name) {
-            if args
-                .iter()
-                .any(|word| actions.contains(&word.text.as_str()))
-            {
+            if has(actions) {
+                self.raise("irreversible_command", &whole, what);
+            }
+        }
+        for (_, of, actions, what) in PAIRS.iter().filter(|(known, ..)| *known == name) {
+            if has(&[*of]) && has(actions) {
                 self.raise("irreversible_command", &whole, what);
             }
         }
@@ -263,14 +302,15 @@ impl Judge<'_> {
             "dd" => self.disk_dump(args, &whole),
             "find" => self.find(args, &whole, depth),
             "rsync" => {
-                if args.iter().any(|word| word.text.starts_with("--delete")) {
-                    let what = "removes files at its destination";
-                    self.raise("irreversible_command", &whole, what);
-                }
+                self.synchronises(args, &whole);
                 self.carried(name, args, depth);
             }
-            "git" => self.git(args, &whole, depth),
-            "git-push" | "git-send-pack" => self.push_to_others(args, &whole),
+            "zip" => self.moves_into_archive(args, &whole),
+            "git" => self.git(args, printed(simple, all), &whole, depth),
+            "git-push" | "git-send-pack" => {
+                self.push_to_others(args, &whole);
+                self.may_push_more(args, printed(simple, all), &whole);
+            }
             "export" | "declare" | "local" | "readonly" | "typeset" => {
                 self.environment(args, depth);
             }
@@ -381,62 +421,6 @@ impl Judge<'_> {
             }
         }
     }
-
-    fn change_dir(&mut self, args: &[Word]) {
-        let target = args
-            .iter()
-            .find(|word| !word.text.starts_with('-') || word.text == "-");
-        let known = target.filter(|word| {
-            !word.has_variable && !word.has_substitution && !word.is_home && word.text != "-"
-        });
-        let Some(target) = known.filter(|_| self.places.len() < PLACES_MAX) else {
-            if !self.places.contains(&None) {
-                self.places.push(None);
-            }
-            return;
-        };
-        let next: Vec<Option<PathBuf>> = self
-            .places
-            .iter()
-            .map(|place| {
-                let path = Path::new(&target.text);
-                if path.is_absolute() {
-                    Some(normal(path))
-                } else {
-                    place.as_ref().map(|place| normal(&place.join(path)))
-                }
-            })
-            .collect();
-        for place in next {
-            if !self.places.contains(&place) {
-                self.places.push(place);
-            }
-        }
-    }
-
-    /// Whether a path leads, or may lead, out of the workspace. Temporary files do not count.
-    fn leaves(&self, word: &Word) -> bool {
-        let text = word.text.as_str();
-        if word.is_home
-            || text.starts_with("$HOME")
-            || text.starts_with("${HOME")
-            || (word.has_variable && text.starts_with("$/"))
-        {
-            return true;
-        }
-        // Whatever it holds comes first.
-        if text.starts_with('$') {
-            return word.has_variable && text.contains("/..");
-        }
-        let path = Path::new(text);
-        if path.is_absolute() {
-            return !is_within(&normal(path), self.workspace);
-        }
-        self.places.iter().any(|place| match place {
-            Some(place) => !is_within(&normal(&place.join(path)), self.workspace),
-            None => true,
-        })
-    }
 }
 
 fn program(word: &Word) -> &str {
@@ -459,5 +443,7 @@ fn is_fork_bomb(text: &str) -> bool {
 
 #[cfg(test)]
 mod evasions;
+#[cfg(test)]
+mod stand_ins;
 #[cfg(test)]
 mod tests;

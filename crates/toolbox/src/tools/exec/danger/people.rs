@@ -49,7 +49,12 @@ const FOR_PEOPLE: &[ForPeople] = &[
         why: "what agents remember is changed on the command line by people, never by a tool; \
               memory_store is there for agents",
         acts: &["store", "import", "delete", "reindex"],
-        in_strings: &["memory store", "memory import", "memory delete"],
+        in_strings: &[
+            "memory store",
+            "memory import",
+            "memory delete",
+            "memory reindex",
+        ],
     },
     ForPeople {
         part: "sessions",

@@ -30,6 +30,16 @@ pub(super) const DESTROYERS: &[(&str, &str)] = &[
     ("insmod", "changes the kernel"),
     ("rmmod", "changes the kernel"),
     ("dropdb", "removes a database"),
+    ("dropuser", "removes an account"),
+    ("srm", "overwrites files beyond recovery"),
+    ("wipe", "overwrites files beyond recovery"),
+    ("scrub", "overwrites files beyond recovery"),
+    ("lvremove", "removes a volume"),
+    ("vgremove", "removes a volume"),
+    ("pvremove", "removes a volume"),
+    ("deluser", "removes an account"),
+    ("ip6tables", "changes the firewall"),
+    ("ufw", "changes the firewall"),
 ];
 
 /// They act with other rights than ours.
@@ -39,7 +49,19 @@ pub(super) const RIGHTS: &[&str] = &[
 
 /// A program and the words of which one makes it irreversible.
 pub(super) const ACTIONS: &[(&str, &[&str], &str)] = &[
-    ("npm", &["publish", "unpublish"], "publishes to others"),
+    (
+        "npm",
+        &["publish", "unpublish", "deprecate"],
+        "publishes to others",
+    ),
+    ("poetry", &["publish"], "publishes to others"),
+    ("uv", &["publish"], "publishes to others"),
+    ("hatch", &["publish"], "publishes to others"),
+    ("flit", &["publish"], "publishes to others"),
+    ("bun", &["publish"], "publishes to others"),
+    ("vsce", &["publish", "unpublish"], "publishes to others"),
+    ("mvn", &["deploy"], "publishes to others"),
+    ("podman", &["push", "prune"], "publishes or removes images"),
     ("pnpm", &["publish"], "publishes to others"),
     ("yarn", &["publish"], "publishes to others"),
     ("cargo", &["publish", "yank"], "publishes to others"),
@@ -78,6 +100,53 @@ pub(super) const ACTIONS: &[(&str, &[&str], &str)] = &[
     ("fly", &["destroy", "delete"], REMOVES_CLOUD),
     ("flyctl", &["destroy", "delete"], REMOVES_CLOUD),
     ("heroku", &["apps:destroy", "pg:reset"], REMOVES_CLOUD),
+    ("pulumi", &["up", "destroy"], "changes infrastructure"),
+    ("vagrant", &["destroy"], "removes a machine"),
+    ("virsh", &["destroy", "undefine"], "removes a machine"),
+    ("wrangler", &["delete"], REMOVES_CLOUD),
+    ("gsutil", &["rm", "rb"], REMOVES_CLOUD),
+    (
+        "s3cmd",
+        &["del", "rm", "rb", "--delete-removed"],
+        REMOVES_CLOUD,
+    ),
+    (
+        "rclone",
+        &["delete", "deletefile", "purge", "sync", "cleanup"],
+        REMOVES_CLOUD,
+    ),
+    ("etcdctl", &["del"], REMOVES_CLOUD),
+    ("vault", &["delete", "destroy"], REMOVES_CLOUD),
+    ("mysqladmin", &["drop"], "removes a database"),
+    ("pg_restore", &["-c", "--clean"], "removes a database"),
+    ("rails", &["db:drop", "db:reset"], "removes a database"),
+    ("rake", &["db:drop", "db:reset"], "removes a database"),
+    ("zfs", &["destroy", "rollback"], "removes a volume"),
+    ("zpool", &["destroy"], "removes a volume"),
+    ("nvme", &["format", "sanitize"], "erases a device"),
+    ("7z", &["-sdel"], "removes what it puts into an archive"),
+];
+
+const REMOVES_VOLUMES: &str = "removes what containers keep";
+/// A program, a word, and others of which one behind it makes it irreversible.
+pub(super) const PAIRS: &[(&str, &str, &[&str], &str)] = &[
+    ("docker", "volume", &["rm", "remove"], REMOVES_VOLUMES),
+    ("docker", "down", &["-v", "--volumes"], REMOVES_VOLUMES),
+    (
+        "docker-compose",
+        "down",
+        &["-v", "--volumes"],
+        REMOVES_VOLUMES,
+    ),
+    ("podman", "volume", &["rm", "remove"], REMOVES_VOLUMES),
+    ("btrfs", "subvolume", &["delete"], "removes a volume"),
+    ("prisma", "migrate", &["reset"], "removes a database"),
+    (
+        "kubectl",
+        "replace",
+        &["--force"],
+        "removes what runs in a cluster",
+    ),
 ];
 
 pub(super) const REMOVES_CLOUD: &str = "removes what runs or is kept elsewhere";
@@ -328,6 +397,9 @@ pub(super) const CARRIERS: &[(&str, &str, &str)] = &[
 pub(super) const GIT_PUSHES: &[&str] = &["push", "send-pack", "http-push"];
 /// Options of it that overwrite or remove there, beside all that begin with `force`.
 pub(super) const GIT_FORCING: &[&str] = &["force", "delete", "mirror", "prune"];
+/// Options of it that have the next word as their value.
+pub(super) const GIT_VALUED_PUSH: &[&str] =
+    &["-o", "--push-option", "--exec", "--receive-pack", "--repo"];
 /// Options before what git is to do that have the next word as their value.
 pub(super) const GIT_VALUED: &[&str] = &[
     "-C",

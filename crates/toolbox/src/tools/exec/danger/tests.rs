@@ -229,6 +229,8 @@ fn tools_can_not_answer_for_people() {
         "env holdfast memory delete 0198",
         "sh -c 'holdfast memory import f'",
         "python3 -c 'import os; os.system(\"holdfast memory store x\")'",
+        "holdfast memory reindex",
+        "python3 -c 'import os; os.system(\"holdfast memory reindex\")'",
         "holdfast sessions cancel main",
         "/opt/holdfast sessions reopen main",
         "bash -c 'holdfast sessions reopen main'",

@@ -159,17 +159,63 @@ impl Judge<'_> {
                 continue;
             }
             let target = joined(&dir, word, text);
-            let what = if self.leaves(&target) {
-                OUTSIDE
-            } else if self.is_whole_workspace(&target) {
-                WIPES
-            } else if target.has_variable || target.has_substitution {
-                UNKNOWN
-            } else {
-                continue;
-            };
-            self.raise("destructive_command", whole, what);
+            if let Some(what) = self.harm_of_removing(&target) {
+                self.raise("destructive_command", whole, what);
+                return;
+            }
+        }
+    }
+
+    /// `zip -m`: what goes into the archive, which is named first, is removed.
+    pub(super) fn moves_into_archive(&mut self, args: &[Word], whole: &str) {
+        let moves = |word: &Word| match word.text.strip_prefix("--") {
+            Some(long) => long.len() > 1 && "move".starts_with(long),
+            None => word.text.starts_with('-') && word.text.contains('m'),
+        };
+        if !args.iter().any(moves) {
             return;
+        }
+        if args.iter().any(|word| word.text == "-@") {
+            self.raise("destructive_command", whole, UNKNOWN);
+            return;
+        }
+        let named = args.iter().filter(|word| !word.text.starts_with('-'));
+        self.removes_sources(named.skip(1), whole);
+    }
+
+    /// `rsync` that removes: at its destination, or what it has copied.
+    pub(super) fn synchronises(&mut self, args: &[Word], whole: &str) {
+        let has = |option: &str| args.iter().any(|word| word.text == option);
+        if has("--del") || args.iter().any(|word| word.text.starts_with("--delete")) {
+            let what = "removes files at its destination";
+            self.raise("irreversible_command", whole, what);
+        }
+        if has("--remove-source-files") {
+            let named: Vec<&Word> = args
+                .iter()
+                .filter(|word| !word.text.starts_with('-'))
+                .collect();
+            let sources = named.len().saturating_sub(1);
+            self.removes_sources(named.into_iter().take(sources), whole);
+        }
+    }
+
+    fn removes_sources<'w>(&mut self, mut sources: impl Iterator<Item = &'w Word>, whole: &str) {
+        if let Some(what) = sources.find_map(|word| self.harm_of_removing(word)) {
+            self.raise("destructive_command", whole, what);
+        }
+    }
+
+    /// What is wrong with removing what a path names, with all that is in it.
+    fn harm_of_removing(&self, target: &Word) -> Option<&'static str> {
+        if self.leaves(target) {
+            Some(OUTSIDE)
+        } else if self.is_whole_workspace(target) {
+            Some(WIPES)
+        } else if target.has_variable || target.has_substitution {
+            Some(UNKNOWN)
+        } else {
+            None
         }
     }
 

@@ -1,6 +1,6 @@
 //! Quoted strings, and what stands in place of something else.
 
-use super::{Open, Quoting, Reader};
+use super::{Open, Quoting, Reader, Splitting};
 
 impl Reader {
     pub(super) fn double_quoted(&mut self, open: &mut Open) {
@@ -24,6 +24,9 @@ impl Reader {
     }
 
     pub(super) fn expansion(&mut self, sign: char, quotes: Quotes, open: &mut Open) {
+        if quotes == Quotes::None {
+            open.word().splitting = Splitting::Splits;
+        }
         let inside = match (sign, self.peek(0)) {
             ('`', _) => {
                 let text = self.backquoted(quotes);
