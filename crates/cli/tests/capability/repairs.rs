@@ -375,7 +375,15 @@ fn watch_says_what_it_watches_and_tells_each_finding_once() {
     let path = session(&house, "1.jsonl", broken);
     let mut process = house.start(&["watch", "--json", "--interval-ms", "10"]);
     let logs = house.home().join(".openclaw/logs");
-    let logged = |count| move |logs: &Path| fs::read_dir(logs).is_ok_and(|it| it.count() >= count);
+    // Beside an incident that is being written stands what it is written to first.
+    let is_incident = |name: &str| name.starts_with("l0-runtime-incident-");
+    let logged = |count| {
+        move |logs: &Path| {
+            let names = fs::read_dir(logs).into_iter().flatten().flatten();
+            let names = names.map(|it| it.file_name().to_string_lossy().into_owned());
+            names.filter(|name| is_incident(name)).count() >= count
+        }
+    };
     eventually("the first is told", || logged(1)(&logs).then_some(()));
     // It goes on, and is as broken as before.
     fs::write(&path, broken.clone() + &user("d", "c") + "\n").expect("writes");
