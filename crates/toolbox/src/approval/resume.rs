@@ -39,6 +39,24 @@ pub struct Resumed {
     pub approval: Approval,
     /// What came of it.
     pub result: ToolResultEnvelope,
+    /// Whose it was to run.
+    pub by: ResumedBy,
+}
+
+/// Who goes on with a call whose asker is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumedBy {
+    /// Whoever resumed it: the result says how it went.
+    Us,
+    /// Another call, which asks the same: nothing failed, and the result is not about it.
+    Another,
+}
+
+impl Resumed {
+    /// Whether it was run well, or is somebody else's to run.
+    pub fn is_well(&self) -> bool {
+        self.by == ResumedBy::Another || self.result.is_success()
+    }
 }
 
 /// Enters the captured calls of open requests into the stack again, all at once. A call whose
@@ -62,7 +80,16 @@ pub async fn resume_open(
                 // has changed. It is not entered again.
                 approvals.spend(&approval.id).await?;
             }
-            Ok(Resumed { approval, result })
+            let by = if code == Some(ErrorCode::Cancelled.as_str()) {
+                approvals.gone_on_with(&approval).await?
+            } else {
+                ResumedBy::Us
+            };
+            Ok(Resumed {
+                approval,
+                result,
+                by,
+            })
         });
     join_all(calls).await.into_iter().collect()
 }
