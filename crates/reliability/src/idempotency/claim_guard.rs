@@ -178,3 +178,7 @@ impl Drop for ClaimGuard {
             .finalise_detached(self.last_word(ending, execution));
     }
 }
+
+#[cfg(test)]
+#[path = "claim_guard_tests.rs"]
+mod tests;

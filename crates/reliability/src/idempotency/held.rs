@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::key::StoredKey;
 use super::lease::Lease;
-use super::record::Execution;
+use super::record::{Execution, RecordState};
 use super::transition::{ClaimRequest, Ending, Finalisation, Hold, OnRetriableFailure, Refused};
 use crate::store::{Claim, DedupeStore, StoreResult};
 
@@ -19,7 +19,7 @@ pub struct HeldClaim {
 /// What became of the claim of another call.
 pub enum TakenOver {
     /// Nobody had it: whoever held it is gone, and ran nothing.
-    Free(ForeignClaim),
+    Free(Box<ForeignClaim>),
     /// Somebody has it.
     Running,
     /// There is none to have: the call has ended, or the key is that of one with other arguments.
@@ -50,13 +50,13 @@ impl HeldClaim {
         self.lease.is_lost()
     }
 
-    /// Asks the store whether the claim is still this call's, and renews it. Refused, the call must
-    /// not start.
-    pub async fn renew(&self) -> StoreResult<Result<(), Refused>> {
-        let lease_ms = self.lease.now_ms();
-        self.store
-            .renew(&self.wish.key, &self.wish.owner, lease_ms)
-            .await
+    /// Asks the store whether the claim is still this call's. By a look, and not by a renewal: those
+    /// may hang, and are sent beside the call for that reason.
+    pub async fn is_held(&self) -> StoreResult<bool> {
+        let record = self.store.get(&self.wish.key).await?;
+        Ok(record.is_some_and(|record| {
+            *record.owner == *self.wish.owner && record.state == RecordState::Inflight
+        }))
     }
 
     /// Puts on record that the call starts now. Refused, it must not: the claim is another's.
@@ -90,7 +90,7 @@ impl HeldClaim {
         let answer = claim.store.claim(&claim.wish).await?;
         claim.is_open = matches!(answer, Claim::Granted { .. });
         Ok(match answer {
-            Claim::Granted { .. } => TakenOver::Free(claim),
+            Claim::Granted { .. } => TakenOver::Free(Box::new(claim)),
             Claim::InFlight { .. } => TakenOver::Running,
             Claim::Ended(_) | Claim::Conflict { .. } => TakenOver::Over,
         })

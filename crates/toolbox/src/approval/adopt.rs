@@ -24,14 +24,6 @@ use super::own::is_of;
 use super::service::{Approvals, Seen};
 use super::withdraw::Withdraw;
 
-/// What is left of an identical call whose asker is gone.
-pub(super) enum Left {
-    /// Nothing.
-    Nothing,
-    /// Its request, which is this call's from now on.
-    Request(Box<Seen>),
-}
-
 /// A call that looks for what is left of another.
 struct Seeker<'a> {
     approvals: &'a Approvals,
@@ -42,7 +34,7 @@ struct Seeker<'a> {
     digest: String,
 }
 
-/// What is left of a call like this one. Without a claim nobody can tell whose asker lives; and one
+/// The request that is left of a call like this one, and is this call's from now on. Without a claim nobody can tell whose asker lives; and one
 /// with a key of its own says itself which intent it means.
 pub(super) async fn what_is_left(
     approvals: &Approvals,
@@ -50,12 +42,12 @@ pub(super) async fn what_is_left(
     need: &Need,
     route: &ApprovalRoute,
     guard: &mut Withdraw,
-) -> Result<Left, AnswerError> {
+) -> Result<Option<Seen>, AnswerError> {
     let Some(claim) = &call.held_claim else {
-        return Ok(Left::Nothing);
+        return Ok(None);
     };
     if call.entry == Entry::Resumed || !call.is_unnamed() {
-        return Ok(Left::Nothing);
+        return Ok(None);
     }
     let seeker = Seeker {
         approvals,
@@ -67,20 +59,19 @@ pub(super) async fn what_is_left(
     };
     let subject = Subject::of(&call.envelope, &call.session, &seeker.digest);
     for id in approvals.marked_open_for(&subject.fingerprint()).await? {
-        match seeker.left_of(&id, guard).await? {
-            Left::Nothing => {}
-            left => return Ok(left),
+        if let Some(ours) = seeker.left_of(&id, guard).await? {
+            return Ok(Some(ours));
         }
     }
-    Ok(Left::Nothing)
+    Ok(None)
 }
 
 impl Seeker<'_> {
-    async fn left_of(&self, id: &str, guard: &mut Withdraw) -> Result<Left, AnswerError> {
+    async fn left_of(&self, id: &str, guard: &mut Withdraw) -> Result<Option<Seen>, AnswerError> {
         let mut has_asked = false;
         loop {
             let Some((seen, key)) = self.adoptable(id).await? else {
-                return Ok(Left::Nothing);
+                return Ok(None);
             };
             let now_ms = self.approvals.now_ms();
             let own = self.claim.key().to_string();
@@ -88,14 +79,14 @@ impl Seeker<'_> {
             let mark = mark.filter(|mark| mark.key == own);
             if !seen.approval.is_open(now_ms) || (has_asked && mark.is_none()) {
                 // It is over; or its asker lives and has said so.
-                return Ok(Left::Nothing);
+                return Ok(None);
             }
             match self.claim.take_over(key).await? {
                 TakenOver::Free(former) => {
                     let ours = self.hand_over(&seen, guard).await?;
                     former.release().await?;
                     if let Some(ours) = ours {
-                        return Ok(Left::Request(Box::new(ours)));
+                        return Ok(Some(ours));
                     }
                 }
                 TakenOver::Running if mark.is_some_and(|mark| !mark.is_half_over(now_ms)) => {
@@ -105,7 +96,7 @@ impl Seeker<'_> {
                     has_asked |= self.approvals.want(&seen, self.claim.key()).await?;
                 }
                 // It ran a moment ago, or without its request.
-                TakenOver::Over => return Ok(Left::Nothing),
+                TakenOver::Over => return Ok(None),
             }
         }
     }

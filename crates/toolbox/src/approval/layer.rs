@@ -13,7 +13,7 @@ use holdfast_reliability::service::Service;
 use holdfast_reliability::store::StoreError;
 use serde_json::json;
 
-use super::adopt::{Left, what_is_left};
+use super::adopt::what_is_left;
 use super::error::AnswerError;
 use super::model::{ApprovalState, Subject, digest_of};
 use super::service::{Approvals, Lost, Seen};
@@ -374,8 +374,8 @@ async fn request(
     if approvals.is_not_its_any_more(call).await? {
         return Err(Stop::LetGo);
     }
-    if let Left::Request(seen) = what_is_left(approvals, call, need, route, guard).await? {
-        return Ok(Some(*seen));
+    if let Some(ours) = what_is_left(approvals, call, need, route, guard).await? {
+        return Ok(Some(ours));
     }
     // Looking may have taken long: a request that was waited for may have been answered, for all.
     if answered_before(approvals, call, need).await? == Before::Approved {
@@ -426,8 +426,8 @@ async fn take(approvals: &Approvals, approved: &Seen, call: &mut Call) -> Result
 /// An approval that was used is gone: it must not be for a call that can not start.
 async fn still_held(call: &Call) -> Result<(), Stop> {
     match &call.held_claim {
-        None => Ok(()),
-        Some(claim) => claim.renew().await?.map_err(|_| Stop::ClaimLost),
+        Some(claim) if !claim.is_held().await? => Err(Stop::ClaimLost),
+        Some(_) | None => Ok(()),
     }
 }
 

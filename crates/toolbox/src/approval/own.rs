@@ -1,12 +1,12 @@
 //! The requests of one intent.
 
-use holdfast_contract::{Need, Reason, ToolCallEnvelope};
+use holdfast_contract::{ErrorCode, Need, Reason, ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::call::Call;
 use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::documents::{DocumentFilter, all_documents};
 
 use super::model::{Approval, ApprovalRequest, ApprovalState, digest_of};
-use super::resume::ResumedBy;
+use super::resume::{ResumedBy, is_coded};
 use super::service::{Approvals, KIND, Seen};
 
 impl Approvals {
@@ -36,8 +36,18 @@ impl Approvals {
         Ok(!is_its || !seen.approval.is_open(self.now_ms()))
     }
 
-    /// Who has a request that was entered again, and whose call did not run here.
-    pub(super) async fn gone_on_with(&self, entered: &Approval) -> StoreResult<ResumedBy> {
+    /// Who has a request that was entered again: another only where its call was not let start here.
+    pub(super) async fn who_has(
+        &self,
+        entered: &Approval,
+        result: &ToolResultEnvelope,
+    ) -> StoreResult<ResumedBy> {
+        let was_stopped = result.attempts == 0
+            && (is_coded(result, ErrorCode::Cancelled)
+                || is_coded(result, ErrorCode::PermissionDenied));
+        if !was_stopped {
+            return Ok(ResumedBy::Us);
+        }
         let Some(now) = self.get(&entered.id).await? else {
             return Ok(ResumedBy::Us);
         };

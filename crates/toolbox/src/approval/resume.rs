@@ -74,17 +74,12 @@ pub async fn resume_open(
         .filter(|approval| which.takes(approval))
         .map(|approval| async move {
             let result = stack.call_resumed(&approval).await;
-            let code = result.error.as_ref().map(|error| error.code.as_str());
-            if code == Some(ErrorCode::PermissionDenied.as_str()) {
+            let by = approvals.who_has(&approval, &result).await?;
+            if by == ResumedBy::Us && is_coded(&result, ErrorCode::PermissionDenied) {
                 // It was refused for another reason than its answer: a rule, or what it would touch
                 // has changed. It is not entered again.
                 approvals.spend(&approval.id).await?;
             }
-            let by = if code == Some(ErrorCode::Cancelled.as_str()) {
-                approvals.gone_on_with(&approval).await?
-            } else {
-                ResumedBy::Us
-            };
             Ok(Resumed {
                 approval,
                 result,
@@ -92,4 +87,10 @@ pub async fn resume_open(
             })
         });
     join_all(calls).await.into_iter().collect()
+}
+
+/// Whether it failed with this code.
+pub(super) fn is_coded(result: &ToolResultEnvelope, code: ErrorCode) -> bool {
+    let failed = result.error.as_ref();
+    failed.is_some_and(|error| error.code == code.as_str())
 }

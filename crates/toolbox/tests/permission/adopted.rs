@@ -138,7 +138,7 @@ async fn who_asks_the_same_after_it_was_run_has_another_wish() {
 }
 
 /// The dead one's request, seen by a call that waits for its lease to end.
-async fn wanted<'a>(bench: &'a Bench) -> (String, Asking<'a>) {
+async fn wanted(bench: &Bench) -> (String, Asking<'_>) {
     let id = orphan(bench).await;
     let mut call = asking(bench);
     for _ in 0..10 {
