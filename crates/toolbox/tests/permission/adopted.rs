@@ -216,6 +216,25 @@ async fn who_has_lost_its_claim_leaves_the_approval_to_whoever_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_has_lost_its_claim_to_its_own_redelivery_does_not_burn_the_approval() {
+    let (bench, probe) = house().await;
+    let envelope = ask("probe", "main", json!({"n": 1}));
+    let mut first: Asking<'_> = Box::pin(bench.stack.call(envelope.clone()));
+    let id = wait_until_asked(&bench, &mut first, 1).await.remove(0).id;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let mut again: Asking<'_> = Box::pin(bench.stack.call(envelope));
+    for _ in 0..20 {
+        assert!(futures_util::poll!(&mut again).is_pending());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    yes(&bench, &id).await;
+    assert_eq!(word(&first.await), "cancelled");
+    assert_eq!(probe.runs(), 0);
+    assert_eq!(word(&again.await), "ran");
+    assert_eq!(probe.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_goes_on_with_a_request_shows_it_again() {
     let probe = Probe::new("probe", PermissionTier::Elevated, Effect::Workspace);
     let bench = Build::default().bench(vec![probe as Arc<dyn Tool>]);

@@ -297,7 +297,7 @@ async fn told(seed: u64, effect: Effect, fails: bool) -> String {
 #[tokio::test(start_paused = true)]
 async fn every_story_ends_and_one_approval_is_for_one_run() {
     let mut words: Vec<String> = Vec::new();
-    for seed in 0..300 {
+    for seed in 0..200 {
         let effect = if seed % 2 == 0 {
             Effect::Workspace
         } else {
@@ -306,7 +306,7 @@ async fn every_story_ends_and_one_approval_is_for_one_run() {
         words.push(told(seed, effect, seed % 5 == 0).await);
     }
     let count = |word: &str| words.iter().filter(|it| *it == word).count();
-    assert!(count("ran") > 100, "{words:?}");
+    assert!(count("ran") > 60, "{words:?}");
     assert!(count("does_not_work") > 10, "{words:?}");
     assert!(count("permission_denied") > 0, "{words:?}");
 }
