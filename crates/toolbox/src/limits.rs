@@ -119,9 +119,9 @@ pub const LIMITS: &[Limit] = &[
         setting: Some("permissions.approvals.denialMs"),
     },
     Limit {
-        name: "APPROVAL_OUTCOME_MS",
-        value: crate::approval::orphans::APPROVAL_OUTCOME_MS,
-        meaning: "an identical call gets what came of an approved one that was run after its caller had gone for this long, once",
+        name: "APPROVAL_WANTED_MS",
+        value: crate::approval::orphans::APPROVAL_WANTED_MS,
+        meaning: "how long a server that stands in for a caller heeds a call that would go on with its request, and has not said so again",
         setting: None,
     },
     Limit {

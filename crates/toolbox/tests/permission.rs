@@ -9,6 +9,8 @@
 
 #[path = "permission/adopted.rs"]
 mod adopted;
+#[path = "permission/adopted_stories.rs"]
+mod adopted_stories;
 #[path = "permission/aliases.rs"]
 mod aliases;
 #[path = "permission/approval.rs"]

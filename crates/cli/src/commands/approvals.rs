@@ -13,7 +13,8 @@ use holdfast_contract::{Answer, Audience, SystemEntropy, visible};
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_toolbox::approval::{
-    AnswerError, Approval, ApprovalState, Approvals, Heard, ResumeWhich, Resumed, resume_open,
+    AnswerError, Approval, ApprovalState, Approvals, Heard, ResumeWhich, Resumed, ResumedBy,
+    resume_open,
 };
 use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::tools::exec;
@@ -369,7 +370,7 @@ fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
         runtime.block_on(running.tidy());
     }
     tell_resumed(&resumed, &app.config.redactor(), json);
-    let worked = resumed.iter().all(|it| it.result.is_success());
+    let worked = resumed.iter().all(Resumed::is_well);
     Ok(if worked {
         ExitCode::SUCCESS
     } else {
@@ -399,7 +400,13 @@ fn tell_resumed(resumed: &[Resumed], redactor: &Redactor, json: bool) {
     if json {
         let list: Vec<Value> = resumed
             .iter()
-            .map(|it| json!({"approval": it.approval.id, "result": it.result}))
+            .map(|it| {
+                let mut shown = json!({"approval": it.approval.id, "result": it.result});
+                if it.by == ResumedBy::Another {
+                    shown["goneOnWith"] = json!("by another call");
+                }
+                shown
+            })
             .collect();
         output::json(&list);
         return;
@@ -411,6 +418,9 @@ fn tell_resumed(resumed: &[Resumed], redactor: &Redactor, json: bool) {
         let prompt = it.approval.prompt(Audience::Approver, redactor);
         let text = format!("{} {}", prompt.id, prompt.arguments);
         output::line(&output::dim(&harmless(&text)));
-        call::print(&it.result);
+        match it.by {
+            ResumedBy::Us => call::print(&it.result),
+            ResumedBy::Another => output::line("gone on with by another call"),
+        }
     }
 }

@@ -9,6 +9,7 @@ use holdfast_contract::{ErrorCode, Status};
 use super::derive::safety_when_given_up;
 use super::ending::done;
 use super::key::StoredKey;
+use super::lease::Lease;
 use super::record::{Execution, RecordError};
 use super::transition::{ClaimRequest, Ending, Finalisation, Lifetimes, Refused};
 use crate::call::{Call, Started};
@@ -30,8 +31,7 @@ pub(super) struct ClaimGuard {
     key: StoredKey,
     owner: Arc<str>,
     lifetimes: Lifetimes,
-    /// The lease of a call that waits before it starts.
-    lease_before_start_ms: u64,
+    lease: Arc<Lease>,
     /// Whether the call may be made anew when nobody knows how it ended.
     when_given_up: RepeatSafety,
     payload_bytes_max: usize,
@@ -54,7 +54,7 @@ impl ClaimGuard {
             key: wish.key,
             owner: wish.owner.clone(),
             lifetimes: call.policy.lifetimes,
-            lease_before_start_ms: wish.lifetimes.lease_ms,
+            lease: Arc::new(Lease::new(wish, call.policy.lifetimes.lease_ms)),
             when_given_up: safety_when_given_up(call),
             payload_bytes_max: call.policy.payload_bytes_max,
             started: call.started.clone(),
@@ -67,28 +67,34 @@ impl ClaimGuard {
         self.open = None;
     }
 
-    /// Extends the lease, again and again. A lost claim does not stop the call: it is the only one
-    /// that can still bring the truth.
-    pub(super) async fn keep(&self, runtime: &Runtime) -> Infallible {
-        loop {
-            let third = Duration::from_millis((self.lease_ms() / 3).max(1));
-            tokio::time::sleep(third).await;
-            let renewal = self.store.renew(&self.key, &self.owner, self.lease_ms());
-            // One that does not come back must not keep the next from being sent.
-            if let Ok(Err(error)) = tokio::time::timeout(third, renewal).await {
-                runtime.tell(&Event::StoreTrouble {
-                    what: "renew",
-                    error: &error,
-                });
-            }
-        }
+    pub(super) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 
-    fn lease_ms(&self) -> u64 {
-        if self.started.is_set() {
-            self.lifetimes.lease_ms
-        } else {
-            self.lease_before_start_ms
+    /// Extends the lease, again and again. A lost claim does not stop a call that runs: it is the
+    /// only one that can still bring the truth. One that waits looks whether it is lost.
+    pub(super) async fn keep(&self, runtime: &Runtime) -> Infallible {
+        // A renewal sent while the call waited may arrive after its beginning and cut the lease
+        // short. So the pace follows what was written last, and not what will be.
+        let mut written_ms = self.lease.now_ms();
+        loop {
+            let third = Duration::from_millis((written_ms / 3).max(1));
+            tokio::time::sleep(third).await;
+            let lease_ms = self.lease.now_ms();
+            let renewal = self.store.renew(&self.key, &self.owner, lease_ms);
+            // One that does not come back must not keep the next from being sent.
+            match tokio::time::timeout(third, renewal).await {
+                Ok(Ok(Ok(()))) => written_ms = lease_ms,
+                Ok(Ok(Err(_))) => {
+                    self.lease.lose();
+                    return std::future::pending().await;
+                }
+                Ok(Err(error)) => runtime.tell(&Event::StoreTrouble {
+                    what: "renew",
+                    error: &error,
+                }),
+                Err(_) => {}
+            }
         }
     }
 
@@ -172,3 +178,7 @@ impl Drop for ClaimGuard {
             .finalise_detached(self.last_word(ending, execution));
     }
 }
+
+#[cfg(test)]
+#[path = "claim_guard_tests.rs"]
+mod tests;

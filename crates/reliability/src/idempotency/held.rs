@@ -3,29 +3,27 @@
 use std::sync::Arc;
 
 use super::key::StoredKey;
-use super::record::{Execution, SharedRecord};
+use super::lease::Lease;
+use super::record::{Execution, RecordState};
 use super::transition::{ClaimRequest, Ending, Finalisation, Hold, OnRetriableFailure, Refused};
-use crate::store::{Claim, DedupeStore, StoreResult, WaitTicket};
+use crate::store::{Claim, DedupeStore, StoreResult};
 
 /// The claim of a call that waits, as the layer sees it that lets it start.
 #[derive(Clone)]
 pub struct HeldClaim {
     store: Arc<dyn DedupeStore>,
     wish: Arc<ClaimRequest>,
-    /// From its start on.
-    lease_ms: u64,
+    lease: Arc<Lease>,
 }
 
 /// What became of the claim of another call.
 pub enum TakenOver {
     /// Nobody had it: whoever held it is gone, and ran nothing.
-    Free(ForeignClaim),
+    Free(Box<ForeignClaim>),
     /// Somebody has it.
-    Running(WaitTicket),
-    /// It has ended, and this is how.
-    Ended(SharedRecord),
-    /// The key belongs to a call with other arguments.
-    Other,
+    Running,
+    /// There is none to have: the call has ended, or the key is that of one with other arguments.
+    Over,
 }
 
 impl HeldClaim {
@@ -33,12 +31,12 @@ impl HeldClaim {
     pub(super) fn of(
         store: &Arc<dyn DedupeStore>,
         wish: &ClaimRequest,
-        lease_ms: u64,
+        lease: &Arc<Lease>,
     ) -> Option<Self> {
         (wish.hold == Hold::Held).then(|| Self {
             store: store.clone(),
             wish: Arc::new(wish.clone()),
-            lease_ms,
+            lease: lease.clone(),
         })
     }
 
@@ -47,11 +45,31 @@ impl HeldClaim {
         self.wish.key
     }
 
+    /// Whether a renewal has found that the claim is no longer this call's.
+    pub fn is_lost(&self) -> bool {
+        self.lease.is_lost()
+    }
+
+    /// Asks the store whether the claim is still this call's. By a look, and not by a renewal: those
+    /// may hang, and are sent beside the call for that reason.
+    pub async fn is_held(&self) -> StoreResult<bool> {
+        let record = self.store.get(&self.wish.key).await?;
+        Ok(record.is_some_and(|record| {
+            *record.owner == *self.wish.owner && record.state == RecordState::Inflight
+        }))
+    }
+
     /// Puts on record that the call starts now. Refused, it must not: the claim is another's.
     pub async fn begin(&self) -> StoreResult<Result<(), Refused>> {
-        self.store
-            .begin(&self.wish.key, &self.wish.owner, self.lease_ms)
-            .await
+        let lease_ms = self.lease.running_ms();
+        let begun = self
+            .store
+            .begin(&self.wish.key, &self.wish.owner, lease_ms)
+            .await?;
+        if begun.is_ok() {
+            self.lease.has_begun();
+        }
+        Ok(begun)
     }
 
     /// Takes the claim of a call like this one, if nobody has it.
@@ -72,26 +90,10 @@ impl HeldClaim {
         let answer = claim.store.claim(&claim.wish).await?;
         claim.is_open = matches!(answer, Claim::Granted { .. });
         Ok(match answer {
-            Claim::Granted { .. } => TakenOver::Free(claim),
-            Claim::InFlight { ticket } => TakenOver::Running(ticket),
-            Claim::Ended(record) => TakenOver::Ended(record),
-            Claim::Conflict { .. } => TakenOver::Other,
+            Claim::Granted { .. } => TakenOver::Free(Box::new(claim)),
+            Claim::InFlight { .. } => TakenOver::Running,
+            Claim::Ended(_) | Claim::Conflict { .. } => TakenOver::Over,
         })
-    }
-
-    /// What came of a call like this one, once it has ended; `None` when nothing ran.
-    pub async fn outcome_of(&self, key: StoredKey) -> StoreResult<Option<SharedRecord>> {
-        loop {
-            match self.take_over(key).await? {
-                TakenOver::Ended(record) => return Ok(Some(record)),
-                TakenOver::Running(ticket) => self.store.changed(ticket).await,
-                TakenOver::Free(claim) => {
-                    claim.release().await?;
-                    return Ok(None);
-                }
-                TakenOver::Other => return Ok(None),
-            }
-        }
     }
 }
 

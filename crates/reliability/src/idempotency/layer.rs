@@ -82,8 +82,7 @@ impl<S: Service> Idempotency<S> {
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
                     call.lifeline = lifeline;
-                    let lease_ms = call.policy.lifetimes.lease_ms;
-                    call.held_claim = HeldClaim::of(&store, &derived.wish, lease_ms);
+                    call.held_claim = HeldClaim::of(&store, &derived.wish, guard.lease());
                     return self.run_claimed(call, guard).await;
                 }
                 Ok(Claim::InFlight { ticket }) => {

@@ -11,7 +11,7 @@ use crate::retry::Evidence;
 use crate::runtime::Runtime;
 
 /// What the record says, as an answer to this call.
-pub fn replay(
+pub(super) fn replay(
     call: &mut Call,
     runtime: &Runtime,
     record: &DedupeRecord,

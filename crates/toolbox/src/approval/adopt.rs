@@ -2,7 +2,8 @@
 //!
 //! Whoever was cut off while a person thought asks again, under a new id. Asked about as another
 //! call it would run beside the first, which may be approved and run for nobody. So it takes the
-//! request over: the same answer, one run.
+//! request over: the same answer, one run. Where the first was run already there is nothing to take
+//! over: asking once more is another wish, and a person is asked about it.
 //!
 //! A request belongs to the intent whose key it is grouped by. It changes hands by one
 //! compare-and-set, made while the former intent's claim is held: so nobody who could use it for
@@ -10,29 +11,18 @@
 
 use std::time::Duration;
 
-use holdfast_contract::Need;
+use holdfast_contract::{ApprovalRoute, Need};
 use holdfast_reliability::call::{Call, Entry};
 use holdfast_reliability::idempotency::key::StoredKey;
-use holdfast_reliability::idempotency::record::{RecordState, SharedRecord};
 use holdfast_reliability::idempotency::{HeldClaim, TakenOver};
 use serde_json::json;
 
 use super::error::AnswerError;
 use super::layer::APPROVAL_POLL_MS;
-use super::model::{ApprovalRequest, ApprovalState, Subject, digest_of};
+use super::model::{ApprovalRequest, Subject, digest_of};
 use super::own::is_of;
 use super::service::{Approvals, Seen};
 use super::withdraw::Withdraw;
-
-/// What is left of an identical call whose asker is gone.
-pub(super) enum Left {
-    /// Nothing.
-    Nothing,
-    /// Its request, which is this call's from now on.
-    Request(Box<Seen>),
-    /// It was run, and nobody has had the outcome.
-    Outcome(SharedRecord),
-}
 
 /// A call that looks for what is left of another.
 struct Seeker<'a> {
@@ -40,69 +30,73 @@ struct Seeker<'a> {
     claim: &'a HeldClaim,
     call: &'a Call,
     need: &'a Need,
+    route: &'a ApprovalRoute,
     digest: String,
 }
 
-/// What is left of a call like this one. Without a claim nobody can tell whose asker lives; and one
+/// The request that is left of a call like this one, and is this call's from now on. Without a claim nobody can tell whose asker lives; and one
 /// with a key of its own says itself which intent it means.
 pub(super) async fn what_is_left(
     approvals: &Approvals,
     call: &Call,
     need: &Need,
+    route: &ApprovalRoute,
     guard: &mut Withdraw,
-) -> Result<Left, AnswerError> {
+) -> Result<Option<Seen>, AnswerError> {
     let Some(claim) = &call.held_claim else {
-        return Ok(Left::Nothing);
+        return Ok(None);
     };
     if call.entry == Entry::Resumed || !call.is_unnamed() {
-        return Ok(Left::Nothing);
+        return Ok(None);
     }
     let seeker = Seeker {
         approvals,
         claim,
         call,
         need,
+        route,
         digest: digest_of(&call.envelope),
     };
     let subject = Subject::of(&call.envelope, &call.session, &seeker.digest);
-    for id in approvals.alike(&subject).await? {
-        match seeker.left_of(&id, guard).await? {
-            Left::Nothing => {}
-            left => return Ok(left),
+    for id in approvals.marked_open_for(&subject.fingerprint()).await? {
+        if let Some(ours) = seeker.left_of(&id, guard).await? {
+            return Ok(Some(ours));
         }
     }
-    Ok(Left::Nothing)
+    Ok(None)
 }
 
 impl Seeker<'_> {
-    async fn left_of(&self, id: &str, guard: &mut Withdraw) -> Result<Left, AnswerError> {
+    async fn left_of(&self, id: &str, guard: &mut Withdraw) -> Result<Option<Seen>, AnswerError> {
         let mut has_asked = false;
         loop {
             let Some((seen, key)) = self.adoptable(id).await? else {
-                return Ok(Left::Nothing);
+                return Ok(None);
             };
-            if let ApprovalState::Used { .. } = seen.approval.state {
-                return self.outcome(id, key).await;
-            }
-            let is_wanted = seen.approval.wanted_by == Some(self.claim.key().to_string());
-            if !seen.approval.is_open(self.approvals.now_ms()) || (has_asked && !is_wanted) {
+            let now_ms = self.approvals.now_ms();
+            let own = self.claim.key().to_string();
+            let mark = seen.approval.wanted_by.as_ref();
+            let mark = mark.filter(|mark| mark.key == own);
+            if !seen.approval.is_open(now_ms) || (has_asked && mark.is_none()) {
                 // It is over; or its asker lives and has said so.
-                return Ok(Left::Nothing);
+                return Ok(None);
             }
             match self.claim.take_over(key).await? {
                 TakenOver::Free(former) => {
                     let ours = self.hand_over(&seen, guard).await?;
                     former.release().await?;
                     if let Some(ours) = ours {
-                        return Ok(Left::Request(Box::new(ours)));
+                        return Ok(Some(ours));
                     }
                 }
-                TakenOver::Running(_) if is_wanted => self.pause().await,
-                TakenOver::Running(_) => {
-                    has_asked = self.approvals.want(&seen, self.claim.key()).await?;
+                TakenOver::Running if mark.is_some_and(|mark| !mark.is_half_over(now_ms)) => {
+                    self.pause().await;
+                }
+                TakenOver::Running => {
+                    has_asked |= self.approvals.want(&seen, self.claim.key()).await?;
                 }
                 // It ran a moment ago, or without its request.
-                TakenOver::Ended(_) | TakenOver::Other => return self.outcome(id, key).await,
+                TakenOver::Over => return Ok(None),
             }
         }
     }
@@ -113,8 +107,12 @@ impl Seeker<'_> {
             return Ok(None);
         };
         let request = &seen.approval.request;
-        let fits = is_of(request, self.call, self.need, &self.digest) && is_for(request, self.call);
-        let key = seen.document.group.parse().ok().filter(|_| fits);
+        let fits = is_of(request, self.call, self.need, &self.digest)
+            && is_for(request, self.call)
+            && request.asked_session == self.route.asked_session;
+        let key = seen.document.group.parse().ok();
+        // What is under its own key it has found already, and its own claim it can not take over.
+        let key = key.filter(|key| fits && *key != self.claim.key());
         Ok(key.map(|key| (seen, key)))
     }
 
@@ -125,7 +123,11 @@ impl Seeker<'_> {
         guard: &mut Withdraw,
     ) -> Result<Option<Seen>, AnswerError> {
         let (envelope, key) = (&self.call.envelope, self.claim.key());
-        let Some(ours) = self.approvals.rewrite(seen, envelope, key).await? else {
+        let Some(ours) = self
+            .approvals
+            .rewrite(seen, envelope, self.route, key)
+            .await?
+        else {
             return Ok(None);
         };
         guard.watch(&ours);
@@ -135,31 +137,6 @@ impl Seeker<'_> {
                           "request": envelope.request_id, "before": before.request_id});
         self.approvals.record("approval.handed_over", told).await?;
         Ok(Some(ours))
-    }
-
-    /// What came of it, for one who asks. Whoever was to tell it and is gone has told nobody.
-    async fn outcome(&self, id: &str, key: StoredKey) -> Result<Left, AnswerError> {
-        let Some(left) = self.approvals.outcome_left(id).await? else {
-            return Ok(Left::Nothing);
-        };
-        let own = self.claim.key();
-        if let Some(taker) = left.taken_by().filter(|taker| *taker != own)
-            && self.claim.outcome_of(taker).await?.is_some()
-        {
-            return Ok(Left::Nothing);
-        }
-        if !self.approvals.take_outcome(&left, own).await? {
-            return Ok(Left::Nothing);
-        }
-        let outcome = self.claim.outcome_of(key).await?;
-        if !outcome
-            .as_ref()
-            .is_some_and(|it| it.state == RecordState::Done)
-        {
-            // A failure leaves no record with whoever is told it, and is told once.
-            self.approvals.forget_outcome(id).await?;
-        }
-        Ok(outcome.map_or(Left::Nothing, Left::Outcome))
     }
 
     async fn pause(&self) {

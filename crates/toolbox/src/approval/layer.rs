@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_contract::{ApprovalRoute, CacheMatch, ErrorCode, Gate, Need, Prompted, Shown};
+use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted, Shown};
 use holdfast_reliability::call::{Call, Entry, Failure, Judged, Reply};
-use holdfast_reliability::idempotency::record::SharedRecord;
-use holdfast_reliability::idempotency::replay;
+use holdfast_reliability::idempotency::HeldClaim;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
@@ -14,7 +13,7 @@ use holdfast_reliability::service::Service;
 use holdfast_reliability::store::StoreError;
 use serde_json::json;
 
-use super::adopt::{Left, what_is_left};
+use super::adopt::what_is_left;
 use super::error::AnswerError;
 use super::model::{ApprovalState, Subject, digest_of};
 use super::service::{Approvals, Lost, Seen};
@@ -44,8 +43,6 @@ enum Stop {
     ClaimLost,
     /// Somebody else goes on with the request, and this call only stood in for an asker that is gone.
     LetGo,
-    /// An identical call was run after its asker had gone, and this is what came of it.
-    Answered(SharedRecord),
 }
 
 impl From<StoreError> for Stop {
@@ -157,24 +154,7 @@ impl<S: Service> Approve<S> {
         need: &Need,
         route: &ApprovalRoute,
     ) -> Result<(), Stop> {
-        let digest = digest_of(&call.envelope);
-        let session = call.session.clone();
-        let subject = Subject::of(&call.envelope, &session, &digest);
-        if let Some(id) = approvals.fresh_denial(&subject).await? {
-            let why = format!(
-                "the same call was denied a moment ago (approval {id}); nobody was asked again"
-            );
-            return Err(Stop::Denied(why));
-        }
-        if let Some(rule) = approvals.covering_rule(&subject, need).await? {
-            approvals
-                .record(
-                    "approval.used",
-                    json!({"rule": rule.id, "tool": rule.tool, "digest": digest,
-                           "request": call.envelope.request_id, "session": session.session_id}),
-                )
-                .await?;
-            call.explain(format!("approved by the rule {} of {}", rule.id, rule.by));
+        if answered_before(approvals, call, need).await? == Before::Approved {
             return begin(call).await;
         }
         let deadline_at_ms = match call.entry {
@@ -183,9 +163,9 @@ impl<S: Service> Approve<S> {
             Entry::New => call.envelope.control.deadline_at_ms,
         };
         let mut guard = Withdraw::new(approvals, deadline_at_ms);
-        let seen = self
-            .request(approvals, call, need, route, &mut guard)
-            .await?;
+        let Some(seen) = request(approvals, call, need, route, &mut guard).await? else {
+            return begin(call).await;
+        };
         call.explain(format!(
             "waited for the approval {}: {}",
             seen.approval.id,
@@ -193,9 +173,8 @@ impl<S: Service> Approve<S> {
         ));
         call.waiting_approval = Some(seen.approval.id.clone());
         approvals.tell_waits(&call.envelope.request_id, &seen.approval.id);
-        let entry = call.entry;
         let outcome = self
-            .answered(approvals, seen, route, entry, &mut guard)
+            .answered(approvals, seen, route, call, &mut guard)
             .await;
         call.waiting_approval = None;
         if !matches!(outcome, Err(Stop::Trouble(_))) {
@@ -208,32 +187,8 @@ impl<S: Service> Approve<S> {
             approvals.spend(&approved.approval.id).await?;
             return Err(changed);
         }
-        self.take(approvals, &approved, &digest, call).await?;
-        guard.stand_down();
+        take(approvals, &approved, call).await?;
         begin(call).await
-    }
-
-    /// The request that the call waits on: its own from before, one whose asker is gone, or a new one.
-    async fn request(
-        &self,
-        approvals: &Approvals,
-        call: &Call,
-        need: &Need,
-        route: &ApprovalRoute,
-        guard: &mut Withdraw,
-    ) -> Result<Seen, Stop> {
-        if let Some(own) = approvals.own(call, need).await? {
-            guard.watch(&own);
-            return Ok(own);
-        }
-        if approvals.is_not_its_any_more(call).await? {
-            return Err(Stop::LetGo);
-        }
-        match what_is_left(approvals, call, need, guard).await? {
-            Left::Request(seen) => Ok(*seen),
-            Left::Outcome(record) => Err(Stop::Answered(record)),
-            Left::Nothing => Ok(approvals.open(call, need, route, guard).await?),
-        }
     }
 
     /// Waits for a yes, wherever it comes from.
@@ -242,7 +197,7 @@ impl<S: Service> Approve<S> {
         approvals: &Approvals,
         mut seen: Seen,
         route: &ApprovalRoute,
-        entry: Entry,
+        call: &Call,
         guard: &mut Withdraw,
     ) -> Result<Seen, Stop> {
         let id = seen.approval.id.clone();
@@ -252,25 +207,33 @@ impl<S: Service> Approve<S> {
         prompt.code = approvals.code(&seen.approval);
         let mut asking = Some(route.prompter.prompt(&prompt));
         loop {
-            if seen.document.group != intent {
+            let is_lost = call.held_claim.as_ref().is_some_and(HeldClaim::is_lost);
+            if is_lost || seen.document.group != intent {
                 // This call was silent for so long that it was taken for dead.
                 return Err(Stop::ClaimLost);
             }
             let now_ms = self.runtime.clock.now_ms();
             match seen.approval.state_at(now_ms) {
                 ApprovalState::Pending => {}
-                ApprovalState::Approved { .. } => return Ok(seen),
+                ApprovalState::Approved { .. } => {
+                    // What is another call's by now is not this one's to use, nor to take back.
+                    still_held(call).await?;
+                    return Ok(seen);
+                }
                 other => {
                     self.write_down(approvals, &seen).await?;
                     return Err(Stop::Denied(refusal(&id, &other)));
                 }
             }
-            if seen.approval.wanted_by.is_some() {
-                if entry == Entry::Resumed {
-                    return Err(Stop::LetGo);
+            if let Some(mark) = &seen.approval.wanted_by {
+                match call.entry {
+                    Entry::Resumed if mark.is_fresh(now_ms) => return Err(Stop::LetGo),
+                    Entry::Resumed => {}
+                    Entry::New => {
+                        seen = approvals.keep(seen).await;
+                        guard.watch(&seen);
+                    }
                 }
-                seen = approvals.keep(seen).await;
-                guard.watch(&seen);
             }
             let left_ms = seen.approval.request.expires_at_ms.saturating_sub(now_ms);
             let pause = Duration::from_millis(left_ms.clamp(1, APPROVAL_POLL_MS));
@@ -342,31 +305,6 @@ impl<S: Service> Approve<S> {
         }
     }
 
-    /// Makes the approval this call's own. Of several calls that want it one gets it.
-    async fn take(
-        &self,
-        approvals: &Approvals,
-        approved: &Seen,
-        digest: &str,
-        call: &mut Call,
-    ) -> Result<(), Stop> {
-        let id = &approved.approval.id;
-        if call.entry == Entry::Resumed {
-            // First: from the moment it is used, who asks the same has to find it.
-            approvals.leave_outcome(&approved.approval).await?;
-        }
-        use_up(approvals, approved, digest).await?;
-        approvals
-            .record(
-                "approval.used",
-                json!({"approval": id, "tool": call.envelope.tool_name, "digest": digest,
-                       "request": call.envelope.request_id}),
-            )
-            .await?;
-        call.explain(format!("approved ({id})"));
-        Ok(())
-    }
-
     fn stopped(&self, call: &mut Call, stop: Stop) -> Reply {
         let (code, why) = match stop {
             Stop::Denied(why) => return deny(call, &self.runtime, why),
@@ -378,14 +316,72 @@ impl<S: Service> Approve<S> {
                 ErrorCode::Cancelled,
                 "its caller is gone, and its request is over or another call's".to_owned(),
             ),
-            Stop::Answered(record) => {
-                call.explain("the same call was approved and run after its caller had gone");
-                return replay(call, &self.runtime, &record, CacheMatch::Completed);
-            }
             Stop::Trouble(error) => return store_away(call, &self.runtime, &error),
         };
         blocked(call, &self.runtime, code, why)
     }
+}
+
+/// What earlier answers say of a call.
+#[derive(PartialEq, Eq)]
+enum Before {
+    Approved,
+    Nothing,
+}
+
+/// Whether a person has answered for this call already: with a "no" a moment ago, or with a rule.
+async fn answered_before(
+    approvals: &Approvals,
+    call: &mut Call,
+    need: &Need,
+) -> Result<Before, Stop> {
+    let digest = digest_of(&call.envelope);
+    let session = call.session.clone();
+    let subject = Subject::of(&call.envelope, &session, &digest);
+    if let Some(id) = approvals.fresh_denial(&subject).await? {
+        let why = format!(
+            "the same call was denied a moment ago (approval {id}); nobody was asked again"
+        );
+        return Err(Stop::Denied(why));
+    }
+    let Some(rule) = approvals.covering_rule(&subject, need).await? else {
+        return Ok(Before::Nothing);
+    };
+    approvals
+        .record(
+            "approval.used",
+            json!({"rule": rule.id, "tool": rule.tool, "digest": digest,
+                   "request": call.envelope.request_id, "session": session.session_id}),
+        )
+        .await?;
+    call.explain(format!("approved by the rule {} of {}", rule.id, rule.by));
+    Ok(Before::Approved)
+}
+
+/// The request that the call waits on: its own from before, one whose asker is gone, or a new one.
+/// None where a rule has come meanwhile that covers it.
+async fn request(
+    approvals: &Approvals,
+    call: &mut Call,
+    need: &Need,
+    route: &ApprovalRoute,
+    guard: &mut Withdraw,
+) -> Result<Option<Seen>, Stop> {
+    if let Some(own) = approvals.own(call, need).await? {
+        guard.watch(&own);
+        return Ok(Some(own));
+    }
+    if approvals.is_not_its_any_more(call).await? {
+        return Err(Stop::LetGo);
+    }
+    if let Some(ours) = what_is_left(approvals, call, need, route, guard).await? {
+        return Ok(Some(ours));
+    }
+    // Looking may have taken long: a request that was waited for may have been answered, for all.
+    if answered_before(approvals, call, need).await? == Before::Approved {
+        return Ok(None);
+    }
+    Ok(Some(approvals.open(call, need, route, guard).await?))
 }
 
 /// What has to be kept or looked up for an approval can not be.
@@ -410,6 +406,29 @@ fn blocked(call: &mut Call, runtime: &Runtime, code: ErrorCode, why: String) -> 
     });
     call.explain(why.clone());
     Failure::before_start(code, why, Judged::Neutral).into()
+}
+
+/// Makes the approval this call's own. Of several calls that want it one gets it.
+async fn take(approvals: &Approvals, approved: &Seen, call: &mut Call) -> Result<(), Stop> {
+    let (id, digest) = (&approved.approval.id, digest_of(&call.envelope));
+    use_up(approvals, approved, &digest).await?;
+    approvals
+        .record(
+            "approval.used",
+            json!({"approval": id, "tool": call.envelope.tool_name, "digest": digest,
+                   "request": call.envelope.request_id}),
+        )
+        .await?;
+    call.explain(format!("approved ({id})"));
+    Ok(())
+}
+
+/// An approval that was used is gone: it must not be for a call that can not start.
+async fn still_held(call: &Call) -> Result<(), Stop> {
+    match &call.held_claim {
+        Some(claim) if !claim.is_held().await? => Err(Stop::ClaimLost),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Uses an approval for the one run it is for.

@@ -9,7 +9,7 @@
 //! | [`layer`] | holds one call up until it may run |
 //! | `own` | the requests of one intent |
 //! | `adopt` | a call goes on with the request of an identical one whose asker is gone |
-//! | [`orphans`] | keeps what is needed to find such requests |
+//! | [`orphans`] | asks whether an asker lives, and makes a request another call's |
 //! | [`waiting`] | tells who listens that a call waits |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
@@ -38,7 +38,7 @@ mod withdraw;
 pub use by_message::Heard;
 pub use error::AnswerError;
 pub use layer::Approve;
-pub use model::{Approval, ApprovalRequest, ApprovalState, Rule};
-pub use resume::{ResumeWhich, Resumed, resume_open};
+pub use model::{Approval, ApprovalRequest, ApprovalState, Rule, Wanted};
+pub use resume::{ResumeWhich, Resumed, ResumedBy, resume_open};
 pub use service::Approvals;
 pub use step::{Action, Refused};

@@ -143,9 +143,19 @@ pub struct Approval {
     /// looks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undelivered: Option<String>,
-    /// The key of a call like it, which asks whether the asker of this one lives.
+    /// A call like it, which asks whether the asker of this one lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted_by: Option<String>,
+    pub wanted_by: Option<Wanted>,
+}
+
+/// The mark of a call that would go on with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// The call's key.
+    pub key: String,
+    /// When it last said so.
+    pub at_ms: u64,
 }
 
 impl Approval {

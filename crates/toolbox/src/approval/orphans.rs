@@ -5,43 +5,40 @@
 //! for its answer. An asker that lives takes the mark off; one that stands in for an asker lets go;
 //! one that is dead does nothing, and its claim falls to whoever waits for it.
 
-use holdfast_contract::ToolCallEnvelope;
+use holdfast_contract::{ApprovalRoute, ToolCallEnvelope};
 use holdfast_reliability::idempotency::key::StoredKey;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::store::StoreResult;
-use holdfast_reliability::store::documents::{
-    Document, DocumentFilter, NewDocument, Replaced, Replacement, all_documents,
-};
-use serde_json::{Value, json};
+use holdfast_reliability::store::documents::{Replaced, Replacement};
+use serde_json::json;
 
-use super::model::{Approval, Subject};
-use super::service::{Approvals, Seen};
+use super::model::{Approval, Wanted};
+use super::service::{Approvals, Seen, read};
 
-const OUTCOME_KIND: &str = "approval-outcome";
-/// How long whoever asks the same again gets what came of a call that was run after its asker had
-/// gone.
-pub const APPROVAL_OUTCOME_MS: u64 = 10 * 60 * 1000;
+/// How long a stand-in heeds the mark of somebody who wants its request, and has not said so again:
+/// a seeker that died must not keep a server from standing in.
+pub const APPROVAL_WANTED_MS: u64 = 5_000;
 
-impl Approvals {
-    /// The requests of identical calls that may be open, or that were run with nobody to take the
-    /// outcome.
-    pub(super) async fn alike(&self, subject: &Subject<'_>) -> StoreResult<Vec<String>> {
-        let fingerprint = subject.fingerprint();
-        // In this order: one that is run in between has its outcome before it is no longer open.
-        let mut ids = self.marked_open_for(&fingerprint).await?;
-        let filter = DocumentFilter::of(OUTCOME_KIND).group(&fingerprint);
-        for outcome in all_documents(&*self.store, filter).await? {
-            if !ids.contains(&outcome.id) {
-                ids.push(outcome.id);
-            }
-        }
-        Ok(ids)
+impl Wanted {
+    /// Whether whoever made the mark may still be there.
+    pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.at_ms) < APPROVAL_WANTED_MS
     }
 
+    /// Whether it is time to say it again. Well before nobody heeds it any more.
+    pub(super) fn is_half_over(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.at_ms) >= APPROVAL_WANTED_MS / 2
+    }
+}
+
+impl Approvals {
     /// Asks whoever holds the request's claim whether its asker lives; says whether the mark is on.
     pub(super) async fn want(&self, seen: &Seen, by: StoredKey) -> StoreResult<bool> {
         let marked = Approval {
-            wanted_by: Some(by.to_string()),
+            wanted_by: Some(Wanted {
+                key: by.to_string(),
+                at_ms: self.now_ms(),
+            }),
             ..seen.approval.clone()
         };
         let replaced = self.change(seen, &marked).await?;
@@ -81,10 +78,14 @@ impl Approvals {
         &self,
         seen: &Seen,
         envelope: &ToolCallEnvelope,
+        route: &ApprovalRoute,
         key: StoredKey,
     ) -> StoreResult<Option<Seen>> {
         let mut approval = seen.approval.clone();
         approval.request.envelope = envelope.clone();
+        approval.request.channel.clone_from(&route.channel);
+        // It is shown again, on this call's channel.
+        approval.undelivered = None;
         approval.wanted_by = None;
         let change = Replacement {
             group: key.to_string(),
@@ -93,52 +94,9 @@ impl Approvals {
         let replaced = self.store.replace(change).await?;
         self.changed().notify_waiters();
         match replaced {
-            Replaced::Done(document) => self.known(document).map(Some),
+            // As it was written: what is known here of its former call is not true of this one.
+            Replaced::Done(document) => read(document).map(Some),
             Replaced::Changed(_) | Replaced::Gone => Ok(None),
         }
-    }
-
-    /// A call is about to run whose asker is gone: who asks the same soon gets what comes of it.
-    pub(super) async fn leave_outcome(&self, approval: &Approval) -> StoreResult<()> {
-        let new = NewDocument {
-            kind: OUTCOME_KIND.to_owned(),
-            id: approval.id.clone(),
-            group: approval.request.subject().fingerprint(),
-            body: Value::Null,
-            expires_at_ms: Some(self.now_ms().saturating_add(APPROVAL_OUTCOME_MS)),
-        };
-        self.store.create(new).await.map(|_| ())
-    }
-
-    /// The note about an outcome that nobody has had, or that somebody is about to have.
-    pub(super) async fn outcome_left(&self, id: &str) -> StoreResult<Option<OutcomeLeft>> {
-        let document = self.store.document(OUTCOME_KIND, id).await?;
-        Ok(document.map(OutcomeLeft))
-    }
-
-    /// Makes an outcome this call's to tell. Of several one gets it.
-    pub(super) async fn take_outcome(
-        &self,
-        left: &OutcomeLeft,
-        by: StoredKey,
-    ) -> StoreResult<bool> {
-        let change = Replacement::of(&left.0, json!(by.to_string()));
-        let replaced = self.store.replace(change).await?;
-        Ok(matches!(replaced, Replaced::Done(_)))
-    }
-
-    /// Nobody else is told it.
-    pub(super) async fn forget_outcome(&self, id: &str) -> StoreResult<()> {
-        self.store.remove(OUTCOME_KIND, id).await.map(|_| ())
-    }
-}
-
-/// A note that a call was run after its asker had gone.
-pub(super) struct OutcomeLeft(Document);
-
-impl OutcomeLeft {
-    /// Who was to tell it.
-    pub(super) fn taken_by(&self) -> Option<StoredKey> {
-        self.0.body.as_str()?.parse().ok()
     }
 }

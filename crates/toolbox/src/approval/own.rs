@@ -1,11 +1,12 @@
 //! The requests of one intent.
 
-use holdfast_contract::{Need, Reason};
+use holdfast_contract::{ErrorCode, Need, Reason, ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::call::Call;
 use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::documents::{DocumentFilter, all_documents};
 
-use super::model::{ApprovalRequest, digest_of};
+use super::model::{Approval, ApprovalRequest, ApprovalState, digest_of};
+use super::resume::{ResumedBy, is_coded};
 use super::service::{Approvals, KIND, Seen};
 
 impl Approvals {
@@ -31,13 +32,43 @@ impl Approvals {
         let Some(seen) = self.seen(id).await? else {
             return Ok(true);
         };
-        let (asked, now) = (&seen.approval.request.envelope, &call.envelope);
-        let is_its = asked.request_id == now.request_id
-            && asked.tool_call_id == now.tool_call_id
-            && asked.target.turn_id == now.target.turn_id
-            && asked.payload.tool_step == now.payload.tool_step;
+        let is_its = is_same_call(&seen.approval.request.envelope, &call.envelope);
         Ok(!is_its || !seen.approval.is_open(self.now_ms()))
     }
+
+    /// Who has a request that was entered again: another only where its call was not let start here.
+    pub(super) async fn who_has(
+        &self,
+        entered: &Approval,
+        result: &ToolResultEnvelope,
+    ) -> StoreResult<ResumedBy> {
+        let was_stopped = result.attempts == 0
+            && (is_coded(result, ErrorCode::Cancelled)
+                || is_coded(result, ErrorCode::PermissionDenied));
+        if !was_stopped {
+            return Ok(ResumedBy::Us);
+        }
+        let Some(now) = self.get(&entered.id).await? else {
+            return Ok(ResumedBy::Us);
+        };
+        let is_wanted = now.wanted_by.as_ref();
+        let is_anothers = !is_same_call(&now.request.envelope, &entered.request.envelope)
+            || matches!(now.state, ApprovalState::Used { .. })
+            || is_wanted.is_some_and(|mark| mark.is_fresh(self.now_ms()));
+        Ok(if is_anothers {
+            ResumedBy::Another
+        } else {
+            ResumedBy::Us
+        })
+    }
+}
+
+/// Whether two envelopes are of one delivery, or of the same delivered again.
+fn is_same_call(one: &ToolCallEnvelope, other: &ToolCallEnvelope) -> bool {
+    one.request_id == other.request_id
+        && one.tool_call_id == other.tool_call_id
+        && one.target.turn_id == other.target.turn_id
+        && one.payload.tool_step == other.payload.tool_step
 }
 
 /// Whether a request is about this very call: the same asked by others, or elsewhere, is another.

@@ -39,6 +39,24 @@ pub struct Resumed {
     pub approval: Approval,
     /// What came of it.
     pub result: ToolResultEnvelope,
+    /// Whose it was to run.
+    pub by: ResumedBy,
+}
+
+/// Who goes on with a call whose asker is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumedBy {
+    /// Whoever resumed it: the result says how it went.
+    Us,
+    /// Another call, which asks the same: nothing failed, and the result is not about it.
+    Another,
+}
+
+impl Resumed {
+    /// Whether it was run well, or is somebody else's to run.
+    pub fn is_well(&self) -> bool {
+        self.by == ResumedBy::Another || self.result.is_success()
+    }
 }
 
 /// Enters the captured calls of open requests into the stack again, all at once. A call whose
@@ -56,13 +74,23 @@ pub async fn resume_open(
         .filter(|approval| which.takes(approval))
         .map(|approval| async move {
             let result = stack.call_resumed(&approval).await;
-            let code = result.error.as_ref().map(|error| error.code.as_str());
-            if code == Some(ErrorCode::PermissionDenied.as_str()) {
+            let by = approvals.who_has(&approval, &result).await?;
+            if by == ResumedBy::Us && is_coded(&result, ErrorCode::PermissionDenied) {
                 // It was refused for another reason than its answer: a rule, or what it would touch
                 // has changed. It is not entered again.
                 approvals.spend(&approval.id).await?;
             }
-            Ok(Resumed { approval, result })
+            Ok(Resumed {
+                approval,
+                result,
+                by,
+            })
         });
     join_all(calls).await.into_iter().collect()
+}
+
+/// Whether it failed with this code.
+pub(super) fn is_coded(result: &ToolResultEnvelope, code: ErrorCode) -> bool {
+    let failed = result.error.as_ref();
+    failed.is_some_and(|error| error.code == code.as_str())
 }

@@ -74,8 +74,9 @@ impl Drop for Withdraw {
 #[derive(Default)]
 pub(super) struct Withdrawals {
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    /// Requests whose calls went away here, and since when; the store may not know it yet.
-    unrecorded: Mutex<HashMap<String, u64>>,
+    /// Requests whose calls went away here, and since when; the store may not know it yet. With the
+    /// intent they were for: another call that goes on with one is still there.
+    unrecorded: Mutex<HashMap<(String, String), u64>>,
     /// Nobody waits for a store that is away when the process is to end.
     ends: watch::Sender<bool>,
 }
@@ -125,12 +126,8 @@ impl Approvals {
     /// not know it.
     pub(super) fn known(&self, document: Document) -> StoreResult<Seen> {
         let mut seen = read(document)?;
-        let at_ms = self
-            .withdrawals
-            .unrecorded
-            .lock()
-            .get(&seen.approval.id)
-            .copied();
+        let name = (seen.approval.id.clone(), seen.document.group.clone());
+        let at_ms = self.withdrawals.unrecorded.lock().get(&name).copied();
         if let Some(at_ms) = at_ms
             && !is_over(&seen.approval)
         {
@@ -144,17 +141,28 @@ impl Approvals {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let (id, now_ms) = (withdrawn.id.clone(), self.now_ms());
-        self.withdrawals.unrecorded.lock().insert(id, now_ms);
+        let name = (withdrawn.id.clone(), change.group.clone());
+        let now_ms = self.now_ms();
+        self.withdrawals
+            .unrecorded
+            .lock()
+            .insert(name.clone(), now_ms);
         let approvals = self.clone();
-        let task = runtime.spawn(async move { approvals.until_recorded(&withdrawn, change).await });
+        let task = runtime.spawn(async move {
+            approvals.until_recorded(&withdrawn, change, &name).await;
+        });
         let mut open = self.withdrawals.tasks.lock();
         open.retain(|task| !task.is_finished());
         open.push(task);
     }
 
     /// Says it until the store has heard it: somebody may come to run on a request that looks open.
-    async fn until_recorded(&self, withdrawn: &Approval, change: Replacement) {
+    async fn until_recorded(
+        &self,
+        withdrawn: &Approval,
+        change: Replacement,
+        name: &(String, String),
+    ) {
         let mut ends = self.withdrawals.ends.subscribe();
         let mut was_told = false;
         let done = loop {
@@ -172,7 +180,7 @@ impl Approvals {
                 return;
             }
         };
-        self.withdrawals.unrecorded.lock().remove(&withdrawn.id);
+        self.withdrawals.unrecorded.lock().remove(name);
         if done == Withdrawn::Yes
             && let Err(error) = self.write_down(withdrawn).await
         {

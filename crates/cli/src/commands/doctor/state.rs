@@ -82,15 +82,21 @@ struct Open {
     orphaned: u64,
     /// Their processes died later: it may have.
     abandoned: u64,
+    /// Not looked at: there are too many.
+    more: u64,
 }
 
 impl fmt::Display for Open {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.more > 0 {
+            f.write_str("at least ")?;
+        }
         write!(f, "{} in flight", self.running)?;
         for (count, what) in [
             (self.waiting, "waiting for a person"),
             (self.orphaned, "left waiting for a person"),
             (self.abandoned, "abandoned"),
+            (self.more, "more that were not looked at"),
         ] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
@@ -113,8 +119,16 @@ async fn looked_at(state: &SqliteState) -> StoreResult<(u64, Open)> {
         limit: Some(OPEN_LOOKED_AT_MAX),
         ..RecordFilter::default()
     };
-    let mut open = Open::default();
-    for record in DedupeStore::list(state, &filter).await? {
+    let found = DedupeStore::list(state, &filter).await?;
+    let mut open = Open {
+        more: size.in_flight.saturating_sub(found.len() as u64),
+        ..Open::default()
+    };
+    if found.len() < OPEN_LOOKED_AT_MAX {
+        // They were all there: what has begun since is not counted.
+        open.more = 0;
+    }
+    for record in found {
         let count = match (record.held, state.is_abandoned(record.key).await?) {
             (false, false) => &mut open.running,
             (true, false) => &mut open.waiting,
