@@ -48,7 +48,8 @@ pub(super) enum Source {
 }
 
 pub(super) async fn handle(server: Arc<Server>, request: Request) -> Response {
-    match answer(&server, request).await {
+    // Boxed, because it holds a whole run: whoever routes requests would hold as much for each.
+    match Box::pin(answer(&server, request)).await {
         Ok(response) => response,
         Err(error) => error.respond(&server),
     }
