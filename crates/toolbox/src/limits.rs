@@ -125,6 +125,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "APPROVAL_SEEK_MS_MAX",
+        value: crate::approval::orphans::APPROVAL_SEEK_MS_MAX,
+        meaning: "how long a call looks whether the asker of an identical one lives",
+        setting: None,
+    },
+    Limit {
         name: "APPROVAL_KEPT_MS",
         value: crate::approval::service::APPROVAL_KEPT_MS,
         meaning: "how long an ended request can still be looked at",

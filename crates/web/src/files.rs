@@ -114,13 +114,15 @@ pub(crate) fn leads_out(text: &str, root: &Path) -> bool {
     if !named.starts_with(root) {
         return true;
     }
-    // A link may lead elsewhere; what is not there leads where what is above it does.
-    let real_root = root.canonicalize();
+    // A link may lead elsewhere, also one that `..` follows; what is not there leads where what is above
+    // it does.
+    let Ok(real_root) = root.canonicalize() else {
+        return false;
+    };
     let above = named.ancestors().find_map(|it| it.canonicalize().ok());
-    match (real_root, above) {
-        (Ok(root), Some(real)) => !real.starts_with(root),
-        _ => false,
-    }
+    let as_written = root.join(&path).canonicalize().ok();
+    let mut real = [above, as_written].into_iter().flatten();
+    real.any(|real| !real.starts_with(&real_root))
 }
 
 /// Whether there is such a file on this machine, as far as the gateway's text is a path here.

@@ -391,6 +391,7 @@ tts - {"args": {"text": "hello"}}
         std::fs::write(&own, "x").unwrap();
         std::fs::write(root.join("../beside.txt"), "x").unwrap();
         std::os::unix::fs::symlink("/etc/hosts", &link).unwrap();
+        std::os::unix::fs::symlink("/etc/ssl", root.join("linked")).unwrap();
         let asked = |remote: &str, action: &str, text: &str| {
             let params = json!({"action": action, "args": {"target": "ann", "any": [text]}});
             let mut verdict = TierVerdict::declared(PermissionTier::System);
@@ -400,7 +401,7 @@ tts - {"args": {"text": "hello"}}
         let (own, link) = (own.to_string_lossy(), link.to_string_lossy());
         let outside = "/etc/hosts|file:///etc/hosts|FILE:/etc/hosts|file://localhost/etc/hosts|\
                        file:///etc/%68osts|@/etc/hosts|@file:///etc/hosts| /etc/hosts |\
-                       ../beside.txt|own/../../beside.txt|@../beside.txt|link";
+                       ../beside.txt|own/../../beside.txt|@../beside.txt|link|linked/../hosts";
         for path in outside.split('|').chain([&*link]) {
             assert!(asked("message", "send", path), "{path}");
             assert!(asked("message", "", path), "{path}");

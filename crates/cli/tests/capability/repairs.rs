@@ -376,7 +376,7 @@ fn watch_says_what_it_watches_and_tells_each_finding_once() {
     let mut process = house.start(&["watch", "--json", "--interval-ms", "10"]);
     let logs = house.home().join(".openclaw/logs");
     // Beside an incident that is being written stands what it is written to first.
-    let is_incident = |name: &str| name.starts_with("l0-runtime-incident-");
+    let is_incident = |name: &str| name.ends_with(".json");
     let logged = |count| {
         move |logs: &Path| {
             let names = fs::read_dir(logs).into_iter().flatten().flatten();

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::error::AnswerError;
 use super::layer::APPROVAL_POLL_MS;
 use super::model::{ApprovalRequest, Subject, digest_of};
+use super::orphans::APPROVAL_SEEK_MS_MAX;
 use super::own::is_of;
 use super::service::{Approvals, Seen};
 use super::withdraw::Withdraw;
@@ -69,6 +70,7 @@ pub(super) async fn what_is_left(
 impl Seeker<'_> {
     async fn left_of(&self, id: &str, guard: &mut Withdraw) -> Result<Option<Seen>, AnswerError> {
         let mut has_asked = false;
+        let begun_ms = self.approvals.now_ms();
         loop {
             let Some((seen, key)) = self.adoptable(id).await? else {
                 return Ok(None);
@@ -77,14 +79,16 @@ impl Seeker<'_> {
             let own = self.claim.key().to_string();
             let mark = seen.approval.wanted_by.as_ref();
             let mark = mark.filter(|mark| mark.key == own);
-            if !seen.approval.is_open(now_ms) || (has_asked && mark.is_none()) {
-                // It is over; or its asker lives and has said so.
+            let is_too_long = now_ms.saturating_sub(begun_ms) > APPROVAL_SEEK_MS_MAX;
+            if !seen.approval.is_open(now_ms) || (has_asked && mark.is_none()) || is_too_long {
+                // It is over; or its asker lives, and has said so or would have died by now.
                 return Ok(None);
             }
             match self.claim.take_over(key).await? {
                 TakenOver::Free(former) => {
                     let ours = self.hand_over(&seen, guard).await?;
-                    former.release().await?;
+                    // What is not given back now is given back when it is dropped.
+                    let _ = former.release().await;
                     if let Some(ours) = ours {
                         return Ok(Some(ours));
                     }

@@ -231,6 +231,9 @@ impl<S: Service> Approve<S> {
                     Entry::Resumed => {}
                     Entry::New => {
                         seen = approvals.keep(seen).await;
+                        if seen.document.group != intent {
+                            continue;
+                        }
                         guard.watch(&seen);
                     }
                 }
@@ -425,9 +428,14 @@ async fn take(approvals: &Approvals, approved: &Seen, call: &mut Call) -> Result
 
 /// An approval that was used is gone: it must not be for a call that can not start.
 async fn still_held(call: &Call) -> Result<(), Stop> {
-    match &call.held_claim {
-        Some(claim) if !claim.is_held().await? => Err(Stop::ClaimLost),
-        Some(_) | None => Ok(()),
+    let Some(claim) = &call.held_claim else {
+        return Ok(());
+    };
+    match claim.is_held().await {
+        Ok(false) => Err(Stop::ClaimLost),
+        // A store that is away for a moment does not cost a person's yes: whether the claim is held
+        // is asked once more when the call begins.
+        Ok(true) | Err(_) => Ok(()),
     }
 }
 

@@ -18,6 +18,9 @@ use super::service::{Approvals, Seen, read};
 /// How long a stand-in heeds the mark of somebody who wants its request, and has not said so again:
 /// a seeker that died must not keep a server from standing in.
 pub const APPROVAL_WANTED_MS: u64 = 5_000;
+/// How long a call looks whether the asker of an identical one lives: longer than the claim of one that
+/// died, and than a stand-in takes to let go.
+pub const APPROVAL_SEEK_MS_MAX: u64 = 30_000;
 
 impl Wanted {
     /// Whether whoever made the mark may still be there.

@@ -80,6 +80,9 @@ const ASKED: &[(&str, &[&str])] = &[
             "git config alias.x '!rm -rf ../victim'",
             "git submodule foreach --recursive 'rm -rf ../victim'",
             "git bisect run sh -c 'rm -rf ../victim'",
+            "sh -c -- 'rm -rf ../victim'",
+            "bash -c -e 'rm -rf ../victim'",
+            "bash -c -o pipefail +x -- 'rm -rf ../victim' name",
             "git clean -fdx",
             "git clean -d --force -X",
             "git -C . clean -xdf -e keep",
@@ -348,6 +351,9 @@ fn ways_around_are_asked_about() {
 /// As long as a command may be, and as deep.
 #[test]
 fn commands_without_end_are_read_to_an_end() {
+    let long = "a;".repeat(20_000);
+    let called = format!("f(){{ eval '{long}'; }};{}", "f;".repeat(10_000));
+    assert!(codes(&called, None).contains(&"unreadable_command".to_owned()));
     for part in [
         "eval ",
         "ssh h ",

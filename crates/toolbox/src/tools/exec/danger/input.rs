@@ -375,7 +375,22 @@ fn inline_with_args(args: &[Word]) -> Option<(&Word, &[Word])> {
     let at = args.iter().position(|word| {
         word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
     })?;
-    Some((args.get(at + 1)?, args.get(at + 3..).unwrap_or_default()))
+    // Other options may stand in between: `sh -c -e '…'`, `sh -c -- '…'`.
+    let behind = args.get(at + 1..)?;
+    let mut skipped = 0;
+    while let Some(word) = behind.get(skipped) {
+        match word.text.as_str() {
+            "--" => {
+                skipped += 1;
+                break;
+            }
+            "-o" | "+o" | "-O" | "+O" => skipped += 2,
+            option if option.len() > 1 && option.starts_with(['-', '+']) => skipped += 1,
+            _ => break,
+        }
+    }
+    let script = behind.get(skipped)?;
+    Some((script, behind.get(skipped + 2..).unwrap_or_default()))
 }
 
 /// The program behind `-c`, `-e` and their like, in another language: also at the end of several

@@ -27,7 +27,8 @@ impl Judge<'_> {
             "checkout" | "switch" if force || has_name(args, "discard-changes") => UNCOMMITTED,
             "checkout" if everything(self) => UNCOMMITTED,
             "restore" if everything(self) && touches_files(args) => UNCOMMITTED,
-            "rm" if force && everything(self) => UNCOMMITTED,
+            // Without it the files stay.
+            "rm" if force && everything(self) && !has_name(args, "cached") => UNCOMMITTED,
             "worktree" if first == "remove" && force => UNCOMMITTED,
             "stash" if matches!(first, "drop" | "clear") => STASHED,
             "branch" if has_letter(args, 'D') => UNREACHABLE,
@@ -43,7 +44,7 @@ impl Judge<'_> {
     /// `git clean`: named directories are like those of `rm`, everything is not, and what is ignored
     /// may be keys and local settings.
     fn cleans(&mut self, all: &[Word], args: &[Word], whole: &str) {
-        if has(args, 'n', "dry-run") {
+        if has(&without_excluded(args), 'n', "dry-run") && !takes_back(args, "--no-dry-run") {
             return;
         }
         let needs_no_force = all.iter().any(|word| {
@@ -89,7 +90,15 @@ impl Judge<'_> {
 
     /// Whether a path of git's stands for all there is: `.`, `:/`, `*`.
     fn is_everything(&self, word: &Word) -> bool {
-        matches!(&*word.text, ":/" | ":") || self.is_whole_workspace(word)
+        let text = word.text.as_str();
+        // Signs before a path say how it is meant: from the top, all but this.
+        let is_magic = text.starts_with(':')
+            && (text.starts_with(":!") || text.starts_with(":^") || text.contains("(exclude)"));
+        let is_top = matches!(
+            text,
+            ":" | ":/" | ":/*" | ":/." | ":(top)" | ":(top)*" | ":(top)."
+        );
+        is_magic || is_top || self.is_whole_workspace(word)
     }
 }
 
@@ -99,20 +108,30 @@ fn touches_files(args: &[Word]) -> bool {
 }
 
 /// The paths that `git clean` is given.
-fn cleaned(args: &[Word]) -> Vec<&Word> {
-    let mut paths = Vec::new();
+fn cleaned(args: &[Word]) -> Vec<Word> {
+    let mut words = without_excluded(args);
+    words.retain(|word| !word.text.starts_with('-'));
+    words
+}
+
+/// What `git clean` is given but for the patterns of what stays, which may look like options.
+fn without_excluded(args: &[Word]) -> Vec<Word> {
+    let mut kept = Vec::new();
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
         let text = word.text.as_str();
         let is_short = text.starts_with('-') && !text.starts_with("--");
+        kept.push(word.clone());
         if text == "--exclude" || (is_short && text.ends_with('e')) {
-            // The next word is a pattern of what stays.
             rest.next();
-        } else if !text.starts_with('-') {
-            paths.push(word);
         }
     }
-    paths
+    kept
+}
+
+/// Whether an option is taken back by its opposite.
+fn takes_back(args: &[Word], opposite: &str) -> bool {
+    options(args).any(|text| text == opposite)
 }
 
 /// Whether an option is given, by its letter or by as much of its name as is enough.

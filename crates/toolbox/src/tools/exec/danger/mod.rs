@@ -47,6 +47,11 @@ const PLACES_MAX: usize = 64;
 /// Reasons that are told apart; whatever comes after them is one more.
 const REASONS_MAX: usize = 64;
 
+/// Commands that are judged, each as often as it is run, and bytes of scripts that are read for them; a
+/// command line that stands for more counts as unreadable.
+const JUDGED_COMMANDS_MAX: usize = 128 * 1024;
+const JUDGED_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 const COMPUTED: &str = "runs a command that is only known when it runs";
 const DROPS_DATA: &str = "removes what a database holds";
 
@@ -99,6 +104,8 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         aliases: BTreeMap::new(),
         functions: BTreeMap::new(),
         followed: 0,
+        judged_commands: 0,
+        judged_bytes: 0,
         called_commands: 0,
         resolved_bytes: 0,
         loop_is_fed: false,
@@ -141,6 +148,9 @@ struct Judge<'a> {
     functions: BTreeMap<String, Vec<Body>>,
     followed: usize,
     loop_is_fed: bool,
+    /// How many commands were judged, and bytes of scripts read.
+    judged_commands: usize,
+    judged_bytes: usize,
     /// How many commands of functions, and bytes of words with variables, were judged once more.
     called_commands: usize,
     resolved_bytes: usize,
@@ -160,6 +170,10 @@ enum Certainty {
 
 impl Judge<'_> {
     fn script(&mut self, text: &str, depth: usize) {
+        self.judged_bytes += text.len();
+        if self.is_too_much() {
+            return;
+        }
         if is_fork_bomb(text) {
             self.raise("fork_bomb", text, "multiplies itself without end");
         }
@@ -178,6 +192,17 @@ impl Judge<'_> {
         for simple in commands.iter() {
             self.simple(simple, &commands, depth);
         }
+    }
+
+    /// Whether a command line stands for more than is judged: a function of a few signs can run
+    /// whatever is long over and over.
+    fn is_too_much(&mut self) -> bool {
+        let is_much =
+            self.judged_commands > JUDGED_COMMANDS_MAX || self.judged_bytes > JUDGED_BYTES_MAX;
+        if is_much {
+            self.raise("unreadable_command", "…", "stands for too much");
+        }
+        is_much
     }
 
     fn raise(&mut self, code: &str, subject: &str, what: &str) {
@@ -215,6 +240,10 @@ impl Judge<'_> {
     }
 
     fn simple(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
+        self.judged_commands += 1;
+        if self.is_too_much() {
+            return;
+        }
         let before = self.binding;
         let mut words = simple.words.iter().chain(&simple.writes);
         let depends = simple.input.is_some()

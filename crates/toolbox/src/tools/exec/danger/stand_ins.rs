@@ -11,6 +11,10 @@ const ASKED: &[(&str, &[&str])] = &[
             "git clean -fd",
             "git clean -df .",
             "git clean -fd -e keep",
+            "git clean -fdx -e -n",
+            "git clean -nfdx --no-dry-run",
+            "git clean -fd ':/*'",
+            "git clean -fd ':(top)'",
             "git clean --for",
             "git clean -fd :/",
             "F=-fd; git clean $F",
@@ -114,6 +118,8 @@ const ASKED: &[(&str, &[&str])] = &[
 
 /// Their likes that people run all day.
 const UNASKED: &[&str] = &[
+    "git rm -rf --cached .",
+    "sh -c 'ls' -- -f",
     "git clean -fd build",
     "git clean -nd",
     "git reset",
