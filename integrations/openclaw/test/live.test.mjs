@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { command } from "./rig/openclaw.mjs";
+import { command, slashCommand } from "./rig/openclaw.mjs";
 import { addon, findings, loading, startSession } from "./rig/session.mjs";
 import { plant, read, rewrite, talkative } from "./rig/store.mjs";
 
@@ -72,6 +72,8 @@ test("no turn fails because its session is mended, and nothing is found in it an
   // The rows that were replaced are still there: nobody but the host writes its store.
   assert.equal(read(session.home, `agent:main:${MANY[0]}`).filter(({ message }) => message?.toolCallId === call(MANY[0])).length, 3);
   assert.deepEqual(kinds(await findings(session.home)), [`missing_tool_result ${call("missing")}`]);
+  const status = await slashCommand(session.home, "/l0-status");
+  assert.match(status, new RegExp(`results left out of sessions in use: ${2 + MANY.length}$`));
 });
 
 /** What the host would be asked for at the next turn. The branch that it left is kept, and nobody is asked about it. */

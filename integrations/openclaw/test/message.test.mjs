@@ -194,6 +194,8 @@ describe("with it", () => {
     assert.equal(gateway.receiver.count(WORDS.ever), 1);
     assert.ok(requests.length <= REQUESTS_ALLOWED, `${requests.length} requests`);
     assert.match(told(requests[3]).join("\n"), /\[ALREADY DONE\][^]*\[LOOP DETECTED\] Tool \\*"message\\*" failed 2 times/);
+    // It worked, and a model that reads of failures only would say it in other words.
+    assert.match(told(requests.at(-1)).join("\n"), /Only the repetition of this call is refused\. [^]*\[LOOP DETECTED\]/);
   });
 
   test("over HTTP a key sends once, and another key sends again", async () => {

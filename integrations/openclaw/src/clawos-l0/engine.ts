@@ -29,12 +29,14 @@ interface Rewritten {
   reason?: string;
 }
 
+type Mended = (text: string, results: number) => void;
+
 interface Core {
   delegateCompactionToRuntime(params: unknown): Promise<unknown>;
 }
 
-/** The engine; `say` is told what was done to which session. */
-export function engine(addon: HoldfastAddon, say: (text: string) => void): unknown {
+/** The engine; `mended` is told what was done to which session, and to how many results. */
+export function engine(addon: HoldfastAddon, mended: Mended): unknown {
   return {
     info: {
       id: ENGINE_ID,
@@ -51,11 +53,11 @@ export function engine(addon: HoldfastAddon, say: (text: string) => void): unkno
     assemble: async ({ messages }: { messages: unknown[] }) => ({ messages, estimatedTokens: 0 }),
     compact: async (params: unknown) => ((await import(CORE)) as Core).delegateCompactionToRuntime(params),
     commitTurn: async () => ({ status: "committed" }),
-    maintain: (params: Maintenance) => maintain(addon, params, say),
+    maintain: (params: Maintenance) => maintain(addon, params, mended),
   };
 }
 
-async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: string) => void): Promise<Rewritten> {
+async function maintain(addon: HoldfastAddon, params: Maintenance, mended: Mended): Promise<Rewritten> {
   const nothing = { changed: false, bytesFreed: 0, rewrittenEntries: 0 };
   const { sessionId, sessionKey, sessionTarget, runtimeContext } = params;
   const rewrite = runtimeContext?.rewriteTranscriptEntries;
@@ -72,7 +74,8 @@ async function maintain(addon: HoldfastAddon, params: Maintenance, say: (text: s
   });
   const done = await rewrite({ replacements });
   if (!done.changed) return done;
-  say(`${done.rewrittenEntries} results of ${sessionKey} belong to no call; the host leaves them out from now on`);
+  const results = done.rewrittenEntries;
+  mended(`${results} results of ${sessionKey} belong to no call; the host leaves them out from now on`, results);
   await untilReadable(session);
   return done;
 }

@@ -10,7 +10,7 @@ import { check, stored, warning, type Found, type Issue } from "./runtime-check.
 import { inOneLine, inWords, scan, type Scan } from "./scan.js";
 
 /** The shape of what all copies of this plugin share in a process. */
-const SHARED_VERSION = 4;
+const SHARED_VERSION = 5;
 /** How long after a scan that failed none is begun by itself: a scan costs a process, and runs come by the second. */
 const RETRY_MS = 3_600_000;
 /** Runs whose check is remembered at most. */
@@ -27,6 +27,8 @@ interface Shared {
   /** When the last scan failed, unless one has worked since. */
   failedAtMs: number | undefined;
   incidents: Incidents;
+  /** Results of sessions in use that the host was asked to leave out. */
+  leftOut: number;
   /** The check of each run: every registration of this plugin is asked for it, and one reads the session. */
   checks: BoundedMap<string, Promise<Found>>;
 }
@@ -56,7 +58,7 @@ export default {
         l0.beforeRun(event, context)) as (event: never, context: never) => unknown);
     }
     // It only works where the configuration puts it into `plugins.slots.contextEngine`.
-    api.registerContextEngine?.(ENGINE_ID, () => engine(shared.addon, (text) => l0.tell(text)));
+    api.registerContextEngine?.(ENGINE_ID, () => engine(shared.addon, (text, results) => l0.mended(text, results)));
     api.registerCommand?.({
       name: "l0-status",
       description: "Show what the last scan of the sessions found",
@@ -95,9 +97,9 @@ class L0 {
 
   async status(): Promise<string> {
     await this.ensureScanned();
-    const { last, incidents } = this.#shared;
+    const { last, incidents, leftOut } = this.#shared;
     if (!last) return "No scan has worked yet; /l0-scan tries again and says why.";
-    return `Last scan ${last.at.toISOString()}: ${inWords(last)}\nIncidents before runs since the start: ${incidents.count}`;
+    return `Last scan ${last.at.toISOString()}: ${inWords(last)}\nIncidents before runs since the start: ${incidents.count}; results left out of sessions in use: ${leftOut}`;
   }
 
   async scanNow(): Promise<string> {
@@ -163,8 +165,9 @@ class L0 {
     return this.#shared.last;
   }
 
-  /** Says what was done. */
-  tell(text: string): void {
+  /** Counts and says what was done to a session in use. */
+  mended(text: string, results: number): void {
+    this.#shared.leftOut += results;
     this.#say("info", text);
   }
 
@@ -182,6 +185,7 @@ function open(api: PluginApi): Shared | undefined {
       last: undefined,
       failedAtMs: undefined,
       incidents: new Incidents(),
+      leftOut: 0,
       checks: new BoundedMap<string, Promise<Found>>(RUNS_MAX),
     }));
   } catch (error) {

@@ -38,6 +38,9 @@ const PART_CHARS_MAX = 120;
 /** What stands in front of an answer that is not the tool's. */
 const ANSWER_WORD = /^\[[A-Z ]+\]/;
 const NOT_MADE = "[NOT MADE]";
+/** Goes before the guard's text where a call is made once: that text speaks of failures, and the first call may have worked. */
+const ONLY_REPEATED =
+  "Only the repetition of this call is refused. The answer to the first one says whether it was made; do not make it in other words.\n";
 /** What a model is told whose calls of one tool, or of one that there is not, were wrong too often; nobody else can be told by a plugin. */
 const HAND_BACK =
   "\nCalls of this tool were wrong too often. Do not try others: say what could not be done, so that whoever gave " +
@@ -152,9 +155,9 @@ export class HostGuard {
     const id = event.toolCallId ?? context.toolCallId;
     if (!id) return undefined;
     const refused = this.#refused(id, event, context);
-    if (refused !== undefined) return { block: true, blockReason: refused };
     // Inside `tool_call` too: there the tool itself is named.
     const once = isGuarded(event.toolName, event.params, this.#settings.once.tools);
+    if (refused !== undefined) return { block: true, blockReason: once ? ONLY_REPEATED + refused : refused };
     return once ? this.#onlyOnce(id, event, context) : undefined;
   }
 
