@@ -1,7 +1,7 @@
 //! What `scan --repair` and `watch` say is what is so.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -376,12 +376,12 @@ fn watch_says_what_it_watches_and_tells_each_finding_once() {
     let mut process = house.start(&["watch", "--json", "--interval-ms", "10"]);
     let logs = house.home().join(".openclaw/logs");
     // Beside an incident that is being written stands what it is written to first.
-    let is_incident = |name: &str| name.ends_with(".json");
+    let is_incident = |path: &PathBuf| path.extension().is_some_and(|it| it == "json");
     let logged = |count| {
         move |logs: &Path| {
-            let names = fs::read_dir(logs).into_iter().flatten().flatten();
-            let names = names.map(|it| it.file_name().to_string_lossy().into_owned());
-            names.filter(|name| is_incident(name)).count() >= count
+            let files = fs::read_dir(logs).into_iter().flatten().flatten();
+            let files = files.map(|it| it.path());
+            files.filter(is_incident).count() >= count
         }
     };
     eventually("the first is told", || logged(1)(&logs).then_some(()));
