@@ -16,6 +16,7 @@ use serde_json::json;
 use super::adopt::what_is_left;
 use super::error::AnswerError;
 use super::model::{ApprovalState, Subject, digest_of};
+use super::own::has_lost_claim;
 use super::service::{Approvals, Lost, Seen};
 use super::step::{Action, Refused};
 use super::withdraw::Withdraw;
@@ -217,7 +218,9 @@ impl<S: Service> Approve<S> {
                 ApprovalState::Pending => {}
                 ApprovalState::Approved { .. } => {
                     // What is another call's by now is not this one's to use, nor to take back.
-                    still_held(call).await?;
+                    if has_lost_claim(call).await {
+                        return Err(Stop::ClaimLost);
+                    }
                     return Ok(seen);
                 }
                 other => {
@@ -425,20 +428,6 @@ async fn take(approvals: &Approvals, approved: &Seen, call: &mut Call) -> Result
     call.explain(format!("approved ({id})"));
     Ok(())
 }
-
-/// An approval that was used is gone: it must not be for a call that can not start.
-async fn still_held(call: &Call) -> Result<(), Stop> {
-    let Some(claim) = &call.held_claim else {
-        return Ok(());
-    };
-    match claim.is_held().await {
-        Ok(false) => Err(Stop::ClaimLost),
-        // A store that is away for a moment does not cost a person's yes: whether the claim is held
-        // is asked once more when the call begins.
-        Ok(true) | Err(_) => Ok(()),
-    }
-}
-
 /// Uses an approval for the one run it is for.
 async fn use_up(approvals: &Approvals, approved: &Seen, digest: &str) -> Result<(), Stop> {
     let id = &approved.approval.id;

@@ -95,3 +95,12 @@ pub(super) fn intent_of(call: &Call) -> String {
         None => format!("request:{}", call.envelope.request_id),
     }
 }
+
+/// Whether a call's claim is another's by now. A store that is away for a moment does not cost a
+/// person's yes: it is asked once more when the call begins.
+pub(super) async fn has_lost_claim(call: &Call) -> bool {
+    match &call.held_claim {
+        Some(claim) => matches!(claim.is_held().await, Ok(false)),
+        None => false,
+    }
+}
