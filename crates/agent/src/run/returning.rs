@@ -195,6 +195,15 @@ mod tests {
     }
 
     /// A client that gets nothing takes that for the answer.
+    /// A native call whose arguments do not fit, with these words beside it.
+    fn calls_wrongly(words: &str) -> ModelReply {
+        let call = json!({"id": "c", "type": "function",
+            "function": {"name": "get_weather", "arguments": "{\"city\": \"B\"}"}});
+        let mut reply = says(words, FinishReason::Stop);
+        reply.calls = json!({"content": words, "tool_calls": [call]});
+        reply
+    }
+
     #[test]
     fn a_call_that_stays_wrong_is_an_error_and_no_empty_answer() {
         let wrong = "Action: get_weather\nAction Input: {\"city\": \"B\"}";
@@ -212,6 +221,9 @@ mod tests {
                 says(wrong, FinishReason::Stop),
                 says(open, FinishReason::Stop),
                 says(open, FinishReason::Length),
+                calls_wrongly(""),
+                calls_wrongly("I'll check the weather."),
+                calls_wrongly("<think>Hm.</think>"),
             ] {
                 let state = heard(&client, &reply);
                 let Some(Ending::Failed(error)) = state.ending() else {
