@@ -155,9 +155,13 @@ export class HostGuard {
     const id = event.toolCallId ?? context.toolCallId;
     if (!id) return undefined;
     const refused = this.#refused(id, event, context);
+    const { tools } = this.#settings.once;
+    if (refused !== undefined) {
+      const { tool, args } = meant(event.toolName, event.params);
+      return { block: true, blockReason: isGuarded(tool, args, tools) ? ONLY_REPEATED + refused : refused };
+    }
     // Inside `tool_call` too: there the tool itself is named.
-    const once = isGuarded(event.toolName, event.params, this.#settings.once.tools);
-    if (refused !== undefined) return { block: true, blockReason: once ? ONLY_REPEATED + refused : refused };
+    const once = isGuarded(event.toolName, event.params, tools);
     return once ? this.#onlyOnce(id, event, context) : undefined;
   }
 
