@@ -35,9 +35,21 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "OPENED_UNHEARD_MAX",
+        value: crate::run::OPENED_UNHEARD_MAX as u64,
+        meaning: "replies in a row without the end of a thought, until a model that was noticed to begin inside of one is no longer taken for such",
+        setting: None,
+    },
+    Limit {
         name: "MODEL_RETRY_BASE_MS",
         value: crate::run::MODEL_RETRY_BASE_MS,
         meaning: "longest wait before a model server that is away is asked again; doubled each time",
+        setting: None,
+    },
+    Limit {
+        name: "MODEL_RETRY_AFTER_MS",
+        value: crate::run::MODEL_RETRY_AFTER_MS,
+        meaning: "`Retry-After` of a client whose model server is away or busy, and does not say itself how long",
         setting: None,
     },
     Limit {

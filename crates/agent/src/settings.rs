@@ -19,6 +19,17 @@ pub enum SourceField {
     Content,
 }
 
+/// How private reasoning stands in the content, where a server leaves it there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thought {
+    /// Between tags, both written by the model.
+    #[default]
+    Tagged,
+    /// The chat template opens it, so that a reply begins inside of it and only its end is seen.
+    Opened,
+}
+
 /// What becomes of a run whose iterations are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,6 +90,8 @@ pub struct RunSettings {
     pub source_field: SourceField,
     /// The field that is read when the first has no call. The same as the first: none.
     pub fallback_field: SourceField,
+    /// How private reasoning stands in the content.
+    pub thought: Thought,
     /// Characters of a result that the model sees, by tool.
     pub result_limits: BTreeMap<String, usize>,
     /// What becomes of a run whose iterations are used up.
@@ -122,6 +135,7 @@ impl Default for RunSettings {
             fallback_strategy: Some(Strategy::Auto.name().to_owned()),
             source_field: SourceField::Reasoning,
             fallback_field: SourceField::Content,
+            thought: Thought::default(),
             result_limits: limits
                 .into_iter()
                 .map(|(tool, chars)| (tool.to_owned(), chars))

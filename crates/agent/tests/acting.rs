@@ -138,6 +138,7 @@ async fn a_call_that_waits_for_a_result_is_made_when_it_is_there() {
         Phase::Ended(Ending::Answered {
             content: "I've saved a summary.".to_owned(),
             cut_off: false,
+            filtered: false,
         })
     );
     let told = asked[1]["messages"].to_string();

@@ -21,6 +21,7 @@ use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
+use holdfast_testkit::wait::until;
 use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
@@ -246,9 +247,7 @@ async fn what_subagents_have_spent_is_known_after_a_restart() {
         tokens(250),
     );
     let _listener = first.begin().await;
-    while first.model.asked("main") < 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("it is asked again", async || first.model.asked("main") >= 2).await;
     first.runs.leave().await;
     let next = process(&documents, &clock, |_, _| Some(look()), tokens(250));
     let code = code(next.runs.resume("a").await.expect("goes on")).await;

@@ -175,6 +175,11 @@ async fn the_events_of_a_run_are_those_of_the_specification() {
         (&json!(7), &json!("stop"))
     );
     assert_eq!(events[4]["tool_names"], json!(["note"]));
+    // A question, its answer and the calls in it belong to one iteration.
+    let iterations = events.iter().map(|event| event["iteration"].as_u64());
+    let iterations: Option<Vec<u64>> = iterations.collect();
+    let expected = vec![0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2];
+    assert_eq!(iterations, Some(expected));
     assert!(events.iter().all(|event| event["run_id"] == "r"));
     assert!(
         !format!("{events:?}").contains("abcdefghijklmnop"),

@@ -43,7 +43,8 @@ async fn a_model_that_only_thinks_gets_its_calls_done() {
         ended.phase,
         Phase::Ended(Ending::Answered {
             content: "It is noted.".to_owned(),
-            cut_off: false
+            cut_off: false,
+            filtered: false
         })
     );
     assert_eq!(

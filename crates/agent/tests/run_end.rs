@@ -9,10 +9,8 @@ mod common;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use common::{stack, task};
+use common::{Held, stack, task};
 use holdfast_agent::log::{Format, Level, RunLog, Watch};
-use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::Loop;
 use holdfast_agent::runs::{
     Cancelled, Event, Keeping, Listener, Outcome, Owner, RunStore, Runs, RunsLimits, StartError,
@@ -35,20 +33,6 @@ impl LineSink for Lines {
     fn line(&self, line: &[u8]) {
         let event = serde_json::from_slice(line).expect("a line is JSON");
         self.0.lock().push(event);
-    }
-}
-
-/// Answers once for every permit.
-struct Held(Semaphore);
-
-#[async_trait]
-impl Model for Held {
-    async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
-        self.0.acquire().await.expect("open").forget();
-        Ok(ModelReply {
-            content: "Hello.".to_owned(),
-            ..ModelReply::default()
-        })
     }
 }
 

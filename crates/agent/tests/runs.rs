@@ -5,6 +5,7 @@
     reason = "helpers of tests are tests, whatever the lint takes them for"
 )]
 
+mod common;
 #[path = "runs/hands.rs"]
 mod hands;
 #[path = "runs/heavy.rs"]
@@ -16,11 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use common::Held;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdfast_agent::chat::{Message, Role};
-use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, Loop, RunState};
 use holdfast_agent::runs::{
     CLIENT_AWAY_MS_MAX, Cancelled, Event, Keeping, Listener, Lost, Outcome, Owner, ResumeError,
@@ -41,20 +41,6 @@ use holdfast_testkit::{SeededEntropy, TokioClock};
 use holdfast_toolbox::session::{SessionLimits, SessionTree};
 use holdfast_toolbox::stack::{Parts, Stores, ToolStack};
 use tokio::sync::Semaphore;
-
-/// Answers once for every permit.
-struct Held(Semaphore);
-
-#[async_trait]
-impl Model for Held {
-    async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
-        self.0.acquire().await.expect("open").forget();
-        Ok(ModelReply {
-            content: "Hello.".to_owned(),
-            ..ModelReply::default()
-        })
-    }
-}
 
 struct Desk {
     model: Arc<Held>,

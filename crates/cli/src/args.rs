@@ -5,6 +5,7 @@ pub(crate) mod executor;
 pub(crate) mod memory;
 pub(crate) mod openclaw;
 mod records;
+pub(crate) mod refused;
 pub(crate) mod server;
 pub(crate) mod sessions;
 mod transcripts;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_agent::config::explained;
 use holdfast_agent::subagents::SUBAGENT_TOOLS;
 use holdfast_confine::ConfinementConfig;
 use holdfast_contract::Tool;
@@ -25,6 +26,7 @@ use crate::environment;
 use crate::executor::ExecutorConfig;
 use crate::executor_file;
 use crate::fail::{Failure, Outcome};
+use crate::mistakes;
 use crate::telemetry::config::OtlpConfig;
 
 /// The configuration file. Every section and every setting is optional.
@@ -186,7 +188,11 @@ impl Config {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_saphyr::from_str(text).map_err(|error| holdfast_agent::config::explained(&error))
+        serde_saphyr::from_str(text).map_err(|error| {
+            let reads = |text: &str| serde_saphyr::from_str::<Self>(text).err();
+            let reads = |text: &str| reads(text).as_ref().map(explained);
+            mistakes::all(text, explained(&error), reads).join("\n")
+        })
     }
 
     /// Everything that is wrong with the values.

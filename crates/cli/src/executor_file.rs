@@ -265,12 +265,14 @@ fn models(file: &ExecutorConfig, typed: &Typed) -> BTreeMap<String, ModelSetting
     let Some(standard) = models.get(MODEL).cloned() else {
         return models;
     };
-    for (name, model) in &mut models {
+    for model in models.values_mut() {
         let is_there = model.upstreams == standard.upstreams;
         if is_there && let Some(url) = &typed.url {
             model.upstreams = vec![url.clone()];
         }
-        if name == MODEL
+        // Also under the names that clients have for it, unless one of them means another model.
+        if is_there
+            && model.model == standard.model
             && let Some(known_as) = &typed.model
         {
             model.model.clone_from(known_as);

@@ -17,6 +17,7 @@ mod extras;
 mod fail;
 mod logfile;
 mod loud;
+mod mistakes;
 mod output;
 mod records;
 mod remembering;
@@ -37,7 +38,7 @@ pub use extras::{Extras, MemoryOpener, MemoryPlace};
 /// Does what the process was asked to do.
 pub fn run(extras: Extras) -> ExitCode {
     extras.install();
-    let cli = args::Cli::parse();
+    let cli = args::Cli::try_parse().unwrap_or_else(|error| args::refused::end(&error));
     let json = cli.global.json;
     match commands::run(cli) {
         Ok(code) => code,

@@ -10,10 +10,10 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use holdfast_testkit::http::{Answer, Connection};
 use holdfast_testkit::redis::{Persistence, RedisServer};
+use holdfast_testkit::wait::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -188,11 +188,7 @@ fn call_during_which_redis_stops(machine: &Machine, server: &RedisServer, here: 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let call = call.spawn().unwrap();
-    let begun = Instant::now();
-    while !here.join("ledger").exists() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it does not run");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("it runs", || here.join("ledger").exists());
     server.pause().unwrap();
     std::fs::write(here.join("go"), "").unwrap();
     call
@@ -339,11 +335,7 @@ impl Drop for Serving {
 }
 
 fn until(what: &str, mut there: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !there() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually(what, || there().then_some(()));
 }
 
 #[test]

@@ -22,6 +22,11 @@ pub const ATTEMPTS_MAX: u32 = 100;
 /// Tags on one call.
 pub const REQUEST_TAGS_MAX: usize = 64;
 
+/// What a name or id may be, as a regular expression: not blank, and without NUL.
+pub const NAME_PATTERN: &str = r"^[^\x00]*[^\s\x00][^\x00]*$";
+/// What may be blank as well.
+pub const TEXT_PATTERN: &str = r"^[^\x00]*$";
+
 /// The only contract version there is.
 pub const CONTRACT_VERSION: &str = "1.1";
 /// The only payload version there is.
@@ -35,17 +40,17 @@ pub struct ToolCallEnvelope {
     #[schemars(extend("const" = CONTRACT_VERSION))]
     pub contract_version: String,
     /// A `UUIDv7` or ULID, new for every call.
-    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub request_id: String,
     /// The id the model gave the call. Kept for people; not an identity, since servers reuse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub tool_call_id: Option<String>,
     /// The tool.
-    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub tool_name: String,
     /// Where the tool comes from, for example `agents.tools.messaging`.
-    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub tool_namespace: String,
     /// On whose behalf.
     pub target: Target,
@@ -67,37 +72,37 @@ pub struct ToolCallEnvelope {
 pub struct Target {
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub agent_id: Option<String>,
     /// The session; keys of different sessions never collide.
-    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub session_key: String,
     /// The user or account.
-    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub actor_id: String,
     /// The workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub workspace_id: Option<String>,
     /// Ties calls of one piece of work together in logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub correlation_id: Option<String>,
     /// The tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub tenant_id: Option<String>,
     /// The agent run this call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub run_id: Option<String>,
     /// The assistant turn this call belongs to; the loop guard counts per turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub turn_id: Option<String>,
     /// The model that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub model_id: Option<String>,
 }
 
@@ -113,7 +118,7 @@ pub struct Payload {
     pub params: Value,
     /// The caller's own key: one key, one effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub idempotency_key: Option<String>,
     /// What the caller knows about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,8 +149,10 @@ pub struct CallHints {
 #[serde(rename_all = "camelCase")]
 pub struct ToolStep {
     /// The loop's iteration.
+    #[schemars(extend("maximum" = u64::MAX))]
     pub iteration: u64,
     /// The call's place within it.
+    #[schemars(extend("maximum" = u64::MAX))]
     pub index: u64,
 }
 
@@ -217,10 +224,11 @@ pub struct Control {
     pub deadline_at_ms: Option<u64>,
     /// Free words for logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = REQUEST_TAGS_MAX), inner(regex(pattern = TEXT_PATTERN)))]
     pub request_tags: Vec<String>,
     /// The hook that caused this call, when one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub from_hook: Option<String>,
 }
 
@@ -230,7 +238,7 @@ pub struct Control {
 pub struct Trace {
     /// W3C trace context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\x00]*$"))]
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     pub traceparent: Option<String>,
     /// W3C baggage.
     #[serde(default, skip_serializing_if = "Option::is_none")]

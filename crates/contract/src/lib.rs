@@ -53,8 +53,8 @@ pub use context::{
     SessionContext, SessionKind, ToolContext, WriteHandle,
 };
 pub use envelope::{
-    BreakerHint, CallHints, Control, DedupeMode, EnvelopeError, Payload, RetryBudget, Target,
-    ToolCallEnvelope, ToolStep, Trace, Transport,
+    BreakerHint, CallHints, Control, DedupeMode, EnvelopeError, NAME_PATTERN, Payload, RetryBudget,
+    TEXT_PATTERN, Target, ToolCallEnvelope, ToolStep, Trace, Transport,
 };
 pub use error::{Cause, ToolError};
 pub use limit::Limit;

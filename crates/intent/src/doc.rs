@@ -6,6 +6,7 @@ use memchr::memmem;
 use crate::cues;
 use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
+use crate::sketch;
 use crate::steps::visit;
 use crate::thoughts;
 use crate::tools::ToolSet;
@@ -58,6 +59,9 @@ pub(crate) struct Doc<'a> {
     /// Where the call before ended.
     pub(crate) call_end: std::cell::Cell<usize>,
 }
+
+/// Marks that open inline code; of more, nobody writes any.
+const INLINE_MARKS_MAX: usize = 3;
 
 /// Languages of a block that can hold a call which is meant.
 const CALL_LANGS: &[&str] = &[
@@ -205,18 +209,25 @@ impl<'a> Doc<'a> {
         self.fences.extend(open.map(|(fence, _)| fence));
     }
 
+    /// Code between marks: as many close it as open it.
     fn find_inline_code(&mut self, at: usize, line: &str) {
         let mut from = 0;
-        while let Some(open) = memchr::memchr(b'`', &line.as_bytes()[from..]) {
-            let open = from + open;
-            let Some(close) = memchr::memchr(b'`', &line.as_bytes()[open + 1..]) else {
-                return;
-            };
-            let close = open + 1 + close + 1;
-            if close - open > 2 {
-                self.quoted.push([at + open, at + close]);
+        while let Some([open, inner]) = next_marks(line, from) {
+            from = inner;
+            // Longer rows close nothing, so that a line is looked through only so often.
+            if inner - open > INLINE_MARKS_MAX {
+                continue;
             }
-            from = close;
+            let mut look = inner;
+            while let Some([close, end]) = next_marks(line, look) {
+                look = end;
+                if end - close == inner - open {
+                    self.quoted.push([at + open, at + end]);
+                    from = end;
+                    break;
+                }
+            }
+            visit(look - inner);
         }
     }
 
@@ -330,19 +341,50 @@ impl<'a> Doc<'a> {
     }
 
     pub(crate) fn in_thought(&self, at: usize) -> bool {
-        within(&self.thought, at)
+        self.thought_end(at).is_some()
     }
 
-    /// Inline code or a quoted line, unless it is all there is.
+    /// Where the private reasoning ends that this place is in.
+    pub(crate) fn thought_end(&self, at: usize) -> Option<usize> {
+        let next = self.thought.partition_point(|[_, end]| *end <= at);
+        let [start, end] = self.thought.get(next)?;
+        (*start <= at).then_some(*end)
+    }
+
+    /// Inline code or a quoted line, unless it is all there is, or is a line of its own behind words of
+    /// the model's own doing: some write their calls so.
     pub(crate) fn in_quoted(&self, at: usize) -> bool {
         let next = self.quoted.partition_point(|[_, end]| *end <= at);
         let Some([start, end]) = self.quoted.get(next).filter(|[start, _]| *start <= at) else {
             return false;
         };
-        let alone = self.text[..*start].trim().is_empty()
-            && self.text[*end..].trim().is_empty()
-            && self.text[*start..].starts_with('`');
-        !alone
+        if !self.text[*start..].starts_with('`') {
+            return true;
+        }
+        let alone = self.text[..*start].trim().is_empty() && self.text[*end..].trim().is_empty();
+        let line = line_start(self.text, *start);
+        let own_line = self.text[line..*start].trim().is_empty()
+            && line_rest(self.text, *end).trim().is_empty();
+        !(alone || own_line && cues::is_own(self.lead(*start, 0)))
+    }
+
+    /// Whether this place is in code that the text shows: between marks, or in a block that is closed and
+    /// that words lead up to which do not speak of the model's own doing. Not all languages are known, so
+    /// the block has to be no call, or the words have to say that it is shown.
+    pub(crate) fn is_in_shown_code(&self, at: usize) -> bool {
+        let Some(fence) = self.fence_at(at) else {
+            return self.in_quoted(at);
+        };
+        let lead = self.lead(fence.start, 0);
+        fence.closed
+            && !lead.line.trim().is_empty()
+            && !cues::is_own(lead)
+            && (self.is_sketch(fence) || cues::explains(lead, self.after(fence.end)))
+    }
+
+    fn is_sketch(&self, fence: &Fence) -> bool {
+        let code = &self.text[fence.body..fence.body_end];
+        self.may_read(code.len()) && sketch::is_sketch(code)
     }
 
     /// What stands before this place and speaks about it.
@@ -376,6 +418,14 @@ impl<'a> Doc<'a> {
         let tail = self.text[at.min(to)..to].trim_start();
         tail.lines().next().unwrap_or("")
     }
+}
+
+/// The next row of the marks of inline code: where it starts and ends.
+fn next_marks(line: &str, from: usize) -> Option<[usize; 2]> {
+    let bytes = line.as_bytes();
+    let open = from + memchr::memchr(b'`', &bytes[from..])?;
+    let count = bytes[open..].iter().take_while(|byte| **byte == b'`');
+    Some([open, open + count.count()])
 }
 
 /// ``Action Input: ```json`` opens a block, too: where its marks start.

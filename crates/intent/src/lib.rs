@@ -43,6 +43,7 @@ mod parse;
 mod problem;
 mod raw;
 mod signs;
+mod sketch;
 mod steps;
 mod stream;
 mod thoughts;
@@ -54,7 +55,10 @@ pub use model::{FinishReason, Intent, Parsed, Strategy};
 pub use parse::Parser;
 pub use problem::Problem;
 pub use stream::StreamParser;
-pub use thoughts::{THOUGHT_TAGS, without_thoughts};
+pub use thoughts::{
+    OPENED_THOUGHT_END, OPENED_THOUGHT_START, THOUGHT_TAGS, aloud_from, opened_thought_end,
+    thoughts, without_thoughts,
+};
 pub use tools::{ToolSet, ToolSpec};
 pub use wire::Pieces as ReplyPieces;
 

@@ -66,7 +66,8 @@ impl Parser {
     }
 
     /// Whether a text in which no call could be read, though it looks like one, only speaks of calls:
-    /// every sign of one stands in a sentence that goes on behind it, and nothing is laid out as one.
+    /// every sign of one stands in code that is shown or in a sentence that goes on behind it, and
+    /// nothing else is laid out as one.
     ///
     /// ```
     /// use holdfast_intent::{FinishReason, Parser};
@@ -78,9 +79,23 @@ impl Parser {
     /// ```
     pub fn only_speaks_of_calls(&self, text: &str, finish: FinishReason) -> bool {
         let parsed = self.parse(text, finish);
-        parsed.intents.is_empty()
-            && parsed.problems == [Problem::LooksLikeFailedCall]
-            && signs::are_all_spoken_of(&Doc::new(text, &self.tools, finish))
+        let doc = Doc::new(text, &self.tools, finish);
+        // A call that could be made is one, wherever it stands.
+        let is_shown = |intent: &Intent| {
+            !intent.is_runnable() && !intent.is_refusable() && doc.is_in_shown_code(intent.span[0])
+        };
+        let is_of_a_form = |problem: &Problem| {
+            matches!(
+                problem,
+                Problem::LooksLikeFailedCall | Problem::UnknownTool { .. }
+            )
+        };
+        let has_failed =
+            !parsed.intents.is_empty() || parsed.problems.contains(&Problem::LooksLikeFailedCall);
+        has_failed
+            && parsed.intents.iter().all(is_shown)
+            && parsed.problems.iter().all(is_of_a_form)
+            && signs::are_all_spoken_of(&doc)
     }
 
     /// Reads one reply. Never fails: what can not be read is said among the problems.

@@ -25,6 +25,8 @@ const SIGNS: &[&str] = &[
 const RECIPIENT: &str = "to=functions.";
 /// How a line begins that is written for a program.
 const LAID_OUT: &[&str] = &["{", "[{", "[TOOL", "<", "Action:", "Action Input"];
+/// What joins the two tags of a call in a sentence about them. None of them is a tool's name.
+pub(crate) const CONJUNCTIONS: &[&str] = &["and", "or", "to", "with"];
 /// Words behind a sign that go on with its sentence.
 const SENTENCE_WORDS_MIN: usize = 3;
 
@@ -38,15 +40,15 @@ pub(crate) fn look_like_a_call(doc: &Doc<'_>) -> bool {
     })
 }
 
-/// Whether each of them is a word in a sentence, and no line is laid out as a call. In doubt it is
-/// not: the words of a call are nobody's answer.
+/// Whether each of them is a word in a sentence or code that is shown, and no line is laid out as a
+/// call. In doubt it is not: the words of a call are nobody's answer.
 pub(crate) fn are_all_spoken_of(doc: &Doc<'_>) -> bool {
     let mut found = 0;
     for sign in SIGNS {
         visit(doc.text.len());
         for at in memmem::find_iter(doc.text.as_bytes(), sign.as_bytes()) {
             found += 1;
-            if !doc.may_read(1) || !doc.is_inert(at, 0) && !is_spoken_of(doc, at, sign) {
+            if !doc.may_read(1) || !is_only_shown(doc, at) && !is_spoken_of(doc, at, sign) {
                 return false;
             }
         }
@@ -55,8 +57,23 @@ pub(crate) fn are_all_spoken_of(doc: &Doc<'_>) -> bool {
     found > 0 && is_sentence && !has_a_line_of_a_call(doc)
 }
 
+/// Whether a line stands there by itself as a call does.
+pub(crate) fn is_of_a_call(line: &str) -> bool {
+    const KEYS: &[&str] = &["\"name\"", "\"action\"", "\"tool\""];
+    let line = line.trim_start();
+    let is_object = line.starts_with(['{', '[']) && KEYS.iter().any(|key| line.contains(key));
+    is_object || line.starts_with("Action:") || SIGNS.iter().any(|sign| line.starts_with(sign))
+}
+
+fn is_only_shown(doc: &Doc<'_>, at: usize) -> bool {
+    doc.is_inert(at, 0) || doc.is_in_shown_code(at)
+}
+
 fn is_spoken_of(doc: &Doc<'_>, at: usize, sign: &str) -> bool {
     let rest = line_rest(doc.text, at + sign.len());
+    if let Some(behind) = behind_a_pair(rest) {
+        return !holds_arguments(behind) && cues::is_in_sentence(doc.lead(at, 0));
+    }
     let tag_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (tag, rest) = rest.split_at(tag_end);
     // Only a recipient has its name there; anywhere else it is what the call holds.
@@ -68,6 +85,18 @@ fn is_spoken_of(doc: &Doc<'_>, at: usize, sign: &str) -> bool {
         && !holds_arguments(rest)
         && rest.split_whitespace().count() >= SENTENCE_WORDS_MIN
         && cues::is_mentioned(doc.lead(at, 0), rest)
+}
+
+/// What follows the two tags of a call that nothing but dots or a conjunction stands between: `<tool_call>…</tool_call>`.
+fn behind_a_pair(rest: &str) -> Option<&str> {
+    let (tag_end, rest) = rest.split_once('>')?;
+    let (between, closer) = rest.split_once("</")?;
+    let (_, behind) = closer.split_once('>')?;
+    let is_frame = |letter: char| letter.is_whitespace() || "`\"'.…*".contains(letter);
+    let word = between.trim_matches(is_frame);
+    let is_pair = tag_end.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && (word.is_empty() || CONJUNCTIONS.contains(&word));
+    is_pair.then_some(behind)
 }
 
 /// What stands in arguments and not in sentences.
@@ -85,13 +114,24 @@ fn has_a_line_of_a_call(doc: &Doc<'_>) -> bool {
         let is_laid_out = LAID_OUT
             .iter()
             .any(|head| line.trim_start().starts_with(head));
-        is_laid_out && (!doc.may_read(1) || !doc.is_inert(start, 0))
+        is_laid_out && (!doc.may_read(1) || !is_only_shown(doc, start))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{FinishReason, Parser};
+    use serde_json::json;
+
+    use crate::{FinishReason, Parser, ToolSet, ToolSpec};
+
+    #[test]
+    fn a_tool_may_be_called_like_a_conjunction() {
+        let schema = json!({"type": "object", "properties": {"to": {"type": "string"}}});
+        let parser = Parser::new(ToolSet::new(vec![ToolSpec::new("with", schema)]));
+        let text = "<tool_call>with\n{\"to\": \"x\"}</tool_call>";
+        let parsed = parser.parse(text, FinishReason::Stop);
+        assert_eq!(parsed.intents.len(), 1, "{parsed:?}");
+    }
 
     #[test]
     fn what_is_spoken_of_is_told_from_a_call() {
@@ -102,6 +142,14 @@ mod tests {
             "The field \"tool_calls\" was empty, so the client stopped.",
             "gpt-oss addresses a tool with to=functions.NAME in the header of its message.",
             "ReAct has three lines: Thought:, Action: and Action Input:, in this order.",
+            // A pair of tags with nothing to call between them.
+            "The tags are <tool_call>…</tool_call>.",
+            "The tags are <tool_call>...</tool_call>.",
+            "Its tags are <tool_call> and </tool_call>.",
+            // Code that words lead up to and go on behind.
+            "Qwen frames calls.\n```\n<tool_call>\n{\"name\": <name>, \"arguments\": <args>}\n</tool_call>\n```\nThe server takes them apart.",
+            "There are two forms.\n```xml\n<tool_call>{\"name\": …}</tool_call>\n```\nThe other one is ReAct.",
+            "These lines show a broken one.\n```\n<tool_call>\n{\"name\": \"teleport\", \"arguments\": {}}\n</tool_call>\n```\nThe server refuses it.",
         ] {
             assert!(is_speech(text), "{text}");
         }
@@ -116,6 +164,15 @@ mod tests {
             "<|channel|>commentary to=functions.read <|message|>{\"path\"",
             "It has to end with <tool_call> and not with a line break.\n{\"name\": \"read\", \"argum",
             "It is 4.",
+            // Whose own doing it is, and what nobody goes on behind, is a call in a block.
+            "I'll read it now.\n```\n<tool_call>\n{\"name\": \"read\", \"argum\n```\nPlease wait.",
+            "The file will tell.\n```\n<tool_call>\n{\"name\": \"read\", \"argum\n</tool_call>\n```",
+            "```\n<tool_call>\n{\"name\": \"read\", \"argum\n</tool_call>\n```\nThat is all.",
+            "I call it with <tool_call>…</tool_call> now.",
+            // Words that say nothing of showing, in whichever language.
+            "The file will tell.\n```\n<tool_call>\n{\"name\": \"teleport\", \"arguments\": {}}\n</tool_call>\n```\nPlease wait.",
+            "Ich lese jetzt die Datei.\n```\n<tool_call>\n{\"name\": \"read\", \"argum\n</tool_call>\n```\nEinen Moment bitte.",
+            "The file will tell.\n```\n<tool_call>\n{\"name\": \"teleport\", \"arguments\": {\"text\": \"and so on...\"}}\n</tool_call>\n```\nPlease wait.",
         ] {
             assert!(!is_speech(text), "{text}");
         }

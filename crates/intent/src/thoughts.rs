@@ -3,7 +3,14 @@
 use memchr::memmem;
 
 use crate::model::FinishReason;
+use crate::signs;
 use crate::steps::visit;
+
+/// What opens the thought of a model whose chat template would else have opened it.
+pub const OPENED_THOUGHT_START: &str = OPENED_BY_TEMPLATES.0;
+
+/// What ends a thought that a chat template has opened.
+pub const OPENED_THOUGHT_END: &str = OPENED_BY_TEMPLATES.1;
 
 /// What private reasoning stands between, where a server leaves it in the text.
 pub const THOUGHT_TAGS: &[(&str, &str)] = &[
@@ -72,7 +79,30 @@ fn parts(text: &str) -> Vec<[usize; 2]> {
 /// would be lost. In code, and as a word between others, it is spoken of as well.
 fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) -> bool {
     let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
-    tags == OPENED_BY_TEMPLATES && since == 0 && !is_word && !is_code(before, before.len())
+    tags == OPENED_BY_TEMPLATES
+        && since == 0
+        && !is_word
+        && !is_code(before, before.len())
+        && !is_answered(before, after)
+}
+
+/// Whether the answer has begun before a closer which nothing opened: then the closer is a word of the
+/// answer. One that another answer or a call follows was only thought of.
+fn is_answered(before: &str, after: &str) -> bool {
+    visit(before.len());
+    if !before.lines().any(is_answer) {
+        return false;
+    }
+    visit(after.len());
+    !after
+        .lines()
+        .any(|line| is_answer(line) || signs::is_of_a_call(line))
+}
+
+/// Whether a line says that the answer follows.
+fn is_answer(line: &str) -> bool {
+    line.trim_start_matches([' ', '\t', '*', '#'])
+        .starts_with("Final Answer:")
 }
 
 /// Whether a tag at this place is part of some code: in a block of it, or right behind a quotation mark.
@@ -91,7 +121,70 @@ pub fn without_thoughts(text: &str) -> String {
     without(text, &parts(text))
 }
 
-/// The same for a text that the model itself calls its answer: what nothing opened is no thought.
+/// What the model only thought, where its server left that in the text.
+///
+/// ```
+/// use holdfast_intent::thoughts;
+/// assert_eq!(thoughts("<think>Hm.</think>It is 4."), "Hm.");
+/// assert_eq!(thoughts("So 4.\n</think>\nIt is 4."), "So 4.");
+/// assert_eq!(thoughts("It is 4."), "");
+/// ```
+pub fn thoughts(text: &str) -> String {
+    let mut told: Vec<&str> = Vec::new();
+    let mut from = 0;
+    for [start, end] in parts(text) {
+        // One that stands in another is a part of it.
+        if start < from {
+            continue;
+        }
+        from = end;
+        told.push(bare(&text[start..end]));
+    }
+    told.retain(|thought| !thought.is_empty());
+    told.join("\n")
+}
+
+/// A thought without its tags.
+fn bare(thought: &str) -> &str {
+    let ends = |(_, close): &&(&str, &str)| thought.ends_with(close);
+    let Some((open, close)) = THOUGHT_TAGS.iter().find(ends) else {
+        return thought;
+    };
+    let inner = thought.strip_suffix(close).unwrap_or(thought);
+    inner.strip_prefix(open).unwrap_or(inner).trim()
+}
+
+/// Where a reply that is still on its way goes on aloud, behind all that was only thought. Nowhere yet
+/// while a thought is open.
+///
+/// ```
+/// use holdfast_intent::aloud_from;
+/// assert_eq!(aloud_from("It is 4."), Some(0));
+/// assert_eq!(aloud_from("<think>Hm."), None);
+/// assert_eq!(aloud_from("<think>Hm.</think>It is 4."), Some(18));
+/// ```
+pub fn aloud_from(text: &str) -> Option<usize> {
+    match open_thought(text) {
+        Some(_) => None,
+        None => Some(parts(text).iter().map(|[_, end]| *end).max().unwrap_or(0)),
+    }
+}
+
+/// The end of the thought that a reply begins inside of, because its chat template had opened it.
+///
+/// ```
+/// use holdfast_intent::opened_thought_end;
+/// assert_eq!(opened_thought_end("So 4.</think>It is 4."), Some(13));
+/// assert_eq!(opened_thought_end("<think>So 4.</think>It is 4."), None);
+/// ```
+pub fn opened_thought_end(text: &str) -> Option<usize> {
+    let (open, _) = OPENED_BY_TEMPLATES;
+    let parts = parts(text);
+    let [start, end] = parts.first()?;
+    (*start == 0 && !text.starts_with(open)).then_some(*end)
+}
+
+/// A text that the model itself calls its answer without thoughts: what nothing opened is no thought.
 /// An answer that is all thought is left as it is.
 pub(crate) fn answered(answer: String) -> String {
     let mut parts = parts(&answer);
@@ -117,7 +210,22 @@ fn without(text: &str, parts: &[[usize; 2]]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_thoughts;
+    use super::{thoughts, without_thoughts};
+
+    #[test]
+    fn what_was_only_thought_is_told_without_its_tags() {
+        for (text, thought) in [
+            ("a</think>b<think>c</think>d", "a\nc"),
+            (
+                "<think>a <thinking>b</thinking> c</think>d",
+                "a <thinking>b</thinking> c",
+            ),
+            ("<think></think>It is 4.", ""),
+            ("R1 ends its thoughts with `</think>`, others do not.", ""),
+        ] {
+            assert_eq!(thoughts(text), thought, "{text}");
+        }
+    }
 
     #[test]
     fn only_a_template_opens_a_thought_unseen() {
@@ -138,6 +246,7 @@ mod tests {
             "I remove the stray </think> in a.py.",
             "Use this template:\n```\n{{ reasoning }}\n</think>\n{{ answer }}\n```\nDone.",
             "Use `re.sub(r'<think>.*?</think>', '', s)` for it.",
+            "**Final Answer:** Add this:\n\n    </think>\n\nThen restart.",
             r#"Action Input: {"path": "t.txt", "content": "<think>x</think>"}"#,
             "For example:\n```\n<think>Hm.</think>It is 4.\n```",
         ] {

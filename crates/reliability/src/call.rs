@@ -1,9 +1,11 @@
 //! A call on its way through the stack, and what comes back.
 
 use std::borrow::Cow;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::BoxFuture;
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
     CacheHit, CircuitBreakerState, ErrorCode, Escalation, HostRule, Lifeline, Need, Reason,
@@ -20,6 +22,32 @@ use crate::idempotency::key::StoredKey;
 use crate::idempotency::record::{Attempts, Execution};
 use crate::policy::{LayerModes, ToolPolicy};
 use crate::retry::Evidence;
+
+/// A call that is entered again from the record of its approval.
+#[derive(Debug, Clone)]
+pub struct Resumes {
+    /// The approval.
+    pub approval: String,
+    /// Who hears that it starts.
+    pub starts: Arc<dyn Starts>,
+}
+
+/// Hears that a call which was entered again has its answer and is about to start, and may hold it up
+/// until there is a place for it. Until then it only waits: for a person, or for another that runs.
+pub trait Starts: std::fmt::Debug + Send + Sync {
+    /// Ready when it may start.
+    fn starts(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Starts without waiting.
+#[derive(Debug)]
+pub struct AtOnce;
+
+impl Starts for AtOnce {
+    fn starts(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+}
 
 const NOT_STARTED: u8 = 0;
 const RUNNING: u8 = 1;
@@ -106,8 +134,8 @@ pub struct Call {
     pub lifeline: Option<Lifeline>,
     /// How the call came here.
     pub entry: Entry,
-    /// The approval from whose record it came.
-    pub resumes: Option<String>,
+    /// The approval from whose record it came, and who hears that it starts.
+    pub resumes: Option<Resumes>,
     /// The least trusted text that the session has read, as far as it is known.
     pub input_trust: Trust,
     /// The hosts its tool may reach, where a manifest names them.

@@ -219,6 +219,16 @@ pub const LIMITS: &[Limit] = &[
         "how long a process may be silent whose call waits for a person, before whoever asks the same goes on with its request",
     ),
     limit(
+        "RENEW_AGAIN_MS",
+        crate::idempotency::RENEW_AGAIN_MS,
+        "how soon a renewal is tried again that failed, or was refused because somebody has the claim of a call that waits",
+    ),
+    limit(
+        "RENEW_AGAIN_TIMES_MAX",
+        crate::idempotency::RENEW_AGAIN_TIMES_MAX as u64,
+        "how often in a row; then at the usual pace, and a claim that somebody has is given up; a quarter of it where another call sends the same content",
+    ),
+    limit(
         "DEADLINE_GRACE_MS",
         crate::deadline::DEADLINE_GRACE_MS,
         "how long after the caller's deadline the loop guard may still note down that the call was cut off",

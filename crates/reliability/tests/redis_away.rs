@@ -1,7 +1,7 @@
 //! A server that goes away and comes back.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_contract::{Clock, ResultOutput, SystemClock};
 use holdfast_reliability::canonical::Digest;
@@ -15,6 +15,7 @@ use holdfast_reliability::store::documents::{Created, DocumentStore, NewDocument
 use holdfast_reliability::store::redis::{RedisOptions, RedisState};
 use holdfast_reliability::store::{Claim, ClearIf, Cleared, DedupeStore, RecordFilter, StoreError};
 use holdfast_testkit::redis::{Persistence, RedisServer};
+use holdfast_testkit::wait::until;
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -59,15 +60,6 @@ fn done(wish: &ClaimRequest) -> Finalisation {
         }),
         execution: Execution::default(),
         lifetimes: wish.lifetimes,
-    }
-}
-
-/// Looks again and again, with a bound, until it is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so().await {
-        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -357,6 +349,31 @@ async fn what_was_cleared_or_given_to_another_is_not_brought_back() {
     };
     assert_eq!(store.finalise(nothing).await, Ok(Err(Refused::Gone)));
     assert_eq!(store.get(&held.key).await, Ok(None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_had_anew_after_a_clearing_is_brought_back_until_it_is_cleared_again() {
+    let server = RedisServer::start(Persistence::None, &[]).unwrap();
+    let store = RedisState::open(&options(server.url()), Arc::new(SystemClock)).unwrap();
+    let held = ClaimRequest {
+        hold: Hold::Held,
+        ..wish(1, "waits")
+    };
+    let lease_ms = held.lifetimes.lease_ms;
+    // As a server that comes back without its last second: what it forgot before is still forgotten.
+    let lose = "for _, k in ipairs(redis.call('KEYS', '*}r*')) do redis.call('DEL', k) end";
+    for _ in 0..3 {
+        let claim = store.claim(&held).await.unwrap();
+        assert!(matches!(claim, Claim::Granted { .. }), "{claim:?}");
+        server.command(&["EVAL", lose, "0"]).unwrap();
+        assert_eq!(store.get(&held.key).await, Ok(None));
+        let renewed = store.renew(&held.key, "waits", lease_ms).await;
+        assert_eq!(renewed, Ok(Ok(())));
+        let clearing = store.clear(&held.key, ClearIf::There);
+        assert_eq!(clearing.await, Ok(Cleared::Forgotten));
+        let renewed = store.renew(&held.key, "waits", lease_ms).await;
+        assert_eq!(renewed, Ok(Err(Refused::Gone)));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`config`] | `server:` in the configuration, checked into [`config::Settings`] |
+//! | `approved` | calls that were approved and that nobody runs |
 //! | [`strikes`] | who sent wrong tokens lately |
 //! | [`health`] | whether calls can be protected right now |
 //! | [`executor`] | what the routes to the model share: its runs, their defaults and limits |
@@ -18,6 +19,7 @@
 //! | [`running`] | which servers work on a state directory |
 
 pub mod access;
+mod approved;
 pub mod body;
 pub mod client;
 pub mod config;

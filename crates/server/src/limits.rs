@@ -40,6 +40,11 @@ pub const PAGE_RECORDS_MAX: usize = 500;
 pub const LISTED_RECORDS_MAX: usize = 25_000;
 /// Entries of the audit log on one page.
 pub const PAGE_AUDIT_MAX: usize = 500;
+/// How often a server looks for calls that were approved, and that nobody runs. What it finds twice it
+/// runs.
+pub const APPROVED_LOOK_MS: u64 = 5_000;
+/// How often it enters a call again that comes back without having run, each time after twice as long.
+pub const APPROVED_TRIES_MAX: u32 = 5;
 /// Approval requests on one page.
 pub const PAGE_APPROVALS_MAX: usize = 500;
 /// The body of an answer to an approval request.
@@ -215,6 +220,18 @@ pub const LIMITS: &[Limit] = &[
         "PAGE_AUDIT_MAX",
         PAGE_AUDIT_MAX as u64,
         "audit entries on one page",
+        None,
+    ),
+    limit(
+        "APPROVED_LOOK_MS",
+        APPROVED_LOOK_MS,
+        "how often a server looks for calls that were approved and that nobody runs, since their callers are gone; what it finds twice it runs",
+        None,
+    ),
+    limit(
+        "APPROVED_TRIES_MAX",
+        APPROVED_TRIES_MAX as u64,
+        "how often a server enters such a call again that comes back without having run, each time after twice as long; `holdfast approvals resume` enters it once more",
         None,
     ),
     limit(

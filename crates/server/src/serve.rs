@@ -55,7 +55,8 @@ pub async fn serve(
         never = accept(&server, &listener, &connections, &entrance) => match never {},
     }
     drop(listener);
-    let _ = server.stage.send(Stage::Draining);
+    // Replaced, not sent: what is sent to nobody is forgotten.
+    server.stage.send_replace(Stage::Draining);
     let ended = drain(&server, hurry).await;
     // Runs that nobody waits for are left as they were kept.
     server.leave_runs().await;
@@ -63,7 +64,7 @@ pub async fn serve(
     let all = u32::try_from(connections_max).unwrap_or(u32::MAX);
     let last_words = Duration::from_millis(SHUTDOWN_LAST_WORDS_MS_MAX);
     let _ = timeout(last_words, connections.acquire_many(all)).await;
-    let _ = server.stage.send(Stage::Gone);
+    server.stage.send_replace(Stage::Gone);
     let _ = timeout(last_words, connections.acquire_many(all)).await;
     ended
 }
@@ -80,7 +81,7 @@ async fn drain(server: &Server, hurry: impl Future<Output = ()>) -> Ended {
         () = sleep(server.settings.shutdown_time) => {}
     }
     let requests = server.requests.load(Ordering::SeqCst);
-    let _ = server.stage.send(Stage::Cancelling);
+    server.stage.send_replace(Stage::Cancelling);
     server.leave_runs().await;
     let until = Instant::now() + Duration::from_millis(SHUTDOWN_LAST_WORDS_MS_MAX);
     while server.requests.load(Ordering::SeqCst) > 0 && Instant::now() < until {

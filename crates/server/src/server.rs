@@ -13,13 +13,13 @@ use holdfast_contract::{ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::observe::http::HttpMetrics;
 use holdfast_reliability::observe::metrics::Metrics;
 use holdfast_reliability::store::StoreResult;
-use holdfast_toolbox::approval::{Approval, Approvals, ResumeWhich, resume_open};
+use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
 use holdfast_toolbox::tools::peer::{self, Peer as Origin};
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tower_service::Service as _;
@@ -90,15 +90,17 @@ pub struct Server {
     pub(crate) executor: Option<Arc<Executor>>,
     pub(crate) started_at_ms: u64,
     pub(crate) stage: watch::Sender<Stage>,
-    /// Requests that are not answered yet.
+    /// Requests that are not answered yet, and calls that were entered again.
     pub(crate) requests: AtomicUsize,
+    /// The requests for approval of the latter.
+    pub(crate) entered: Mutex<BTreeSet<String>>,
     front: Front,
     calls: Arc<Semaphore>,
     bodies: Room,
     /// Of any body; can be exchanged.
     bounds: RwLock<Bounds>,
     workspace_id: Option<String>,
-    workspace: PathBuf,
+    pub(crate) workspace: PathBuf,
 }
 
 impl Server {
@@ -123,6 +125,7 @@ impl Server {
             started_at_ms: parts.stack.runtime().clock.now_ms(),
             stage: watch::Sender::new(Stage::Serving),
             requests: AtomicUsize::new(0),
+            entered: Mutex::default(),
             http: HttpMetrics::default(),
             stack: parts.stack,
             stores: parts.stores,
@@ -189,11 +192,14 @@ impl Server {
         let Ok(permit) = self.calls.clone().try_acquire_owned() else {
             return Err(Refusal::busy("Too many tool calls at once"));
         };
-        self.http.calls_in_flight.inc();
-        Ok(CallSlot {
-            server: self.clone(),
-            _permit: permit,
-        })
+        Ok(CallSlot::new(self, permit))
+    }
+
+    /// The same for a call that nobody stands in line for: it waits for its place.
+    pub(crate) async fn wait_for_place(self: &Arc<Self>) -> Option<CallSlot> {
+        // Nobody closes the places.
+        let permit = self.calls.clone().acquire_owned().await.ok()?;
+        Some(CallSlot::new(self, permit))
     }
 
     /// Reads a JSON body that may be this large.
@@ -218,36 +224,10 @@ impl Server {
             // Keys and turns of one directory are not those of another.
             target.workspace_id.clone_from(&self.workspace_id);
         }
-        let mut stage = self.stage.subscribe();
-        let cancelled = async move {
-            // The sender lives as long as the server, which this call holds.
-            let _ = stage.wait_for(|stage| *stage >= Stage::Cancelling).await;
-        };
+        let cancelled = self.has_come_to(Stage::Cancelling);
         // The stack is one large future. In a box of its own it is not moved from hand to hand, and
         // requests that never call a tool do not carry its room.
         Box::pin(self.stack.call_until(envelope, cancelled)).await
-    }
-
-    /// Enters the calls again that wait for a person, or were approved, and whose process is gone.
-    /// They wait on here. Those of other workspaces are left for whoever serves those.
-    pub async fn resume_all(self: &Arc<Self>) -> StoreResult<()> {
-        self.resume_open(&ResumeWhich::All).await
-    }
-
-    /// The same for those that were approved alone: the answer may have been given on another
-    /// machine, and the one that asked be gone. One whose caller still waits is used by then.
-    pub async fn resume_approved(self: &Arc<Self>) -> StoreResult<()> {
-        self.resume_open(&ResumeWhich::Approved).await
-    }
-
-    async fn resume_open(self: &Arc<Self>, which: &ResumeWhich) -> StoreResult<()> {
-        let open = self.approvals.open_requests().await?;
-        let taken = open.into_iter().filter(|approval| which.takes(approval));
-        let ids: BTreeSet<String> = taken.map(|approval| approval.id).collect();
-        if !ids.is_empty() {
-            self.resume(ids);
-        }
-        Ok(())
     }
 
     /// Goes on with the model's runs that were left unfinished; says with how many.
@@ -265,35 +245,18 @@ impl Server {
         }
     }
 
-    /// Enters these again, if they are of this workspace. One whose call waits somewhere joins it.
-    pub(crate) fn resume(self: &Arc<Self>, ids: BTreeSet<String>) {
-        let server = self.clone();
-        tokio::spawn(async move {
-            let Ok(mut open) = server.approvals.open_requests().await else {
-                return;
-            };
-            open.retain(|approval| {
-                ids.contains(&approval.id) && approval.request.workspace_root == server.workspace
-            });
-            let mut these = BTreeSet::new();
-            for approval in open {
-                if !server.is_a_runs(&approval).await {
-                    these.insert(approval.id);
-                }
-            }
-            let which = ResumeWhich::These(these);
-            // What became of each is in its record, its audit entries and the log.
-            let _ = resume_open(&server.stack, &server.approvals, &which).await;
-        });
+    /// Ready when the server is that far on its way out.
+    pub(crate) fn has_come_to(&self, far: Stage) -> impl Future<Output = ()> + use<> {
+        let mut stage = self.stage.subscribe();
+        async move {
+            // The sender lives as long as the server, which whoever waits for this holds.
+            let _ = stage.wait_for(|stage| *stage >= far).await;
+        }
     }
 
-    /// Whether a call is the business of one of the model's runs: the run makes it again when it is
-    /// gone on with, and nobody does when it has ended.
-    async fn is_a_runs(&self, approval: &Approval) -> bool {
-        match (&self.executor, &approval.request.envelope.target.run_id) {
-            (Some(executor), Some(run)) => executor.runs.store().is_known(run).await,
-            _ => false,
-        }
+    /// Whether it is ending, and begins nothing new.
+    pub(crate) fn is_ending(&self) -> bool {
+        *self.stage.borrow() >= Stage::Draining
     }
 
     /// Places for calls that are taken.
@@ -324,6 +287,16 @@ async fn not_a_command(peer: SocketAddr, local: Option<SocketAddr>) -> Result<()
 pub(crate) struct CallSlot {
     server: Arc<Server>,
     _permit: OwnedSemaphorePermit,
+}
+
+impl CallSlot {
+    fn new(server: &Arc<Server>, permit: OwnedSemaphorePermit) -> Self {
+        server.http.calls_in_flight.inc();
+        Self {
+            server: server.clone(),
+            _permit: permit,
+        }
+    }
 }
 
 impl Drop for CallSlot {
@@ -391,10 +364,10 @@ impl Entrance {
 }
 
 /// Counts something for as long as it lives.
-struct Counted<'a>(&'a AtomicUsize);
+pub(crate) struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
+    pub(crate) fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }

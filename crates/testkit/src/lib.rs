@@ -8,6 +8,7 @@ pub mod model;
 pub mod redis;
 pub mod sim;
 mod tool;
+pub mod wait;
 
 pub use clock::{SeededEntropy, TokioClock};
 pub use made::{Does, MadeTool};

@@ -15,6 +15,8 @@ const SUGGESTIONS_MAX: usize = 3;
 const SUGGESTION_LIKENESS_MIN: f64 = 0.6;
 /// There are many other names, so one has to be closer.
 const ALIAS_LIKENESS_MIN: f64 = 0.8;
+/// One sign in this many may differ, be missing, be too many or change places with the next.
+const SIGNS_PER_MISTAKE: usize = 3;
 
 /// A registered tool, its schema compiled.
 pub struct Registered {
@@ -159,6 +161,7 @@ impl Registry {
         let own = self
             .tools
             .keys()
+            .filter(|name| is_close(&unknown, &name.to_lowercase()))
             .map(|name| (likeness(name), name.as_str()));
         let mut alike: BTreeMap<&str, f64> = BTreeMap::new();
         for (likeness, name) in own {
@@ -166,7 +169,8 @@ impl Registry {
                 alike.insert(name, likeness);
             }
         }
-        for (alias, name) in &self.aliases {
+        let close = |(alias, _): &(&String, _)| is_close(&unknown, &alias.to_lowercase());
+        for (alias, name) in self.aliases.iter().filter(close) {
             let likeness = likeness(alias);
             if likeness >= ALIAS_LIKENESS_MIN && self.tools.contains_key(name) {
                 let best = alike.entry(name).or_insert(likeness);
@@ -181,6 +185,17 @@ impl Registry {
             .map(|(name, _)| name)
             .collect()
     }
+}
+
+/// Whether one name is the other with few mistakes, or the longer of them begins with the other.
+fn is_close(unknown: &str, known: &str) -> bool {
+    let signs = unknown.chars().count().max(known.chars().count());
+    let is_begun = |whole: &str, begun: &str| {
+        begun.chars().count() >= SIGNS_PER_MISTAKE && whole.starts_with(begun)
+    };
+    is_begun(known, unknown)
+        || is_begun(unknown, known)
+        || strsim::damerau_levenshtein(unknown, known) <= signs / SIGNS_PER_MISTAKE
 }
 
 #[cfg(test)]
@@ -301,6 +316,8 @@ mod tests {
             let suggested = registry.suggest(called);
             assert_eq!(suggested.first(), Some(&expected), "{called}");
         }
-        assert_eq!(registry.suggest("zzz"), Vec::<&str>::new());
+        for unlike in ["zzz", "nope", "x", "frobnicate", "ad"] {
+            assert_eq!(registry.suggest(unlike), Vec::<&str>::new(), "{unlike}");
+        }
     }
 }

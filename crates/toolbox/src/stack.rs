@@ -13,7 +13,7 @@ use holdfast_contract::{
     ToolResultEnvelope, TurnStand,
 };
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
-use holdfast_reliability::call::{Call, Entry};
+use holdfast_reliability::call::{Call, Entry, Resumes, Starts};
 use holdfast_reliability::config::{ConfigProblem, ReliabilityConfig};
 use holdfast_reliability::deadline::{self, Deadline};
 use holdfast_reliability::exchange::Exchanged;
@@ -370,19 +370,27 @@ impl ToolStack {
 
     /// Answers a call that was captured when it asked for approval and whose process is gone. It is
     /// not admitted a second time: what was approved is what the hooks made of it then.
-    pub async fn call_resumed(&self, approval: &Approval) -> ToolResultEnvelope {
+    pub async fn call_resumed(
+        &self,
+        approval: &Approval,
+        starts: Arc<dyn Starts>,
+        cancelled: impl Future<Output = ()>,
+    ) -> ToolResultEnvelope {
         let captured = &approval.request;
         let mut envelope = captured.envelope.clone();
         envelope.control.deadline_at_ms = None;
         let mut call = self.admitted(envelope);
         call.entry = Entry::Resumed;
-        call.resumes = Some(approval.id.clone());
+        call.resumes = Some(Resumes {
+            approval: approval.id.clone(),
+            starts,
+        });
         call.hook_key.clone_from(&captured.hook_key);
         // What spoke against it when it asked is what the person answers, also when it is over by now.
         let asked = captured.reasons.iter();
         let concerns = asked.filter(|reason| is_concern(&reason.code));
         call.concerns = concerns.cloned().collect();
-        self.go(call, pending()).await
+        self.go(call, cancelled).await
     }
 
     async fn call_checked(

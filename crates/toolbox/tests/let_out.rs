@@ -65,6 +65,26 @@ async fn it_works_outside_the_workspace() {
     }
 }
 
+/// The kernel's words do not say who forbids it; where it is the confinement, the answer does.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_let_out_and_failed_is_told_why() {
+    let scene = Scene::new();
+    let forbidden = "echo 'Permission denied' >&2; false";
+    for (approved, command, is_told) in [
+        ("none", "echo x > f; cp f ../g", true),
+        ("none", forbidden, true),
+        ("none", "echo 'Permission denied' >&2", false),
+        ("none", "false", false),
+        ("destructive_command", forbidden, false),
+        ("other_rights", forbidden, false),
+    ] {
+        let output = scene.run(approved, command).await;
+        let hint = output["hint"].as_str().unwrap_or_default();
+        let told = hint.contains("confinement.write");
+        assert_eq!(told, is_told, "{approved}, {command}: {output}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_does_not_reach_the_state() {
     for attack in [

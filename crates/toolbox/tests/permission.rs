@@ -9,12 +9,16 @@
 
 #[path = "permission/adopted.rs"]
 mod adopted;
+#[path = "permission/adopted_marks.rs"]
+mod adopted_marks;
 #[path = "permission/adopted_stories.rs"]
 mod adopted_stories;
 #[path = "permission/aliases.rs"]
 mod aliases;
 #[path = "permission/approval.rs"]
 mod approval;
+#[path = "permission/at_once.rs"]
+mod at_once;
 #[path = "permission/availability.rs"]
 mod availability;
 #[path = "permission/bench.rs"]
@@ -25,6 +29,8 @@ mod forced;
 mod handed;
 #[path = "permission/holds.rs"]
 mod holds;
+#[path = "permission/lapsed.rs"]
+mod lapsed;
 #[path = "permission/mains.rs"]
 mod mains;
 #[path = "permission/messages.rs"]
@@ -41,7 +47,11 @@ mod sessions;
 mod shown;
 #[path = "permission/spent.rs"]
 mod spent;
+#[path = "permission/stalled.rs"]
+mod stalled;
 #[path = "permission/steps.rs"]
 mod steps;
 #[path = "permission/trust.rs"]
 mod trust;
+#[path = "permission/unread.rs"]
+mod unread;

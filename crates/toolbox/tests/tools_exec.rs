@@ -9,9 +9,10 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_contract::{Lifeline, Tool, ToolError, ToolResult};
+use holdfast_testkit::wait::eventually;
 use holdfast_toolbox::tools::ExecTool;
 use holdfast_toolbox::tools::exec::{OUTPUT_BYTES_MAX, wait_until_idle};
 use serde_json::json;
@@ -24,18 +25,6 @@ async fn run(workspace: &Workspace, command: &str) -> ToolResult {
         .call(&ExecTool::new(), json!({"command": command}))
         .await;
     result.expect("runs")
-}
-
-/// Waits for `found` to find something. The bound is only there so that a failure ends.
-fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        if let Some(value) = found() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// The process id that a command wrote to a file.

@@ -79,7 +79,7 @@ fn nothing_is_a_configuration_too() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
-    let table: [(&str, &str); 14] = [
+    let table: [(&str, &str); 15] = [
         (
             "executor:\n  max_iteration: 5\n",
             "line 2: executor.max_iteration is not known; did you mean \"max_iterations\"?",
@@ -103,7 +103,11 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_meant() {
         ("executor:\n  max_iterations: 2.5\n", "and is 2.5"),
         (
             "executor:\n  gpt_oss_url: spark:8000\n",
-            "line 2: executor.gpt_oss_url has to be an address",
+            "line 2: executor.gpt_oss_url has to be an address (`http://…` or `https://…`), and is \"spark:8000\"; did you mean http://spark:8000?",
+        ),
+        (
+            "executor:\n  upstreams: [\"127.0.0.1:8000\"]\n",
+            "line 2: executor.upstreams holds \"127.0.0.1:8000\", which is no address of an HTTP server; did you mean http://127.0.0.1:8000?",
         ),
         (
             "executor:\n  context_trunc_threshold: 0.9\n",
@@ -244,6 +248,15 @@ fn nucleus_sampling_can_be_left_out() {
     assert_eq!(none.models["gpt-oss"].run.top_p, None);
     let wrong = read("executor:\n  gpt_oss_top_p: all\n", &[]).unwrap_err();
     assert!(wrong[0].contains("from 0 to 1, or nothing"), "{wrong:?}");
+    // A model has its own, or none, or that of the first section.
+    let text = "executor:\n  gpt_oss_top_p: 0.8\nmodels:\n  own: {top_p: 0.5}\n  none: {top_p: null}\n  \
+                common: {temperature: 1}\n";
+    let models = read(text, &[]).unwrap().models;
+    let top_p = |name: &str| models[name].run.top_p;
+    assert_eq!(
+        (top_p("own"), top_p("none"), top_p("common")),
+        (Some(0.5), None, Some(0.8))
+    );
 }
 
 #[test]

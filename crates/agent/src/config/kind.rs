@@ -107,7 +107,7 @@ impl Kind {
         match self {
             Self::Texts => Ok(Held::Texts(from_commas(text))),
             Self::Choice(words) if !text.is_empty() && !words.contains(&text) => Err(wrong()),
-            Self::Address if !is_address(text) => Err(wrong()),
+            Self::Address if !is_address(text) => Err(wrong() + &hint_of_scheme(text)),
             Self::Text | Self::Secret | Self::File | Self::Choice(_) | Self::Address => {
                 Ok(Held::Text(text.to_owned()))
             }
@@ -151,6 +151,17 @@ fn from_commas(text: &str) -> Vec<String> {
         .map(str::trim)
         .filter(|part| !part.is_empty());
     parts.map(str::to_owned).collect()
+}
+
+/// What was most likely meant by an address without a scheme, as the end of an error.
+pub(crate) fn hint_of_scheme(text: &str) -> String {
+    let meant = format!("http://{text}");
+    // A misspelt scheme is no host, and a password is not said once more.
+    let is_other = text.contains("://") || text.starts_with("http") || text.contains('@');
+    if is_other || !is_address(&meant) {
+        return String::new();
+    }
+    format!("; did you mean {meant}?")
 }
 
 /// Whether a client could be built for it: the scheme, and a host behind it.

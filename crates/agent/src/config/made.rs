@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::kind::{Held, is_address};
+use super::kind::{Held, hint_of_scheme, is_address};
 use super::read::{Values, row_of};
 use super::{
     ExecutorConfig, HttpSettings, LogSettings, ModelSettings, Problem, SecretText, ToolSettings,
@@ -11,7 +11,9 @@ use super::{
 use crate::context::WindowSettings;
 use crate::model::Http2;
 use crate::runs::CLIENT_AWAY_MS_MAX;
-use crate::settings::{PromptPlace, RunSettings, SourceField, StructuredOutput, WhenUsedUp};
+use crate::settings::{
+    PromptPlace, RunSettings, SourceField, StructuredOutput, Thought, WhenUsedUp,
+};
 
 /// The names under which clients find the model of the first section.
 const STANDARD_NAMES: [&str; 3] = ["gpt-oss", "executor", "gpt-oss-tools"];
@@ -121,6 +123,14 @@ impl<'a> Maker<'a> {
         }
     }
 
+    /// A number that can also be set to nothing.
+    fn decimal_or_none(&self, path: &str, otherwise: Option<f64>) -> Option<f64> {
+        match self.held(path) {
+            None => otherwise,
+            Some(_) => self.decimal(path),
+        }
+    }
+
     fn texts(&self, path: &str) -> Option<Vec<String>> {
         match self.held(path) {
             Some(Held::Texts(texts)) => Some(texts.clone()),
@@ -157,10 +167,7 @@ impl<'a> Maker<'a> {
             temperature: self
                 .decimal("executor.gpt_oss_temperature")
                 .unwrap_or(standard.temperature),
-            top_p: match self.held("executor.gpt_oss_top_p") {
-                None => standard.top_p,
-                Some(_) => self.decimal("executor.gpt_oss_top_p"),
-            },
+            top_p: self.decimal_or_none("executor.gpt_oss_top_p", standard.top_p),
             fallback_strategy: fallback,
             result_limits,
             when_used_up: match self.text("executor.when_used_up") {
@@ -217,6 +224,11 @@ impl<'a> Maker<'a> {
         if let Some(second) = field("fallback_field") {
             run.fallback_field = second;
         }
+        match self.text(&format!("{section}.thought")) {
+            Some("opened") => run.thought = Thought::Opened,
+            Some(_) => run.thought = Thought::Tagged,
+            None => {}
+        }
         match self.text(&format!("{section}.structured_output")) {
             Some("guided_json") => run.structured_output = StructuredOutput::GuidedJson,
             Some("off") => run.structured_output = StructuredOutput::Off,
@@ -271,6 +283,7 @@ impl<'a> Maker<'a> {
         let mut run = standard.run.clone();
         self.ways(&format!("models.{name}"), &mut run);
         run.temperature = self.decimal(&at("temperature")).unwrap_or(run.temperature);
+        run.top_p = self.decimal_or_none(&at("top_p"), run.top_p);
         if let Some(tokens) = self.maybe_number(&at("max_tokens")) {
             run.max_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
         }
@@ -311,7 +324,10 @@ impl<'a> Maker<'a> {
         for address in list.iter().filter(|address| !is_address(address)) {
             problems.push(self.problem(
                 path,
-                format!("holds {address:?}, which is no address of an HTTP server"),
+                format!(
+                    "holds {address:?}, which is no address of an HTTP server{}",
+                    hint_of_scheme(address)
+                ),
             ));
         }
         Some(list)

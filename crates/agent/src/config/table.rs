@@ -81,6 +81,7 @@ pub(super) const STRATEGIES: Kind = Choice(&[
 pub(super) const FIELDS: Kind = Choice(&["reasoning", "content"]);
 pub(super) const OUTPUTS: Kind = Choice(&["response_format", "guided_json", "off"]);
 pub(super) const HTTP2: Kind = Choice(&["negotiated", "always", "never"]);
+pub(super) const THOUGHTS: Kind = Choice(&["tagged", "opened"]);
 pub(super) const PLACES: Kind = Choice(&["system", "user"]);
 
 pub(super) const fn row(

@@ -154,6 +154,7 @@ fn budget(state: &RunState, prompt: Option<&str>, declared: &Value) -> Budget {
 pub fn account(state: &mut RunState, reply: &mut ModelReply) {
     let asked = state.context.asked_tokens;
     let finish = match reply.finish {
+        _ if reply.filtered => "content_filter",
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",
         FinishReason::Unknown => "unknown",

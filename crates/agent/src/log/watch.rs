@@ -32,9 +32,9 @@ impl Watch {
     /// The whole request, for those who look for the reason of a reply.
     pub fn sends(&self, state: &RunState, request: &ModelRequest) {
         if self.log.takes(Level::Debug) {
-            let fields =
-                json!({"run_id": state.id, "iteration": state.iteration, "request": request.body});
-            self.log.event(Level::Debug, "gpt_oss_request", fields);
+            let fields = json!({"request": request.body});
+            self.log
+                .event(Level::Debug, "gpt_oss_request", of_question(state, fields));
         }
     }
 
@@ -156,12 +156,20 @@ impl<'a> Watched<'a> {
             Happened::Asks => {
                 seen.asked_at_ms = now_ms;
                 let fields = json!({"message_count": state.messages.len()});
-                log.event(Level::Info, "gpt_oss_call_start", of(state, fields));
+                log.event(
+                    Level::Info,
+                    "gpt_oss_call_start",
+                    of_question(state, fields),
+                );
             }
             Happened::Waits { attempt, why, .. } => {
                 let elapsed_ms = now_ms.saturating_sub(seen.asked_at_ms);
                 let fields = json!({"error": why, "elapsed_ms": elapsed_ms, "attempt": attempt});
-                log.event(Level::Error, "gpt_oss_call_failed", of(state, fields));
+                log.event(
+                    Level::Error,
+                    "gpt_oss_call_failed",
+                    of_question(state, fields),
+                );
                 seen.failed = Some((attempt, why.to_owned()));
             }
             Happened::Says { .. } => {}
@@ -316,9 +324,14 @@ fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
             json!({"code": failed.code.as_str(), "error": failed.message}),
         ),
     };
-    log.event(Level::Error, event, of(state, fields));
-    let attempts = seen.failed.take().map_or(1, |(attempts, _)| attempts + 1);
     let is_model = failed.code == RunErrorCode::GptOssUnreachable;
+    let fields = if is_model {
+        of_question(state, fields)
+    } else {
+        of(state, fields)
+    };
+    log.event(Level::Error, event, fields);
+    let attempts = seen.failed.take().map_or(1, |(attempts, _)| attempts + 1);
     watch.page(&Entry {
         component: if is_model { "gpt_oss" } else { "executor" },
         error: &failed.to_string(),
@@ -335,6 +348,14 @@ fn ends(watch: &Watch, state: &RunState, ending: &Ending, seen: &mut Seen) {
 fn by(state: &RunState, mut fields: Value) -> Value {
     fields["client"] = state.actor.as_str().into();
     of(state, fields)
+}
+
+/// The fields of an event of a question that is not answered: it belongs to the iteration that its
+/// answer will belong to.
+fn of_question(state: &RunState, fields: Value) -> Value {
+    let mut fields = of(state, fields);
+    fields["iteration"] = state.iteration.saturating_add(1).into();
+    fields
 }
 
 /// The fields of an event of a run.

@@ -18,6 +18,7 @@ use super::{
     Hear, Http2, MODEL_REACH_MS_MAX, MODEL_REPLY_BYTES_MAX, Model, ModelError, ModelReply,
     ModelRequest, wire,
 };
+use crate::config::kind::hint_of_scheme;
 
 /// Where a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -309,9 +310,14 @@ fn bearer(key: &str) -> Result<HeaderValue, String> {
 }
 
 fn endpoint(base: &str, name: &str) -> Result<Url, String> {
-    let mut url = Url::parse(base).map_err(|error| format!("{base:?} is no address: {error}"))?;
+    let hint = hint_of_scheme(base);
+    let no_server = || format!("{base:?} is no address of an HTTP server{hint}");
+    let mut url = Url::parse(base).map_err(|error| match hint.as_str() {
+        "" => format!("{base:?} is no address: {error}"),
+        _ => no_server(),
+    })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(format!("{base:?} is no address of an HTTP server"));
+        return Err(no_server());
     }
     let path = match url.path().trim_end_matches('/') {
         "" => "/v1".to_owned(),

@@ -182,4 +182,21 @@ fn addresses_are_read_as_people_write_them() {
     for wrong in ["spark:8000", "file:///x", "", "http://"] {
         assert!(endpoint(wrong, "models").is_err(), "{wrong}");
     }
+    for (bare, meant) in [
+        ("spark:8000", Some("http://spark:8000")),
+        ("127.0.0.1:8000", Some("http://127.0.0.1:8000")),
+        ("127.0.0.1:8000/v1", Some("http://127.0.0.1:8000/v1")),
+        ("[::1]:8000", Some("http://[::1]:8000")),
+        ("localhost", Some("http://localhost")),
+        // Nothing can be meant by these.
+        ("file:///x", None),
+        ("ftp://a:8000", None),
+        ("", None),
+        ("a b", None),
+    ] {
+        let why = endpoint(bare, "models").unwrap_err();
+        let hint = why.split_once("; did you mean ").map(|(_, hint)| hint);
+        assert_eq!(hint, meant.map(|it| format!("{it}?")).as_deref(), "{why}");
+        assert!(why.contains("no address"), "{why}");
+    }
 }

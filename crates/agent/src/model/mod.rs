@@ -62,6 +62,11 @@ pub struct ModelReply {
     pub calls: Value,
     /// Why it stopped.
     pub finish: FinishReason,
+    /// Whether a filter of its server stopped it, and no limit.
+    pub filtered: bool,
+    /// Whether it was cut off before its thought had ended: what is in `reasoning` was its text, in which
+    /// nothing was decided yet.
+    pub cut_in_thought: bool,
     /// What it took.
     pub tokens: TokensUsed,
 }

@@ -117,8 +117,23 @@ impl Upstreams {
     }
 }
 
+/// Nobody who comes again finds one.
 fn none() -> ModelError {
-    ModelError::Unavailable("no model server is configured".to_owned())
+    ModelError::Refused("no model server is configured".to_owned())
+}
+
+/// Why no server has answered. One that was not asked because it rests, or whose trouble may pass, makes
+/// it worth the while to come again, whatever the others said.
+fn failure(
+    away: Option<(&str, ModelError)>,
+    passing: Option<ModelError>,
+    rests: bool,
+) -> ModelError {
+    let last = away.map_or_else(none, |(_, why)| why);
+    match passing.unwrap_or(last) {
+        ModelError::Barred(why) if rests => ModelError::Unavailable(why),
+        error => error,
+    }
 }
 
 /// Tells that the next server is asked because the one before it was away.
@@ -133,7 +148,10 @@ fn moves_on(request: &ModelRequest, away: Option<&(&str, ModelError)>, to: &str)
 impl Model for Upstreams {
     async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
         let mut away: Option<(&str, ModelError)> = None;
-        for at in order(&self.known(), self.clock.now_ms()) {
+        let mut passing = None;
+        let asked = order(&self.known(), self.clock.now_ms());
+        let rests = asked.len() < self.servers.len();
+        for at in asked {
             let Some(server) = self.servers.get(at) else {
                 continue;
             };
@@ -141,6 +159,9 @@ impl Model for Upstreams {
             match server.complete(request).await {
                 Err(error) if error.is_of_one_server() => {
                     self.learn(at, true);
+                    if error.may_pass() {
+                        passing = Some(error.clone());
+                    }
                     away = Some((server.name(), error));
                 }
                 // One that refuses is well, and another of the same model would refuse too.
@@ -150,7 +171,7 @@ impl Model for Upstreams {
                 }
             }
         }
-        Err(away.map_or_else(none, |(_, why)| why))
+        Err(failure(away, passing, rests))
     }
 
     /// Another server is asked only while nothing of an answer was told: two halves are no whole.
@@ -160,7 +181,10 @@ impl Model for Upstreams {
         hear: Hear<'_>,
     ) -> Result<ModelReply, ModelError> {
         let mut away: Option<(&str, ModelError)> = None;
-        for at in order(&self.known(), self.clock.now_ms()) {
+        let mut passing = None;
+        let asked = order(&self.known(), self.clock.now_ms());
+        let rests = asked.len() < self.servers.len();
+        for at in asked {
             let Some(server) = self.servers.get(at) else {
                 continue;
             };
@@ -173,6 +197,9 @@ impl Model for Upstreams {
             match server.stream(request, &mut note).await {
                 Err(error) if error.is_of_one_server() => {
                     self.learn(at, true);
+                    if error.may_pass() {
+                        passing = Some(error.clone());
+                    }
                     away = Some((server.name(), error));
                     if told {
                         break;
@@ -184,7 +211,7 @@ impl Model for Upstreams {
                 }
             }
         }
-        Err(away.map_or_else(none, |(_, why)| why))
+        Err(failure(away, passing, rests))
     }
 
     /// One that is there is enough.
@@ -249,6 +276,34 @@ mod tests {
         Err(ModelError::Unavailable("connection refused".to_owned()))
     }
 
+    #[tokio::test]
+    async fn what_may_pass_is_told_whichever_server_says_it() {
+        let clock = || Arc::new(TokioClock::default());
+        let barred = || Server::new(Err(ModelError::Barred("401".to_owned())));
+        for both in [
+            [Server::new(away()), barred()],
+            [barred(), Server::new(away())],
+        ] {
+            let servers = both.map(|it| it as Arc<dyn Model>);
+            let model = Upstreams::new(servers.to_vec(), clock());
+            let error = model.complete(&question()).await.unwrap_err();
+            assert!(error.may_pass(), "{error:?}");
+            let mut hear = |_: Piece<'_>| {};
+            let error = model.stream(&question(), &mut hear).await.unwrap_err();
+            assert!(error.may_pass(), "{error:?}");
+        }
+        // One that rests may be back by the time somebody comes again.
+        let (rests, bars) = (Server::new(away()), Server::new(Ok(ModelReply::default())));
+        let model = Upstreams::new(vec![rests, bars.clone()], clock());
+        model.complete(&question()).await.unwrap();
+        *bars.answers.lock() = Err(ModelError::Barred("401".to_owned()));
+        let error = model.complete(&question()).await.unwrap_err();
+        assert!(error.may_pass(), "{error:?}");
+        let alone = Upstreams::new(vec![barred()], clock());
+        let error = alone.complete(&question()).await.unwrap_err();
+        assert!(!error.may_pass(), "{error:?}");
+    }
+
     fn question() -> ModelRequest {
         ModelRequest {
             body: json!({}),
@@ -297,10 +352,11 @@ mod tests {
         tokio::time::advance(std::time::Duration::from_millis(UPSTREAM_REST_MS_MAX)).await;
         assert!(both.complete(&question()).await.is_ok());
         assert_eq!(second.asked(), 3);
+        // Whoever comes again finds none either.
         let none = Upstreams::new(Vec::new(), Arc::new(TokioClock::new()));
         assert!(matches!(
             none.complete(&question()).await,
-            Err(ModelError::Unavailable(_))
+            Err(ModelError::Refused(_))
         ));
     }
 

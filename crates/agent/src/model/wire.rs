@@ -43,6 +43,18 @@ const PAIRING: [&str; 12] = [
     "number of function call",
 ];
 
+/// Why a server stopped a model whose words it did not want to give out.
+const FILTERS: [&str; 8] = [
+    "content_filter",
+    "content_filtered",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "guardrail_intervened",
+];
+
 /// Reads the body of a successful answer.
 pub fn read_reply(body: &[u8]) -> Result<ModelReply, ModelError> {
     let value: Value = serde_json::from_slice(body)
@@ -51,6 +63,10 @@ pub fn read_reply(body: &[u8]) -> Result<ModelReply, ModelError> {
         return Err(read_error(200, body));
     }
     read_completion(&value)
+}
+
+fn is_filter(reason: &str) -> bool {
+    FILTERS.contains(&reason.to_ascii_lowercase().as_str())
 }
 
 /// Reads a whole completion.
@@ -70,6 +86,7 @@ pub(super) fn read_completion(value: &Value) -> Result<ModelReply, ModelError> {
         .as_array()
         .is_some_and(|calls| !calls.is_empty());
     let usage = |field: &str| value["usage"][field].as_u64().unwrap_or(0);
+    let finish = choice["finish_reason"].as_str();
     Ok(ModelReply {
         content,
         reasoning: reasoning.to_owned(),
@@ -78,13 +95,13 @@ pub(super) fn read_completion(value: &Value) -> Result<ModelReply, ModelError> {
         } else {
             Value::Null
         },
-        finish: choice["finish_reason"]
-            .as_str()
-            .map_or(FinishReason::Unknown, FinishReason::from_wire),
+        finish: finish.map_or(FinishReason::Unknown, FinishReason::from_wire),
+        filtered: finish.is_some_and(is_filter),
         tokens: TokensUsed {
             prompt: usage("prompt_tokens"),
             completion: usage("completion_tokens"),
         },
+        cut_in_thought: false,
     })
 }
 
@@ -146,7 +163,12 @@ mod tests {
             );
             assert_eq!(reply.finish, FinishReason::Length);
             assert_eq!(reply.tokens.total(), 10);
-            assert!(reply.calls.is_null());
+            assert!(reply.calls.is_null() && !reply.filtered);
+        }
+        for filter in FILTERS.map(str::to_uppercase) {
+            let cut = json!({"choices": [{"message": {"content": "a"}, "finish_reason": filter}]});
+            let reply = read_reply(&bytes(&cut)).unwrap();
+            assert_eq!((reply.finish, reply.filtered), (FinishReason::Length, true));
         }
         let native = json!({"choices": [{"message": {"content": "", "tool_calls": [
             {"id": "c", "function": {"name": "read", "arguments": "{}"}}]}}]});

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::MODEL_RETRY_BASE_MS;
 use super::offer::Offer;
+use super::returning::Mode;
 use super::state::RunState;
 use crate::chat::Message;
 use crate::context;
@@ -85,6 +86,9 @@ pub(super) fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRe
     }
     if !tools.is_null() {
         body["tools"] = tools;
+        if let Mode::Return(client) = &state.mode {
+            client.wishes(&mut body);
+        }
     }
     if !offer.is_empty() {
         passed_on.extend(prompt::structured(offer.registry, settings));

@@ -18,6 +18,7 @@ use holdfast_toolbox::trust::Speaker;
 use super::asking::{classified, patience, request};
 use super::doubt::not_repeated;
 use super::offer::Offer;
+use super::opened::{self, OpenedThoughts};
 use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
@@ -28,11 +29,16 @@ use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
 use crate::log::watch::Watched;
+use crate::model::upstreams::UPSTREAM_REST_MS;
 use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece, Reports};
 use crate::results::CallResult;
 
 /// Longest wait before the first repetition of a question; doubled each time.
 pub(crate) const MODEL_RETRY_BASE_MS: u64 = 1000;
+
+/// When to come again, for a client whose model server is away or busy and does not say it itself: as
+/// long as such a server is left alone here, too.
+pub(crate) const MODEL_RETRY_AFTER_MS: u64 = UPSTREAM_REST_MS;
 
 /// What a client is told beside the failure that its answer ends with.
 const TOLD_IN_PART: &str = "a part of the answer was told by then, so it is not asked for again";
@@ -78,6 +84,7 @@ pub struct Loop {
     model: Exchanged<Arc<dyn Model>>,
     stack: Arc<ToolStack>,
     watch: Option<Watch>,
+    opened: OpenedThoughts,
 }
 
 impl Loop {
@@ -87,6 +94,7 @@ impl Loop {
             model: Exchanged::new(model),
             stack,
             watch: None,
+            opened: OpenedThoughts::default(),
         }
     }
 
@@ -273,6 +281,10 @@ impl Loop {
             let (answered, shown) = self.answer_to(&asked, state, offer, kept).await;
             let error = match answered {
                 Ok(mut reply) => {
+                    if shown.is_none() {
+                        opened::tell_apart(state, &mut reply);
+                    }
+                    self.opened.heard(state, &reply);
                     context::account(state, &mut reply);
                     return Ok((reply, shown));
                 }
@@ -321,7 +333,8 @@ impl Loop {
         let mut asked = request(state, offer)?;
         let runtime = self.stack.runtime().clone();
         let watch = self.watch.clone();
-        let (run, iteration) = (state.id.clone(), state.iteration);
+        // Of the answer that is asked for.
+        let (run, iteration) = (state.id.clone(), state.iteration + 1);
         asked.reports = Reports::to(move |report, why| {
             runtime.tell(&Event::Run(report));
             if let (RunEvent::FailedOver { from, to }, Some(why)) = (report, why)
@@ -345,7 +358,7 @@ impl Loop {
         if state.telling == Telling::Whole {
             return (offer.model.complete(asked).await, None);
         }
-        let mut saying = Saying::new(state, offer);
+        let mut saying = Saying::new(state, offer, self.opened.of(state));
         let mut hear = |piece: Piece<'_>| {
             if let Some(text) = saying.hear(piece) {
                 kept.told(state, Happened::Says { text });
@@ -455,13 +468,17 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
 }
 
 fn failed(state: &mut RunState, error: ModelError) {
-    let retry_after_ms = error.retry_after_ms();
+    // Who refuses will refuse again; only what may pass is worth coming again for.
+    let lasts = !error.may_pass();
+    let passes = (!lasts).then_some(MODEL_RETRY_AFTER_MS);
+    let retry_after_ms = error.retry_after_ms().or(passes);
     let failed = match error {
         ModelError::TooLong(why) => RunError::new(RunErrorCode::ContextWindowExceeded, why),
         error => RunError::new(RunErrorCode::GptOssUnreachable, error.to_string()),
     };
     state.phase = Phase::Ended(Ending::Failed(RunError {
         retry_after_ms,
+        lasts,
         ..failed
     }));
 }

@@ -3,7 +3,9 @@
 mod asking;
 mod doubt;
 mod drive;
+mod looks;
 mod offer;
+mod opened;
 mod progress;
 mod returning;
 mod saying;
@@ -13,9 +15,10 @@ mod step;
 mod waiting;
 
 pub use doubt::Doubt;
-pub(crate) use drive::MODEL_RETRY_BASE_MS;
 pub use drive::{Checkpoint, CheckpointError, Loop, NoCheckpoint};
+pub(crate) use drive::{MODEL_RETRY_AFTER_MS, MODEL_RETRY_BASE_MS};
 pub use offer::ClientToolError;
+pub(crate) use opened::OPENED_UNHEARD_MAX;
 pub use progress::Happened;
 pub use returning::{CallsAtOnce, ClientTools, Mode, ToolChoice, heard_for_client};
 pub use state::{

@@ -21,6 +21,9 @@ pub enum ClientToolError {
     /// The name or the schema can not be used.
     #[error("tools: {0}")]
     Unusable(#[from] RegisterError),
+    /// A call is demanded, and there is nothing to call.
+    #[error("tool_choice: a call is required, and there are no tools")]
+    NothingToCall,
     /// A choice of a tool that is not there.
     #[error("tool_choice: there is no tool named {0:?} in tools")]
     NoSuchTool(String),
@@ -90,6 +93,7 @@ impl ClientTools {
             }))?;
         }
         match &self.choice {
+            ToolChoice::Required if self.tools.is_empty() => Err(ClientToolError::NothingToCall),
             ToolChoice::Named(name) if registry.get(name).is_none() => {
                 Err(ClientToolError::NoSuchTool(name.clone()))
             }
@@ -135,12 +139,7 @@ impl<'a> Offer<'a> {
 
     /// What the model is told beside the tools and their format.
     pub(super) fn demand(mode: &Mode) -> Option<&'static str> {
-        match mode {
-            Mode::Return(ClientTools {
-                choice: ToolChoice::Required | ToolChoice::Named(_),
-                ..
-            }) => Some("You have to call a tool before you answer."),
-            _ => None,
-        }
+        mode.demands_a_call()
+            .then_some("You have to call a tool before you answer.")
     }
 }

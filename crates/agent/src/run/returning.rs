@@ -1,15 +1,21 @@
 //! Runs whose calls are the client's to make: one reply in, dependable calls out.
 
-use holdfast_intent::{Intent, Parser, Problem, without_thoughts};
+use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, without_thoughts};
 use holdfast_toolbox::registry::Registry;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::state::{Ending, Phase, RunState};
-use super::step::{answer, answer_or_fail, correction, go_on, note, read, said, says_a_call};
+use super::state::{Ending, Phase, RunErrorCode, RunState};
+use super::step::{
+    answer, answer_or_fail, asked_anew_for_nothing, correction, go_on, note, read, said,
+    says_a_call,
+};
 use crate::chat::{Message, NativeCall, Role};
 use crate::model::ModelReply;
 use crate::settings::WhenUsedUp;
+
+/// What a model hears that calls a tool where it has none.
+const NO_TOOLS: &str = "No tool can be called here. Answer in words.";
 
 /// Where the calls of a run go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +37,23 @@ pub struct ClientTools {
     pub choice: ToolChoice,
     /// How many calls the client takes at once.
     pub at_once: CallsAtOnce,
+}
+
+impl ClientTools {
+    /// Tells a server that has calls of its own what the client wants of them: it may be able to see
+    /// to it while the model writes. What is wanted anyway is not said, since not all servers take it.
+    pub(super) fn wishes(&self, body: &mut Value) {
+        match &self.choice {
+            ToolChoice::Auto | ToolChoice::None => {}
+            ToolChoice::Required => body["tool_choice"] = json!("required"),
+            ToolChoice::Named(name) => {
+                body["tool_choice"] = json!({"type": "function", "function": {"name": name}});
+            }
+        }
+        if self.at_once == CallsAtOnce::One {
+            body["parallel_tool_calls"] = json!(false);
+        }
+    }
 }
 
 /// Which tools a model may or has to call.
@@ -58,8 +81,20 @@ pub enum CallsAtOnce {
 }
 
 impl ToolChoice {
-    fn demands_a_call(&self) -> bool {
-        matches!(self, Self::Required | Self::Named(_))
+    /// The call that has to come, in words; none where the model may answer otherwise.
+    fn demand(&self) -> Option<String> {
+        match self {
+            Self::Auto | Self::None => None,
+            Self::Required => Some("a call of one of the tools".to_owned()),
+            Self::Named(name) => Some(format!("a call of `{name}`")),
+        }
+    }
+}
+
+impl Mode {
+    /// Whether nothing but a call may end the run well: clients that demand one read no words.
+    pub fn demands_a_call(&self) -> bool {
+        matches!(self, Self::Return(client) if client.choice.demand().is_some())
     }
 }
 
@@ -78,21 +113,16 @@ pub fn heard_for_client(
     let Mode::Return(client) = &state.mode else {
         return;
     };
-    let (choice, at_once) = (client.choice.clone(), client.at_once);
-    let parsed = read(state, reply, parser);
+    let (demand, at_once) = (client.choice.demand(), client.at_once);
     if registry.iter().next().is_none() {
-        // Nothing was offered, so nothing that looks like a call is one.
-        answer(state, reply, parsed.final_text);
+        heard_without_tools(state, reply, parser);
         return;
     }
-    let mut complaints = Vec::new();
-    let mut calls: Vec<&Intent> = Vec::new();
-    for intent in parsed.intents.iter().filter(|intent| intent.is_runnable()) {
-        match problem(registry, intent) {
-            None => calls.push(intent),
-            Some(why) => complaints.push(format!("`{}`: {why}", intent.name)),
-        }
+    if demand.is_none() && asked_anew_for_nothing(state, reply) {
+        return;
     }
+    let parsed = read(state, reply, parser);
+    let (mut calls, complaints) = checked(registry, &parsed);
     if at_once == CallsAtOnce::One {
         calls.truncate(1);
     }
@@ -106,13 +136,16 @@ pub fn heard_for_client(
         state.phase = Phase::Ended(Ending::Calls { content, calls });
         return;
     }
-    let asks_back = if !complaints.is_empty() && !state.corrected {
-        Some(complaints.join("\n"))
-    } else if choice.demands_a_call() && !state.corrected {
-        let how = parser.corrective_message(&parsed);
-        Some(how.unwrap_or_else(|| "You have to call a tool, in the given format.".to_owned()))
-    } else {
-        correction(state, &parsed, parser)
+    let asks_back = match &demand {
+        _ if state.corrected => None,
+        // Nobody is asked any more, and what is wrong is that the demand was not met.
+        Some(_) if state.is_used_up() => None,
+        _ if !complaints.is_empty() => Some(complaints.join("\n")),
+        Some(demand) => {
+            let how = parser.corrective_message(&parsed);
+            Some(how.unwrap_or_else(|| format!("You have to make {demand}, in the given format.")))
+        }
+        None => correction(state, &parsed, parser),
     };
     if let Some(text) = asks_back {
         state.messages.push(said(reply, &[]));
@@ -122,6 +155,87 @@ pub fn heard_for_client(
         return;
     }
     answer_or_fail(state, reply, parsed, parser);
+    if let Some(demand) = demand {
+        refuse_words(state, &demand, reply.finish);
+    }
+}
+
+/// The model has answered a client that offers no tools, so nothing that looks like a call is one. One
+/// that says nothing beside such a call has said nothing, and hears so once.
+fn heard_without_tools(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
+    let says_something = !without_thoughts(&reply.content).trim().is_empty();
+    let is_still_nothing = state.corrected && !says_something && reply.reasoning.is_empty();
+    if says_something || reply.calls.is_null() && !is_still_nothing {
+        let words = ModelReply {
+            calls: Value::Null,
+            ..reply.clone()
+        };
+        if !asked_anew_for_nothing(state, &words) {
+            let parsed = read(state, &words, parser);
+            answer(state, &words, parsed.final_text);
+        }
+        return;
+    }
+    if state.corrected || state.is_used_up() {
+        let why = match (reply.calls.is_null(), state.corrected) {
+            (true, _) => {
+                "the model asked for tools where none may be called, and says nothing else"
+            }
+            (false, true) => {
+                "the model asks for tools where none may be called, also after it was told that there are none"
+            }
+            (false, false) => "the model asks for tools where none may be called",
+        };
+        state.fail_for_good(RunErrorCode::ToolExecutionFailed, why);
+        return;
+    }
+    // Some servers take no turn without words.
+    state.messages.push(if reply.content.trim().is_empty() {
+        Message::text(Role::Assistant, "(asks for a tool)")
+    } else {
+        said(reply, &[])
+    });
+    state.messages.push(Message::text(Role::User, NO_TOOLS));
+    state.corrected = true;
+    go_on(state);
+}
+
+/// The calls that can be made, and what the schemas have against the others.
+fn checked<'p>(registry: &Registry, parsed: &'p Parsed) -> (Vec<&'p Intent>, Vec<String>) {
+    let (mut calls, mut complaints) = (Vec::new(), Vec::new());
+    for intent in parsed.intents.iter().filter(|intent| intent.is_runnable()) {
+        match problem(registry, intent) {
+            None => calls.push(intent),
+            Some(why) => complaints.push(format!("`{}`: {why}", intent.name)),
+        }
+    }
+    (calls, complaints)
+}
+
+/// A client that demanded a call can do nothing with words, and would take them for a call that went
+/// missing: what a server that forces calls promises is that one comes.
+fn refuse_words(state: &mut RunState, demand: &str, finish: FinishReason) {
+    let Some(Ending::Answered { content, .. }) = state.ending() else {
+        return;
+    };
+    let came = came_instead(content, finish);
+    let told = if state.corrected {
+        "also after it was told to call"
+    } else {
+        "and may not be asked again"
+    };
+    let why = format!("tool_choice demands {demand}, and the model answered with {came}, {told}");
+    // It was asked twice already: a client that repeats by itself would pay for it time and again.
+    state.fail_for_good(RunErrorCode::ToolExecutionFailed, why);
+}
+
+/// What a model gave in place of a call, in words. What it said is told beside the error.
+fn came_instead(said: &str, finish: FinishReason) -> &'static str {
+    match (said.trim().is_empty(), finish) {
+        (true, _) => "nothing",
+        (false, FinishReason::Length) => "words that were cut off",
+        (false, _) => "words",
+    }
 }
 
 /// What the tool's schema has against a call.
@@ -152,11 +266,9 @@ fn named(run: &str, calls: &[&Intent]) -> Vec<NativeCall> {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_intent::{FinishReason, Strategy, ToolSet, ToolSpec};
-    use serde_json::json;
+    use holdfast_intent::{Strategy, ToolSet, ToolSpec};
 
     use super::*;
-    use crate::run::RunErrorCode;
     use crate::settings::RunSettings;
 
     fn weather() -> ClientTools {
@@ -172,12 +284,15 @@ mod tests {
 
     /// What becomes of a reply that is given again and again.
     fn heard(client: &ClientTools, reply: &ModelReply) -> RunState {
+        heard_under(RunSettings::default(), client, reply)
+    }
+
+    fn heard_under(settings: RunSettings, client: &ClientTools, reply: &ModelReply) -> RunState {
         let specs = client.tools.iter().filter_map(ToolSpec::from_json);
         let parser = Parser::new(ToolSet::new(specs.collect()))
             .with_strategies(Strategy::React, Some(Strategy::Auto));
         let registry = client.registry().unwrap();
         let task = Message::text(Role::User, "How is the weather?");
-        let settings = RunSettings::default();
         let mut state = RunState::new("run-1", "gpt-oss-tools", vec![task], settings, 0);
         state.mode = Mode::Return(client.clone());
         while state.phase == Phase::Ask {
@@ -194,7 +309,6 @@ mod tests {
         }
     }
 
-    /// A client that gets nothing takes that for the answer.
     /// A native call whose arguments do not fit, with these words beside it.
     fn calls_wrongly(words: &str) -> ModelReply {
         let call = json!({"id": "c", "type": "function",
@@ -202,6 +316,83 @@ mod tests {
         let mut reply = says(words, FinishReason::Stop);
         reply.calls = json!({"content": words, "tool_calls": [call]});
         reply
+    }
+
+    /// Clients that demand a call read nothing else: words would be taken for one that went missing.
+    #[test]
+    fn words_where_a_call_is_demanded_are_an_error() {
+        for (choice, demand) in [
+            (ToolChoice::Required, "a call of one of the tools"),
+            (
+                ToolChoice::Named("get_weather".to_owned()),
+                "a call of `get_weather`",
+            ),
+        ] {
+            let client = ClientTools {
+                choice,
+                ..weather()
+            };
+            for (reply, came) in [
+                (says("It is sunny.", FinishReason::Stop), "words,"),
+                (says("Final Answer: sunny.", FinishReason::Stop), "words,"),
+                (
+                    says("It is", FinishReason::Length),
+                    "words that were cut off",
+                ),
+                (says("", FinishReason::Stop), "nothing"),
+            ] {
+                let state = heard(&client, &reply);
+                let Some(Ending::Failed(error)) = state.ending() else {
+                    panic!("{reply:?}: {:?}", state.phase)
+                };
+                assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+                for part in [demand, came] {
+                    assert!(error.message.contains(part), "no {part}: {error}");
+                }
+                assert_eq!(state.iteration, 2, "it was told to call, once");
+            }
+        }
+        // Nobody has to call where nobody demands it.
+        let state = heard(&weather(), &says("It is sunny.", FinishReason::Stop));
+        assert!(matches!(state.ending(), Some(Ending::Answered { .. })));
+    }
+
+    /// What came is no answer: a client that gets nothing takes that for one.
+    #[test]
+    fn a_model_that_says_nothing_is_asked_once_more_for_the_client_too() {
+        let nothing = says(" ", FinishReason::Stop);
+        let state = heard(&weather(), &nothing);
+        assert_eq!(state.iteration, 2);
+        let none = ClientTools {
+            choice: ToolChoice::None,
+            ..weather()
+        };
+        assert_eq!(heard(&none, &nothing).iteration, 2);
+        let thinks = ModelReply {
+            reasoning: "Hm.".to_owned(),
+            ..says("", FinishReason::Stop)
+        };
+        assert_eq!(heard(&none, &thinks).iteration, 1);
+    }
+
+    /// Also not when the iterations are used up, and the last words would do for anybody else.
+    #[test]
+    fn the_last_words_are_no_demanded_call() {
+        let client = ClientTools {
+            choice: ToolChoice::Required,
+            ..weather()
+        };
+        let settings = RunSettings {
+            max_iterations: 1,
+            when_used_up: WhenUsedUp::Answer,
+            ..RunSettings::default()
+        };
+        let state = heard_under(settings, &client, &says("It is sunny.", FinishReason::Stop));
+        let Some(Ending::Failed(error)) = state.ending() else {
+            panic!("{:?}", state.phase)
+        };
+        assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+        assert!(!error.message.contains("told to call"), "{error}");
     }
 
     #[test]

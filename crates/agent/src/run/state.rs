@@ -173,6 +173,9 @@ pub enum Ending {
         content: String,
         /// Whether the model was cut off in it.
         cut_off: bool,
+        /// Whether a filter of its server did that, and no limit.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        filtered: bool,
     },
     /// With calls that are the client's to make.
     Calls {
@@ -187,6 +190,18 @@ pub enum Ending {
     Cancelled,
 }
 
+impl Ending {
+    /// Why an answer ends where it does, in the words of chat completions.
+    pub fn finish_reason(&self) -> &'static str {
+        match self {
+            Self::Answered { filtered: true, .. } => "content_filter",
+            Self::Answered { cut_off: true, .. } => "length",
+            Self::Calls { .. } => "tool_calls",
+            Self::Answered { .. } | Self::Failed(_) | Self::Cancelled => "stop",
+        }
+    }
+}
+
 /// Why a run has no answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}", code = .code.as_str())]
@@ -198,6 +213,10 @@ pub struct RunError {
     /// How long the model's server wants to be left alone, where that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether the same request would most likely end in the same way, so that no client is to repeat
+    /// it by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lasts: bool,
 }
 
 impl RunError {
@@ -207,6 +226,7 @@ impl RunError {
             code,
             message: message.into(),
             retry_after_ms: None,
+            lasts: false,
         }
     }
 }
@@ -375,6 +395,19 @@ impl RunState {
     /// Ends it without an answer.
     pub fn fail(&mut self, code: RunErrorCode, message: impl Into<String>) {
         self.phase = Phase::Ended(Ending::Failed(RunError::new(code, message)));
+    }
+
+    /// The same for what a repetition would not mend.
+    pub(super) fn fail_for_good(&mut self, code: RunErrorCode, message: impl Into<String>) {
+        self.phase = Phase::Ended(Ending::Failed(RunError {
+            lasts: true,
+            ..RunError::new(code, message)
+        }));
+    }
+
+    /// Whether the model has been asked as often as it may be.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.iteration >= self.settings.max_iterations
     }
 
     /// Ends it because somebody said stop.

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, Strategy, without_thoughts};
+use holdfast_intent::{
+    FinishReason, Intent, OPENED_THOUGHT_START, Parsed, Parser, Problem, Strategy, thoughts,
+    without_thoughts,
+};
 use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
@@ -32,7 +35,12 @@ pub(super) fn note(state: &mut RunState, reply: &ModelReply) {
     state.iteration += 1;
     state.tokens.push(reply.tokens);
     state.content.clone_from(&reply.content);
-    state.reasoning.clone_from(&reply.reasoning);
+    // What its server left in the text is thought as well, and is told as such.
+    state.reasoning = if reply.reasoning.is_empty() {
+        thoughts(&reply.content)
+    } else {
+        reply.reasoning.clone()
+    };
 }
 
 /// The model has answered.
@@ -53,9 +61,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         plan(state, &runnable, &others);
         return;
     }
-    if is_nothing(reply) && !state.said_nothing && !state.corrected {
-        state.said_nothing = true;
-        go_on(state);
+    if asked_anew_for_nothing(state, reply) {
         return;
     }
     if let Some(correction) = correction(state, &parsed, parser) {
@@ -69,12 +75,18 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
 }
 
 /// A model that said nothing at all is asked once more: that is no answer.
-fn is_nothing(reply: &ModelReply) -> bool {
-    reply.calls.is_null()
+pub(super) fn asked_anew_for_nothing(state: &mut RunState, reply: &ModelReply) -> bool {
+    let is_nothing = reply.calls.is_null()
         && reply.finish != FinishReason::Length
         && [&reply.content, &reply.reasoning]
             .iter()
-            .all(|text| text.trim().is_empty())
+            .all(|text| text.trim().is_empty());
+    let is_new = is_nothing && !state.said_nothing && !state.corrected;
+    if is_new {
+        state.said_nothing = true;
+        go_on(state);
+    }
+    is_new
 }
 
 /// The model has answered, and this part of its content was shown as its answer already.
@@ -107,6 +119,7 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
     state.phase = Phase::Ended(Ending::Answered {
         content,
         cut_off: reply.finish == FinishReason::Length,
+        filtered: reply.filtered,
     });
 }
 
@@ -128,15 +141,22 @@ pub(super) fn answer_or_fail(
         answer(state, reply, parsed.final_text);
         return;
     }
-    let how = if reply.finish == FinishReason::Length {
+    let how = if reply.filtered {
+        "and was cut off by a filter of its server".to_owned()
+    } else if reply.finish == FinishReason::Length {
         let most = state.settings.max_tokens;
         format!("in more than the {most} tokens that an answer may have, and was cut off")
     } else {
         "in a way that can not be run".to_owned()
     };
-    state.fail(
+    let told = if state.corrected {
+        ", also after it was told how to"
+    } else {
+        ""
+    };
+    state.fail_for_good(
         RunErrorCode::ToolExecutionFailed,
-        format!("the model asks for tools {how}, also after it was told how to"),
+        format!("the model asks for tools {how}{told}"),
     );
 }
 
@@ -158,6 +178,9 @@ fn is_protocol(parsed: &Parsed) -> bool {
 
 /// Reads a native call where there is one, else the field that is to be read first, else the other.
 pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
+    if reply.cut_in_thought {
+        return read_in_thought(&reply.reasoning, parser);
+    }
     if !reply.calls.is_null() {
         let mut native = parser.parse_reply(&reply.calls, reply.finish);
         if !native.intents.is_empty() {
@@ -181,6 +204,18 @@ pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Par
     let parsed = parser.parse(first, reply.finish);
     if parsed.intents.is_empty() && !second.trim().is_empty() {
         return parser.parse(second, reply.finish);
+    }
+    parsed
+}
+
+/// A thought that was cut off: no call in it was decided on, and nothing in it is an answer.
+fn read_in_thought(thought: &str, parser: &Parser) -> Parsed {
+    let text = format!("{OPENED_THOUGHT_START}{thought}");
+    let mut parsed = parser.parse(&text, FinishReason::Length);
+    parsed.final_text = None;
+    for intent in parsed.intents.iter_mut().filter(|intent| intent.complete) {
+        intent.complete = false;
+        intent.problems.push(Problem::Truncated);
     }
     parsed
 }
@@ -368,13 +403,14 @@ fn for_the_parent(state: &RunState, calls: &[PlannedCall]) -> Option<String> {
 
 /// The model is asked again, unless a bound is reached.
 pub(super) fn go_on(state: &mut RunState) {
-    let settings = &state.settings;
-    if state.iteration >= settings.max_iterations {
+    if state.is_used_up() {
         let said = without_thoughts(&state.content).trim().to_owned();
-        if settings.when_used_up == WhenUsedUp::Answer && !said.is_empty() && !state.said_a_call {
+        let is_answer = !said.is_empty() && !state.said_a_call && !state.mode.demands_a_call();
+        if state.settings.when_used_up == WhenUsedUp::Answer && is_answer {
             state.phase = Phase::Ended(Ending::Answered {
                 content: said,
                 cut_off: false,
+                filtered: false,
             });
             return;
         }
@@ -389,6 +425,9 @@ pub(super) fn go_on(state: &mut RunState) {
     state.phase = Phase::Ask;
 }
 
+#[cfg(test)]
+#[path = "step_speech_tests.rs"]
+mod speech_tests;
 #[cfg(test)]
 #[path = "step_tests.rs"]
 mod tests;

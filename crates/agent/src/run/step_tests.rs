@@ -24,6 +24,7 @@ fn thought(reasoning: &str, content: &str) -> ModelReply {
             prompt: 10,
             completion: 5,
         },
+        ..ModelReply::default()
     }
 }
 
@@ -332,32 +333,6 @@ fn calls_under_way_count_as_called_when_a_run_is_cut_off() {
         end(&mut state);
         assert!(state.tools_called.is_empty());
     }
-}
-
-/// Who is told how to call, and says the same again, does not want to call.
-#[test]
-fn an_answer_that_only_speaks_of_calls_is_given_when_the_model_insists() {
-    let settings = RunSettings::default();
-    let (primary, fallback) = settings.strategies();
-    let parser = Parser::new(ToolSet::built_in()).with_strategies(primary, fallback);
-    let speech =
-        "The bug is in the template. It has to end with <tool_call> and not with a line break.";
-    let mut state = begun(settings);
-    heard(&mut state, &thought("", speech), &parser);
-    assert!(state.corrected && state.phase == Phase::Ask, "{state:?}");
-    heard(&mut state, &thought("", speech), &parser);
-    assert_eq!(answer(&state), speech);
-    // A call with words before it stays a call.
-    let call = "The file will tell.\n<tool_call>{\"name\": \"read\", \"argum";
-    let mut state = begun(RunSettings::default());
-    for _ in 0..2 {
-        heard(&mut state, &thought("", call), &parser);
-    }
-    assert!(
-        matches!(state.phase, Phase::Ended(Ending::Failed(_))),
-        "{:?}",
-        state.phase
-    );
 }
 
 /// As many servers leave it in the content; it is no part of what is said, however a run ends.

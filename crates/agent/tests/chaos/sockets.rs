@@ -148,6 +148,7 @@ fn answered(content: &str) -> Phase {
     Phase::Ended(Ending::Answered {
         content: content.to_owned(),
         cut_off: false,
+        filtered: false,
     })
 }
 

@@ -28,6 +28,7 @@ use holdfast_toolbox::trust::TrustBook;
 use holdfast_trust::TrustConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 /// Says one thing after the other, and remembers what it was asked.
 pub(crate) struct Script {
@@ -69,6 +70,20 @@ impl Model for Script {
         }
         says.remove(0)
             .and_then(|body| read_reply(body.to_string().as_bytes()))
+    }
+}
+
+/// Answers once for every permit.
+pub(crate) struct Held(pub(crate) Semaphore);
+
+#[async_trait]
+impl Model for Held {
+    async fn complete(&self, _: &ModelRequest) -> Result<ModelReply, ModelError> {
+        self.0.acquire().await.expect("open").forget();
+        Ok(ModelReply {
+            content: "Hello.".to_owned(),
+            ..ModelReply::default()
+        })
     }
 }
 

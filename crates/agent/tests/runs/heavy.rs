@@ -1,7 +1,6 @@
 //! What the runs of a process hold is bounded for all of them together.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_agent::chat::{Message, Role};
@@ -9,6 +8,7 @@ use holdfast_agent::model::{Model, ModelError, ModelReply, ModelRequest};
 use holdfast_agent::run::{Ending, RunErrorCode};
 use holdfast_agent::runs::{Keeping, Listener, Outcome, RunsLimits, StartError};
 use holdfast_agent::settings::RunSettings;
+use holdfast_testkit::wait::until;
 
 use super::{Desk, answered, desk};
 
@@ -50,16 +50,12 @@ async fn a_run_that_there_is_no_room_for_is_told_to_come_again() {
         desk.model.0.add_permits(2);
         assert!(answered(&*first.outcome().await) && answered(&*small.outcome().await));
         drop((first, small));
-        while desk.runs.in_flight() > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until("all have ended", async || desk.runs.in_flight() == 0).await;
         assert_eq!(desk.runs.bytes(), 0, "all of it is given back");
         let second = desk.start_large(&name("b"), MOST / 2, keeping).await;
         desk.model.0.add_permits(1);
         assert!(answered(&*second.expect("begins").outcome().await));
-        while desk.runs.in_flight() > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until("all have ended", async || desk.runs.in_flight() == 0).await;
     }
 }
 

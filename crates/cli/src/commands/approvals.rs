@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -103,6 +103,9 @@ pub(super) fn person_only(app: &App) -> Outcome<()> {
 async fn list(app: &App, approvals: &Approvals, all: bool, json: bool) -> Outcome<ExitCode> {
     let now_ms = app.clock.now_ms();
     let mut found = approvals.list().await?;
+    for why in approvals.unread().values() {
+        output::note(why);
+    }
     if !all {
         found.retain(|approval| approval.is_open(now_ms));
     }
@@ -351,7 +354,8 @@ fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
     person_only(app)?;
     let runtime = runtime()?;
     let now_ms = app.clock.now_ms();
-    let open = runtime.block_on(approvals(app)?.open_requests())?;
+    let approvals = approvals(app)?;
+    let open = runtime.block_on(approvals.open_requests())?;
     let mut by_workspace: BTreeMap<PathBuf, Vec<Approval>> = BTreeMap::new();
     for approval in open {
         if matches!(approval.state_at(now_ms), ApprovalState::Approved { .. }) {
@@ -359,23 +363,56 @@ fn resume(app: &App, json: bool) -> Outcome<ExitCode> {
             by_workspace.entry(root).or_default().push(approval);
         }
     }
-    let mut resumed: Vec<Resumed> = Vec::new();
+    let mut ended = Ended {
+        unread: approvals.unread(),
+        ..Ended::default()
+    };
     for (workspace, approved) in by_workspace {
-        let running = app.stack(&workspace)?;
-        let runs = executor::store(app, &running, &workspace)?;
-        let which = ResumeWhich::These(runtime.block_on(of_no_run(&runs, approved)));
-        let done = runtime.block_on(resume_open(&running.stack, &running.approvals, &which))?;
-        resumed.extend(done);
-        running.finish();
-        runtime.block_on(running.tidy());
+        // What came of the others is told, whatever is wrong with this one.
+        match resume_in(app, &runtime, &workspace, approved) {
+            Ok(resumed) => ended.resumed.extend(resumed),
+            Err(failure) => ended.failed.push((workspace, failure)),
+        }
     }
-    tell_resumed(&resumed, &app.config.redactor(), json);
-    let worked = resumed.iter().all(Resumed::is_well);
-    Ok(if worked {
+    tell_resumed(&ended, &app.config.redactor(), json);
+    Ok(if ended.is_well() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(1)
     })
+}
+
+/// What came of all that was entered again.
+#[derive(Default)]
+struct Ended {
+    resumed: Vec<Resumed>,
+    /// Where nothing could be entered, and why.
+    failed: Vec<(PathBuf, Failure)>,
+    /// Which could not be read, and why.
+    unread: BTreeMap<String, String>,
+}
+
+impl Ended {
+    fn is_well(&self) -> bool {
+        self.failed.is_empty()
+            && self.unread.is_empty()
+            && self.resumed.iter().all(Resumed::is_well)
+    }
+}
+
+fn resume_in(
+    app: &App,
+    runtime: &tokio::runtime::Runtime,
+    workspace: &Path,
+    approved: Vec<Approval>,
+) -> Outcome<Vec<Resumed>> {
+    let running = app.stack(workspace)?;
+    let runs = executor::store(app, &running, workspace)?;
+    let which = ResumeWhich::These(runtime.block_on(of_no_run(&runs, approved)));
+    let resumed = runtime.block_on(resume_open(&running.stack, &running.approvals, &which));
+    running.finish();
+    runtime.block_on(running.tidy());
+    Ok(resumed?)
 }
 
 /// The calls that are no run's: a run makes its own again when it is gone on with, and a run that has
@@ -396,25 +433,21 @@ async fn of_no_run(runs: &RunStore, approved: Vec<Approval>) -> BTreeSet<String>
 }
 
 /// What came of each: whoever asked for it is gone, so nobody else is told.
-fn tell_resumed(resumed: &[Resumed], redactor: &Redactor, json: bool) {
+fn tell_resumed(ended: &Ended, redactor: &Redactor, json: bool) {
     if json {
-        let list: Vec<Value> = resumed
-            .iter()
-            .map(|it| {
-                let mut shown = json!({"approval": it.approval.id, "result": it.result});
-                if it.by == ResumedBy::Another {
-                    shown["goneOnWith"] = json!("by another call");
-                }
-                shown
-            })
-            .collect();
-        output::json(&list);
+        let resumed = ended.resumed.iter().map(resumed_json);
+        let failed = ended.failed.iter().map(|(workspace, failure)| {
+            json!({"workspace": workspace.display().to_string(), "trouble": failure.message})
+        });
+        let unread = ended.unread.iter();
+        let unread = unread.map(|(id, why)| json!({"approval": id, "trouble": why}));
+        output::json(&resumed.chain(failed).chain(unread).collect::<Vec<Value>>());
         return;
     }
-    if resumed.is_empty() {
+    if ended.resumed.is_empty() && ended.failed.is_empty() {
         output::line("Nothing approved waits to be run.");
     }
-    for it in resumed {
+    for it in &ended.resumed {
         let prompt = it.approval.prompt(Audience::Approver, redactor);
         let text = format!("{} {}", prompt.id, prompt.arguments);
         output::line(&output::dim(&harmless(&text)));
@@ -422,5 +455,26 @@ fn tell_resumed(resumed: &[Resumed], redactor: &Redactor, json: bool) {
             ResumedBy::Us => call::print(&it.result),
             ResumedBy::Another => output::line("gone on with by another call"),
         }
+        if let Some(trouble) = &it.trouble {
+            output::note(&format!("what became of {}: {trouble}", prompt.id));
+        }
     }
+    for why in ended.unread.values() {
+        output::note(why);
+    }
+    for (workspace, failure) in &ended.failed {
+        let (place, why) = (workspace.display(), &failure.message);
+        output::note(&format!("nothing was run in {place}: {why}"));
+    }
+}
+
+fn resumed_json(it: &Resumed) -> Value {
+    let mut shown = json!({"approval": it.approval.id, "result": it.result});
+    if it.by == ResumedBy::Another {
+        shown["goneOnWith"] = json!("by another call");
+    }
+    if let Some(trouble) = &it.trouble {
+        shown["trouble"] = json!(trouble.to_string());
+    }
+    shown
 }

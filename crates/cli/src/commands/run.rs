@@ -61,6 +61,9 @@ pub(super) fn resume(app: &App, args: &ResumeArgs, json: bool) -> Outcome<ExitCo
     let Some(id) = &args.run else {
         return list(app, &args.workspace, json);
     };
+    if executor::model(app, &args.model)?.is_none() {
+        find(app, &args.workspace, id)?;
+    }
     with_runs(app, &args.workspace, &args.model, json, async |runs| {
         runs.resume(id).await.map_err(|error| match &error {
             ResumeError::Store(RunStoreError::Elsewhere(_, workspace)) => {
@@ -68,6 +71,20 @@ pub(super) fn resume(app: &App, args: &ResumeArgs, json: bool) -> Outcome<ExitCo
             }
             _ => Failure::failed(error.to_string()),
         })
+    })
+}
+
+/// Whoever mistypes a run, or has none to go on with, need not look for a model first.
+fn find(app: &App, workspace: &Path, id: &str) -> Outcome<()> {
+    let running: Running = app.stack(workspace)?;
+    let failed = |error: RunStoreError| Failure::failed(error.to_string());
+    runtime()?.block_on(async {
+        let store = executor::store(app, &running, workspace)?;
+        let found = store.get(id).await.map_err(failed)?;
+        match found.state.ending() {
+            Some(_) => Err(failed(RunStoreError::Ended(id.to_owned()))),
+            None => Ok(()),
+        }
     })
 }
 
@@ -207,7 +224,7 @@ impl Left {
             output::json(&json!({"event": "left", "run": run, "goesOnByItself": by_itself}));
             return;
         }
-        let goes_on = format!("`holdfast resume {run}` goes on");
+        let goes_on = format!("`holdfast resume {run}`, with the same options, goes on");
         output::note(&match self {
             Self::ForSomebody => format!("Left unfinished; {goes_on}."),
             Self::ForAServer => format!(

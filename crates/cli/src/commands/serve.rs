@@ -100,15 +100,12 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
             stack: running.stack.clone(),
         };
         let reloading = reload.on_hangup()?;
-        let kept = if running.shared.is_some() {
-            Kept::Shared
-        } else {
-            Kept::Here
-        };
-        let looking = tokio::spawn(take_up(server.clone(), kept));
+        let taking_up = tokio::spawn(take_up(server.clone()));
+        let looking = tokio::spawn(server.clone().look_for_approved());
         let ended = serve(server, listener, end, hurry).await;
         sweeping.abort();
         reloading.abort();
+        taking_up.abort();
         looking.abort();
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
@@ -136,25 +133,13 @@ async fn sweep(stores: Vec<Arc<dyn DocumentStore>>, tree: Option<Arc<SessionTree
     }
 }
 
-/// Where the runs and records are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// On this machine.
-    Here,
-    /// Where several machines have theirs.
-    Shared,
-}
-
 /// Goes on with the runs of processes that are gone, and with those that this one had to let go of
-/// because the state was away; and with calls that were approved on another machine.
-async fn take_up(server: Arc<Server>, kept: Kept) {
+/// because the state was away.
+async fn take_up(server: Arc<Server>) {
     loop {
         tokio::time::sleep(Duration::from_millis(RUN_OWNER_LEASE_MS)).await;
         // A store that is away has nothing to tell now.
         let _ = server.resume_runs().await;
-        if kept == Kept::Shared {
-            let _ = server.resume_approved().await;
-        }
     }
 }
 

@@ -240,6 +240,17 @@ fn gone(register: &Register, named: &Named) -> Vec<Looked> {
     pinned.map(|(dir, _)| missing(dir.clone())).collect()
 }
 
+/// Pinned skills outside of the configured directories that are not as they were: those that are need
+/// no word.
+fn pinned_elsewhere(register: &Register, named: &Named) -> Vec<PathBuf> {
+    let pinned = register.skills.iter().filter(|(dir, entry)| {
+        let is_here = named.roots.iter().any(|root| dir.starts_with(root));
+        let is_same = SkillDigest::of(dir).is_ok_and(|digest| digest == entry.digest);
+        entry.pinned && !is_here && !is_same
+    });
+    pinned.map(|(dir, _)| dir.clone()).collect()
+}
+
 fn missing(dir: PathBuf) -> Looked {
     Looked {
         dir,
@@ -302,7 +313,10 @@ fn verify(
         }
         register.write(&path).map_err(|error| unusable(&error))?;
     }
-    let named = named(app, &register, dirs)?;
+    let mut named = named(app, &register, dirs)?;
+    if dirs.is_empty() {
+        named.skills.extend(pinned_elsewhere(&register, &named));
+    }
     let gone = gone(&register, &named);
     let skills = named.skills.into_iter();
     let looked: Vec<Looked> = skills

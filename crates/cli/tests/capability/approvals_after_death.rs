@@ -91,6 +91,33 @@ fn approved_after_death_runs_once_with_the_captured_arguments() {
 }
 
 #[test]
+fn what_was_run_is_told_also_where_another_workspace_is_gone() {
+    let house = House::new();
+    // Behind the workspace in the order in which they are resumed.
+    let gone = house.workspace().with_file_name("zz-gone");
+    std::fs::create_dir(&gone).expect("made");
+    let there = gone.display().to_string();
+    let id = killed_while_waiting(&house, &[]);
+    let call = house.start_exec("elsewhere", COMMAND, &["--workspace", &there]);
+    let other = eventually("both wait", || {
+        let mut open = open_requests(&house);
+        open.retain(|request| id_of(request) != id);
+        Some(id_of(&open.pop()?))
+    });
+    call.kill_9();
+    for id in [&id, &other] {
+        assert_eq!(house.run(&["approvals", "approve", id]).code, Some(0));
+    }
+    std::fs::remove_dir_all(&gone).expect("removed");
+    let (code, told) = resume(&house);
+    assert_eq!((code, told.len()), (Some(1), 2), "{told:?}");
+    assert_eq!(told[0]["result"]["status"], "success", "{told:?}");
+    assert_eq!(told[1]["workspace"], Value::from(there), "{told:?}");
+    assert!(told[1]["trouble"].is_string(), "{told:?}");
+    assert_eq!(house.lines("effect"), 1);
+}
+
+#[test]
 fn the_same_call_delivered_again_joins_its_request() {
     let house = House::new();
     let id = killed_while_waiting(&house, &[]);

@@ -99,6 +99,25 @@ fn what_can_not_be_read_is_said_in_the_words_of_its_author() {
     }
 }
 
+/// Whoever corrects a file does not have to come again for every line of it.
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let house = House::new();
+    let yaml = "garud: {}\nguard:\n  maxIdenticalFailures: x\n  enabled: perhaps\n  pollingTools: []\n\
+                sessions:\n  # How many.\n  childrnMax: 3\n";
+    let config = house.file("many.yaml", yaml);
+    let ran = house.run(&["config", "check", "--config", &config]);
+    for says in [
+        "unknown field `garud`",
+        "line 3 column 25: it should be a whole number that is not negative",
+        "line 4 column 12: it should be true or false",
+        "unknown field `childrnMax`",
+    ] {
+        ran.bad_usage(says);
+    }
+    assert_eq!(ran.stderr.matches("error:").count(), 1, "{ran:?}");
+}
+
 /// What only the environment can say is looked at too: what is not set may be set where it runs, and
 /// what is wrong is refused, unless the file alone is meant.
 #[test]

@@ -382,3 +382,31 @@ fn pins_that_are_made_at_once_are_all_kept() {
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert!(unknown.stderr.contains("is not pinned"), "{unknown:?}");
 }
+
+#[test]
+fn pinned_skills_elsewhere_are_reported_when_they_are_not_as_they_were() {
+    let house = House::new();
+    let verify = || house.run(&["skills", "verify", "--json"]);
+    let skill = house.home().join("elsewhere/weather");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(skill.join("SKILL.md"), "# Weather").unwrap();
+    let dir = skill.to_str().unwrap();
+    assert_eq!(house.run(&["skills", "pin", dir]).code, Some(0));
+    let same = verify();
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert_eq!(same.json(), serde_json::json!([]));
+    fs::write(skill.join("SKILL.md"), "# Storm").unwrap();
+    let changed = verify();
+    assert_eq!(changed.code, Some(1), "{changed:?}");
+    assert_eq!(changed.json()[0]["skill"], dir);
+    fs::remove_dir_all(&skill).unwrap();
+    let gone = verify();
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+    assert!(gone.stdout.contains("gone"), "{gone:?}");
+    // Of what is named, nothing else is said.
+    let other = house.home().join("other");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("SKILL.md"), "# Other").unwrap();
+    let named = house.run(&["skills", "verify", "--json", other.to_str().unwrap()]);
+    assert_eq!(named.json().as_array().unwrap().len(), 1, "{named:?}");
+}

@@ -1,6 +1,6 @@
 //! Bad usage: exit code 2, and a text that helps. Nothing is run and nothing is recorded.
 
-use crate::common::House;
+use crate::common::{House, Ran};
 
 #[test]
 fn arguments_have_to_be_a_json_object() {
@@ -269,4 +269,17 @@ fn declarations_come_in_every_providers_form() {
     );
     let unknown = house.run(&["tools", "raed", "--format", "openai"]);
     unknown.bad_usage("there is no tool named");
+}
+
+#[test]
+fn a_wrong_variable_is_named_by_its_own_name() {
+    let house = House::new();
+    let ran = |args: &[&str], value: &str| {
+        let mut command = house.command(args);
+        Ran::of(&command.env("HOLDFAST_STATE", value).output().unwrap())
+    };
+    let empty = ran(&["tools"], "");
+    empty.bad_usage("the variable HOLDFAST_STATE");
+    assert!(!empty.stderr.contains("--state"), "{empty:?}");
+    ran(&["tools", "--state="], "x").bad_usage("--state <DIR>");
 }

@@ -4,13 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+pub(crate) use holdfast_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-
-/// When a poll gives up. Far beyond what anything here takes, far below the lease of a claim.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A command that leaves a line in `effect`, and runs until there is a file `go`.
 pub(crate) const HELD: &str = "echo x >> effect; until [ -e go ]; do sleep 0.01; done; echo done";
@@ -284,18 +281,6 @@ impl Drop for Process {
             let _ = child.kill();
             let _ = child.wait();
         }
-    }
-}
-
-/// Waits for `found` to find something. The bound is only there so that a failure ends.
-pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(value) = found() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

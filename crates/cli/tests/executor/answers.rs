@@ -3,6 +3,7 @@
 use holdfast_testkit::model::{ModelServer, Say, turns};
 use serde_json::{Value, json};
 
+use crate::stream::{chunks, content};
 use crate::{Executor, code, task};
 
 #[test]
@@ -99,6 +100,93 @@ fn an_answer_that_was_cut_off_says_so() {
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
 }
 
+/// Clients tell a filter from a limit: more tokens do not help against it.
+#[test]
+fn an_answer_that_a_filter_cut_says_so() {
+    let executor = Executor::on(ModelServer::says(vec![Say::Reply {
+        reasoning: String::new(),
+        content: "It begins with".to_owned(),
+        finish: "content_filter",
+    }]));
+    let mut body = task("Tell me");
+    let answer = executor.ask(&body).json();
+    let reason = &answer["choices"][0]["finish_reason"];
+    assert_eq!(reason, "content_filter", "{answer}");
+    let run = answer["executor_metadata"]["run_id"].as_str();
+    let path = format!("/v1/runs/{}", run.expect("a run"));
+    let kept = executor.serving.get(&path, None).json();
+    assert_eq!(kept["result"]["finish_reason"], "content_filter", "{kept}");
+    body["stream"] = json!(true);
+    let told = chunks(&executor.ask(&body));
+    let last = told.last().expect("a chunk");
+    assert_eq!(last["choices"][0]["finish_reason"], "content_filter");
+}
+
+/// What a model that begins inside of a thought says until it is cut off is its thought; and what its
+/// server leaves in the text is told as thought, as it is where the server tells it apart.
+#[test]
+fn thoughts_in_the_text_are_told_as_thoughts() {
+    let opened = "parser:\n  thought: opened\n";
+    let mut body = task("What is 2 + 2?");
+    body["model"] = json!("gpt-oss-tools");
+    for (yaml, said, finish, thought, aloud) in [
+        (
+            opened,
+            "So 2 + 2 and then",
+            "length",
+            "So 2 + 2 and then",
+            "",
+        ),
+        (opened, "It is 4.", "stop", "", "It is 4."),
+        (
+            opened,
+            "So 2 + 2.\n</think>\n\nIt is",
+            "length",
+            "So 2 + 2.",
+            "It is",
+        ),
+        (
+            "",
+            "So 2 + 2.\n</think>\n\nIt is 4.",
+            "stop",
+            "So 2 + 2.",
+            "It is 4.",
+        ),
+        (
+            "",
+            "<think>\nSo 4.\n</think>It is 4.",
+            "stop",
+            "So 4.",
+            "It is 4.",
+        ),
+        ("", "It is", "length", "", "It is"),
+    ] {
+        let executor = Executor::with(
+            ModelServer::says(vec![Say::Reply {
+                reasoning: String::new(),
+                content: said.to_owned(),
+                finish,
+            }]),
+            yaml,
+        );
+        let answer = executor.ask(&body).json();
+        let choice = &answer["choices"][0];
+        assert_eq!(choice["finish_reason"], finish, "{said}");
+        assert_eq!(choice["message"]["content"], aloud, "{said}");
+        assert_eq!(choice["message"]["reasoning"], thought, "{said}");
+        let mut live = body.clone();
+        live["stream"] = json!(true);
+        let told = chunks(&executor.ask(&live));
+        assert_eq!(content(&told), aloud, "{said}");
+        let thoughts = told.iter().find_map(|chunk| {
+            let (delta, beside) = (&chunk["choices"][0]["delta"], &chunk["executor_progress"]);
+            let found = delta["reasoning"].as_str().or(beside["reasoning"].as_str());
+            found.filter(|text| !text.is_empty())
+        });
+        assert_eq!(thoughts.unwrap_or_default(), thought, "{said}: {told:?}");
+    }
+}
+
 #[test]
 fn errors_have_the_codes_and_statuses_of_the_seed() {
     let executor = Executor::on(ModelServer::start(|request| {
@@ -179,6 +267,8 @@ fn a_server_without_a_model_says_so() {
     let serving = house.serve(&[]);
     let answer = serving.post(crate::PATH, "no-token", &task("Hello"));
     assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
+    assert_eq!(answer.header("retry-after"), None);
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
     // Nobody waits for a model that nobody configured.
     assert_eq!(serving.get("/health", None).status, 200);
 }
@@ -247,11 +337,38 @@ fn a_model_server_that_is_busy_says_when_to_come_again() {
     let answer = executor.ask(&task("Hello"));
     assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
     assert_eq!(answer.header("retry-after"), Some("17"));
-    let executor = Executor::with(
-        ModelServer::start(|_| Say::Status(503, "{}".to_owned())),
-        once,
-    );
-    let answer = executor.ask(&task("Hello"));
+    // One that does not say it is worth coming again for as well.
+    for status in [429, 503] {
+        let away = ModelServer::start(move |_| Say::Status(status, "{}".to_owned()));
+        let executor = Executor::with(away, once);
+        let answer = executor.ask(&task("Hello"));
+        assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
+        assert_eq!(answer.header("retry-after"), Some("5"), "{status}");
+        assert_eq!(answer.header("x-should-retry"), None, "{status}");
+    }
+    // Who refuses will refuse again.
+    for status in [400, 401, 404, 413] {
+        let refuses = ModelServer::start(move |_| Say::Status(status, "{}".to_owned()));
+        let executor = Executor::with(refuses, once);
+        let answer = executor.ask(&task("Hello"));
+        assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
+        assert_eq!(answer.header("retry-after"), None, "{status}");
+        assert_eq!(answer.header("x-should-retry"), Some("false"), "{status}");
+    }
+    // Once something was done, nobody is asked to come again by itself.
+    let script = vec![
+        Say::calls("write", &json!({"path": "a.txt", "content": "hello\n"})),
+        Say::Status(429, "{}".to_owned()),
+    ];
+    let executor = Executor::with(ModelServer::says(script), once);
+    let answer = executor.ask(&task("Write hello to a.txt"));
     assert_eq!(code(&answer), (503, "gpt_oss_unreachable".to_owned()));
-    assert_eq!(answer.header("retry-after"), None);
+    assert_eq!(
+        (
+            answer.header("retry-after"),
+            answer.header("x-should-retry")
+        ),
+        (None, Some("false"))
+    );
+    assert_eq!(executor.house.lines("a.txt"), 1);
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_testkit::http::Answer;
 use holdfast_testkit::model::{ModelServer, Say, turns};
 use holdfast_testkit::redis::{Persistence, RedisServer};
+use holdfast_testkit::wait::eventually_within;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -176,10 +177,8 @@ fn a_run_that_lost_its_state_goes_on_when_it_is_back() {
         "causes are not for clients: {told}"
     );
     away.redis.run().expect("is back");
-    let begun = Instant::now();
-    while status(&serving, &run) != "answered" {
-        assert!(begun.elapsed() < Duration::from_mins(2), "never taken up");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    eventually_within(Duration::from_mins(2), "it is taken up", || {
+        (status(&serving, &run) == "answered").then_some(())
+    });
     assert_eq!(away.effects(), 1);
 }

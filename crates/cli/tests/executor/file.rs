@@ -324,6 +324,30 @@ fn what_is_typed_changes_the_servers_and_nothing_else() {
     assert_eq!(model.keys(), ["Bearer a-key-for-it"]);
 }
 
+/// The model has three names for clients, and one on its server.
+#[test]
+fn the_name_that_is_typed_holds_for_every_name_that_clients_have() {
+    let model = ModelServer::says(vec![Say::says("Final Answer: Done.")]).expect("starts");
+    let house = House::new();
+    let text = "models:\n  other:\n    temperature: 1\n  executor:\n    model: its-own\n";
+    let file = house.file("executor.yaml", text);
+    let url = model.url();
+    let options = ["--config", &file, "--model-url", &url, "--model", "typed"];
+    let serving = house.serve(&options);
+    for (name, known_as) in [
+        ("gpt-oss", "typed"),
+        ("gpt-oss-tools", "typed"),
+        ("executor", "its-own"),
+        ("other", "other"),
+    ] {
+        let body = json!({"model": name, "messages": [{"role": "user", "content": "Who?"}]});
+        let answer = serving.post("/v1/chat/completions", "none", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let asked = model.asked();
+        assert_eq!(asked.last().expect("asked")["model"], known_as, "{name}");
+    }
+}
+
 #[test]
 fn its_variables_count_without_a_file() {
     let (house, model) = (

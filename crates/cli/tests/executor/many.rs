@@ -43,6 +43,16 @@ impl Gate {
     }
 }
 
+/// A model that answers whoever gets through the gate.
+fn model_behind(gate: &Arc<Gate>) -> ModelServer {
+    let gate = gate.clone();
+    let model = ModelServer::start(move |_| {
+        gate.pass();
+        Say::says("Final Answer: Here.")
+    });
+    model.expect("starts")
+}
+
 fn rss_kb(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -53,12 +63,7 @@ fn rss_kb(pid: u32) -> u64 {
 #[test]
 fn a_thousand_runs_at_once_all_end_and_stay_small() {
     let (house, gate) = (House::new(), Arc::new(Gate::default()));
-    let shared = gate.clone();
-    let model = ModelServer::start(move |_| {
-        shared.pass();
-        Say::says("Final Answer: Here.")
-    });
-    let model = model.expect("starts");
+    let model = model_behind(&gate);
     let text = format!(
         "server: {{connectionsMax: 2000}}\nexecutor: {{runsMax: {RUNS}, requestsPerMinuteMax: 5000}}\n"
     );
@@ -121,12 +126,7 @@ fn sent(serving: &Serving, key: &str, text: &str) -> Connection {
 #[test]
 fn a_client_with_a_thousand_questions_does_not_keep_another_waiting_for_all_of_them() {
     let (house, gate) = (House::new(), Arc::new(Gate::default()));
-    let shared = gate.clone();
-    let model = ModelServer::start(move |_| {
-        shared.pass();
-        Say::says("Final Answer: Here.")
-    });
-    let model = model.expect("starts");
+    let model = model_behind(&gate);
     let text = format!(
         "server: {{connectionsMax: 2000}}\nexecutor: {{runsMax: {PLACES}, runsWaitingMax: {RUNS}, requestsPerMinuteMax: 100000}}\n"
     );

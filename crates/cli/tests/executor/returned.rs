@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::Executor;
 use crate::common::eventually;
 use crate::runs::{asking, post};
+use crate::stream::{chunks, content};
 
 fn weather() -> Value {
     json!([{"type": "function", "function": {
@@ -83,6 +84,7 @@ fn a_call_that_does_not_fit_the_schema_is_asked_back_once() {
         assert_eq!(answer.status, 500, "{}", answer.text());
         let error = answer.json()["error"].clone();
         assert_eq!(error["code"], "tool_execution_failed", "{error}");
+        assert_eq!(answer.header("x-should-retry"), Some("false"));
         assert_eq!(executor.model.asked().len(), 2);
     }
 }
@@ -154,6 +156,139 @@ fn the_clients_choice_is_kept() {
         answer["choices"][0]["finish_reason"], "tool_calls",
         "{answer}"
     );
+}
+
+/// Whoever demands a call reads nothing else, and must not take words for one that went missing.
+#[test]
+fn words_where_a_call_is_demanded_are_an_error_streamed_or_not() {
+    let named = json!({"type": "function", "function": {"name": "get_weather"}});
+    for (choice, demand) in [
+        (json!("required"), "a call of one of the tools"),
+        (named, "a call of `get_weather`"),
+    ] {
+        for said in [
+            "It is sunny.",
+            "Thought: I know.\nFinal Answer: It is sunny.",
+        ] {
+            let executor = Executor::on(ModelServer::says(vec![Say::says(said)]));
+            let mut body = request();
+            body["tool_choice"] = choice.clone();
+            let answer = executor.ask(&body);
+            assert_eq!(answer.status, 500, "{}", answer.text());
+            // It was asked twice; a client that asks again by itself would pay for it time and again.
+            assert_eq!(answer.header("x-should-retry"), Some("false"));
+            let whole = answer.json();
+            assert_eq!(executor.model.asked().len(), 2, "it is told to, once");
+            body["stream"] = json!(true);
+            let told = chunks(&executor.ask(&body));
+            assert_eq!(content(&told), "", "no words come before the error");
+            for told in [&whole, told.last().expect("a chunk")] {
+                let error = &told["error"];
+                assert_eq!(error["code"], "tool_execution_failed", "{told}");
+                let message = error["message"].as_str().unwrap_or_default();
+                assert!(message.contains(demand), "{message}");
+                assert_eq!(told["executor_metadata"]["content"], said, "{told}");
+            }
+        }
+    }
+}
+
+/// The same code as with more iterations: how many there may be is not what is wrong.
+#[test]
+fn words_where_a_call_is_demanded_have_one_code_however_often_may_be_asked() {
+    let once = "executor:\n  max_iterations: 1\n";
+    let executor = Executor::with(ModelServer::says(vec![Say::says("It is sunny.")]), once);
+    let mut body = request();
+    body["tool_choice"] = json!("required");
+    let answer = executor.ask(&body);
+    let told = answer.json();
+    assert_eq!(told["error"]["code"], "tool_execution_failed", "{told}");
+    let message = told["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        !message.contains("after it was told"),
+        "nobody told it: {message}"
+    );
+    assert_eq!(executor.model.asked().len(), 1);
+}
+
+/// A client that wants no call gets words, or hears why there are none.
+#[test]
+fn a_call_where_none_may_be_made_is_no_empty_answer() {
+    let calls = |words: Value| {
+        Say::Message(
+            json!({"role": "assistant", "content": words, "tool_calls": [{"id": "c",
+            "type": "function",
+            "function": {"name": "get_weather", "arguments": "{\"city\": \"Bern\"}"}}]}),
+        )
+    };
+    let mut body = request();
+    body["tool_choice"] = json!("none");
+    let mut live = body.clone();
+    live["stream"] = json!(true);
+    let sunny = "It is sunny.";
+    // What it says beside the call is what there is; without a word it is told, once.
+    for (script, asked) in [
+        (vec![calls(json!(sunny))], 1),
+        (vec![calls(Value::Null), Say::says(sunny)], 2),
+        (
+            vec![calls(json!("<think>Hm.</think>")), Say::says(sunny)],
+            2,
+        ),
+    ] {
+        let shown = format!("{script:?}");
+        let executor = Executor::on(ModelServer::says(script));
+        let answer = executor.ask(&body);
+        assert_eq!(answer.status, 200, "{shown}: {}", answer.text());
+        let choice = &answer.json()["choices"][0];
+        assert_eq!(choice["message"]["content"], sunny, "{shown}");
+        assert_eq!(choice["finish_reason"], "stop", "{shown}");
+        assert_eq!(executor.model.asked().len(), asked, "{shown}");
+        assert_eq!(content(&chunks(&executor.ask(&live))), sunny, "{shown}");
+    }
+    // One that does not learn has no answer.
+    let executor = Executor::on(ModelServer::says(vec![calls(Value::Null)]));
+    let answer = executor.ask(&body);
+    assert_eq!(answer.status, 500, "{}", answer.text());
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(executor.model.asked().len(), 2);
+    let told = chunks(&executor.ask(&live));
+    for told in [&answer.json(), told.last().expect("a chunk")] {
+        assert_eq!(told["error"]["code"], "tool_execution_failed", "{told}");
+    }
+}
+
+/// A server that has calls of its own can see to it while the model writes.
+#[test]
+fn the_clients_choice_reaches_a_server_that_has_calls_of_its_own() {
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function",
+        "function": {"name": "get_weather", "arguments": "{\"city\": \"Bern\"}"}}]});
+    let native = "parser:\n  strategy: native\n";
+    let executor = Executor::with(ModelServer::says(vec![Say::Message(call)]), native);
+    let named = json!({"type": "function", "function": {"name": "get_weather"}});
+    for (choice, sent) in [
+        (json!("required"), json!("required")),
+        (named.clone(), named),
+        (json!("auto"), Value::Null),
+    ] {
+        let mut body = request();
+        body["tool_choice"] = choice;
+        body["parallel_tool_calls"] = json!(sent.is_null());
+        let answer = executor.ask(&body).json();
+        assert_eq!(arguments(&answer), json!({"city": "Bern"}), "{answer}");
+        let asked = executor.model.asked();
+        let asked = asked.last().expect("a question");
+        assert_eq!(asked["tool_choice"], sent);
+        let at_once = &asked["parallel_tool_calls"];
+        assert_eq!(at_once.is_null(), sent.is_null(), "{asked}");
+    }
+    // One that is asked in words knows of no tools, so of no choice either.
+    let words = Executor::on(ModelServer::says(vec![Say::thinks(
+        "Action: get_weather\nAction Input: {\"city\": \"Bern\"}",
+    )]));
+    let mut body = request();
+    body["tool_choice"] = json!("required");
+    assert_eq!(words.ask(&body).status, 200);
+    assert!(words.model.asked()[0].get("tool_choice").is_none());
 }
 
 #[test]

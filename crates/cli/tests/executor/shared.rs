@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_testkit::model::{ModelServer, Say, turns};
 use holdfast_testkit::redis::{Persistence, RedisServer};
+use holdfast_testkit::wait::eventually_within;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -18,15 +19,10 @@ use crate::{PATH, task};
 const TAKEN_UP_WITHIN: Duration = Duration::from_mins(2);
 
 fn until_answered(serving: &Serving, run: &str) -> Value {
-    let begun = Instant::now();
-    loop {
+    eventually_within(TAKEN_UP_WITHIN, "it is taken up", || {
         let found = serving.get(&format!("/v1/runs/{run}"), None).json();
-        if found["status"] == "answered" {
-            return found;
-        }
-        assert!(begun.elapsed() < TAKEN_UP_WITHIN, "never taken up: {found}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+        (found["status"] == "answered").then_some(found)
+    })
 }
 
 #[test]

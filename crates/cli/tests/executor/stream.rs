@@ -155,6 +155,13 @@ pub(crate) fn until(connection: &mut Connection, text: &str) -> String {
     read
 }
 
+/// The chunks of what was read of a stream.
+fn told(read: &str) -> Vec<Value> {
+    read.lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect()
+}
+
 fn asking(executor: &Executor, body: &Value) -> Connection {
     let mut connection = executor.serving.connect();
     let headers = [("content-type", "application/json")];
@@ -194,10 +201,7 @@ fn an_answer_is_told_while_the_model_still_speaks() {
         );
         executor.model.release();
         let late = until(&mut connection, "[DONE]");
-        let parts: Vec<Value> = format!("{early}{late}")
-            .lines()
-            .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
-            .collect();
+        let parts = told(&format!("{early}{late}"));
         assert_eq!(content(&parts), "The first half, and the second.");
         assert_eq!(executor.model.asked()[0]["stream"], true);
         let total = parts
@@ -290,4 +294,35 @@ fn native_calls_come_in_a_stream_too() {
         (content(&chunks).as_str(), executor.house.lines("a")),
         ("Written.", 1)
     );
+}
+
+/// Chat templates of reasoning models open the thought in the question, so that only its end is in the
+/// reply.
+#[test]
+fn a_thought_that_the_template_opened_is_no_part_of_a_stream() {
+    let mut body = streamed(task("What is 2 + 2?"));
+    body["model"] = json!("gpt-oss-tools");
+    let opened = "parser:\n  thought: opened\n";
+    let of_one = "models:\n  gpt-oss-tools:\n    model: r1\n    thought: opened\n";
+    for yaml in [opened, of_one] {
+        let held = Say::Held(
+            "It is 4, I think.\n</think>\n\nThe first half, ".to_owned(),
+            "and the second.".to_owned(),
+        );
+        let executor = Executor::with(ModelServer::says(vec![held]), yaml);
+        let mut connection = asking(&executor, &body);
+        let early = until(&mut connection, "half,");
+        assert!(!early.contains("I think"), "{early}");
+        executor.model.release();
+        let all = early + &until(&mut connection, "[DONE]");
+        assert_eq!(content(&told(&all)), "The first half, and the second.");
+    }
+    // Whose settings do not say it shows it with its first reply.
+    let says = "It is 4, I think.\n</think>\n\nIt is 4.";
+    let executor = Executor::on(ModelServer::says(vec![Say::says(says)]));
+    let mut whole = body.clone();
+    whole["stream"] = json!(false);
+    let answer = executor.ask(&whole).json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "It is 4.");
+    assert_eq!(content(&chunks(&executor.ask(&body))), "It is 4.");
 }

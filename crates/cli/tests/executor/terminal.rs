@@ -68,9 +68,28 @@ fn a_run_without_an_answer_is_a_failure() {
     house
         .run(&["run", "Hello"])
         .bad_usage("there is no model to ask");
-    house
-        .run(&["run", "Hello", "--model-url", "spark:8000"])
-        .bad_usage("no address");
+    for address in ["spark:8000", "127.0.0.1:8000"] {
+        let ran = house.run(&["run", "Hello", "--model-url", address]);
+        ran.bad_usage(&format!("did you mean http://{address}?"));
+        let file = house.file(
+            "x.yaml",
+            &format!("executor: {{modelUrl: \"{address}\"}}\n"),
+        );
+        let ran = house.run(&["config", "check", &file]);
+        ran.bad_usage(&format!("did you mean http://{address}?"));
+    }
+}
+
+/// Whoever mistypes a run need not look for a model first.
+#[test]
+fn a_run_that_is_not_there_is_said_to_be_missing_also_without_a_model() {
+    let house = House::new();
+    let ran = house.run(&["resume", "run-unknown"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("there is no run run-unknown"),
+        "{ran:#?}"
+    );
 }
 
 /// Killed or interrupted after its first call, a run goes on with the second.
@@ -103,6 +122,9 @@ fn a_run_that_was_cut_off_goes_on() {
         let id = listed[0]["id"].as_str().expect("a run").to_owned();
         assert_eq!(listed[0]["iterations"], 1);
         assert!(house.run(&["resume"]).stdout.contains("Log one and two"));
+        house
+            .run(&["resume", &id])
+            .bad_usage("there is no model to ask");
         let model = ModelServer::says(script()).expect("starts");
         // Elsewhere its tools would work on other files.
         let elsewhere = house.home();
@@ -124,8 +146,13 @@ fn a_run_that_was_cut_off_goes_on() {
         let log = std::fs::read_to_string(house.path("log")).expect("a log");
         assert_eq!(log, "one\ntwo\n");
         assert!(house.run(&["resume"]).stdout.contains("Nothing was left"));
-        let over = house.run(&["resume", &id, "--model-url", &model.url()]);
-        assert_eq!(over.code, Some(1), "{over:#?}");
+        for over in [
+            house.run(&["resume", &id, "--model-url", &model.url()]),
+            house.run(&["resume", &id]),
+        ] {
+            assert_eq!(over.code, Some(1), "{over:#?}");
+            assert!(over.stderr.contains("has ended"), "{over:#?}");
+        }
     }
 }
 

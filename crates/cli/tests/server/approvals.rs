@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{House, eventually};
+use crate::common::{House, eventually, eventually_lines};
 use crate::harness::{Serving, envelope};
 
 #[cfg(feature = "redis")]
@@ -133,6 +133,84 @@ fn approved_after_a_restart_runs_once_with_the_captured_arguments() {
         "{log}"
     );
     assert_eq!(house.run(&["audit-log", "verify"]).code, Some(0));
+}
+
+/// A server that stands in for nobody, since the caller lived when it looked: it looks again.
+#[test]
+fn approved_by_another_process_runs_without_a_restart() {
+    let house = House::new();
+    let server = house.serve(&[]);
+    let call = house.start_exec(KEY, COMMAND, &[]);
+    let id = server.pending()["id"].as_str().expect("an id").to_owned();
+    call.kill_9();
+    // Not over the server, which would hear of it.
+    let approved = house.run(&["approvals", "approve", &id]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    eventually("it ran", || (house.lines("effect") == 1).then_some(()));
+    eventually("it is used", || {
+        (server.state_of(&id) == "used").then_some(())
+    });
+    drop(server);
+    assert_eq!(
+        house.run(&["approvals", "resume", "--json"]).stdout.trim(),
+        "[]"
+    );
+    assert_eq!(house.lines("effect"), 1);
+}
+
+/// A call that nobody waits for was approved, and runs on the server until there is a file `go`.
+fn runs_for_nobody(house: &House, more: &[&str]) -> Serving {
+    let slow = "rm -f ../aside/victim; echo begun >> effect; while [ ! -e go ]; do sleep 0.01; done; echo done >> effect";
+    let id = killed_while_waiting_for(house, &[], slow);
+    let server = house.serve(more);
+    let (status, answered) = server.answer(&id, "approve", &json!({}));
+    assert_eq!(status, 200, "{answered}");
+    eventually_lines(house, "effect", 1);
+    server
+}
+
+#[test]
+fn a_server_that_ends_lets_what_was_approved_finish() {
+    let house = House::new();
+    let server = runs_for_nobody(&house, &[]);
+    server.signal(rustix::process::Signal::TERM);
+    eventually("the port is closed", || {
+        let closed = std::net::TcpStream::connect(server.address).is_err();
+        closed.then_some(())
+    });
+    std::fs::write(house.path("go"), "").expect("writes");
+    let (code, last) = server.ended();
+    assert_eq!((code, &last["cancelledRequests"]), (Some(0), &json!(0)));
+    assert_eq!(house.lines("effect"), 2);
+    assert_eq!(house.only_state().as_deref(), Some("done"));
+}
+
+#[test]
+fn what_was_approved_and_takes_too_long_is_cut_off_and_said_to_be() {
+    let house = House::new();
+    let config = house.file("short.yaml", "server: {shutdownMsMax: 50}");
+    let server = runs_for_nobody(&house, &["--config", &config]);
+    server.signal(rustix::process::Signal::TERM);
+    let (code, last) = server.ended();
+    assert_eq!((code, &last["cancelledRequests"]), (Some(0), &json!(1)));
+    assert_eq!(house.lines("effect"), 1);
+    assert_eq!(house.only_state().as_deref(), Some("unknown"));
+}
+
+#[test]
+fn what_waits_for_a_person_does_not_hold_up_the_end_and_waits_on() {
+    let house = House::new();
+    let id = killed_while_waiting(&house, &[]);
+    let config = house.file("long.yaml", "server: {shutdownMsMax: 600000}");
+    let server = house.serve(&["--config", &config]);
+    assert_eq!(server.pending()["id"], json!(id));
+    server.signal(rustix::process::Signal::TERM);
+    let (code, last) = server.ended();
+    assert_eq!((code, &last["cancelledRequests"]), (Some(0), &json!(0)));
+    let server = house.serve(&[]);
+    let (status, answered) = server.answer(&id, "approve", &json!({}));
+    assert_eq!(status, 200, "{answered}");
+    eventually_lines(&house, "effect", 1);
 }
 
 #[test]

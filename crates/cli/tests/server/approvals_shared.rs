@@ -1,9 +1,10 @@
 //! Approvals of two machines on one Redis: the same workspace, each with a state of its own.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_testkit::redis::{Persistence, RedisServer};
+use holdfast_testkit::wait::eventually_within;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -165,11 +166,9 @@ fn killed_and_answered(answer: impl FnOnce(&Shared, &Serving, &str)) {
     let died = while_it_waits(&one, "taken", |id| {
         one.signal(Signal::KILL);
         answer(&shared, &two, id);
-        let begun = Instant::now();
-        while two.state_of(id) != "used" {
-            assert!(begun.elapsed() < TAKEN_UP_WITHIN, "never taken up");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        eventually_within(TAKEN_UP_WITHIN, "it is taken up", || {
+            (two.state_of(id) == "used").then_some(())
+        });
     });
     assert_eq!(died, None);
     eventually("it ran", || (shared.house.lines("taken") > 0).then_some(()));

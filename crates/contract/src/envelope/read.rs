@@ -132,36 +132,76 @@ impl Object {
         }
     }
 
-    fn whole_number(&self, field: &str, value: &Value) -> Read<u64> {
-        let number = value.as_u64().or_else(|| {
-            // A JavaScript caller may write 5.0 or 1e3.
-            let number = value.as_f64()?;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "guarded: whole, not negative and below 2^53"
-            )]
-            let whole = number as u64;
-            (number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(&number))
-                .then_some(whole)
-        });
-        match number {
-            Some(number) => Ok(number),
+    /// A number that counts: two that differ stay different.
+    fn number(&mut self, field: &str) -> Read<u64> {
+        let value = self.required(field)?;
+        match whole_number(&value) {
+            Some(Whole::Held(number)) => Ok(number),
+            Some(Whole::Beyond) => problem(
+                self.path_of(field),
+                format!("has to be at most {}", u64::MAX),
+            ),
+            None => self.wrong(field, "a whole number that is not negative", &value),
+        }
+    }
+
+    /// A bound, such as a deadline. One beyond all that is held never takes hold, and is read as the last one.
+    fn bound(&mut self, field: &str) -> Read<u64> {
+        let value = self.required(field)?;
+        self.as_bound(field, &value)
+    }
+
+    fn optional_bound(&mut self, field: &str) -> Read<Option<u64>> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(value) => self.as_bound(field, &value).map(Some),
+        }
+    }
+
+    fn as_bound(&self, field: &str, value: &Value) -> Read<u64> {
+        match whole_number(value) {
+            Some(Whole::Held(number)) => Ok(number),
+            Some(Whole::Beyond) => Ok(u64::MAX),
             None => self.wrong(field, "a whole number that is not negative", value),
         }
     }
+}
 
-    fn number(&mut self, field: &str) -> Read<u64> {
-        let value = self.required(field)?;
-        self.whole_number(field, &value)
-    }
+/// Digits of the largest number that is held.
+const DIGITS_HELD: usize = 20;
 
-    fn optional_number(&mut self, field: &str) -> Read<Option<u64>> {
-        match self.take(field) {
-            None => Ok(None),
-            Some(value) => self.whole_number(field, &value).map(Some),
-        }
+/// A whole number that is not negative.
+enum Whole {
+    Held(u64),
+    /// More than 64 bits hold.
+    Beyond,
+}
+
+/// A JavaScript caller may write 5.0 or 1e3, and JSON has no largest number. Read by its digits: a float
+/// would take neighbours for one.
+fn whole_number(value: &Value) -> Option<Whole> {
+    let text = value.as_number()?.to_string();
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+    let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{}{after}", before.trim_start_matches('-'));
+    let significant = digits.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        return Some(Whole::Held(0));
     }
+    if before.starts_with('-') {
+        return None;
+    }
+    let Ok(exponent) = exponent.parse::<i32>() else {
+        return (!exponent.starts_with('-')).then_some(Whole::Beyond);
+    };
+    let trailing = digits.len() - digits.trim_end_matches('0').len();
+    let zeros = i64::try_from(trailing).ok()? - i64::try_from(after.len()).ok()?;
+    let zeros = usize::try_from(zeros + i64::from(exponent)).ok()?;
+    if significant.len().saturating_add(zeros) > DIGITS_HELD {
+        return Some(Whole::Beyond);
+    }
+    let number = format!("{significant}{}", "0".repeat(zeros)).parse();
+    Some(number.map_or(Whole::Beyond, Whole::Held))
 }
 
 fn kind_of(value: &Value) -> &'static str {
@@ -260,7 +300,7 @@ fn read_hints(mut object: Object) -> Read<CallHints> {
     Ok(CallHints {
         safety_critical: object.optional_flag("safetyCritical")?,
         expected_retry_safe: object.optional_flag("expectedRetrySafe")?,
-        timeout_ms: object.optional_number("timeoutMs")?,
+        timeout_ms: object.optional_bound("timeoutMs")?,
     })
 }
 
@@ -290,12 +330,12 @@ fn read_transport(mut object: Object) -> Read<Transport> {
         }
     };
     let mut budget = Object::new("transport.retryBudget", object.required("retryBudget")?)?;
-    let max_attempts = budget.number("maxAttempts")?;
+    let max_attempts = budget.bound("maxAttempts")?;
     Ok(Transport {
         dedupe_mode,
         retry_budget: RetryBudget {
             max_attempts: u32::try_from(max_attempts).unwrap_or(u32::MAX),
-            max_elapsed_ms: budget.number("maxElapsedMs")?,
+            max_elapsed_ms: budget.bound("maxElapsedMs")?,
         },
         circuit_breaker_hint,
     })
@@ -316,7 +356,7 @@ fn read_control(mut object: Object) -> Read<Control> {
         Some(other) => return object.wrong("requestTags", "a list of strings", &other),
     }
     Ok(Control {
-        deadline_at_ms: object.optional_number("deadlineAtMs")?,
+        deadline_at_ms: object.optional_bound("deadlineAtMs")?,
         request_tags,
         from_hook: object.optional_text("fromHook")?,
     })

@@ -71,6 +71,14 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
     shown || in_chapter || points_back || !asked && SHOWN_AFTER.iter().any(starts)
 }
 
+/// Whether the words around a block say that it is there to be looked at.
+pub(crate) fn explains(lead: Lead<'_>, after: &str) -> bool {
+    let line = lead.line.to_lowercase();
+    shows_example(lead, after)
+        || EXPLAINS.is_in(last_sentence(&line))
+        || EXPLAINS.is_in(&after.to_lowercase())
+}
+
 /// "Use …", "type …": the call itself is what somebody is told to use. "Use the search tool:" names
 /// a tool and not the call.
 fn tells_to_use(sentence: &str) -> bool {
@@ -115,19 +123,28 @@ const INTERJECTIONS: &[&str] = &[
 /// Whether a call is a part of a sentence that goes on behind it and that does not speak of the
 /// model's own doing: "simply put … in your reply", "does anyone know what … does?".
 pub(crate) fn is_mentioned(lead: Lead<'_>, rest: &str) -> bool {
+    let rest = rest.trim();
+    let goes_on = rest.starts_with(|letter: char| letter.is_lowercase());
+    words_up_to(lead) > 0 && rest.ends_with('?') || goes_on && is_in_sentence(lead)
+}
+
+/// Whether a sentence leads up to a call, and does not speak of the model's own doing.
+pub(crate) fn is_in_sentence(lead: Lead<'_>) -> bool {
+    words_up_to(lead) > 1 && !is_own(lead)
+}
+
+/// Words of the sentence that a call is a part of, before the call.
+fn words_up_to(lead: Lead<'_>) -> usize {
     let line = lead.line.to_lowercase();
     let sentence = last_sentence(&line);
     if !lead.same_line || sentence.ends_with(['.', '!', '?', ':', '>', ';', ',']) {
-        return false;
+        return 0;
     }
     let said = |word: &&str| !word.is_empty() && !INTERJECTIONS.contains(word);
-    let many = sentence
+    sentence
         .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
         .filter(said)
-        .count();
-    let rest = rest.trim();
-    let goes_on = rest.starts_with(|letter: char| letter.is_lowercase());
-    many > 0 && rest.ends_with('?') || many > 1 && goes_on && !is_own(lead)
+        .count()
 }
 
 /// "The line above …", "the call above …".

@@ -177,6 +177,11 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             scan.stopped = Some(Problem::ReadingGivenUp);
             break;
         }
+        if let Some(end) = doc.thought_end(hit.start()) {
+            // What was only thought of is no call, and reaches no further than the thought does.
+            at = at.max(end);
+            continue;
+        }
         let Some(found) = form.read(doc, hit.start(), hit.end()) else {
             continue;
         };

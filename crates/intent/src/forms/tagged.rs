@@ -7,6 +7,7 @@ use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending, Skimmed};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, read_args};
+use crate::signs::CONJUNCTIONS;
 
 /// Closers of each opener, the likely one first.
 fn closers(opener: &str) -> &'static [&'static str] {
@@ -290,6 +291,9 @@ fn named(
     let name = region[..name_end].trim();
     if name.is_empty()
         || !is_name(name)
+        // "Between <tool_call> and </tool_call>", or `<tool_call>...</tool_call>`, speaks of the tags.
+        || CONJUNCTIONS.contains(&name) && doc.tools.find(name).is_none()
+        || !name.contains(char::is_alphanumeric)
         || name_end > crate::limits::NAME_BYTES_MAX
         || !closed && doc.tools.find(name).is_none()
     {

@@ -95,6 +95,7 @@ pub async fn a_conflicting_import_keeps_what_is_there(factory: &dyn MemoryFactor
         (done.added, done.unchanged, done.conflicting.len()),
         (0, 4, 1)
     );
+    assert_eq!(done.other_trust, 0);
     let kept = bench
         .memory
         .get(&done.conflicting[0])
@@ -141,6 +142,7 @@ pub async fn an_import_raises_no_trust(factory: &dyn MemoryFactory) {
     assert_eq!(done.expect("imported").added, 4);
     let done = import(&other, &file).await.expect("imported");
     assert_eq!((done.unchanged, done.conflicting.len()), (1, 3));
+    assert_eq!(done.other_trust, 3);
     let record = other.memory.get("system").await.expect("a look");
     assert_eq!(record.expect("there").trust, Trust::Untrusted);
 }

@@ -9,11 +9,11 @@
 
 use std::io::{BufRead, Write};
 
-use holdfast_contract::memory::{Inserted, MemoryResult};
+use holdfast_contract::memory::MemoryResult;
 use holdfast_contract::time::rfc3339;
 use holdfast_contract::{MemoryError, MemoryRecord, MemoryStore, Trust};
 
-use crate::backend::Snapshot;
+use crate::backend::{Snapshot, is_equal};
 use crate::memory::Memory;
 
 pub mod format;
@@ -50,15 +50,45 @@ pub struct Imported {
     pub unchanged: u64,
     /// Ids that were there already with other content; what was there has stayed.
     pub conflicting: Vec<String>,
+    /// How many of those have another trust, and else nothing that differs.
+    pub other_trust: u64,
     /// New records whose trust the file puts higher than it may, and that have the highest it may.
     pub lowered: u64,
 }
 
 impl Imported {
-    fn count(&mut self, inserted: Inserted) {
+    /// Puts records in, and counts what became of them.
+    async fn put(
+        &mut self,
+        store: &dyn MemoryStore,
+        records: Vec<MemoryRecord>,
+    ) -> MemoryResult<()> {
+        let without_vector = |record: &MemoryRecord| MemoryRecord {
+            id: record.id.clone(),
+            content: record.content.clone(),
+            metadata: record.metadata.clone(),
+            session_id: record.session_id.clone(),
+            embedding: None,
+            ..*record
+        };
+        let offered: Vec<MemoryRecord> = records.iter().map(without_vector).collect();
+        let inserted = store.insert(records).await?;
+        for id in &inserted.conflicting {
+            let (Some(offered), Some(known)) =
+                (offered.iter().find(|it| it.id == *id), store.get(id).await?)
+            else {
+                continue;
+            };
+            let trusted_alike = MemoryRecord {
+                trust: known.trust,
+                ..offered.clone()
+            };
+            self.other_trust += u64::from(is_equal(&trusted_alike, &known));
+        }
         self.added += inserted.added;
         self.unchanged += inserted.unchanged;
         self.conflicting.extend(inserted.conflicting);
+        Ok(())
     }
 }
 
@@ -159,11 +189,11 @@ pub async fn import(
         let read = batch.len() + lowered.len();
         let is_last = read < IMPORT_BATCH;
         records += read as u64;
-        done.count(store.insert(batch).await?);
+        done.put(store, batch).await?;
         if !lowered.is_empty() {
-            let inserted = store.insert(lowered).await?;
-            done.lowered += inserted.added;
-            done.count(inserted);
+            let before = done.added;
+            done.put(store, lowered).await?;
+            done.lowered += done.added - before;
         }
         tell(Progress { records, total });
         if let Some(error) = broken {

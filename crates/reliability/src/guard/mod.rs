@@ -61,6 +61,7 @@
 
 mod attribution;
 pub mod attribution_log;
+mod byte_classes;
 mod calls;
 mod classify;
 mod config;

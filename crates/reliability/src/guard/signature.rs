@@ -1,5 +1,6 @@
 //! What an error says once everything that changes from call to call is taken out.
 
+use super::byte_classes::byte_classes;
 use super::hash::Hash64;
 
 /// Only this much of an error is compared. Errors that agree this far are one error.
@@ -77,17 +78,7 @@ const BLANK: u8 = 8;
 const UNCLEAR: u8 = 16;
 
 /// What each byte is.
-static CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0_u8;
-    loop {
-        classes[byte as usize] = class(byte);
-        if byte == u8::MAX {
-            break classes;
-        }
-        byte += 1;
-    }
-};
+static CLASSES: [u8; 256] = byte_classes!(class);
 
 const fn class(byte: u8) -> u8 {
     let mut class = 0;

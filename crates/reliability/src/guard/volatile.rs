@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::byte_classes::byte_classes;
 use super::digits::digits;
 
 const UUID_BYTES: usize = 36;
@@ -34,17 +35,7 @@ const GOES_ON: u8 = 4;
 const UNIT: u8 = 8;
 
 /// What each byte is next to a number.
-static BESIDE: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0_u8;
-    loop {
-        classes[byte as usize] = class(byte);
-        if byte == u8::MAX {
-            break classes;
-        }
-        byte += 1;
-    }
-};
+static BESIDE: [u8; 256] = byte_classes!(class);
 
 const fn class(byte: u8) -> u8 {
     let mut class = 0;

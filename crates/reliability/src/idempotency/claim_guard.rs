@@ -8,8 +8,9 @@ use holdfast_contract::{ErrorCode, Status};
 
 use super::derive::safety_when_given_up;
 use super::ending::done;
+use super::held::HeldClaim;
 use super::key::StoredKey;
-use super::lease::Lease;
+use super::lease::{Lease, LostTo, Sign, follows_soon, pause};
 use super::record::{Execution, RecordError};
 use super::transition::{ClaimRequest, Ending, Finalisation, Lifetimes, Refused};
 use crate::call::{Call, Started};
@@ -40,6 +41,14 @@ pub(super) struct ClaimGuard {
     open: Option<LastWord>,
 }
 
+/// What became of a renewal.
+enum Renewal {
+    Done,
+    /// It has not come back and may have been written, or was overtaken by the call's beginning.
+    Unsure,
+    Lost(LostTo),
+}
+
 enum LastWord {
     /// Decided by how far the call got.
     ByProgress,
@@ -48,13 +57,19 @@ enum LastWord {
 }
 
 impl ClaimGuard {
-    pub(super) fn new(store: Arc<dyn DedupeStore>, wish: &ClaimRequest, call: &Call) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn DedupeStore>,
+        wish: &ClaimRequest,
+        call: &Call,
+        runtime: &Runtime,
+    ) -> Self {
+        let lease = Lease::new(wish, call.policy.lifetimes.lease_ms, Sign::now(runtime));
         Self {
             store,
             key: wish.key,
             owner: wish.owner.clone(),
             lifetimes: call.policy.lifetimes,
-            lease: Arc::new(Lease::new(wish, call.policy.lifetimes.lease_ms)),
+            lease: Arc::new(lease),
             when_given_up: safety_when_given_up(call),
             payload_bytes_max: call.policy.payload_bytes_max,
             started: call.started.clone(),
@@ -72,30 +87,73 @@ impl ClaimGuard {
     }
 
     /// Extends the lease, again and again. A lost claim does not stop a call that runs: it is the
-    /// only one that can still bring the truth. One that waits looks whether it is lost.
-    pub(super) async fn keep(&self, runtime: &Runtime) -> Infallible {
+    /// only one that can still bring the truth. One that waits has it again if nobody else does, and
+    /// looks whether it is lost.
+    pub(super) async fn keep(&self, held: Option<&HeldClaim>, runtime: &Runtime) -> Infallible {
         // A renewal sent while the call waited may arrive after its beginning and cut the lease
         // short. So the pace follows what was written last, and not what will be.
         let mut written_ms = self.lease.now_ms();
+        let (mut failures, mut refusals) = (0_u32, 0_u32);
         loop {
             let third = Duration::from_millis((written_ms / 3).max(1));
-            tokio::time::sleep(third).await;
-            let lease_ms = self.lease.now_ms();
-            let renewal = self.store.renew(&self.key, &self.owner, lease_ms);
-            // One that does not come back must not keep the next from being sent.
-            match tokio::time::timeout(third, renewal).await {
-                Ok(Ok(Ok(()))) => written_ms = lease_ms,
-                Ok(Ok(Err(_))) => {
-                    self.lease.lose();
-                    return std::future::pending().await;
+            tokio::time::sleep(pause(third, failures)).await;
+            let (lease_ms, asked) = (self.lease.now_ms(), Sign::now(runtime));
+            match self.renewed(held, lease_ms, third).await {
+                Ok(Renewal::Done) => {
+                    written_ms = lease_ms;
+                    (failures, refusals) = (0, 0);
+                    self.lease.renewed(asked);
+                    continue;
                 }
-                Ok(Err(error)) => runtime.tell(&Event::StoreTrouble {
+                Ok(Renewal::Lost(to)) => {
+                    if to.is_for_good(refusals) {
+                        self.lease.lose(to);
+                        return std::future::pending().await;
+                    }
+                    self.lease.contest(true);
+                    // Asked again soon, also when the store was away before.
+                    failures = refusals;
+                    refusals += 1;
+                }
+                // Not each of those that follow soon.
+                Err(error) if !follows_soon(failures) => runtime.tell(&Event::StoreTrouble {
                     what: "renew",
                     error: &error,
                 }),
-                Err(_) => {}
+                Ok(Renewal::Unsure) | Err(_) => {}
             }
+            failures = failures.saturating_add(1);
         }
+    }
+
+    async fn renewed(
+        &self,
+        held: Option<&HeldClaim>,
+        lease_ms: u64,
+        patience: Duration,
+    ) -> StoreResult<Renewal> {
+        let has_waited = !self.lease.is_begun();
+        let renewal = self.store.renew(&self.key, &self.owner, lease_ms);
+        // One that does not come back must not keep the next from being sent.
+        let Ok(renewed) = tokio::time::timeout(patience, renewal).await else {
+            return Ok(Renewal::Unsure);
+        };
+        if renewed?.is_ok() {
+            return Ok(Renewal::Done);
+        }
+        let Some(held) = held.filter(|_| has_waited) else {
+            return Ok(Renewal::Lost(LostTo::Nobody));
+        };
+        if self.lease.is_begun() {
+            // The call has its claim anew since this was sent, and runs on it.
+            return Ok(Renewal::Unsure);
+        }
+        // For as long as it takes: a claim that is cut off in the middle is given back, perhaps late.
+        // In a box: nearly every call never comes here, and must not carry the room for it.
+        Ok(match Box::pin(held.regain()).await? {
+            Ok(()) => Renewal::Done,
+            Err(to) => Renewal::Lost(to),
+        })
     }
 
     /// Takes the claim back: nothing ran.

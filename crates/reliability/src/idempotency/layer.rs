@@ -78,7 +78,7 @@ impl<S: Service> Idempotency<S> {
         let mut give_up_at: Option<Instant> = None;
         let mut waited = CacheMatch::Completed;
         loop {
-            let guard = ClaimGuard::new(store.clone(), &derived.wish, call);
+            let guard = ClaimGuard::new(store.clone(), &derived.wish, call, &self.runtime);
             match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { lifeline }) => {
                     call.lifeline = lifeline;
@@ -162,12 +162,13 @@ impl<S: Service> Idempotency<S> {
 
     /// Runs a call whose claim is held, renewing the lease as long as it runs.
     async fn run_claimed(&self, call: &mut Call, mut guard: ClaimGuard) -> Reply {
+        let held = call.held_claim.clone();
         // The call first: one that ends at once never touches a timer. Beside it and not in turns
         // with it: a store that is slow to renew must not hold the call up.
         let reply = tokio::select! {
             biased;
             reply = self.inner.call(call) => reply,
-            never = guard.keep(&self.runtime) => match never {},
+            never = guard.keep(held.as_ref(), &self.runtime) => match never {},
         };
         call.lifeline = None;
         call.held_claim = None;
@@ -272,7 +273,7 @@ impl<S: Service> Idempotency<S> {
         loop {
             return match store.claim(&derived.wish).await {
                 Ok(Claim::Granted { .. }) => {
-                    let guard = ClaimGuard::new(store, &derived.wish, call);
+                    let guard = ClaimGuard::new(store, &derived.wish, call, &self.runtime);
                     self.run_claimed(call, guard).await
                 }
                 Ok(Claim::InFlight { .. }) => {
@@ -291,7 +292,7 @@ impl<S: Service> Idempotency<S> {
                 }
                 Err(_) => {
                     // Only the answer may have been lost: what was granted is given back.
-                    drop(ClaimGuard::new(store, &derived.wish, call));
+                    drop(ClaimGuard::new(store, &derived.wish, call, &self.runtime));
                     self.inner.call(call).await
                 }
             };

@@ -16,8 +16,11 @@ pub mod record;
 mod repeated;
 mod replay;
 pub mod transition;
+#[cfg(test)]
+mod wished;
 
 pub use derive::HELD_LEASE_MS_MAX;
 pub(crate) use derive::{ends_in_doubt, repeat_safety};
 pub use held::{ForeignClaim, HeldClaim, TakenOver};
 pub use layer::{DedupeStores, Idempotency};
+pub use lease::{LostTo, RENEW_AGAIN_MS, RENEW_AGAIN_TIMES_MAX, Standing};

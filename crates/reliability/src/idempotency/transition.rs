@@ -119,8 +119,8 @@ pub enum ClaimDecision {
         /// The record to store, replacing what was there.
         record: SharedRecord,
         /// The record of a call with equal content that was lost, and answers for it no more: to be
-        /// stored in the same step. One that waited may then not begin any more, should its holder
-        /// come back, and one that ran does not stand before what is sent now.
+        /// stored in the same step. One that waited may then not begin on it any more, should its holder
+        /// come back and not be granted it anew, and one that ran does not stand before what is sent now.
         passed_over: Option<SharedRecord>,
     },
     /// Somebody executes it.

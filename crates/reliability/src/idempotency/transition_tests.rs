@@ -6,39 +6,13 @@ use holdfast_contract::{ResultOutput, Status};
 use serde_json::json;
 
 use super::*;
+use crate::idempotency::wished::{self, LEASE_MS, wish};
 
 const NOW_MS: u64 = 1_000_000;
-const LEASE_MS: u64 = 1_000;
 const WINDOW_MS: u64 = 600_000;
 
 fn lifetimes() -> Lifetimes {
-    Lifetimes {
-        lease_ms: LEASE_MS,
-        ..Lifetimes::default()
-    }
-}
-
-fn wish(key: u8, owner: &str) -> ClaimRequest {
-    ClaimRequest {
-        key: StoredKey::from_bytes([key; 32]),
-        content: None,
-        tool: "message".into(),
-        idempotency_key: "computed".into(),
-        request: Arc::new(RecordRequest {
-            session_key: "session".into(),
-            workspace_id: None,
-            actor_id: "actor".into(),
-            request_id: "request".to_owned(),
-            tool_call_id: None,
-            params_digest: Digest::of(b"digest"),
-            shadow: false,
-        }),
-        owner: owner.into(),
-        lifetimes: lifetimes(),
-        repeat: RepeatSafety::Unsafe,
-        on_retriable_failure: OnRetriableFailure::Replay,
-        hold: Hold::None,
-    }
+    wished::lifetimes(LEASE_MS)
 }
 
 fn granted(wish: &ClaimRequest) -> DedupeRecord {

@@ -208,6 +208,12 @@ pub trait DocumentStore: Send + Sync {
 
     /// Forgets what has expired; says how many.
     fn sweep_documents(&self) -> StoreFuture<'_, u64>;
+
+    /// The store's own time as well as it is known here, where it has one. What processes of several
+    /// machines compare is told by this, and not by their clocks.
+    fn time_ms(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Lists all documents that fit, page by page.

@@ -209,15 +209,15 @@ fn brief<'a>(executor: &Executor, run: &'a KeptRun) -> RunShown<'a> {
 fn result(state: &RunState) -> RunResult<'_> {
     match state.ending() {
         None | Some(Ending::Cancelled) => RunResult::Nothing,
-        Some(Ending::Answered { content, cut_off }) => RunResult::Answer {
+        Some(ending @ Ending::Answered { content, .. }) => RunResult::Answer {
             content,
             tool_calls: None,
-            finish_reason: if *cut_off { "length" } else { "stop" },
+            finish_reason: ending.finish_reason(),
         },
-        Some(Ending::Calls { content, calls }) => RunResult::Answer {
+        Some(ending @ Ending::Calls { content, calls }) => RunResult::Answer {
             content,
             tool_calls: Some(calls_shown(calls)),
-            finish_reason: "tool_calls",
+            finish_reason: ending.finish_reason(),
         },
         Some(Ending::Failed(error)) => RunResult::Failed {
             error: RunErrorShown {

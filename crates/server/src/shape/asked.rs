@@ -45,6 +45,8 @@ pub struct ChatRequest {
     pub frequency_penalty: Option<f64>,
     /// Passed on to the model's server.
     pub presence_penalty: Option<f64>,
+    /// How much the model thinks. Passed on to its server.
+    pub reasoning_effort: Option<String>,
     /// The form of the answer.
     pub response_format: Option<ResponseFormat>,
     /// The client's functions, for the models that return calls.

@@ -46,6 +46,6 @@ pub struct ChatErrorText<'a> {
     pub kind: &'a str,
     /// For programs.
     pub code: &'a str,
-    /// Always null.
-    pub param: Option<()>,
+    /// The field of the request that is wrong, where it is one.
+    pub param: Option<&'a str>,
 }

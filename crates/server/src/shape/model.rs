@@ -29,7 +29,7 @@ pub struct Choice<'a> {
     pub index: u32,
     /// The message.
     pub message: ChoiceMessage<'a>,
-    /// `stop`, `length` or `tool_calls`.
+    /// `stop`, `length`, `content_filter` or `tool_calls`.
     pub finish_reason: &'a str,
     /// Always null.
     pub logprobs: Option<()>,
@@ -191,7 +191,7 @@ pub enum RunResult<'a> {
         /// The calls.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_calls: Option<Vec<CallShown>>,
-        /// `stop`, `length` or `tool_calls`.
+        /// `stop`, `length`, `content_filter` or `tool_calls`.
         finish_reason: &'a str,
     },
     /// With an error.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use holdfast_contract::ResultError;
+use holdfast_contract::{NAME_PATTERN, ResultError, TEXT_PATTERN};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -44,7 +44,7 @@ pub struct ReadyShown<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct InvokeRequest {
     /// The tool.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub tool: String,
     /// For tools that have an argument of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,22 +53,27 @@ pub struct InvokeRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Map<String, Value>>,
     /// The session; `main` when absent.
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_key: Option<String>,
     /// Its agent.
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// One key, one effect.
-    #[schemars(regex(pattern = r"\S"))]
+    #[schemars(regex(pattern = NAME_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The run that it belongs to.
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// The turn that it belongs to.
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
     /// The model that asked for it.
+    #[schemars(regex(pattern = TEXT_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
 }

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use holdfast_contract::Tool;
 use holdfast_server::{Ended, ServerConfig, serve};
 use holdfast_testkit::http::{Answer, Connection};
+use holdfast_testkit::wait::{eventually, until};
 use holdfast_testkit::{Reaction, ScriptedTool};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -79,14 +79,11 @@ async fn one_connection_too_many_is_told_so() {
         // A place that is given back can be taken.
         drop(one);
         drop(two);
-        for _ in 0..1000 {
+        eventually("a place is given back", || {
             let mut again = Connection::open(address).expect("connects");
-            if health(&mut again).is_ok_and(|answer| answer.status == 200) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("no place is given back");
+            let answer = health(&mut again);
+            answer.is_ok_and(|it| it.status == 200).then_some(())
+        });
     });
     tested.await.expect("no panic");
 }
@@ -106,9 +103,7 @@ async fn one_call_too_many_is_told_to_come_again() {
         ];
         slow.send_request("POST", "/v1/tools/call", &headers, body.as_bytes())
             .expect("sends");
-        while tool.executions() == 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        eventually("it runs", || (tool.executions() > 0).then_some(()));
         let mut other = Connection::open(address).expect("connects");
         let refused = call(&mut other, "r2", "slow").expect("an answer");
         assert_eq!(
@@ -124,14 +119,12 @@ async fn one_call_too_many_is_told_to_come_again() {
         // Whoever goes away gives the place back.
         drop(slow);
         tool.then([Reaction::Succeed]);
-        for number in 0..1000 {
+        let mut number = 0;
+        eventually("the place is given back", || {
+            number += 1;
             let answer = call(&mut other, &format!("again-{number}"), "slow").expect("an answer");
-            if answer.status == 200 {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("no place is given back");
+            (answer.status == 200).then_some(())
+        });
     });
     tested.await.expect("no panic");
 }
@@ -177,9 +170,7 @@ async fn at_the_end_calls_are_cancelled_and_answered() {
         let mut slow = Connection::open(address).expect("connects");
         call(&mut slow, "r1", "slow")
     });
-    while tool.effects() == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until("it has its effect", async || tool.effects() > 0).await;
     // A connection that has sent half a head must not hold the end up for long.
     let mut half = Connection::open(address).expect("connects");
     half.send(b"GET /hea").expect("sends");

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::error::AnswerError;
 use super::layer::APPROVAL_POLL_MS;
+use super::marks::UNNAMED;
 use super::model::{ApprovalRequest, Subject, digest_of};
 use super::orphans::APPROVAL_SEEK_MS_MAX;
 use super::own::is_of;
@@ -59,9 +60,12 @@ pub(super) async fn what_is_left(
         digest: digest_of(&call.envelope),
     };
     let subject = Subject::of(&call.envelope, &call.session, &seeker.digest);
-    for id in approvals.marked_open_for(&subject.fingerprint()).await? {
-        if let Some(ours) = seeker.left_of(&id, guard).await? {
-            return Ok(Some(ours));
+    // Those from before requests were marked by what they ask are looked into one by one.
+    for group in [&*subject.fingerprint(), UNNAMED] {
+        for id in approvals.marked_open_for(group).await? {
+            if let Some(ours) = seeker.left_of(&id, guard).await? {
+                return Ok(Some(ours));
+            }
         }
     }
     Ok(None)
@@ -75,7 +79,7 @@ impl Seeker<'_> {
             let Some((seen, key)) = self.adoptable(id).await? else {
                 return Ok(None);
             };
-            let now_ms = self.approvals.now_ms();
+            let (now_ms, marks_now_ms) = (self.approvals.now_ms(), self.approvals.marks_now_ms());
             let own = self.claim.key().to_string();
             let mark = seen.approval.wanted_by.as_ref();
             let mark = mark.filter(|mark| mark.key == own);
@@ -93,7 +97,7 @@ impl Seeker<'_> {
                         return Ok(Some(ours));
                     }
                 }
-                TakenOver::Running if mark.is_some_and(|mark| !mark.is_half_over(now_ms)) => {
+                TakenOver::Running if mark.is_some_and(|mark| !mark.is_half_over(marks_now_ms)) => {
                     self.pause().await;
                 }
                 TakenOver::Running => {
@@ -107,7 +111,7 @@ impl Seeker<'_> {
 
     /// The request as it stands, if this call can have it, and whose it is.
     async fn adoptable(&self, id: &str) -> Result<Option<(Seen, StoredKey)>, AnswerError> {
-        let Some(seen) = self.approvals.seen(id).await? else {
+        let Some(seen) = self.approvals.seen_if_readable(id).await? else {
             return Ok(None);
         };
         let request = &seen.approval.request;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_contract::{ApprovalRoute, ErrorCode, Gate, Need, Prompted, Shown};
 use holdfast_reliability::call::{Call, Entry, Failure, Judged, Reply};
-use holdfast_reliability::idempotency::HeldClaim;
+use holdfast_reliability::idempotency::{HeldClaim, LostTo};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
@@ -16,15 +16,18 @@ use serde_json::json;
 use super::adopt::what_is_left;
 use super::error::AnswerError;
 use super::model::{ApprovalState, Subject, digest_of};
-use super::own::has_lost_claim;
-use super::service::{Approvals, Lost, Seen};
-use super::step::{Action, Refused};
+use super::own::has_claim;
+use super::service::{Approvals, Seen};
+use super::start::{begin, take};
+use super::step::Action;
+use super::stop::{SAID_NO, Stop, over};
 use super::withdraw::Withdraw;
-use crate::audit::AuditError;
 use crate::permit::{Decision, Permissions, decision, deny};
 
 /// How often a waiting call looks for an answer that another process has taken.
 pub const APPROVAL_POLL_MS: u64 = 100;
+
+const CHANGED: &str = "what the call would touch has changed since it was approved";
 
 /// Holds up what a person has to approve first.
 pub struct Approve<S> {
@@ -32,43 +35,6 @@ pub struct Approve<S> {
     approvals: Option<Arc<Approvals>>,
     config: Arc<Permissions>,
     runtime: Arc<Runtime>,
-}
-
-/// Why a call does not run, besides "no".
-enum Stop {
-    /// No, and why.
-    Denied(String),
-    /// Something that has to be kept can not be.
-    Trouble(StoreError),
-    /// The claim went to somebody else while this call waited.
-    ClaimLost,
-    /// Somebody else goes on with the request, and this call only stood in for an asker that is gone.
-    LetGo,
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        Self::Trouble(error)
-    }
-}
-
-impl From<AuditError> for Stop {
-    fn from(error: AuditError) -> Self {
-        Self::Trouble(match error {
-            AuditError::Store(error) => error,
-            file @ AuditError::File { .. } => StoreError::Unavailable(file.to_string()),
-        })
-    }
-}
-
-impl From<AnswerError> for Stop {
-    fn from(error: AnswerError) -> Self {
-        match error {
-            AnswerError::Store(error) => error.into(),
-            AnswerError::Audit(error) => error.into(),
-            other => Self::Denied(other.to_string()),
-        }
-    }
 }
 
 impl<S: Service> Approve<S> {
@@ -92,12 +58,15 @@ impl<S: Service> Approve<S> {
         let tool = call.envelope.tool_name.clone();
         let (Some(approvals), Some(route)) = (&self.approvals, route) else {
             if need.gate == Gate::Advisory {
-                return self.inner.call(call).await;
+                return self.run_unasked(call).await;
             }
             let why = format!("{}, and there is nobody to approve it", reasons(&need));
             return deny(call, &self.runtime, format!("{tool} needs approval: {why}"));
         };
         let met = if need.gate == Gate::Advisory {
+            if let Err(stop) = self.close(call).await {
+                return self.stopped(call, stop);
+            }
             self.advise(approvals, call, &need, &route).await
         } else {
             self.wait(approvals, call, &need, &route).await
@@ -112,6 +81,31 @@ impl<S: Service> Approve<S> {
         // The approval was for this call's attempts and nothing else.
         call.session = session;
         reply
+    }
+
+    /// Nobody has to be asked.
+    async fn run_unasked(&self, call: &mut Call) -> Reply {
+        match self.close(call).await {
+            Ok(()) => self.inner.call(call).await,
+            Err(stop) => self.stopped(call, stop),
+        }
+    }
+
+    /// Closes the request of a call that was entered again and needs no answer any more, before it runs:
+    /// of several that find it open one does so.
+    async fn close(&self, call: &Call) -> Result<(), Stop> {
+        let (Some(resumes), Some(approvals)) = (&call.resumes, &self.approvals) else {
+            return Ok(());
+        };
+        if approvals.is_not_its_any_more(call).await? {
+            return Err(Stop::LetGo);
+        }
+        resumes.starts.starts().await;
+        if approvals.spend(&resumes.approval).await? {
+            Ok(())
+        } else {
+            Err(Stop::LetGo)
+        }
     }
 
     /// Somebody is told, and the call goes on.
@@ -155,7 +149,11 @@ impl<S: Service> Approve<S> {
         need: &Need,
         route: &ApprovalRoute,
     ) -> Result<(), Stop> {
-        if answered_before(approvals, call, need).await? == Before::Approved {
+        // One that was entered again runs on its own request or not at all: a rule that its answer has made
+        // would let it run beside it, time and again.
+        if call.resumes.is_none()
+            && answered_before(approvals, call, need).await? == Before::Approved
+        {
             return begin(call).await;
         }
         let deadline_at_ms = match call.entry {
@@ -163,7 +161,7 @@ impl<S: Service> Approve<S> {
             Entry::Resumed => Some(0),
             Entry::New => call.envelope.control.deadline_at_ms,
         };
-        let mut guard = Withdraw::new(approvals, deadline_at_ms);
+        let mut guard = Withdraw::new(approvals, deadline_at_ms, call.held_claim.clone());
         let Some(seen) = request(approvals, call, need, route, &mut guard).await? else {
             return begin(call).await;
         };
@@ -178,8 +176,8 @@ impl<S: Service> Approve<S> {
             .answered(approvals, seen, route, call, &mut guard)
             .await;
         call.waiting_approval = None;
-        if !matches!(outcome, Err(Stop::Trouble(_))) {
-            // Answered or over: there is nothing left to withdraw.
+        if !matches!(outcome, Err(Stop::Trouble(_) | Stop::ClaimLost)) {
+            // Answered, over or another's: there is nothing left to withdraw.
             guard.stand_down();
         }
         let approved = outcome?;
@@ -187,6 +185,9 @@ impl<S: Service> Approve<S> {
             // What was refused once must not run later, when things are back as they were.
             approvals.spend(&approved.approval.id).await?;
             return Err(changed);
+        }
+        if let Some(resumes) = &call.resumes {
+            resumes.starts.starts().await;
         }
         take(approvals, &approved, call).await?;
         begin(call).await
@@ -208,29 +209,32 @@ impl<S: Service> Approve<S> {
         prompt.code = approvals.code(&seen.approval);
         let mut asking = Some(route.prompter.prompt(&prompt));
         loop {
-            let is_lost = call.held_claim.as_ref().is_some_and(HeldClaim::is_lost);
-            if is_lost || seen.document.group != intent {
+            if seen.document.group != intent {
                 // This call was silent for so long that it was taken for dead.
-                return Err(Stop::ClaimLost);
+                return Err(Stop::TakenOver);
+            }
+            if let Some(to) = call.held_claim.as_ref().and_then(HeldClaim::lost) {
+                return Err(to.into());
             }
             let now_ms = self.runtime.clock.now_ms();
             match seen.approval.state_at(now_ms) {
                 ApprovalState::Pending => {}
-                ApprovalState::Approved { .. } => {
-                    // What is another call's by now is not this one's to use, nor to take back.
-                    if has_lost_claim(call).await {
-                        return Err(Stop::ClaimLost);
-                    }
-                    return Ok(seen);
-                }
+                ApprovalState::Approved { .. } => match has_claim(call).await {
+                    Ok(()) => return Ok(seen),
+                    // That one may be about to make this request its own.
+                    Err(LostTo::Alike) => {}
+                    Err(to) => return Err(to.into()),
+                },
                 other => {
                     self.write_down(approvals, &seen).await?;
-                    return Err(Stop::Denied(refusal(&id, &other)));
+                    return Err(over(&id, &other));
                 }
             }
             if let Some(mark) = &seen.approval.wanted_by {
                 match call.entry {
-                    Entry::Resumed if mark.is_fresh(now_ms) => return Err(Stop::LetGo),
+                    Entry::Resumed if mark.is_fresh(approvals.marks_now_ms()) => {
+                        return Err(Stop::LetGo);
+                    }
                     Entry::Resumed => {}
                     Entry::New => {
                         seen = approvals.keep(seen).await;
@@ -305,26 +309,32 @@ impl<S: Service> Approve<S> {
                 Ok(())
             }
             Decision::Deny(rule) => Err(Stop::Denied(rule)),
-            Decision::Ask(_) | Decision::Allow => Err(Stop::Denied(
-                "what the call would touch has changed since it was approved".to_owned(),
-            )),
+            Decision::Ask(_) | Decision::Allow => Err(Stop::Denied(CHANGED.to_owned())),
         }
     }
 
     fn stopped(&self, call: &mut Call, stop: Stop) -> Reply {
-        let (code, why) = match stop {
+        let why = match stop {
             Stop::Denied(why) => return deny(call, &self.runtime, why),
-            Stop::ClaimLost => (
-                ErrorCode::Cancelled,
-                "while this call waited, its key was cleared or claimed by another".to_owned(),
-            ),
-            Stop::LetGo => (
-                ErrorCode::Cancelled,
-                "its caller is gone, and its request is over or another call's".to_owned(),
-            ),
+            Stop::ByPeople { why, next } => {
+                let mut reply = deny(call, &self.runtime, why);
+                if let Err(failure) = &mut reply.outcome {
+                    failure.hint = Some(next.to_owned());
+                }
+                return reply;
+            }
             Stop::Trouble(error) => return store_away(call, &self.runtime, &error),
+            Stop::TakenOver => {
+                "while it waited, this call was silent for so long that another goes on with its \
+                 request; nothing ran here"
+            }
+            Stop::ClaimLost => {
+                "while it waited, this call lost its key: the same call has ended elsewhere, or one \
+                 with its content goes on; its request is over, and nothing ran here"
+            }
+            Stop::LetGo => "its caller is gone, and its request is over or another call's",
         };
-        blocked(call, &self.runtime, code, why)
+        blocked(call, &self.runtime, ErrorCode::Cancelled, why.to_owned())
     }
 }
 
@@ -348,7 +358,7 @@ async fn answered_before(
         let why = format!(
             "the same call was denied a moment ago (approval {id}); nobody was asked again"
         );
-        return Err(Stop::Denied(why));
+        return Err(Stop::ByPeople { why, next: SAID_NO });
     }
     let Some(rule) = approvals.covering_rule(&subject, need).await? else {
         return Ok(Before::Nothing);
@@ -384,7 +394,7 @@ async fn request(
         return Ok(Some(ours));
     }
     // Looking may have taken long: a request that was waited for may have been answered, for all.
-    if answered_before(approvals, call, need).await? == Before::Approved {
+    if call.resumes.is_none() && answered_before(approvals, call, need).await? == Before::Approved {
         return Ok(None);
     }
     Ok(Some(approvals.open(call, need, route, guard).await?))
@@ -414,52 +424,6 @@ fn blocked(call: &mut Call, runtime: &Runtime, code: ErrorCode, why: String) -> 
     Failure::before_start(code, why, Judged::Neutral).into()
 }
 
-/// Makes the approval this call's own. Of several calls that want it one gets it.
-async fn take(approvals: &Approvals, approved: &Seen, call: &mut Call) -> Result<(), Stop> {
-    let (id, digest) = (&approved.approval.id, digest_of(&call.envelope));
-    use_up(approvals, approved, &digest).await?;
-    approvals
-        .record(
-            "approval.used",
-            json!({"approval": id, "tool": call.envelope.tool_name, "digest": digest,
-                   "request": call.envelope.request_id}),
-        )
-        .await?;
-    call.explain(format!("approved ({id})"));
-    Ok(())
-}
-/// Uses an approval for the one run it is for.
-async fn use_up(approvals: &Approvals, approved: &Seen, digest: &str) -> Result<(), Stop> {
-    let id = &approved.approval.id;
-    let mut seen = approved.clone();
-    loop {
-        match approvals.advance(&seen, Action::Use { digest }).await? {
-            Ok(_) => return Ok(()),
-            Err(Lost::Changed(newer)) if newer.document.group != approved.document.group => {
-                return Err(Stop::ClaimLost);
-            }
-            Err(Lost::Changed(newer)) => seen = *newer,
-            Err(Lost::Gone) => return Err(Stop::Denied(format!("the approval {id} is gone"))),
-            Err(Lost::Refused(why)) => {
-                let why = match why {
-                    Refused::Over("used") => "another run has used it".to_owned(),
-                    other => other.to_string(),
-                };
-                let why = format!("the approval {id} can not be used: {why}");
-                return Err(Stop::Denied(why));
-            }
-        }
-    }
-}
-
-/// Puts on record that the call starts: from here on its effect may happen.
-async fn begin(call: &Call) -> Result<(), Stop> {
-    match &call.held_claim {
-        None => Ok(()),
-        Some(claim) => claim.begin().await?.map_err(|_| Stop::ClaimLost),
-    }
-}
-
 fn reasons(need: &Need) -> String {
     let texts: Vec<&str> = need
         .reasons
@@ -469,24 +433,11 @@ fn reasons(need: &Need) -> String {
     texts.join("; ")
 }
 
-fn refusal(id: &str, state: &ApprovalState) -> String {
-    match state {
-        ApprovalState::Denied { by, reason, .. } => match reason {
-            Some(reason) => format!("{by} denied it (approval {id}): {reason}"),
-            None => format!("{by} denied it (approval {id})"),
-        },
-        ApprovalState::Expired { .. } => {
-            format!("nobody approved it in time (approval {id}), and silence means no")
-        }
-        ApprovalState::Used { .. } => format!("another run has used the approval {id}"),
-        other => format!("the approval {id} is {}", other.as_str()),
-    }
-}
-
 impl<S: Service> Service for Approve<S> {
     async fn call(&self, call: &mut Call) -> Reply {
         match call.need.take() {
-            None => self.inner.call(call).await,
+            None if call.resumes.is_none() => self.inner.call(call).await,
+            None => Box::pin(self.run_unasked(call)).await,
             // Boxed: most calls need nothing, and must not carry the room for this.
             Some(need) => Box::pin(self.run_when_met(call, *need)).await,
         }

@@ -8,10 +8,13 @@ use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::documents::{DocumentFilter, NewDocument, all_documents};
 use serde_json::Value;
 
-use super::model::Approval;
+use super::model::{Approval, ApprovalState};
 use super::service::Approvals;
 
 const KIND: &str = "approval-open";
+/// The group of marks that older versions made, which did not say what is asked. There are such for
+/// as long as a request of before the upgrade is open.
+pub(super) const UNNAMED: &str = "";
 
 impl Approvals {
     /// How many requests may be open.
@@ -25,11 +28,29 @@ impl Approvals {
         Ok(marks.into_iter().map(|mark| mark.id).collect())
     }
 
-    /// The same for those of one identical call.
+    /// The same for those of one identical call, or those of which it is not said.
     pub(super) async fn marked_open_for(&self, fingerprint: &str) -> StoreResult<Vec<String>> {
         let filter = DocumentFilter::of(KIND).group(fingerprint);
         let marks = all_documents(&*self.store, filter).await?;
         Ok(marks.into_iter().map(|mark| mark.id).collect())
+    }
+
+    /// Requests that were approved and that nobody has used. Those that are over are not loaded: this is
+    /// asked for again and again. One that can not be read keeps no other from being found.
+    pub async fn approved(&self) -> StoreResult<Vec<Approval>> {
+        let now_ms = self.now_ms();
+        let mut approved = Vec::new();
+        for id in self.marked_open().await? {
+            if let Some(found) = self.seen_if_readable(&id).await?
+                && matches!(
+                    found.approval.state_at(now_ms),
+                    ApprovalState::Approved { .. }
+                )
+            {
+                approved.push(found.approval);
+            }
+        }
+        Ok(approved)
     }
 
     /// Marks a request as open, for as long as it can be.

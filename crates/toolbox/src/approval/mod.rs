@@ -10,6 +10,9 @@
 //! | `own` | the requests of one intent |
 //! | `adopt` | a call goes on with the request of an identical one whose asker is gone |
 //! | [`orphans`] | asks whether an asker lives, and makes a request another call's |
+//! | `start` | uses an approval for the one run it is for |
+//! | `stop` | why a call that was to wait does not run |
+//! | `unread` | requests that this version can not read |
 //! | [`waiting`] | tells who listens that a call waits |
 //! | [`resume`] | runs what was approved after its process had died |
 //! | [`reply`] | answers written as messages |
@@ -31,7 +34,10 @@ mod own;
 pub mod reply;
 pub mod resume;
 pub mod service;
+mod start;
 pub mod step;
+mod stop;
+mod unread;
 pub mod waiting;
 mod withdraw;
 
@@ -39,6 +45,6 @@ pub use by_message::Heard;
 pub use error::AnswerError;
 pub use layer::Approve;
 pub use model::{Approval, ApprovalRequest, ApprovalState, Rule, Wanted};
-pub use resume::{ResumeWhich, Resumed, ResumedBy, resume_open};
+pub use resume::{ResumeWhich, Resumed, ResumedBy, resume_one, resume_open};
 pub use service::Approvals;
 pub use step::{Action, Refused};

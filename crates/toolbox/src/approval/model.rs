@@ -154,7 +154,7 @@ pub struct Approval {
 pub struct Wanted {
     /// The call's key.
     pub key: String,
-    /// When it last said so.
+    /// When it last said so, by the store's time where it has one.
     pub at_ms: u64,
 }
 

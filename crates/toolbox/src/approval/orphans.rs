@@ -25,7 +25,8 @@ pub const APPROVAL_SEEK_MS_MAX: u64 = 30_000;
 impl Wanted {
     /// Whether whoever made the mark may still be there.
     pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.at_ms) < APPROVAL_WANTED_MS
+        // Also not from far ahead: a store that went back in time would hold on to it until then.
+        now_ms.abs_diff(self.at_ms) < APPROVAL_WANTED_MS
     }
 
     /// Whether it is time to say it again. Well before nobody heeds it any more.
@@ -40,7 +41,7 @@ impl Approvals {
         let marked = Approval {
             wanted_by: Some(Wanted {
                 key: by.to_string(),
-                at_ms: self.now_ms(),
+                at_ms: self.marks_now_ms(),
             }),
             ..seen.approval.clone()
         };

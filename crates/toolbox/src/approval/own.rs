@@ -2,6 +2,7 @@
 
 use holdfast_contract::{ErrorCode, Need, Reason, ToolCallEnvelope, ToolResultEnvelope};
 use holdfast_reliability::call::Call;
+use holdfast_reliability::idempotency::LostTo;
 use holdfast_reliability::store::StoreResult;
 use holdfast_reliability::store::documents::{DocumentFilter, all_documents};
 
@@ -26,10 +27,10 @@ impl Approvals {
 
     /// Whether the request that a call was entered for is over, or another call's by now.
     pub(super) async fn is_not_its_any_more(&self, call: &Call) -> StoreResult<bool> {
-        let Some(id) = &call.resumes else {
+        let Some(resumes) = &call.resumes else {
             return Ok(false);
         };
-        let Some(seen) = self.seen(id).await? else {
+        let Some(seen) = self.seen(&resumes.approval).await? else {
             return Ok(true);
         };
         let is_its = is_same_call(&seen.approval.request.envelope, &call.envelope);
@@ -51,10 +52,12 @@ impl Approvals {
         let Some(now) = self.get(&entered.id).await? else {
             return Ok(ResumedBy::Us);
         };
-        let is_wanted = now.wanted_by.as_ref();
+        // Of one that is over, a mark says only who came too late.
+        let is_open = now.is_open(self.now_ms());
+        let mark = now.wanted_by.as_ref().filter(|_| is_open);
         let is_anothers = !is_same_call(&now.request.envelope, &entered.request.envelope)
             || matches!(now.state, ApprovalState::Used { .. })
-            || is_wanted.is_some_and(|mark| mark.is_fresh(self.now_ms()));
+            || mark.is_some_and(|mark| mark.is_fresh(self.marks_now_ms()));
         Ok(if is_anothers {
             ResumedBy::Another
         } else {
@@ -96,11 +99,12 @@ pub(super) fn intent_of(call: &Call) -> String {
     }
 }
 
-/// Whether a call's claim is another's by now. A store that is away for a moment does not cost a
-/// person's yes: it is asked once more when the call begins.
-pub(super) async fn has_lost_claim(call: &Call) -> bool {
+/// Whether a call has its claim, or has it again: what another goes on with is not its to use. A
+/// store that is away for a moment does not cost a person's yes: it is asked once more when the call
+/// begins.
+pub(super) async fn has_claim(call: &Call) -> Result<(), LostTo> {
     match &call.held_claim {
-        Some(claim) => matches!(claim.is_held().await, Ok(false)),
-        None => false,
+        Some(claim) => claim.regain().await.unwrap_or(Ok(())),
+        None => Ok(()),
     }
 }

@@ -1,10 +1,13 @@
 //! Runs what was approved after its process had died.
 
 use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use holdfast_contract::{ErrorCode, ToolResultEnvelope};
-use holdfast_reliability::store::StoreResult;
+use holdfast_reliability::call::{AtOnce, Starts};
+use holdfast_reliability::store::{StoreError, StoreResult};
 
 use super::model::{Approval, ApprovalState};
 use super::service::Approvals;
@@ -41,6 +44,9 @@ pub struct Resumed {
     pub result: ToolResultEnvelope,
     /// Whose it was to run.
     pub by: ResumedBy,
+    /// What could not be found out or written down about its request afterwards. The result is what it
+    /// is.
+    pub trouble: Option<StoreError>,
 }
 
 /// Who goes on with a call whose asker is gone.
@@ -53,9 +59,9 @@ pub enum ResumedBy {
 }
 
 impl Resumed {
-    /// Whether it was run well, or is somebody else's to run.
+    /// Whether it was run well, or is somebody else's to run, and all is written down.
     pub fn is_well(&self) -> bool {
-        self.by == ResumedBy::Another || self.result.is_success()
+        self.trouble.is_none() && (self.by == ResumedBy::Another || self.result.is_success())
     }
 }
 
@@ -68,25 +74,49 @@ pub async fn resume_open(
     approvals: &Approvals,
     which: &ResumeWhich,
 ) -> StoreResult<Vec<Resumed>> {
-    let open = approvals.open_requests().await?;
+    let mut open = approvals.open_requests().await?;
+    open.retain(|approval| which.takes(approval));
     let calls = open
         .into_iter()
-        .filter(|approval| which.takes(approval))
-        .map(|approval| async move {
-            let result = stack.call_resumed(&approval).await;
-            let by = approvals.who_has(&approval, &result).await?;
-            if by == ResumedBy::Us && is_coded(&result, ErrorCode::PermissionDenied) {
-                // It was refused for another reason than its answer: a rule, or what it would touch
-                // has changed. It is not entered again.
-                approvals.spend(&approval.id).await?;
-            }
-            Ok(Resumed {
-                approval,
-                result,
-                by,
-            })
-        });
-    join_all(calls).await.into_iter().collect()
+        .map(|approval| resume_one(stack, approvals, approval, Arc::new(AtOnce), pending()));
+    Ok(join_all(calls).await)
+}
+
+/// Enters one of them, until it is cancelled.
+pub async fn resume_one(
+    stack: &ToolStack,
+    approvals: &Approvals,
+    approval: Approval,
+    starts: Arc<dyn Starts>,
+    cancelled: impl Future<Output = ()>,
+) -> Resumed {
+    let result = stack.call_resumed(&approval, starts, cancelled).await;
+    // A call that has ended is told of, whatever the store says of its request by now.
+    let (by, trouble) = match settled(approvals, &approval, &result).await {
+        Ok(by) => (by, None),
+        Err(error) => (ResumedBy::Us, Some(error)),
+    };
+    Resumed {
+        approval,
+        result,
+        by,
+        trouble,
+    }
+}
+
+/// Who has the request of a call that was entered again, and whether there is to be more of it.
+async fn settled(
+    approvals: &Approvals,
+    approval: &Approval,
+    result: &ToolResultEnvelope,
+) -> StoreResult<ResumedBy> {
+    let by = approvals.who_has(approval, result).await?;
+    if by == ResumedBy::Us && is_coded(result, ErrorCode::PermissionDenied) {
+        // It was refused for another reason than its answer: a rule, or what it would touch has
+        // changed. It is not entered again.
+        approvals.spend(&approval.id).await?;
+    }
+    Ok(by)
 }
 
 /// Whether it failed with this code.

@@ -17,6 +17,7 @@ use super::error::AnswerError;
 use super::model::{Approval, ApprovalRequest, ApprovalState, Rule, Subject, digest_of};
 use super::own::intent_of;
 use super::step::{Action, Refused, step};
+use super::unread::Unread;
 use super::waiting::Notes;
 use super::withdraw::{Withdraw, Withdrawals};
 use crate::audit::{AuditError, AuditLog};
@@ -59,6 +60,7 @@ pub struct Approvals {
     changed: Notify,
     pub(super) withdrawals: Withdrawals,
     pub(super) notes: Notes,
+    pub(super) unread: Unread,
 }
 
 impl Approvals {
@@ -78,11 +80,17 @@ impl Approvals {
             changed: Notify::new(),
             withdrawals: Withdrawals::default(),
             notes: Notes::default(),
+            unread: Unread::default(),
         }
     }
 
     pub(super) fn now_ms(&self) -> u64 {
         self.runtime.clock.now_ms()
+    }
+
+    /// The time by which marks on requests are compared: the store's, where several machines share it.
+    pub(super) fn marks_now_ms(&self) -> u64 {
+        self.store.time_ms().unwrap_or_else(|| self.now_ms())
     }
 
     pub(super) fn changed(&self) -> &Notify {
@@ -113,13 +121,14 @@ impl Approvals {
         }
     }
 
-    /// All requests that are kept, the newest first.
+    /// All requests that are kept and can be read, the newest first.
     pub async fn list(&self) -> StoreResult<Vec<Approval>> {
         let found = all_documents(&*self.store, DocumentFilter::of(KIND)).await?;
-        let mut approvals = found
+        let mut approvals: Vec<Approval> = found
             .into_iter()
-            .map(|document| Ok(self.known(document)?.approval))
-            .collect::<StoreResult<Vec<Approval>>>()?;
+            .filter_map(|document| self.readable(document))
+            .map(|seen| seen.approval)
+            .collect();
         approvals.sort_by_key(|it| std::cmp::Reverse(it.request.requested_at_ms));
         Ok(approvals)
     }
@@ -131,6 +140,11 @@ impl Approvals {
         let mut found = self.list().await?;
         found.retain(|approval| approval.is_open(now_ms));
         Ok(found)
+    }
+
+    /// Whether a request still waits for an answer or for its call.
+    pub fn is_open(&self, approval: &Approval) -> bool {
+        approval.is_open(self.now_ms())
     }
 
     /// The rules that answers have made.
@@ -431,9 +445,13 @@ pub(super) fn is_over(approval: &Approval) -> bool {
     )
 }
 
-/// A request that is over is only looked at: large arguments go, their digest stays.
+/// A request that is over is only looked at: large arguments go, their digest stays. Nobody can go on
+/// with it.
 pub(super) fn ended_small(mut approval: Approval) -> Approval {
     let is_over = is_over(&approval);
+    if is_over {
+        approval.wanted_by = None;
+    }
     let params = &mut approval.request.envelope.payload.params;
     if is_over && params.to_string().len() > ENDED_ARGUMENTS_BYTES_MAX {
         *params = json!({"leftOut": format!("{} bytes", params.to_string().len())});
@@ -442,11 +460,17 @@ pub(super) fn ended_small(mut approval: Approval) -> Approval {
 }
 
 pub(super) fn read(document: Document) -> StoreResult<Seen> {
-    let approval = parse(document.body.clone())?;
-    Ok(Seen { approval, document })
+    match serde_json::from_value(document.body.clone()) {
+        Ok(approval) => Ok(Seen { approval, document }),
+        Err(error) => {
+            let id = &document.id;
+            let why = format!("the approval {id} can not be read: {error}");
+            Err(StoreError::Unavailable(why))
+        }
+    }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(body: Value) -> StoreResult<T> {
     serde_json::from_value(body)
-        .map_err(|error| StoreError::Unavailable(format!("an approval can not be read: {error}")))
+        .map_err(|error| StoreError::Unavailable(format!("a rule can not be read: {error}")))
 }

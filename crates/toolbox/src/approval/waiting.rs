@@ -46,7 +46,7 @@ impl Approvals {
     pub async fn waiting_for_run(&self, run: &str) -> StoreResult<Vec<String>> {
         let mut waiting = Vec::new();
         for id in self.marked_open().await? {
-            let Some(seen) = self.seen(&id).await? else {
+            let Some(seen) = self.seen_if_readable(&id).await? else {
                 continue;
             };
             let of = seen.approval.request.envelope.target.run_id.as_deref();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_reliability::idempotency::{HeldClaim, Standing};
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::store::documents::{Document, Replaced, Replacement};
 use holdfast_reliability::store::{StoreError, StoreResult};
@@ -19,7 +20,7 @@ use super::step::{Action, step};
 use crate::audit::AuditError;
 
 /// Withdraws a request when its call is dropped. One whose caller's deadline has passed stays
-/// open: whoever delivers the call again finds the answer.
+/// open: whoever delivers the call again finds the answer. So does one whose claim is another's by now.
 ///
 /// It is made before the request is: one that others can see already, and whose call goes away
 /// before it hears so, has nobody else to withdraw it.
@@ -27,14 +28,20 @@ pub(super) struct Withdraw {
     approvals: Arc<Approvals>,
     seen: Option<Seen>,
     deadline_at_ms: Option<u64>,
+    claim: Option<HeldClaim>,
 }
 
 impl Withdraw {
-    pub(super) fn new(approvals: &Arc<Approvals>, deadline_at_ms: Option<u64>) -> Self {
+    pub(super) fn new(
+        approvals: &Arc<Approvals>,
+        deadline_at_ms: Option<u64>,
+        claim: Option<HeldClaim>,
+    ) -> Self {
         Self {
             approvals: approvals.clone(),
             seen: None,
             deadline_at_ms,
+            claim,
         }
     }
 
@@ -56,16 +63,38 @@ impl Drop for Withdraw {
         let Some(seen) = self.seen.take().filter(|_| !ran_out) else {
             return;
         };
-        if let Ok(state) = step(&seen.approval, Action::Withdraw, now_ms) {
-            let next = ended_small(Approval {
-                state,
-                ..seen.approval
-            });
-            let change = Replacement::of(&seen.document, json!(next));
-            // At once: nobody may come to run on it, even if this process is about to end.
-            self.approvals.store.replace_detached(change.clone());
-            self.approvals.put_on_record(next, change);
+        let Some(withdrawal) = Withdrawal::of(seen, now_ms) else {
+            return;
+        };
+        let claim = self.claim.take();
+        let standing = claim.as_ref().map(|claim| claim.standing(now_ms));
+        match (standing, claim) {
+            // Whoever has the claim waits on the same request.
+            (Some(Standing::Anothers), _) => {}
+            (Some(Standing::Unsure), Some(claim)) => {
+                self.approvals.withdraw_if_nobodys(withdrawal, claim);
+            }
+            _ => self.approvals.withdraw_at_once(withdrawal),
         }
+    }
+}
+
+/// A request as it is once it is withdrawn, and the change that makes it so.
+struct Withdrawal {
+    withdrawn: Approval,
+    change: Replacement,
+}
+
+impl Withdrawal {
+    /// None where it is over.
+    fn of(seen: Seen, now_ms: u64) -> Option<Self> {
+        let state = step(&seen.approval, Action::Withdraw, now_ms).ok()?;
+        let withdrawn = ended_small(Approval {
+            state,
+            ..seen.approval
+        });
+        let change = Replacement::of(&seen.document, json!(withdrawn));
+        Some(Self { withdrawn, change })
     }
 }
 
@@ -97,7 +126,7 @@ impl Approvals {
     /// that has ended: its calls come back for no answer.
     pub async fn withdraw_run(&self, run: &str) -> StoreResult<()> {
         for id in self.marked_open().await? {
-            let seen = self.seen(&id).await?;
+            let seen = self.seen_if_readable(&id).await?;
             let of = seen.and_then(|seen| seen.approval.request.envelope.target.run_id);
             if of.as_deref() == Some(run) {
                 self.spend(&id).await?;
@@ -106,20 +135,22 @@ impl Approvals {
         Ok(())
     }
 
-    /// Takes back an answer that must not be used any more. One that is over stays as it is.
-    pub(super) async fn spend(&self, id: &str) -> StoreResult<()> {
+    /// Takes back an answer that must not be used any more, and says whether that was done here. One that
+    /// is over stays as it is.
+    pub(super) async fn spend(&self, id: &str) -> StoreResult<bool> {
         let mut seen = self.seen(id).await?;
         while let Some(at) = seen {
             match self.advance(&at, Action::Withdraw).await? {
                 Ok(spent) => {
                     let written = self.write_down(&spent).await;
-                    return written.map_err(|error| StoreError::Unavailable(error.to_string()));
+                    let away = |error: AuditError| StoreError::Unavailable(error.to_string());
+                    return written.map(|()| true).map_err(away);
                 }
                 Err(Lost::Changed(newer)) => seen = Some(*newer),
                 Err(Lost::Refused(_) | Lost::Gone) => break,
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// A request as it stands. One whose call went away here is withdrawn, also while the store does
@@ -136,38 +167,78 @@ impl Approvals {
         Ok(seen)
     }
 
-    fn put_on_record(self: &Arc<Self>, withdrawn: Approval, change: Replacement) {
+    /// Withdraws what is this call's, or nobody's.
+    fn withdraw_at_once(self: &Arc<Self>, withdrawal: Withdrawal) {
+        // At once: nobody may come to run on it, even if this process is about to end.
+        self.store.replace_detached(withdrawal.change.clone());
         // Without a runtime there is nobody to write; the state says it all the same.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let name = (withdrawn.id.clone(), change.group.clone());
-        let now_ms = self.now_ms();
-        self.withdrawals
-            .unrecorded
-            .lock()
-            .insert(name.clone(), now_ms);
+        let name = self.unrecorded(&withdrawal);
         let approvals = self.clone();
-        let task = runtime.spawn(async move {
-            approvals.until_recorded(&withdrawn, change, &name).await;
-        });
+        self.track(runtime.spawn(async move {
+            approvals.until_recorded(withdrawal, &name).await;
+        }));
+    }
+
+    /// Withdraws it where nobody has taken this call for dead and goes on with it. Who can not be asked
+    /// leaves it open: that ends by itself, and what was taken from another does not come back.
+    fn withdraw_if_nobodys(self: &Arc<Self>, withdrawal: Withdrawal, claim: HeldClaim) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let approvals = self.clone();
+        self.track(runtime.spawn(async move {
+            let asked = approvals.until_done(|| claim.is_gone_on_with()).await;
+            if asked != Some(false) {
+                return;
+            }
+            let name = approvals.unrecorded(&withdrawal);
+            approvals.until_recorded(withdrawal, &name).await;
+        }));
+    }
+
+    fn track(&self, task: JoinHandle<()>) {
         let mut open = self.withdrawals.tasks.lock();
         open.retain(|task| !task.is_finished());
         open.push(task);
     }
 
+    /// From now on it is withdrawn here, whatever the store says.
+    fn unrecorded(&self, withdrawal: &Withdrawal) -> (String, String) {
+        let (id, intent) = (&withdrawal.withdrawn.id, &withdrawal.change.group);
+        let name = (id.clone(), intent.clone());
+        let mut unrecorded = self.withdrawals.unrecorded.lock();
+        unrecorded.insert(name.clone(), self.now_ms());
+        name
+    }
+
     /// Says it until the store has heard it: somebody may come to run on a request that looks open.
-    async fn until_recorded(
+    async fn until_recorded(&self, withdrawal: Withdrawal, name: &(String, String)) {
+        let Withdrawal { withdrawn, change } = withdrawal;
+        let done = self.until_done(|| self.withdrawn(change.clone())).await;
+        let Some(done) = done else {
+            return;
+        };
+        self.withdrawals.unrecorded.lock().remove(name);
+        if done == Withdrawn::Yes
+            && let Err(error) = self.write_down(&withdrawn).await
+        {
+            self.tell_trouble(&StoreError::Unavailable(error.to_string()));
+        }
+    }
+
+    /// Asks a store until it answers, or the process is to end.
+    async fn until_done<T, F: Future<Output = StoreResult<T>>>(
         &self,
-        withdrawn: &Approval,
-        change: Replacement,
-        name: &(String, String),
-    ) {
+        ask: impl Fn() -> F,
+    ) -> Option<T> {
         let mut ends = self.withdrawals.ends.subscribe();
         let mut was_told = false;
-        let done = loop {
-            match self.withdrawn(change.clone()).await {
-                Ok(done) => break done,
+        loop {
+            match ask().await {
+                Ok(done) => return Some(done),
                 Err(error) if !was_told => {
                     self.tell_trouble(&error);
                     was_told = true;
@@ -177,18 +248,12 @@ impl Approvals {
             let pause = Duration::from_millis(WITHDRAWN_AGAIN_MS);
             let told_to_end = tokio::time::timeout(pause, ends.wait_for(|ends| *ends)).await;
             if told_to_end.is_ok() {
-                return;
+                return None;
             }
-        };
-        self.withdrawals.unrecorded.lock().remove(name);
-        if done == Withdrawn::Yes
-            && let Err(error) = self.write_down(withdrawn).await
-        {
-            self.tell_trouble(&StoreError::Unavailable(error.to_string()));
         }
     }
 
-    fn tell_trouble(&self, error: &StoreError) {
+    pub(super) fn tell_trouble(&self, error: &StoreError) {
         self.runtime.tell(&Event::StoreTrouble {
             what: "approval",
             error,

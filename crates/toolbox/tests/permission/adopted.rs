@@ -15,14 +15,14 @@ const YES: Answer = Answer::Approve { scope: Scope::Once };
 
 pub(crate) type Asking<'a> = Pin<Box<dyn Future<Output = ToolResultEnvelope> + 'a>>;
 
-async fn house() -> (Bench, Arc<Probe>) {
+pub(crate) async fn house() -> (Bench, Arc<Probe>) {
     let probe = Probe::new("probe", PermissionTier::Elevated, Effect::Workspace);
     let bench = Build::default().bench(vec![probe.clone() as Arc<dyn Tool>]);
     bench.main("/w".into(), Some(Recorded::silent())).await;
     (bench, probe)
 }
 
-fn asking(bench: &Bench) -> Asking<'_> {
+pub(crate) fn asking(bench: &Bench) -> Asking<'_> {
     Box::pin(bench.stack.call(ask("probe", "main", json!({"n": 1}))))
 }
 
@@ -35,7 +35,11 @@ pub(crate) async fn open(bench: &Bench) -> Vec<Approval> {
     bench.approvals.open_requests().await.unwrap()
 }
 
-async fn wait_until_asked(bench: &Bench, call: &mut Asking<'_>, count: usize) -> Vec<Approval> {
+pub(crate) async fn wait_until_asked(
+    bench: &Bench,
+    call: &mut Asking<'_>,
+    count: usize,
+) -> Vec<Approval> {
     loop {
         assert!(futures_util::poll!(&mut *call).is_pending());
         let found = open(bench).await;
@@ -47,18 +51,18 @@ async fn wait_until_asked(bench: &Bench, call: &mut Asking<'_>, count: usize) ->
 }
 
 /// The request of a call that was killed while it waited.
-async fn orphan(bench: &Bench) -> String {
+pub(crate) async fn orphan(bench: &Bench) -> String {
     let mut call = asking(bench);
     let id = wait_until_asked(bench, &mut call, 1).await.remove(0).id;
     kill(call);
     id
 }
 
-async fn yes(bench: &Bench, id: &str) {
+pub(crate) async fn yes(bench: &Bench, id: &str) {
     bench.approvals.answer(id, &YES, "person").await.unwrap();
 }
 
-async fn resume(bench: &Bench) -> usize {
+pub(crate) async fn resume(bench: &Bench) -> usize {
     let which = ResumeWhich::Approved;
     let resumed = resume_open(&bench.stack, &bench.approvals, &which).await;
     resumed.unwrap().len()

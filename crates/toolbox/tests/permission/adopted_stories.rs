@@ -15,16 +15,22 @@ use holdfast_contract::{
     Answer, Effect, PermissionTier, Scope, Tool, ToolCallEnvelope, ToolContext, ToolError,
     ToolResult, ToolResultEnvelope,
 };
+use holdfast_reliability::store::DedupeStore;
 use holdfast_reliability::store::conformance::interposed_documents::{
     DocumentStep, InterposedDocuments,
 };
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::MemoryDocumentStore;
+use holdfast_reliability::store::redis::{RedisOptions, RedisState, TimeSource};
+use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_testkit::redis::{Persistence, RedisServer};
 use holdfast_testkit::{Does, MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::{ApprovalState, ResumeWhich, resume_open};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::adopted::{Asking, kill, open};
+use crate::at_once::{AtOnce, Followed};
 use crate::bench::{Bench, Build, Recorded, ask, word};
 
 const STEPS: usize = 500;
@@ -32,11 +38,11 @@ const STEPS: usize = 500;
 const ENDS_WITHIN: usize = 400;
 
 /// Documents that let others go first after every step.
-struct Slow(MemoryDocumentStore);
+struct Slow(Arc<dyn DocumentStore>);
 
 impl InterposedDocuments for Slow {
     fn behind(&self) -> &dyn DocumentStore {
-        &self.0
+        &*self.0
     }
 
     fn after(&self, _: DocumentStep<'_>) -> BoxFuture<'_, ()> {
@@ -252,12 +258,78 @@ impl<F: Future + ?Sized> NowOrNeverHere for Pin<&mut F> {
     }
 }
 
-async fn told(seed: u64, effect: Effect, fails: bool) -> String {
-    let clock = Arc::new(TokioClock::new());
-    let build = Build {
-        documents: Some(Arc::new(Slow(MemoryDocumentStore::new(clock)))),
+/// Where a story is kept.
+pub(crate) trait Kept {
+    fn build(&self) -> Build;
+}
+
+/// In this process.
+pub(crate) struct Memory;
+
+impl Kept for Memory {
+    fn build(&self) -> Build {
+        kept_in(Arc::new(MemoryDocumentStore::new(Arc::new(
+            TokioClock::new(),
+        ))))
+    }
+}
+
+/// On a disk. Killed calls never give their store back, so their directories are gone before they are.
+pub(crate) struct OnDisk(pub(crate) TempDir);
+
+impl Kept for OnDisk {
+    fn build(&self) -> Build {
+        let dir = tempfile::tempdir_in(self.0.path()).unwrap().keep();
+        let clock = Arc::new(Followed::new());
+        let store = SqliteState::open(&dir, clock, SqliteOptions::default()).unwrap();
+        kept_in_one(Arc::new(AtOnce(store)))
+    }
+}
+
+/// On a server.
+pub(crate) struct InRedis {
+    server: RedisServer,
+    stories: AtomicU64,
+}
+
+impl InRedis {
+    pub(crate) fn new() -> Self {
+        Self {
+            server: RedisServer::start(Persistence::None, &[]).unwrap(),
+            stories: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Kept for InRedis {
+    fn build(&self) -> Build {
+        let number = self.stories.fetch_add(1, Ordering::SeqCst);
+        let options = RedisOptions {
+            prefix: format!("story-{number}"),
+            time: TimeSource::Caller,
+            sweep_every_ms: 0,
+            ..RedisOptions::single(self.server.url())
+        };
+        let store = RedisState::open(&options, Arc::new(Followed::new())).unwrap();
+        kept_in_one(Arc::new(AtOnce(store)))
+    }
+}
+
+fn kept_in(documents: Arc<dyn DocumentStore>) -> Build {
+    Build {
+        documents: Some(Arc::new(Slow(documents))),
         ..Build::default()
-    };
+    }
+}
+
+fn kept_in_one<S: DocumentStore + DedupeStore + 'static>(store: Arc<S>) -> Build {
+    Build {
+        records: Some(store.clone()),
+        ..kept_in(store)
+    }
+}
+
+async fn told(build: Build, seed: u64, effect: Effect, fails: bool) -> String {
     let does = Fickle {
         runs: AtomicU64::new(0),
         fails,
@@ -294,19 +366,35 @@ async fn told(seed: u64, effect: Effect, fails: bool) -> String {
     word(&told).to_owned()
 }
 
-#[tokio::test(start_paused = true)]
-async fn every_story_ends_and_one_approval_is_for_one_run() {
+/// Tells so many stories; gives how many ended with each of the words that are to come about.
+async fn tell(kept: &dyn Kept, stories: u64) -> [usize; 3] {
     let mut words: Vec<String> = Vec::new();
-    for seed in 0..200 {
+    for seed in 0..stories {
         let effect = if seed % 2 == 0 {
             Effect::Workspace
         } else {
             Effect::External
         };
-        words.push(told(seed, effect, seed % 5 == 0).await);
+        words.push(told(kept.build(), seed, effect, seed % 5 == 0).await);
     }
-    let count = |word: &str| words.iter().filter(|it| *it == word).count();
-    assert!(count("ran") > 60, "{words:?}");
-    assert!(count("does_not_work") > 10, "{words:?}");
-    assert!(count("permission_denied") > 0, "{words:?}");
+    ["ran", "does_not_work", "permission_denied"]
+        .map(|word| words.iter().filter(|it| *it == word).count())
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_story_ends_and_one_approval_is_for_one_run() {
+    let [ran, failed, denied] = tell(&Memory, 200).await;
+    assert!(ran > 60 && failed > 10 && denied > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_story_ends_so_on_a_disk() {
+    let [ran, failed, _] = tell(&OnDisk(tempfile::tempdir().unwrap()), 50).await;
+    assert!(ran > 15 && failed > 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_story_ends_so_in_redis() {
+    let [ran, failed, _] = tell(&InRedis::new(), 50).await;
+    assert!(ran > 15 && failed > 2);
 }

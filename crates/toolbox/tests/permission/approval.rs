@@ -210,6 +210,12 @@ async fn after_no_nobody_is_asked_again_for_a_while() {
         message(&repeat).contains("nobody was asked again"),
         "{repeat:?}"
     );
+    // No policy stands in the way.
+    for refused in [&first, &repeat] {
+        let hint = refused.error.as_ref().unwrap().hint.as_deref().unwrap();
+        assert!(hint.contains("A person said no"), "{hint}");
+        assert!(!hint.contains("policy"), "{hint}");
+    }
     assert_eq!(channel.prompts.lock().len(), 1);
     // Other arguments are another question, and so is the same one much later.
     for (params, later_s) in [(json!({"n": 2}), 0), (json!({"n": 1}), 601)] {

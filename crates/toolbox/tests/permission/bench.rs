@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    Answer, ApprovalPrompt, Channel, ChannelLevel, Prompted, Prompter, Shows, Surface, Tool,
+    Answer, ApprovalPrompt, Channel, ChannelLevel, Clock, Prompted, Prompter, Shows, Surface, Tool,
     ToolCallEnvelope, ToolContext, ToolError, ToolResult, ToolResultEnvelope,
 };
 use holdfast_reliability::hooks::Hooks;
+use holdfast_reliability::idempotency::DedupeStores;
 use holdfast_reliability::observe::Observers;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::store::conformance::interposed_documents::{
@@ -18,7 +19,7 @@ use holdfast_reliability::store::conformance::interposed_documents::{
 };
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_reliability::store::memory::{MemoryDocumentStore, MemoryLimits};
-use holdfast_reliability::store::{StoreError, StoreResult};
+use holdfast_reliability::store::{DedupeStore, StoreError, StoreResult};
 use holdfast_testkit::{Does, MadeTool, SeededEntropy, TokioClock};
 use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
@@ -190,6 +191,7 @@ pub(crate) struct Bench {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tree: Arc<SessionTree>,
     pub(crate) documents: Arc<dyn DocumentStore>,
+    pub(crate) records: Arc<dyn DedupeStore>,
     pub(crate) trust: Option<Arc<TrustBook>>,
 }
 
@@ -204,6 +206,10 @@ pub(crate) struct Build {
     pub(crate) audit: Option<PathBuf>,
     /// Who is told what happens.
     pub(crate) observers: Observers,
+    /// Where records are kept, if not in a memory of its own.
+    pub(crate) records: Option<Arc<dyn DedupeStore>>,
+    /// The clock of this machine, if it is not right, and what its randomness begins with.
+    pub(crate) machine: Option<(Arc<dyn Clock>, u64)>,
 }
 
 impl Build {
@@ -221,8 +227,10 @@ impl Build {
     }
 
     fn made(self, tools: Vec<Arc<dyn Tool>>, trusted: Option<Arc<dyn DocumentStore>>) -> Bench {
-        let clock = Arc::new(TokioClock::new());
-        let entropy = Arc::new(SeededEntropy::new(3));
+        let (clock, seed) = self
+            .machine
+            .unwrap_or_else(|| (Arc::new(TokioClock::new()), 3));
+        let entropy = Arc::new(SeededEntropy::new(seed));
         let mut runtime = Runtime::new(clock.clone(), entropy, self.observers);
         runtime.redactor = Redactor::default().knowing(self.secrets);
         let runtime = Arc::new(runtime);
@@ -261,7 +269,11 @@ impl Build {
             Some(book) => tree.with_trust(book.clone()),
             None => tree,
         });
-        let stores = Stores::memory(&runtime, MemoryLimits::default());
+        let mut stores = Stores::memory(&runtime, MemoryLimits::default());
+        if let Some(records) = self.records {
+            stores.dedupe = DedupeStores::single(records);
+        }
+        let records = stores.dedupe.durable.clone();
         let mut parts = Parts::new(runtime, stores, tree.sessions()).with_tools(tools);
         parts.permissions = permissions;
         parts.hooks = self.hooks;
@@ -273,6 +285,7 @@ impl Build {
             approvals,
             tree,
             documents,
+            records,
             trust,
         }
     }

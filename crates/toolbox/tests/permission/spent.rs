@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_contract::{
-    Answer, Effect, PermissionTier, Reason, Scope, SessionContext, TierVerdict, Tool, ToolContext,
-    ToolError, ToolResult,
+    Answer, DedupeMode, Effect, PermissionTier, Reason, Scope, SessionContext, TierVerdict, Tool,
+    ToolContext, ToolError, ToolResult,
 };
 use holdfast_toolbox::approval::{Approval, ResumeWhich, resume_open};
 use serde_json::{Value, json};
@@ -145,4 +145,49 @@ async fn a_deadline_that_passes_while_a_person_thinks_counts_against_nobody() {
         assert_eq!(word(&late), "timeout", "{number}: {late:?}");
     }
     assert_eq!(probe.runs(), 0);
+}
+
+/// A yes for the session makes a rule, which covers the very call that it was given for.
+#[tokio::test(start_paused = true)]
+async fn a_yes_for_more_than_once_is_used_by_its_own_call_once() {
+    for mode in [DedupeMode::Enforced, DedupeMode::Disabled] {
+        let (bench, tool, _) = scene().await;
+        let mut envelope = ask("linked", "main", json!({}));
+        envelope.transport.dedupe_mode = mode;
+        envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
+        assert_eq!(word(&bench.stack.call(envelope).await), "timeout");
+        let request = open(&bench).await;
+        let always = Answer::Approve {
+            scope: Scope::Session,
+        };
+        let answered = bench.approvals.answer(&request.id, &always, "person").await;
+        answered.unwrap();
+        for _ in 0..2 {
+            let resumed = resume_open(&bench.stack, &bench.approvals, &ResumeWhich::Approved).await;
+            resumed.unwrap();
+            tokio::time::advance(Duration::from_secs(30)).await;
+        }
+        assert_eq!(state(&bench, &request.id).await, "used");
+        assert_eq!(tool.runs.load(Ordering::SeqCst), 1, "{mode:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_nobody_any_more_runs_once_and_its_request_is_over() {
+    let (bench, tool, _) = scene().await;
+    let mut envelope = ask("linked", "main", json!({}));
+    envelope.transport.dedupe_mode = DedupeMode::Disabled;
+    envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
+    assert_eq!(word(&bench.stack.call(envelope).await), "timeout");
+    let request = open(&bench).await;
+    let answered = bench.approvals.answer(&request.id, &YES, "person").await;
+    answered.unwrap();
+    tool.points_at.store(HARMLESS, Ordering::SeqCst);
+    for _ in 0..2 {
+        let resumed = resume_open(&bench.stack, &bench.approvals, &ResumeWhich::Approved).await;
+        resumed.unwrap();
+        tokio::time::advance(Duration::from_secs(30)).await;
+    }
+    assert_eq!(state(&bench, &request.id).await, "withdrawn");
+    assert_eq!(tool.runs.load(Ordering::SeqCst), 1);
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use holdfast_contract::Trust;
 use holdfast_memory::Memory;
-use holdfast_memory::transfer::{self, TransferError};
+use holdfast_memory::transfer::{self, Imported, TransferError};
 use holdfast_toolbox::draft::{self, Draft};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -101,18 +101,26 @@ pub(super) async fn import(
     if done.conflicting.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let shown: Vec<&str> = done
-        .conflicting
-        .iter()
-        .take(CONFLICTS_SHOWN_MAX)
-        .map(String::as_str)
-        .collect();
-    Err(Failure::failed(format!(
-        "{} records are there already with other content, and were left as they are: {}",
-        done.conflicting.len(),
+    let hint = "Delete them first to take those of the file.";
+    Err(Failure::failed(conflicts(&done)).hint(hint))
+}
+
+/// Which records were left as they are, and in what those of the file differ.
+fn conflicts(done: &Imported) -> String {
+    let all = done.conflicting.len() as u64;
+    let differ = match done.other_trust {
+        0 => "other content".to_owned(),
+        only if only == all => "the same content and another trust".to_owned(),
+        some => format!("other content or, {some} of them, only another trust"),
+    };
+    let are = if all == 1 { "is" } else { "are" };
+    let shown = done.conflicting.iter().take(CONFLICTS_SHOWN_MAX);
+    let shown: Vec<&str> = shown.map(String::as_str).collect();
+    format!(
+        "{} {are} there already with {differ}; all were left as they are: {}",
+        output::counted(all, "record"),
         shown.join(", ")
-    ))
-    .hint("Delete them first to take those of the file."))
+    )
 }
 
 fn failed(error: TransferError) -> Failure {
@@ -139,4 +147,29 @@ fn show(bar: &ProgressBar, progress: transfer::Progress) {
         bar.set_length(total);
     }
     bar.set_position(progress.records);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_said() {
+        let told = |ids: &[&str], other_trust| {
+            conflicts(&Imported {
+                conflicting: ids.iter().map(|id| (*id).to_owned()).collect(),
+                other_trust,
+                ..Imported::default()
+            })
+        };
+        assert_eq!(
+            told(&["a"], 0),
+            "1 record is there already with other content; all were left as they are: a"
+        );
+        assert_eq!(
+            told(&["a", "b"], 2),
+            "2 records are there already with the same content and another trust; all were left as they are: a, b"
+        );
+        assert!(told(&["a", "b", "c"], 1).contains("or, 1 of them, only another trust"));
+    }
 }

@@ -132,6 +132,70 @@ fn every_wrong_value_is_named() {
 }
 
 #[test]
+fn a_bound_beyond_all_that_is_held_never_takes_hold() {
+    for large in [
+        "18446744073709551616",
+        "1667762723102304105862128467968",
+        "1e19",
+        "1e300",
+        "1e999",
+    ] {
+        let large: Value = serde_json::from_str(large).unwrap();
+        let read = |pointer| ToolCallEnvelope::from_value(set(pointer, large.clone())).unwrap();
+        let budget = read("/transport/retryBudget/maxElapsedMs")
+            .transport
+            .retry_budget;
+        assert!(budget.max_elapsed_ms >= 10_u64.pow(19), "{large}");
+        let control = read("/control/deadlineAtMs").control;
+        assert!(control.deadline_at_ms >= Some(10_u64.pow(19)), "{large}");
+    }
+    for wrong in [
+        "-1",
+        "-1e999",
+        "-1e-400",
+        "0.5",
+        "1e-1",
+        "0.99999999999999999999",
+        "1e-99999999999",
+    ] {
+        let wrong: Value = serde_json::from_str(wrong).unwrap();
+        let error = ToolCallEnvelope::from_value(set("/control/deadlineAtMs", wrong)).unwrap_err();
+        assert_eq!(error.field, "control.deadlineAtMs");
+    }
+}
+
+#[test]
+fn steps_that_differ_stay_different() {
+    let step = |iteration: &str| {
+        let iteration: Value = serde_json::from_str(iteration).unwrap();
+        ToolCallEnvelope::from_value(set(
+            "/payload/toolStep",
+            json!({"iteration": iteration, "index": 0}),
+        ))
+    };
+    for (written, held) in [
+        ("18446744073709551615", u64::MAX),
+        ("3.0", 3),
+        ("1e16", 10_u64.pow(16)),
+        ("12.50e1", 125),
+        ("-0.0", 0),
+        ("0e-99999999999", 0),
+        ("9007199254740992.0", 9_007_199_254_740_992),
+        ("9007199254740993.0", 9_007_199_254_740_993),
+    ] {
+        assert_eq!(
+            step(written).unwrap().payload.tool_step.unwrap().iteration,
+            held
+        );
+    }
+    for beyond in ["18446744073709551616", "1e30", "1e999", "1e99999999999"] {
+        let error = step(beyond).unwrap_err();
+        assert_eq!(error.field, "payload.toolStep.iteration");
+        assert_eq!(error.reason, "has to be at most 18446744073709551615");
+    }
+}
+
+#[test]
 fn null_arguments_are_no_arguments() {
     let envelope = ToolCallEnvelope::from_value(set("/payload/params", Value::Null)).unwrap();
     assert_eq!(envelope.payload.params, json!({}));

@@ -24,6 +24,16 @@ pub trait Interposed: Send + Sync {
         self.behind().changed(ticket)
     }
 
+    /// See [`DedupeStore::renew`].
+    fn renew<'a>(
+        &'a self,
+        key: &'a StoredKey,
+        owner: &'a str,
+        lease_ms: u64,
+    ) -> StoreFuture<'a, Result<(), Refused>> {
+        self.behind().renew(key, owner, lease_ms)
+    }
+
     /// See [`DedupeStore::begin`].
     fn begin<'a>(
         &'a self,
@@ -69,7 +79,7 @@ impl<T: Interposed> DedupeStore for T {
         owner: &'a str,
         lease_ms: u64,
     ) -> StoreFuture<'a, Result<(), Refused>> {
-        self.behind().renew(key, owner, lease_ms)
+        Interposed::renew(self, key, owner, lease_ms)
     }
 
     fn begin<'a>(

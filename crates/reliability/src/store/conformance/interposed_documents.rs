@@ -30,6 +30,11 @@ pub trait InterposedDocuments: Send + Sync {
     /// The documents behind it.
     fn behind(&self) -> &dyn DocumentStore;
 
+    /// See [`DocumentStore::time_ms`].
+    fn time_ms(&self) -> Option<u64> {
+        self.behind().time_ms()
+    }
+
     /// What is an error here is not done.
     fn before(&self, _step: DocumentStep<'_>) -> StoreResult<()> {
         Ok(())
@@ -90,5 +95,9 @@ impl<S: InterposedDocuments> DocumentStore for S {
     fn sweep_documents(&self) -> StoreFuture<'_, u64> {
         let done = async move { self.behind().sweep_documents().await };
         around(self, DocumentStep::Sweep, done).boxed().into()
+    }
+
+    fn time_ms(&self) -> Option<u64> {
+        InterposedDocuments::time_ms(self)
     }
 }

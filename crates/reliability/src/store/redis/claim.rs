@@ -78,6 +78,7 @@ impl Packed {
 impl Shared {
     pub(super) async fn claim(&self, wish: &ClaimRequest) -> StoreResult<Claim> {
         let packed = Packed::new(self, wish)?;
+        let cleared_us = self.cleared_us(wish).await?;
         let mut lane = self.link.lane().await?;
         self.granted.asked(wish);
         let mut abandoned = Abandoned {
@@ -93,7 +94,8 @@ impl Shared {
         match &claim {
             Ok(Claim::Granted { .. }) => {
                 self.link.replicated(&mut lane).await?;
-                let granted = Granted::new(wish, packed.tail, head, self.link.now_ms());
+                let since_ms = self.link.now_ms();
+                let granted = Granted::new(wish, packed.tail, head, since_ms, cleared_us);
                 self.granted.insert(wish, granted);
             }
             // Only the answer may have been lost: whoever asked takes it back.

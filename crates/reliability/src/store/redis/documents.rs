@@ -346,6 +346,10 @@ impl DocumentStore for RedisState {
         .boxed()
         .into()
     }
+
+    fn time_ms(&self) -> Option<u64> {
+        Some(self.shared.link.now_ms())
+    }
 }
 
 #[cfg(test)]

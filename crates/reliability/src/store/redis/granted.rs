@@ -4,7 +4,8 @@
 //! A server that writes to its disk once a second forgets the last second when it is killed. What
 //! it granted then runs here all the same: as long as this process lives, its claims and results
 //! are not lost with the server. An operator who clears a record leaves a mark with its owner's
-//! name, and such a claim is not brought back.
+//! name, and such a claim is not brought back. A call that waits may have claimed anew since: then
+//! the mark is known from before, and says nothing of that claim.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(super) struct Granted {
     /// See the layout; without the mark of somebody who waits.
     flags: u8,
     since_ms: u64,
+    /// When it had last been cleared before it was claimed, by the server's time; 0 for never.
+    cleared_us: u64,
     lease_ms: u64,
     ttl_ms: u64,
     content: Option<StoredKey>,
@@ -45,12 +48,14 @@ impl Granted {
         tail: Vec<u8>,
         head: Option<ClaimHead>,
         since_ms: u64,
+        cleared_us: u64,
     ) -> Self {
         let lifetimes = &wish.lifetimes;
         Self {
             flags: u8::from(wish.repeat == RepeatSafety::Safe)
                 + HELD * u8::from(wish.hold == Hold::Held),
             since_ms,
+            cleared_us,
             lease_ms: lifetimes.lease_ms,
             ttl_ms: lifetimes.unknown_ms.max(lifetimes.done_ms),
             content: wish.content.as_ref().map(|lookup| lookup.key),
@@ -117,6 +122,25 @@ impl GrantedClaims {
 }
 
 impl Shared {
+    /// When a claim that is about to be asked for was last cleared; 0 for never. Nobody else can claim
+    /// under its name, so it stays so until it is granted.
+    pub(super) async fn cleared_us(&self, wish: &ClaimRequest) -> StoreResult<u64> {
+        if wish.hold == Hold::None {
+            // Only a call that waits claims anew.
+            return Ok(0);
+        }
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(self.names.cleared(&wish.key, &wish.owner));
+        Ok(match self.link.send(&cmd).await? {
+            // That of an older version does not say when.
+            Value::BulkString(at) => std::str::from_utf8(&at)
+                .ok()
+                .and_then(|at| at.parse().ok())
+                .unwrap_or(0),
+            _ => 0,
+        })
+    }
+
     /// Puts a claim of this process back that the server has lost. Says whether it is worth asking
     /// the server again: not when the claim was never ours, and not when it was cleared.
     pub(super) async fn bring_back(&self, key: &StoredKey, owner: &str) -> StoreResult<bool> {
@@ -132,7 +156,8 @@ impl Shared {
             .wide(self.link.script_time_ms())
             .wide(granted.since_ms)
             .wide(granted.lease_ms)
-            .byte(granted.flags);
+            .byte(granted.flags)
+            .wide(granted.cleared_us);
         let life_ms = running_key_ttl_ms(granted.ttl_ms).to_string();
         let args: [&[u8]; 3] = [numbers.bytes(), &granted.tail, life_ms.as_bytes()];
         let answer: Value = self

@@ -67,9 +67,9 @@ pub(super) enum Said<'a> {
 /// What the client gets to hear, or why nothing.
 pub(super) fn ended<'a>(state: &'a RunState, notes: &Notes) -> Result<Said<'a>, ChatError> {
     match state.ending() {
-        Some(Ending::Answered { content, cut_off }) => Ok(Said::Answer {
+        Some(ending @ Ending::Answered { content, .. }) => Ok(Said::Answer {
             content,
-            reason: if *cut_off { "length" } else { "stop" },
+            reason: ending.finish_reason(),
         }),
         Some(Ending::Calls { content, calls }) => Ok(Said::Calls {
             content: Some(content.as_str()).filter(|text| !text.is_empty()),

@@ -20,6 +20,8 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// The kind of errors that a run ended with.
 const EXECUTION: &str = "ExecutionError";
 const INVALID: &str = "invalid_request_error";
+/// The code of a request that can not be understood.
+const INVALID_REQUEST: &str = "invalid_request";
 
 /// An error, before it is written.
 #[derive(Debug, Clone)]
@@ -65,7 +67,7 @@ impl ChatError {
 
     /// A request that can not be understood.
     pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message)
+        Self::new(StatusCode::BAD_REQUEST, INVALID, INVALID_REQUEST, message)
     }
 
     /// A model that is not ours.
@@ -80,12 +82,15 @@ impl ChatError {
 
     /// No model was configured.
     pub(crate) fn no_model() -> Self {
-        Self::new(
+        let mut error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             EXECUTION,
             RunErrorCode::GptOssUnreachable.as_str(),
             "No model server is configured; start with `holdfast serve --model-url URL`",
-        )
+        );
+        // Somebody has to start it anew first.
+        error.again = Again::No;
+        error
     }
 
     /// There is no such run, or it is somebody else's.
@@ -179,7 +184,7 @@ impl ChatError {
     pub(super) fn failed(failed: &RunError, effects: Effects) -> Self {
         let (code, message) = (failed.code, failed.message.clone());
         let mut error = Self::new(status_of(code), EXECUTION, code.as_str(), message);
-        if effects == Effects::Possible {
+        if effects == Effects::Possible || failed.lasts {
             error.again = Again::No;
         } else {
             // What the model's server asks of us, we ask of whoever waits for it.
@@ -202,6 +207,16 @@ impl ChatError {
         self
     }
 
+    /// The field that is wrong: what is said of a request begins with it.
+    fn param(&self) -> Option<&str> {
+        if self.code != INVALID_REQUEST {
+            return None;
+        }
+        let (field, _) = self.message.split_once(": ")?;
+        let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte);
+        field.bytes().all(is_path).then_some(field)
+    }
+
     /// The body.
     pub(super) fn body(&self) -> Value {
         json!(self.shape())
@@ -213,7 +228,7 @@ impl ChatError {
                 message: &self.message,
                 kind: self.kind,
                 code: self.code,
-                param: None,
+                param: self.param(),
             },
             executor_metadata: self.metadata.as_deref(),
         }
@@ -258,7 +273,7 @@ fn status_of(code: RunErrorCode) -> StatusCode {
 impl From<Refusal> for ChatError {
     fn from(refusal: Refusal) -> Self {
         let code = match refusal.kind {
-            INVALID => "invalid_request",
+            INVALID => INVALID_REQUEST,
             other => other,
         };
         let message = refusal.message.clone();

@@ -275,6 +275,7 @@ fn passed_on(fields: &Map<String, Value>) -> Result<Map<String, Value>, ChatErro
     pass("seed", is_integer, "a whole number")?;
     pass("frequency_penalty", Value::is_number, "a number")?;
     pass("presence_penalty", Value::is_number, "a number")?;
+    pass("reasoning_effort", Value::is_string, "a text")?;
     pass(
         "response_format",
         is_format,
@@ -286,7 +287,22 @@ fn passed_on(fields: &Map<String, Value>) -> Result<Map<String, Value>, ChatErro
     {
         passed_on.remove("response_format");
     }
+    if let Some(asked) = passed_on.remove("reasoning_effort") {
+        let known = asked.as_str().and_then(effort);
+        passed_on.extend(known.map(|effort| ("reasoning_effort".to_owned(), effort.into())));
+    }
     Ok(passed_on)
+}
+
+/// How much gpt-oss thinks, in the words that its servers know: they refuse those of other models, and
+/// a client that says one of them still wants its answer.
+fn effort(asked: &str) -> Option<&'static str> {
+    match asked {
+        "none" | "minimal" | "low" => Some("low"),
+        "medium" => Some("medium"),
+        "high" | "xhigh" | "max" => Some("high"),
+        _ => None,
+    }
 }
 
 fn is_integer(value: &Value) -> bool {

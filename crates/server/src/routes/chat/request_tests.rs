@@ -30,6 +30,7 @@ fn what_the_seed_and_clients_send_is_read() {
         ("timeout", json!(20)),
         ("stop", json!(["END"])),
         ("seed", json!(7)),
+        ("reasoning_effort", json!("low")),
         ("n", json!(1)),
         ("response_format", json!({"type": "json_object"})),
         ("user", json!("somebody")),
@@ -55,8 +56,30 @@ fn what_the_seed_and_clients_send_is_read() {
     assert_eq!(asked.mode, Mode::Loop);
     assert_eq!(asked.delivery, Delivery::Stream(Usage::Shown));
     let passed: Vec<&String> = asked.passed_on.keys().collect();
-    assert_eq!(passed, ["response_format", "seed", "stop"]);
+    assert_eq!(
+        passed,
+        ["reasoning_effort", "response_format", "seed", "stop"]
+    );
     assert!(asked.digest.get("stream").is_none());
+}
+
+#[test]
+fn efforts_are_said_in_the_words_of_gpt_oss() {
+    for (asked, said) in [
+        ("none", Some("low")),
+        ("minimal", Some("low")),
+        ("low", Some("low")),
+        ("medium", Some("medium")),
+        ("high", Some("high")),
+        ("xhigh", Some("high")),
+        ("max", Some("high")),
+        ("default", None),
+        ("", None),
+    ] {
+        let read = read(&with("reasoning_effort", json!(asked))).expect("a request");
+        let passed = read.passed_on.get("reasoning_effort");
+        assert_eq!(passed.and_then(Value::as_str), said, "{asked}");
+    }
 }
 
 #[test]
@@ -129,11 +152,17 @@ fn what_is_wrong_is_named() {
         ("stream", json!("yes"), "stream"),
         ("stop", json!(["a", "b", "c", "d", "e"]), "stop"),
         ("seed", json!(1.5), "seed"),
+        ("reasoning_effort", json!(3), "reasoning_effort"),
         ("response_format", json!("json"), "response_format"),
         ("executor", json!({"mode": "fly"}), "executor.mode"),
     ] {
         let error = read(&with(name, value)).expect_err(name);
         assert!(error.contains(says), "{name}: {error}");
+        // Programs are told which field, where it is one.
+        let error: Value = serde_json::from_str(&error).expect("JSON");
+        let param = error["param"].as_str().unwrap_or_default();
+        let is_known = error["code"] == "model_not_found";
+        assert!(is_known || param.starts_with(name), "{name}: {error}");
     }
     for (name, value, says) in [
         ("tools", json!({}), "tools: has to be"),
@@ -144,6 +173,7 @@ fn what_is_wrong_is_named() {
             "schema",
         ),
         ("tool_choice", json!("maybe"), "tool_choice"),
+        ("tool_choice", json!("required"), "there are no tools"),
         (
             "tool_choice",
             json!({"function": {"name": "b"}}),

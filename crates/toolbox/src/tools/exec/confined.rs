@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan};
-use holdfast_contract::{Reason, SessionContext, ToolError};
+use holdfast_contract::{Reason, SessionContext, ToolError, ToolResult};
 use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Mode as RawMode, OFlags};
 
@@ -16,6 +16,16 @@ pub(super) const LETS_OUT: &[&str] = &["destructive_command", "irreversible_comm
 /// The one of them that means `sudo` and its like, which the kernel gives no rights under any
 /// confinement.
 const OTHER_RIGHTS: &str = "other_rights";
+/// What a command prints to whom the kernel said no.
+const FORBIDDEN: &[&str] = &[
+    "Permission denied",
+    "Read-only file system",
+    "EACCES",
+    "EROFS",
+];
+const HINT: &str = "The kernel holds this command to its workspace. If what it was denied lies outside of \
+                    it, a person can allow commands to write there with confinement.write in the \
+                    configuration, or to read there with confinement.read.";
 /// Names of the directory for temporary files of one workspace.
 const TEMPORARY: &str = "TMPDIR";
 const TEMPORARY_DIGITS: usize = 16;
@@ -71,6 +81,14 @@ impl Rules {
             reserved: session.reserved.clone(),
             reach: Reach::of(approved.unwrap_or_default()),
         }
+    }
+
+    /// Whether the kernel will hold the command to its workspace.
+    pub(super) fn hold(&self) -> Hold {
+        let is_held = self.reach == Reach::Workspace
+            && self.config.mode != Mode::Off
+            && self.kernel.confines_files();
+        if is_held { Hold::Held } else { Hold::Free }
     }
 
     /// Makes the confinement, and sets the variables that come with it.
@@ -144,6 +162,26 @@ impl Rules {
         let carved = hidden.iter().any(|path| path.is_dir() && inside(path));
         hidden.retain(|path| path.is_dir() || carved || !inside(path));
         hidden
+    }
+}
+
+/// Whether a command is held to the files of its workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    Held,
+    Free,
+}
+
+impl Hold {
+    /// Says what may be the cause where a held command failed and its errors say that something was
+    /// forbidden: the kernel's words are the same as for the rights of a file.
+    pub(super) fn explain(self, mut result: ToolResult) -> ToolResult {
+        let errors = result.output["stderr"].as_str().unwrap_or_default();
+        let is_forbidden = FORBIDDEN.iter().any(|words| errors.contains(words));
+        if self == Self::Held && result.exit_code.is_some() && is_forbidden {
+            result.output["hint"] = HINT.into();
+        }
+        result
     }
 }
 

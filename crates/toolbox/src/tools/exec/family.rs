@@ -6,22 +6,23 @@
 //! can change. Where it does not, a variable in the environment has to do, which a process can clear.
 //! All of them are found in `/proc`, so a process that forks faster than it is found escapes.
 
+mod proc;
+
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use holdfast_confine::{Mark, mark};
 use holdfast_contract::{Entropy, SystemEntropy};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
-use super::{
-    ENVIRON_BYTES_MAX, REAP_WAIT_MS, SWEEP_PROCESSES_MAX, SWEEP_TIME_MS_MAX, TERM_GRACE_MS,
-};
+use self::proc::{Stat, environ, processes, told};
+use super::{REAP_WAIT_MS, SWEEP_PROCESSES_MAX, SWEEP_TIME_MS_MAX, TERM_GRACE_MS};
 
 const VARIABLE: &str = "HOLDFAST_CALL";
 /// Wait for what one search found and killed to be gone before the next search.
@@ -59,9 +60,13 @@ impl Tag {
         (VARIABLE, self.variable.clone())
     }
 
-    fn is_on(&self, pid: i32) -> bool {
-        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-        self.mark.is_in(&limits) || environ(pid).is_some_and(|environ| self.is_in(&environ))
+    fn is_on(&self, pid: i32) -> io::Result<bool> {
+        let limits = told(std::fs::read_to_string(format!("/proc/{pid}/limits")))?;
+        if self.mark.is_in(&limits.unwrap_or_default()) {
+            return Ok(true);
+        }
+        let environ = told(environ(pid))?;
+        Ok(environ.is_some_and(|environ| self.is_in(&environ)))
     }
 
     fn is_in(&self, environ: &[u8]) -> bool {
@@ -118,7 +123,7 @@ impl Member {
         let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         // The number may have passed to another process before the handle was there; that one
         // would have begun later.
-        let same = Stat::of(self.pid)?.started == self.stat.started;
+        let same = Stat::of(self.pid).ok()??.started == self.stat.started;
         same.then_some(handle)
     }
 }
@@ -128,9 +133,12 @@ impl Member {
 pub(super) enum Gone {
     All,
     /// Some of it was killed, and the kernel is not done with it: a process that waits for a disk
-    /// ends when the disk has answered.
+    /// ends when the disk has answered. Or nobody can tell, because `/proc` can not be read.
     NotAll,
 }
+
+/// Everybody that was looked for, unless that could not be done.
+type Found = io::Result<Vec<Member>>;
 
 /// Ends the family of `leader`, which must not have been reaped: as long as it is not, its number
 /// can not be given to another process group.
@@ -139,14 +147,15 @@ pub(super) fn end(leader: Pid, leader_handle: &OwnedFd, tag: &Tag) -> Gone {
 }
 
 /// Ends everything that carries the tag, when the command itself is gone and was reaped.
-pub(super) fn end_left(tag: &Tag) {
-    end_found(&|| left(tag, Since::Ever), None);
+pub(super) fn end_left(tag: &Tag) -> Gone {
+    end_found(&|| left(tag, Since::Ever), None)
 }
 
-fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) -> Gone {
+fn end_found(find: &dyn Fn() -> Found, leader: Option<(Pid, &OwnedFd)>) -> Gone {
     let (group, leader_handle) = leader.unzip();
     let signal_group = |signal| group.map(|group| kill_process_group(group, signal));
-    let known = find();
+    // Whoever can not be found now is looked for again below.
+    let known = find().unwrap_or_default();
     let _ = signal_group(Signal::TERM);
     let own = group.map(raw);
     let outside = known.iter().filter(|member| Some(member.stat.group) != own);
@@ -175,13 +184,18 @@ fn end_found(find: &dyn Fn() -> Vec<Member>, leader: Option<(Pid, &OwnedFd)>) ->
 
 /// Kills until none is found, however many there are: each search may find what was started
 /// meanwhile. Twice in a row: a process that forks and ends while it is searched for hides its child.
-fn sweep(find: &dyn Fn() -> Vec<Member>, deadline: Instant) -> Gone {
+fn sweep(find: &dyn Fn() -> Found, deadline: Instant) -> Gone {
     let mut searches_in_vain = 0;
     while searches_in_vain < SEARCHES_IN_VAIN {
         if Instant::now() >= deadline {
             return Gone::NotAll;
         }
-        let escaped = find();
+        let Ok(escaped) = find() else {
+            // That nobody was found says nothing.
+            searches_in_vain = 0;
+            std::thread::sleep(SWEEP_WAIT);
+            continue;
+        };
         if escaped.is_empty() {
             searches_in_vain += 1;
             continue;
@@ -221,7 +235,7 @@ fn wait_for_end(handles: &[&OwnedFd], time: Duration) -> Gone {
         match rustix::event::poll(&mut polled, timeout.as_ref()) {
             Ok(0) => return Gone::NotAll,
             Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
+            Err(Errno::INTR) => continue,
             Err(_) => return Gone::NotAll,
         }
         let ended: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
@@ -242,7 +256,8 @@ pub(super) enum Since {
 impl Since {
     /// The time at which this process began.
     pub(super) fn start_of(process: Pid) -> Self {
-        Stat::of(raw(process)).map_or(Self::Ever, |stat| Self::Then(stat.started))
+        let stat = Stat::of(raw(process)).ok().flatten();
+        stat.map_or(Self::Ever, |stat| Self::Then(stat.started))
     }
 
     fn includes(self, stat: &Stat) -> bool {
@@ -253,34 +268,46 @@ impl Since {
     }
 }
 
-/// Whether something lives that carries the tag.
+/// Whether something lives that carries the tag, or may do so.
 pub(super) fn has_left(tag: &Tag, since: Since) -> bool {
-    !left(tag, since).is_empty()
+    may_live(&left(tag, since))
+}
+
+fn may_live(found: &Found) -> bool {
+    found.as_ref().map_or(true, |found| !found.is_empty())
 }
 
 /// All that carries the tag.
-fn left(tag: &Tag, since: Since) -> Vec<Member> {
+fn left(tag: &Tag, since: Since) -> Found {
     let own = raw(getpid());
-    let processes = processes().into_iter();
-    processes
-        .filter(|(pid, stat)| *pid != own && since.includes(stat) && tag.is_on(*pid))
-        .map(|(pid, stat)| Member { pid, stat })
-        .collect()
+    let belongs =
+        |pid: i32, stat: &Stat| Ok(pid != own && since.includes(stat) && tag.is_on(pid)?);
+    members(processes()?, belongs)
 }
 
 /// All living members of the family but the leader.
-fn find(leader: Pid, tag: &Tag) -> Vec<Member> {
+fn find(leader: Pid, tag: &Tag) -> Found {
     let (leader, own) = (raw(leader), raw(getpid()));
-    let processes = processes();
+    let processes = processes()?;
     let descendants = descendants(leader, &processes);
     let belongs = |pid: i32, stat: &Stat| {
-        stat.group == leader || descendants.contains(&pid) || tag.is_on(pid)
+        let is_known = stat.group == leader || descendants.contains(&pid);
+        Ok(pid != leader && pid != own && (is_known || tag.is_on(pid)?))
     };
-    processes
-        .into_iter()
-        .filter(|(pid, stat)| *pid != leader && *pid != own && belongs(*pid, stat))
-        .map(|(pid, stat)| Member { pid, stat })
-        .collect()
+    members(processes, belongs)
+}
+
+fn members(
+    processes: HashMap<i32, Stat>,
+    belongs: impl Fn(i32, &Stat) -> io::Result<bool>,
+) -> Found {
+    let mut found = Vec::new();
+    for (pid, stat) in processes {
+        if belongs(pid, &stat)? {
+            found.push(Member { pid, stat });
+        }
+    }
+    Ok(found)
 }
 
 fn descendants(ancestor: i32, processes: &HashMap<i32, Stat>) -> HashSet<i32> {
@@ -300,63 +327,6 @@ fn descendants(ancestor: i32, processes: &HashMap<i32, Stat>) -> HashSet<i32> {
     found
 }
 
-/// What `/proc/PID/stat` says that matters here.
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    parent: i32,
-    group: i32,
-    started: u64,
-}
-
-impl Stat {
-    /// `None` when there is no such process or it only waits to be reaped.
-    fn of(pid: i32) -> Option<Self> {
-        // A process may name itself with bytes that are not text.
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(&String::from_utf8_lossy(&stat))
-    }
-
-    fn parse(stat: &str) -> Option<Self> {
-        // The name in parentheses may itself contain anything, also a parenthesis.
-        let (_, fields) = stat.rsplit_once(')')?;
-        let mut fields = fields.split_ascii_whitespace();
-        let state = fields.next()?;
-        let (parent, group) = (fields.next()?, fields.next()?);
-        // 14 fields lie between the group and the number of threads, one between that and the time
-        // the process began.
-        let threads: u64 = fields.nth(14)?.parse().ok()?;
-        // The state is that of its first thread, which may have ended while others go on.
-        if state == "X" || (state == "Z" && threads < 2) {
-            return None;
-        }
-        Some(Self {
-            parent: parent.parse().ok()?,
-            group: group.parse().ok()?,
-            started: fields.nth(1)?.parse().ok()?,
-        })
-    }
-}
-
-fn processes() -> HashMap<i32, Stat> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return HashMap::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, Stat::of(pid)?)))
-        .collect()
-}
-
-fn environ(pid: i32) -> Option<Vec<u8>> {
-    let file = File::open(format!("/proc/{pid}/environ")).ok()?;
-    let mut environ = Vec::new();
-    file.take(ENVIRON_BYTES_MAX as u64)
-        .read_to_end(&mut environ)
-        .ok()?;
-    Some(environ)
-}
-
 fn raw(pid: Pid) -> i32 {
     pid.as_raw_nonzero().get()
 }
@@ -366,26 +336,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_lines_are_read_whatever_the_name() {
-        let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 100 200";
-        let expected = Stat {
-            parent: 7,
-            group: 8,
-            started: 4711,
-        };
-        for name in ["sh", "a b", "a) S 1 1", "(((", ""] {
-            let stat = Stat::parse(&format!("12 ({name}) {rest}"));
-            assert_eq!(stat.as_ref(), Some(&expected), "{name}");
-        }
-        let ended = rest.replacen('S', "Z", 1);
-        assert_eq!(Stat::parse(&format!("12 (sh) {ended}")), None);
-        // Its first thread has ended, and another one has not.
-        let threads = ended.replacen(" 20 0 1 0 ", " 20 0 2 0 ", 1);
-        assert_eq!(Stat::parse(&format!("12 (sh) {threads}")), Some(expected));
-        assert_eq!(Stat::parse("12 (sh) S 7"), None);
-    }
-
-    #[test]
     fn who_is_still_found_is_not_said_to_be_gone() {
         let lasting = || {
             let stat = Stat {
@@ -393,16 +343,46 @@ mod tests {
                 group: 1,
                 started: 0,
             };
-            vec![Member {
+            Ok(vec![Member {
                 pid: i32::MAX,
                 stat,
-            }]
+            }])
         };
+        let nobody = || Ok(Vec::new());
         let soon = Instant::now() + Duration::from_millis(10);
         assert_eq!(sweep(&lasting, soon), Gone::NotAll);
         let late = Instant::now() + Duration::from_mins(1);
-        assert_eq!(sweep(&Vec::new, late), Gone::All);
-        assert_eq!(sweep(&Vec::new, Instant::now()), Gone::NotAll);
+        assert_eq!(sweep(&nobody, late), Gone::All);
+        assert_eq!(sweep(&nobody, Instant::now()), Gone::NotAll);
+    }
+
+    /// As when we have as many files open as we may.
+    #[test]
+    fn who_can_not_be_looked_for_is_not_said_to_be_gone() {
+        let unread = || {
+            let processes = proc::processes_in(std::path::Path::new("/nonexistent"))?;
+            members(processes, |_, _| Ok(true))
+        };
+        assert!(may_live(&unread()));
+        assert!(!may_live(&Ok(Vec::new())));
+        let soon = Instant::now() + Duration::from_millis(10);
+        assert_eq!(sweep(&unread, soon), Gone::NotAll);
+    }
+
+    /// It is looked for until it can be.
+    #[test]
+    fn a_search_that_fails_is_made_again() {
+        let searches = std::cell::Cell::new(0);
+        let at_last = || {
+            searches.set(searches.get() + 1);
+            match searches.get() {
+                1 | 3 => Err(Errno::MFILE.into()),
+                _ => Ok(Vec::new()),
+            }
+        };
+        let late = Instant::now() + Duration::from_mins(1);
+        assert_eq!(sweep(&at_last, late), Gone::All);
+        assert_eq!(searches.get(), 5);
     }
 
     #[test]
@@ -420,11 +400,5 @@ mod tests {
         ] {
             assert!(!tag.is_in(environ));
         }
-    }
-
-    #[test]
-    fn our_own_process_is_among_the_processes() {
-        let own = processes().remove(&raw(getpid())).expect("is there");
-        assert_eq!(Some(own), Stat::of(raw(getpid())));
     }
 }

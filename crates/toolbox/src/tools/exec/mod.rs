@@ -309,15 +309,17 @@ impl Tool for ExecTool {
         let display = one_line(&order.command, DISPLAY_COMMAND_CHARS);
         let lifeline = ctx.call.lifeline.clone();
         let tag = Tag::new();
+        let rules = confined::Rules::new(&self.confinement, self.kernel, &ctx.session, tag.mark());
+        let hold = rules.hold();
         let outfit = Outfit {
             environment: self.environment.clone(),
             variable: tag.variable(),
-            rules: confined::Rules::new(&self.confinement, self.kernel, &ctx.session, tag.mark()),
+            rules,
         };
         let _kept = Modes::of(&ctx.session.reserved);
         let prepare = move || order.into_command(&place, outfit, lifeline);
         match supervise::run(prepare, tag, limit).await? {
-            Ended::Exited(finished) => Ok(result(&display, finished)),
+            Ended::Exited(finished) => Ok(hold.explain(result(&display, finished))),
             // Ending it takes a moment; what is told is the limit that it was held to.
             Ended::TimedOut {
                 elapsed,

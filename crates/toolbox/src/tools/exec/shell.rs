@@ -3,9 +3,12 @@
 //! Not a shell: nothing is expanded. A word that depends on an expansion says so, and whoever
 //! judges it has to expect anything of it.
 
+mod ansi;
 mod expand;
 mod functions;
 mod redirect;
+
+use std::borrow::Cow;
 
 use expand::Quotes;
 pub(super) use functions::Function;
@@ -24,7 +27,9 @@ pub(super) struct Word {
     pub(super) has_variable: bool,
     /// Holds `$(…)` or backquotes.
     pub(super) has_substitution: bool,
-    /// Begins with an unquoted `~`.
+    /// Where in the text a `$` stands for one, and how that was written.
+    pub(super) substitutions: Vec<(usize, String)>,
+    /// Begins with an unquoted `~`, or sets something to what does.
     pub(super) is_home: bool,
     pub(super) quoting: Quoting,
     pub(super) splitting: Splitting,
@@ -38,6 +43,8 @@ pub(super) enum Splitting {
     Never,
     /// It stands outside of quotes.
     Splits,
+    /// It stands for what a variable may hold: others may be there in place of it, or nothing.
+    Alternative,
 }
 
 /// What an unquoted word stands for.
@@ -53,6 +60,51 @@ impl Word {
     pub(super) fn has_pattern(&self) -> bool {
         self.stands_for == StandsFor::WhatFits
     }
+
+    /// The text as it was written, but for its quotes.
+    pub(super) fn shown(&self) -> Cow<'_, str> {
+        if self.substitutions.is_empty() {
+            return Cow::Borrowed(&self.text);
+        }
+        let mut shown = self.text.clone();
+        for (at, written) in self.substitutions.iter().rev() {
+            // Of a text that was changed since, nothing is known.
+            if self.text.get(*at..).is_some_and(|it| it.starts_with('$')) {
+                shown.replace_range(*at..=*at, written);
+            }
+        }
+        Cow::Owned(shown)
+    }
+
+    /// The text with what `~` stands for in place of it: where only the text is kept, nothing else
+    /// says so.
+    pub(super) fn meant(&self) -> Cow<'_, str> {
+        if self.is_home {
+            Cow::Owned(with_home(&self.text))
+        } else {
+            Cow::Borrowed(&self.text)
+        }
+    }
+}
+
+/// A text with what `~` stands for at its beginning, and behind each colon, as in a list of paths.
+pub(super) fn with_home(text: &str) -> String {
+    const HOME: &str = "${HOME}";
+    let led = match text.strip_prefix('~') {
+        Some(rest) => format!("{HOME}{rest}"),
+        None => text.to_owned(),
+    };
+    led.replace(":~", &format!(":{HOME}"))
+}
+
+/// Whether a `~` behind this stands for a home: a word begins there, or a value that one sets.
+fn begins_home(word: Option<&Word>) -> bool {
+    let Some(word) = word else { return true };
+    let is_sign = |sign: char| sign == '_' || sign.is_alphanumeric() || "[]+".contains(sign);
+    let is_set = |name: &str| !name.is_empty() && name.chars().all(is_sign);
+    word.text.ends_with(['=', ':'])
+        && word.text.len() <= PATTERN_BYTES_MAX
+        && matches!(word.text.split_once('='), Some((name, _)) if is_set(name))
 }
 
 /// Whether some of a word is quoted.
@@ -60,7 +112,8 @@ impl Word {
 pub(super) enum Quoting {
     #[default]
     Bare,
-    /// The body of a here-document with such an end is not expanded.
+    /// The body of a here-document with such an end is not expanded, and no keyword is one. So a word
+    /// counts where none can stand: in a list, behind a redirection, in a pattern of `case`.
     Quoted,
 }
 
@@ -133,6 +186,8 @@ struct Open {
     heredocs: Vec<HereDocument>,
     /// It is no command: its patterns stand for themselves.
     holds_values: bool,
+    /// It began with a redirection, or has one: no keyword is behind it.
+    is_redirected: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -151,8 +206,8 @@ enum Next {
 /// What a bracket is for.
 #[derive(Clone, PartialEq, Eq)]
 enum Bracket {
-    /// Commands.
-    Subshell,
+    /// Commands, from this one on.
+    Subshell(usize),
     /// Words of an array, by its name, or numbers: no file is looked for.
     Values(Option<String>),
 }
@@ -198,12 +253,15 @@ impl Open {
         if self.holds_values {
             word.stands_for = StandsFor::Itself;
         }
+        if self.next == Next::Word && (self.holds_values || self.is_redirected) {
+            word.quoting = Quoting::Quoted;
+        }
         match std::mem::take(&mut self.next) {
             Next::Word => self.simple.words.push(word),
             Next::Write => self.simple.writes.push(word),
             Next::Read => self.simple.reads.push(word),
             Next::Skip => {}
-            Next::HereString => self.simple.input = Some(word.text),
+            Next::HereString => self.simple.input = Some(word.meant().into_owned()),
             Next::HereDocument { sheds_tabs } => self.heredocs.push(HereDocument {
                 end: word,
                 sheds_tabs,
@@ -274,17 +332,20 @@ impl Reader {
                     let begun = brackets.pop();
                     open.fills(begun.as_ref());
                     let last = self.close(&mut open, reads_from, &mut found);
-                    if begun.is_none() {
-                        self.is_case(last);
+                    match begun {
+                        None => self.is_case(last),
+                        Some(Bracket::Subshell(from)) => self.script.free_braces(from),
+                        Some(Bracket::Values(_)) => {}
                     }
                     reads_from = None;
                 }
                 '(' => {
                     let function = self.function_name(&mut open);
-                    if function.is_none() {
-                        brackets.push(self.bracket(&open));
-                    }
+                    let array = array(&open);
                     self.close(&mut open, reads_from, &mut found);
+                    if function.is_none() {
+                        brackets.push(self.bracket(array));
+                    }
                     if let Some(name) = function {
                         self.define(name);
                     }
@@ -312,14 +373,12 @@ impl Reader {
     }
 
     /// What the bracket just taken is for: `a=(…)` and `((…))` hold values.
-    fn bracket(&self, open: &Open) -> Bracket {
-        let named = open.word.as_ref().and_then(|it| it.text.strip_suffix('='));
-        let array = named.map(|name| name.trim_end_matches('+').to_owned());
+    fn bracket(&self, array: Option<String>) -> Bracket {
         let before = self.at.checked_sub(2).and_then(|at| self.rest.get(at));
         if array.is_some() || before == Some(&'(') {
             Bracket::Values(array)
         } else {
-            Bracket::Subshell
+            Bracket::Subshell(self.script.commands.len())
         }
     }
 
@@ -327,7 +386,11 @@ impl Reader {
     fn is_case(&mut self, last: Option<usize>) {
         let mut next = last;
         while let Some(simple) = next.and_then(|at| self.script.commands.get_mut(at)) {
-            for word in &mut simple.words {
+            // What is before `in` is a command all the same, and may begin with a brace.
+            let is_case = simple.words.iter().any(|word| word.text == "case");
+            let last_in = simple.words.iter().rposition(|word| word.text == "in");
+            let before = last_in.filter(|_| is_case).map_or(0, |at| at + 1);
+            for word in simple.words.iter_mut().skip(before) {
                 word.stands_for = StandsFor::Itself;
                 // Nor does a brace among them begin or end anything.
                 word.quoting = Quoting::Quoted;
@@ -359,6 +422,11 @@ impl Reader {
             ..
         } = std::mem::take(open);
         self.take_keyword(&mut simple);
+        if let Some(head) = functions::take_loop(&mut simple) {
+            self.script.commands.push(head);
+            found.push(self.script.commands.len() - 1);
+        }
+        functions::take_coprocess(&mut simple);
         let is_empty = simple.words.is_empty() && simple.writes.is_empty();
         if is_empty && simple.input.is_none() && heredocs.is_empty() {
             return None;
@@ -393,23 +461,10 @@ impl Reader {
                     word.text.push(sign);
                 }
             },
-            '\'' => {
-                let word = open.word();
-                word.quoting = Quoting::Quoted;
-                loop {
-                    match self.take() {
-                        Some('\'') => break,
-                        Some(sign) => word.text.push(sign),
-                        None => {
-                            self.script.is_unreadable = true;
-                            break;
-                        }
-                    }
-                }
-            }
+            '\'' => self.single_quoted(open),
             '"' => self.double_quoted(open),
             '$' | '`' => self.expansion(sign, Quotes::None, open),
-            '~' if open.word.is_none() => {
+            '~' if begins_home(open.word.as_ref()) => {
                 let word = open.word();
                 word.is_home = true;
                 word.text.push('~');
@@ -417,6 +472,12 @@ impl Reader {
             _ => open.bare(sign),
         }
     }
+}
+
+/// The array that a bracket behind these words fills: `a=(…)`.
+fn array(open: &Open) -> Option<String> {
+    let name = open.word.as_ref()?.text.strip_suffix('=')?;
+    Some(name.trim_end_matches('+').to_owned())
 }
 
 #[cfg(test)]

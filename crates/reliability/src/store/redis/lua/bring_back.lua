@@ -1,13 +1,15 @@
--- Puts a granted claim back that the server has lost, unless somebody cleared it.
+-- Puts a granted claim back that the server has lost, unless somebody cleared it since it was claimed.
 -- KEYS: record, index, mark of its clearing, and the content's pointer where there is one.
 -- ARGV: numbers, rest of the record, life of the key.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return 'n'
 end
-if redis.call('EXISTS', KEYS[3]) == 1 then
+local now, created, lease, flags, known = struct.unpack('<I8I8I8BI8', ARGV[1])
+-- Older versions say only that it was cleared.
+local cleared = redis.call('GET', KEYS[3])
+if cleared and (tonumber(cleared) or math.huge) > known then
   return 'g'
 end
-local now, created, lease, flags = struct.unpack('<I8I8I8B', ARGV[1])
 if now == 0 then
   local t = redis.call('TIME')
   now = t[1] * 1000 + math.floor(t[2] / 1000)

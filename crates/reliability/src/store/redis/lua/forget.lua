@@ -1,6 +1,6 @@
 -- Forgets the given records, unless they run.
 -- KEYS: index. ARGV: shortest life of the mark of a clearing, members of the index.
-local base, forgotten = string.sub(KEYS[1], 1, -2), 0
+local base, forgotten, t = string.sub(KEYS[1], 1, -2), 0, redis.call('TIME')
 for i = 2, #ARGV do
   local m = ARGV[i]
   local key = string.sub(m, 1, 32)
@@ -16,7 +16,10 @@ for i = 2, #ARGV do
       if state == 'u' then
         life = math.max(redis.call('PTTL', at), life)
       end
-      redis.call('SET', base .. 't' .. key .. owner, '', 'PX', life)
+      local mark = base .. 't' .. key .. owner
+      local before = tonumber(redis.call('GET', mark) or '') or 0
+      local when = math.max(before + 1, t[1] * 1000000 + t[2])
+      redis.call('SET', mark, string.format('%.0f', when), 'PX', life)
       forgotten = forgotten + 1
     end
     redis.call('DEL', at)

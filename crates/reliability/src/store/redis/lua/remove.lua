@@ -19,8 +19,12 @@ else
     return 'n'
   end
   -- Its holder may still speak, and must not take the record for one that the server has lost.
+  -- The mark holds when: a call that waits may claim anew, and what is cleared after that is cleared too.
   local life = math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[4]))
-  redis.call('SET', string.sub(KEYS[1], 1, -34) .. 't' .. key .. owner, '', 'PX', life)
+  local mark, t = string.sub(KEYS[1], 1, -34) .. 't' .. key .. owner, redis.call('TIME')
+  local before = tonumber(redis.call('GET', mark) or '') or 0
+  local at = math.max(before + 1, t[1] * 1000000 + t[2])
+  redis.call('SET', mark, string.format('%.0f', at), 'PX', life)
 end
 redis.call('DEL', KEYS[1])
 redis.call('SREM', KEYS[2], key .. places)

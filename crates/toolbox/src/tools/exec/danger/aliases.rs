@@ -34,7 +34,7 @@ impl Judge<'_> {
         let Some(value) = self.aliases.remove(name) else {
             return;
         };
-        self.followed += 1;
+        self.followed += usize::from(!self.is_repeated && self.ways == 0);
         if self.followed > FOLLOWED_MAX || depth >= SCRIPT_DEPTH_MAX {
             self.raise("unreadable_command", name, "stands for too much");
             self.aliases.insert(name.to_owned(), value);

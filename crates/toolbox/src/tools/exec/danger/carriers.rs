@@ -11,7 +11,12 @@ impl Judge<'_> {
             "trap" => {
                 let mut handlers = args.iter().filter(|word| word.text != "--");
                 if let Some(handler) = handlers.next().filter(|it| !it.text.starts_with('-')) {
+                    if self.is_vague(handler) {
+                        // It may set whatever it names.
+                        self.note_any();
+                    }
                     self.script(&handler.text, depth + 1);
+                    self.handlers.insert(handler.text.clone());
                 }
             }
             "awk" | "gawk" | "mawk" | "nawk" => self.awk(args, depth),

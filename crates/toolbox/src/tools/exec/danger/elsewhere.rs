@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::tables::{AWS_REMOVES, DROPPED, REMOVES_CLOUD, SSH_VALUED};
-use super::{Judge, input, program, written};
+use super::{Judge, Setters, input, program, written};
 use crate::tools::exec::shell::{self, Simple, Word};
 
 /// No path leads into the workspace there.
@@ -22,6 +22,8 @@ impl Judge<'_> {
         let (workspace, places) = (self.workspace, std::mem::take(&mut self.places));
         self.workspace = Path::new(THERE);
         self.places = vec![None];
+        // What is set here is not set there.
+        let before = std::mem::replace(&mut self.setters, Setters::Unknown);
         let command = written(behind_host(args));
         self.script(&command, depth + 1);
         let first = shell::read(&command).commands.into_iter().next();
@@ -46,6 +48,7 @@ impl Judge<'_> {
             }
         }
         (self.workspace, self.places) = (workspace, places);
+        self.setters = before;
     }
 
     /// Statements for a database.

@@ -371,12 +371,24 @@ fn commands_without_end_are_read_to_an_end() {
         "function f {",
         "f(){ g;g; };g(){ f;f; };f;",
         "x=1;eval sh -c $x ",
+        "x=1;done;",
+        "for a in b;do a=$a$b;",
+        "a=${a:-",
+        "$a$b",
+        "f(){ f \"$1x\"; };f a;",
     ] {
         let command = part.repeat(40_000 / part.len());
         let found = codes(&command, None);
         let is_whole = matches!(
             part,
-            "a|" | "{,}" | "a=(*" | "a=$a$a-;" | "a=(x y);echo $a$a$a;" | "f(){" | "function f {"
+            "a|" | "{,}"
+                | "a=(*"
+                | "a=$a$a-;"
+                | "a=(x y);echo $a$a$a;"
+                | "f(){"
+                | "function f {"
+                | "for a in b;do a=$a$b;"
+                | "$a$b"
         );
         let is_refused = found.iter().any(|code| code == "unreadable_command");
         assert!(is_refused || is_whole, "{part}: {found:?}");

@@ -24,6 +24,8 @@ pub(super) enum Form<'t> {
     List,
     /// This, where it holds nothing.
     Or(&'t str),
+    /// The same, and from then on it holds that: `${a:=b}`.
+    Set(&'t str),
     /// A number: `${#a}`.
     Length,
     /// Something else is made of it: `${a%x}`, `${!a}`.
@@ -82,26 +84,31 @@ fn within_braces(inner: &str) -> Part<'_> {
         _ if counted.is_some() => Form::Length,
         "" if matches!(name, "@" | "*") => Form::List,
         "" => Form::AsItIs,
-        _ => form(behind),
+        _ => form(name, behind),
     };
     Part::Variable(Variable { name, form })
 }
 
 /// What stands behind the name in braces.
-fn form(behind: &str) -> Form<'_> {
+fn form<'t>(name: &str, behind: &'t str) -> Form<'t> {
+    // Of anything but the arguments it is a part of the text.
     let is_slice = |text: &str| {
-        text.strip_prefix(':').is_some_and(|it| {
-            it.trim_start()
-                .starts_with(|sign: char| sign.is_ascii_digit())
-        })
+        matches!(name, "@" | "*")
+            && text.strip_prefix(':').is_some_and(|it| {
+                it.trim_start()
+                    .starts_with(|sign: char| sign.is_ascii_digit())
+            })
     };
     if behind.starts_with('[') && behind.ends_with(']') || is_slice(behind) {
         return Form::List;
     }
     let instead = behind.strip_prefix(':').unwrap_or(behind);
-    match instead.strip_prefix(['-', '=', '+']) {
-        Some(text) => Form::Or(text),
-        None => Form::Changed,
+    match instead.split_at_checked(1) {
+        Some(("-" | "+", text)) => Form::Or(text),
+        Some(("=", text)) => Form::Set(text),
+        // Where it holds nothing, nothing goes on.
+        Some(("?", _)) => Form::AsItIs,
+        _ => Form::Changed,
     }
 }
 
@@ -162,11 +169,15 @@ mod tests {
             ("$10", vec![variable("1", Form::AsItIs), Part::Text("0")]),
             ("$@", vec![variable("@", Form::List)]),
             ("${@:2}", vec![variable("@", Form::List)]),
+            ("${a:2}", vec![variable("a", Form::Changed)]),
             ("${a[@]}", vec![variable("a", Form::List)]),
             ("${#a[@]}", vec![variable("a", Form::Length)]),
             ("$#", vec![variable("#", Form::Length)]),
             ("${a:-b}", vec![variable("a", Form::Or("b"))]),
             ("${a-${b}}", vec![variable("a", Form::Or("${b}"))]),
+            ("${a:=b}", vec![variable("a", Form::Set("b"))]),
+            ("${a:?}", vec![variable("a", Form::AsItIs)]),
+            ("${a?not set}", vec![variable("a", Form::AsItIs)]),
             ("${a%x}", vec![variable("a", Form::Changed)]),
             ("${!a}", vec![Part::Unread]),
             ("$", vec![Part::Unread]),

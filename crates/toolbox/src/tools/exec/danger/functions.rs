@@ -9,12 +9,23 @@ use crate::tools::exec::shell::{Script, Simple, Word};
 /// Commands of functions that are judged where those are called; a command line that runs more counts
 /// as unreadable.
 const CALLED_COMMANDS_MAX: usize = 4096;
+/// Ways in which a function calls itself that are followed.
+const RECURSIONS_MAX: usize = 8;
 
 /// What a function runs: some of the commands of the script that defines it.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     all: Rc<[Simple]>,
     ran: Range<usize>,
+}
+
+/// A function that is being judged.
+#[derive(Debug, Default)]
+pub(super) struct Called {
+    /// What it gives itself.
+    recursions: Vec<Vec<Word>>,
+    /// It gives itself more than that.
+    has_more: bool,
 }
 
 impl Judge<'_> {
@@ -35,23 +46,72 @@ impl Judge<'_> {
     /// Judges the function of this name, with the arguments it is given. Where it is defined its
     /// body was judged without them.
     pub(super) fn calls(&mut self, name: &str, args: &[Word], depth: usize) {
-        // Taken out: one that calls itself is not followed for ever.
+        if self.called.contains_key(name) {
+            self.calls_itself(name, args);
+            return;
+        }
         let Some(bodies) = self.functions.remove(name) else {
             return;
         };
-        let commands: usize = bodies.iter().map(|body| body.ran.len()).sum();
-        self.called_commands += commands + 1;
-        if self.called_commands > CALLED_COMMANDS_MAX || depth >= SCRIPT_DEPTH_MAX {
-            self.raise("unreadable_command", name, "stands for too much");
-        } else {
-            self.given(args, |judge| {
-                for Body { all, ran } in &bodies {
-                    for simple in all.get(ran.clone()).unwrap_or_default() {
-                        judge.simple(simple, all, depth + 1);
-                    }
-                }
-            });
+        self.called.insert(name.to_owned(), Called::default());
+        self.call(name, &bodies, args, depth);
+        // What it gives itself comes after, and may bring more of it.
+        let mut followed = 0;
+        while let Some(args) = self.recursion(name, followed) {
+            self.call(name, &bodies, &args, depth);
+            followed += 1;
+        }
+        if self.called.remove(name).is_some_and(|it| it.has_more) {
+            self.called.insert(name.to_owned(), Called::default());
+            self.call_with_anything(&bodies, depth);
+            self.called.remove(name);
         }
         self.functions.insert(name.to_owned(), bodies);
+    }
+
+    fn call(&mut self, name: &str, bodies: &[Body], args: &[Word], depth: usize) {
+        let commands: usize = bodies.iter().map(|body| body.ran.len()).sum();
+        // What a loop runs once more, or is judged in several ways, is counted with all that is judged.
+        if !self.is_repeated && self.ways == 0 {
+            self.called_commands += commands + 1;
+        }
+        if self.called_commands > CALLED_COMMANDS_MAX || depth >= SCRIPT_DEPTH_MAX {
+            self.raise("unreadable_command", name, "stands for too much");
+            return;
+        }
+        self.given(args, |judge| {
+            for Body { all, ran } in bodies {
+                judge.in_order(all, ran.clone(), depth + 1);
+            }
+        });
+    }
+
+    /// Notes what a function gives itself.
+    fn calls_itself(&mut self, name: &str, args: &[Word]) {
+        let args = self.resolved(args).unwrap_or_else(|| args.to_vec());
+        let Some(called) = self.called.get_mut(name) else {
+            return;
+        };
+        if called.recursions.contains(&args) {
+            return;
+        }
+        if called.recursions.len() < RECURSIONS_MAX {
+            called.recursions.push(args);
+        } else {
+            called.has_more = true;
+        }
+    }
+
+    /// Judges a function once more, whatever it is given.
+    fn call_with_anything(&mut self, bodies: &[Body], depth: usize) {
+        self.given_anything(|judge| {
+            for Body { all, ran } in bodies {
+                judge.in_order(all, ran.clone(), depth + 1);
+            }
+        });
+    }
+
+    fn recursion(&self, name: &str, at: usize) -> Option<Vec<Word>> {
+        self.called.get(name)?.recursions.get(at).cloned()
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::tables::{GIT_FORCING, GIT_HARMLESS, GIT_PUSHES, GIT_RUNS, GIT_VALUED, RUN_VARIABLES};
+use super::options::Options;
+use super::tables::{
+    GIT_FORCING, GIT_HARMLESS, GIT_PUSHES, GIT_RUNS, GIT_VALUED, NO_LETTER, RUN_VARIABLES,
+};
 use super::variables::{Printed, Set};
 use super::wrappers::assigned;
 use super::{COMPUTED, Certainty, Judge, SCRIPT_DEPTH_MAX, written};
@@ -26,7 +29,7 @@ impl Judge<'_> {
         let Some((name, rest)) = subcommand(args) else {
             return;
         };
-        self.may_be_push(name, rest, whole);
+        self.may_be_any(name, args, rest, whole);
         let name = name.text.as_str();
         if GIT_PUSHES.contains(&name) {
             self.may_push_more(rest, printed, whole);
@@ -39,8 +42,9 @@ impl Judge<'_> {
             "bisect" => self.run_by_git("run", rest, depth),
             _ => {}
         }
+        let options = Options::of(name, rest);
         for (_, letter, option) in GIT_RUNS.iter().filter(|(known, ..)| *known == name) {
-            for command in given(rest, *letter, option) {
+            for command in options.values(*letter, option).flatten() {
                 self.script(command, depth + 1);
             }
         }
@@ -150,7 +154,9 @@ impl Judge<'_> {
                 Set::Computed if !is_harmless(&key.to_ascii_lowercase()) => {
                     self.raise("computed_command", whole, COMPUTED);
                 }
-                Set::Computed | Set::ToName => self.certainty = Certainty::MayRunMore,
+                Set::Computed | Set::ToName | Set::Untold => {
+                    self.certainty = Certainty::MayRunMore;
+                }
             }
         }
     }
@@ -201,7 +207,7 @@ impl Judge<'_> {
                     Set::To(key) => {
                         self.setting_held(&key, &format!("{VALUE}{number}"), &whole, depth);
                     }
-                    Set::Computed | Set::ToName => {
+                    _ => {
                         self.raise("computed_command", &whole, COMPUTED);
                     }
                 }
@@ -224,25 +230,15 @@ fn subcommand(args: &[Word]) -> Option<(&Word, &[Word])> {
     None
 }
 
-/// Whether a push overwrites or removes; as much of a long option as is enough will do.
+/// Whether a push overwrites or removes.
 pub(super) fn is_forced(args: &[Word]) -> bool {
-    args.iter().any(|word| {
-        let text = word.text.as_str();
-        if let Some(long) = text.strip_prefix("--") {
-            let name = long.split('=').next().unwrap_or_default();
-            let mut forcing = GIT_FORCING.iter();
-            let is_begun = !name.is_empty() && forcing.any(|full| full.starts_with(name));
-            return is_begun || name.starts_with("force");
-        }
-        match text.strip_prefix('-') {
-            // Behind `o` is its value.
-            Some(letters) => {
-                let mut letters = letters.chars().take_while(|letter| *letter != 'o');
-                letters.any(|letter| matches!(letter, 'f' | 'd'))
-            }
-            None => text.starts_with(['+', ':']),
-        }
-    })
+    let options = Options::of("push", args);
+    let mut names = options.named.iter().chain(&options.may_be_named);
+    options.has_letter('f')
+        || options.has_letter('d')
+        || GIT_FORCING.iter().any(|name| options.has_name(name))
+        || options.spelt().any(|name| name.starts_with("force"))
+        || names.any(|word| word.text.starts_with(['+', ':']))
 }
 
 /// Whether a setting makes later pushes overwrite or remove.
@@ -266,31 +262,7 @@ fn is_harmless(key: &str) -> bool {
 
 /// `git remote add --mirror=push`
 fn mirrors(args: &[Word]) -> bool {
-    args.iter().any(|word| {
-        let long = word.text.strip_prefix("--").unwrap_or_default();
-        let (name, value) = long.split_once('=').unwrap_or((long, "push"));
-        !name.is_empty() && "mirror".starts_with(name) && value != "fetch"
-    })
-}
-
-/// What an option is given, in the same word or the next; as much of its name as is enough will do.
-fn given<'w>(args: &'w [Word], letter: char, name: &str) -> Vec<&'w str> {
-    let found = args.iter().enumerate().filter_map(|(at, word)| {
-        let behind = || args.get(at + 1).map(|word| word.text.as_str());
-        if let Some(long) = word.text.strip_prefix("--") {
-            let (spelt, value) = long
-                .split_once('=')
-                .map_or((long, None), |(spelt, value)| (spelt, Some(value)));
-            let is_it = spelt.len() > 1 && name.starts_with(spelt);
-            return value.or_else(behind).filter(|_| is_it);
-        }
-        let letters = word.text.strip_prefix('-')?;
-        let (_, attached) = letters.split_once(letter)?;
-        if attached.is_empty() {
-            behind()
-        } else {
-            Some(attached)
-        }
-    });
-    found.collect()
+    let options = Options::of("remote", args);
+    let mut values = options.values(NO_LETTER, "mirror");
+    values.any(|value| value != Some("fetch"))
 }

@@ -5,9 +5,11 @@ use super::tables::{
     DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, RIGHTS, SHELLS, STDIN_NAMES, WRAPPERS,
 };
 use super::wipes::only_reads_input;
-use super::{Binding, COMPUTED, Certainty, DROPS_DATA, Judge, program, written};
+use super::{Binding, COMPUTED, Certainty, DROPS_DATA, Judge, Setters, program, shown, written};
 use crate::tools::exec::shell::{self, Simple, Word};
 
+/// Shells of which all that sets a variable is known.
+const FOLLOWED_SHELLS: &[&str] = &["sh", "bash", "dash", "ash"];
 /// Commands that make arguments of the standard input and are followed; with more of them the
 /// command counts as unreadable.
 const FED_COMMANDS_MAX: usize = 16;
@@ -44,6 +46,10 @@ impl<'a> Feeding<'a> {
             argued: Vec::new(),
             piped: 0,
         }
+    }
+
+    pub(super) fn stdin(&self) -> Option<&'a str> {
+        self.stdin
     }
 
     /// Something runs it as commands, or may do so.
@@ -110,10 +116,13 @@ impl Judge<'_> {
         let is_known = fed.text.is_some() || self.feeding.stdin.is_some();
         if let Some(text) = fed.text {
             self.with_arguments(behind.to_vec(), &text, depth + 1);
-        } else if self.feeding.stdin.is_some() && self.feeding.argued.len() <= FED_COMMANDS_MAX {
+        } else if self.feeding.stdin.is_some()
+            && self.feeding.argued.len() <= FED_COMMANDS_MAX
+            && !self.feeding.argued.iter().any(|it| it == behind)
+        {
             self.feeding.argued.push(behind.to_vec());
         }
-        let whole = written(&simple.words);
+        let whole = shown(&simple.words);
         let piped: Vec<&Simple> = piped(simple, all).collect();
         self.removes_list(behind, &piped, &whole);
         let runs_lines = match behind.split_first() {
@@ -123,8 +132,13 @@ impl Judge<'_> {
                 is_script || is_replaced(first, &simple.words)
             }
         };
+        self.may_be_any_action(behind, is_known, &whole);
         if !runs_lines {
             return;
+        }
+        if let Some((script, _)) = behind.get(1..).and_then(inline_with_args) {
+            let text = script.text.clone();
+            self.given_anything(|judge| judge.script(&text, depth + 1));
         }
         if fed.is_unknown || !simple.reads.is_empty() || reads_file(&simple.words, before) {
             self.raise("unreadable_command", &whole, PRINTED);
@@ -174,7 +188,7 @@ impl Judge<'_> {
         if fed.text.is_some() && !is_direct {
             self.feeding.piped += 1;
             if self.feeding.piped > FED_COMMANDS_MAX {
-                let whole = written(&simple.words);
+                let whole = shown(&simple.words);
                 self.raise("unreadable_command", &whole, "is read by too many commands");
                 fed.text = None;
             }
@@ -216,9 +230,19 @@ impl Judge<'_> {
         let is_shell = SHELLS.contains(&name) || matches!(name, "source" | "." | "at" | "batch");
         if name == "eval" {
             self.script(&written(args), depth + 1);
+            if args.iter().any(|word| self.is_vague(word)) {
+                // It may set whatever it names.
+                self.note_any();
+            }
         } else if is_shell && let Some((script, behind)) = inline_with_args(args) {
             let text = script.text.clone();
+            let before = self.setters;
+            if !FOLLOWED_SHELLS.contains(&name) {
+                // Some set variables in ways of their own.
+                self.setters = Setters::Unknown;
+            }
             self.given(behind, |judge| judge.script(&text, depth + 1));
+            self.setters = before;
         } else if !is_shell && let Some(program) = inline_program(args) {
             self.code(program, depth + 1);
         }
@@ -277,6 +301,9 @@ impl Judge<'_> {
     /// one, as for `system("…")`, and those of a line together from each on, as for
     /// `run(["rm", "…"])`.
     pub(super) fn code(&mut self, text: &str, depth: usize) {
+        // A variable in a string of its own is not the shell's.
+        self.forget_here();
+        let before = std::mem::replace(&mut self.setters, Setters::Unknown);
         for line in text.lines() {
             let literals = literals(line);
             let starts = literals.len().min(LITERAL_STARTS_MAX);
@@ -288,6 +315,7 @@ impl Judge<'_> {
                 }
             }
         }
+        self.setters = before;
     }
 }
 

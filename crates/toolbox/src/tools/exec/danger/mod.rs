@@ -4,6 +4,7 @@
 //! `xargs` and here-documents, is held against the tables below. This raises the tier of what is
 //! plainly irreversible; it is no confinement, and does not claim to know what a script does.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -11,28 +12,37 @@ use holdfast_contract::Reason;
 use holdfast_reliability::canonical::Digest;
 use serde_json::json;
 
-use self::functions::Body;
+use self::functions::{Body, Called};
 use self::input::Feeding;
 use self::paths::is_device;
 pub(super) use self::paths::normal;
 pub(super) use self::people::answers_for_people;
-use self::tables::{ACTIONS, DATABASES, DESTROYERS, PAIRS};
+use self::tables::{DATABASES, DESTROYERS};
 use self::variables::{Variables, printed};
 use super::confined::LETS_OUT;
-use super::shell::{self, Simple, Word};
+use super::shell::{self, Simple, Splitting, Word};
 use crate::tools::text::one_line;
 
 mod aliases;
+mod arguments;
+mod assign;
+mod braces;
 mod carriers;
+mod choices;
+mod directories;
 mod downloads;
 mod elsewhere;
 mod expansion;
+mod files;
 mod functions;
 mod git;
+mod here;
 mod input;
 mod losses;
+mod options;
 mod paths;
 mod people;
+mod rounds;
 mod tables;
 mod variables;
 mod wipes;
@@ -47,8 +57,8 @@ const PLACES_MAX: usize = 64;
 /// Reasons that are told apart; whatever comes after them is one more.
 const REASONS_MAX: usize = 64;
 
-/// Commands that are judged, each as often as it is run, and bytes of scripts that are read for them; a
-/// command line that stands for more counts as unreadable.
+/// Commands that are judged, each as often as it is run, and bytes of scripts and of what words mean
+/// that are read for them; a command line that stands for more counts as unreadable.
 const JUDGED_COMMANDS_MAX: usize = 128 * 1024;
 const JUDGED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -103,17 +113,28 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         variables: BTreeMap::new(),
         aliases: BTreeMap::new(),
         functions: BTreeMap::new(),
+        called: BTreeMap::new(),
+        handlers: BTreeSet::new(),
         followed: 0,
+        noted: 0,
+        is_repeated: false,
         judged_commands: 0,
         judged_bytes: 0,
         called_commands: 0,
-        resolved_bytes: 0,
         loop_is_fed: false,
         found: Vec::new(),
+        said: BTreeSet::new(),
+        unclear: BTreeSet::new(),
+        setters: Setters::Known,
+        is_shifted: false,
+        ways: 0,
         runs: Vec::new(),
         certainty: Certainty::Known,
     };
     judge.script(judged.command, 0);
+    for handler in std::mem::take(&mut judge.handlers) {
+        judge.script(&handler, 1);
+    }
     judge.standard_input();
     judge
 }
@@ -125,6 +146,13 @@ enum Binding {
     ToPlaces,
     /// Everything: what it does depends on a variable, a substitution or what it reads.
     ToAll,
+}
+
+/// Whether all that sets variables can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setters {
+    Known,
+    Unknown,
 }
 
 struct Judge<'a> {
@@ -146,15 +174,32 @@ struct Judge<'a> {
     variables: Variables,
     aliases: BTreeMap<String, String>,
     functions: BTreeMap<String, Vec<Body>>,
+    /// The functions that are being judged.
+    called: BTreeMap<String, Called>,
+    /// What `trap` runs when all else has run.
+    handlers: BTreeSet<String>,
     followed: usize,
     loop_is_fed: bool,
-    /// How many commands were judged, and bytes of scripts read.
+    /// How often a variable was seen to hold something new, and whether this is not the first round of
+    /// a loop.
+    noted: usize,
+    is_repeated: bool,
+    /// How many commands were judged, and bytes of scripts and of what variables hold.
     judged_commands: usize,
     judged_bytes: usize,
-    /// How many commands of functions, and bytes of words with variables, were judged once more.
+    /// How many commands of functions were judged once more.
     called_commands: usize,
-    resolved_bytes: usize,
     found: Vec<Reason>,
+    /// Variables that are not only set to what stands in the command line, and whether something sets
+    /// variables that nobody can name.
+    unclear: BTreeSet<String>,
+    setters: Setters,
+    /// What was said of the current command, by its code, and how many ways of commands are followed
+    /// within one another.
+    said: BTreeSet<(String, String)>,
+    ways: usize,
+    /// Arguments were taken away before others: `shift`.
+    is_shifted: bool,
     /// What is run; empty words where that is not known.
     runs: Vec<Vec<String>>,
     certainty: Certainty,
@@ -185,24 +230,25 @@ impl Judge<'_> {
             // `eval eval eval …` would take all of the stack.
             return;
         }
-        let ends_loop = |simple: &&Simple| simple.words.first().is_some_and(|it| it.text == "done");
         let is_fed = |simple: &Simple| simple.input.is_some() || !simple.reads.is_empty();
-        self.loop_is_fed |= script.commands.iter().filter(ends_loop).any(is_fed);
+        let mut ends = script.commands.iter().filter(|simple| simple.ends_loop());
+        self.loop_is_fed |= ends.any(is_fed);
         let commands = self.note_functions(script);
-        for simple in commands.iter() {
-            self.simple(simple, &commands, depth);
-        }
+        self.in_order(&commands, 0..commands.len(), depth);
     }
 
     /// Whether a command line stands for more than is judged: a function of a few signs can run
     /// whatever is long over and over.
     fn is_too_much(&mut self) -> bool {
-        let is_much =
-            self.judged_commands > JUDGED_COMMANDS_MAX || self.judged_bytes > JUDGED_BYTES_MAX;
+        let is_much = self.has_too_much();
         if is_much {
             self.raise("unreadable_command", "…", "stands for too much");
         }
         is_much
+    }
+
+    fn has_too_much(&self) -> bool {
+        self.judged_commands > JUDGED_COMMANDS_MAX || self.judged_bytes > JUDGED_BYTES_MAX
     }
 
     fn raise(&mut self, code: &str, subject: &str, what: &str) {
@@ -219,6 +265,11 @@ impl Judge<'_> {
     }
 
     fn push(&mut self, code: &str, subject: &str, what: &str) {
+        let is_new = self.said.insert((code.to_owned(), what.to_owned()));
+        if self.ways > 0 && !is_new {
+            // Another way of the same command gave the same reason.
+            return;
+        }
         let mut bound = json!([subject, self.places]);
         // Approved, these let the whole command line out: nothing else may ride along later.
         let lets_out = LETS_OUT.contains(&code);
@@ -245,6 +296,11 @@ impl Judge<'_> {
             return;
         }
         let before = self.binding;
+        let said = if self.ways == 0 {
+            std::mem::take(&mut self.said)
+        } else {
+            BTreeSet::new()
+        };
         let mut words = simple.words.iter().chain(&simple.writes);
         let depends = simple.input.is_some()
             || simple.reads_from.is_some()
@@ -254,7 +310,9 @@ impl Judge<'_> {
         }
         self.simple_bound(simple, all, depth);
         self.simple_resolved(simple, all, depth);
+        self.simple_spread(simple, all, depth);
         self.binding = before;
+        self.said.extend(said);
     }
 
     /// Judges the command once more with what its variables hold, as far as the command line sets
@@ -271,18 +329,20 @@ impl Judge<'_> {
             ..simple.clone()
         };
         self.simple_bound(&resolved, all, depth);
+        self.simple_in_each_way(simple, &resolved, all, depth);
     }
 
     fn simple_bound(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
-        let whole = written(&simple.words);
+        let whole = shown(&simple.words);
         self.overwrites(simple, &whole);
         let words = self.unwrapped(&simple.words, &whole);
         let before = simple.words.len() - words.len();
         let set = simple.words.get(..before).unwrap_or_default();
         self.note_assignments(set, simple, all);
         if let Some(array) = &simple.fills {
-            self.note_values(array, &simple.words);
+            self.note_array(array, &simple.words);
         }
+        self.note_defaults(simple);
         self.environment(set, depth);
         self.fed_by_words(words, simple, all, depth);
         let Some(first) = words.first() else { return };
@@ -305,26 +365,13 @@ impl Judge<'_> {
         if name.starts_with("mkfs") {
             self.raise("destructive_command", &whole, "erases what was on a device");
         }
-        let has = |words: &[&str]| args.iter().any(|word| words.contains(&word.text.as_str()));
-        for (_, actions, what) in ACTIONS.iter().filter(|(known, ..)| *known == name) {
-            if has(actions) {
-                self.raise("irreversible_command", &whole, what);
-            }
-        }
-        for (_, of, actions, what) in PAIRS.iter().filter(|(known, ..)| *known == name) {
-            if has(&[*of]) && has(actions) {
-                self.raise("irreversible_command", &whole, what);
-            }
-        }
+        self.acts(name, args, &whole);
         match name {
             "rm" | "rmdir" | "unlink" | "truncate" => self.removal(name, args, &whole),
             "chmod" | "chown" | "chgrp" => {
-                self.removal(name, args.get(1..).unwrap_or_default(), &whole);
+                self.removal(name, &wipes::without_first_name(args), &whole);
             }
-            "mv" => {
-                let sources = args.len().saturating_sub(1);
-                self.removal(name, args.get(..sources).unwrap_or_default(), &whole);
-            }
+            "mv" => self.removal(name, wipes::moved(args), &whole),
             "cp" | "tee" | "install" if args.iter().any(|word| is_device(&word.text)) => {
                 self.raise("destructive_command", &whole, "writes to a device");
             }
@@ -375,21 +422,6 @@ impl Judge<'_> {
         }
     }
 
-    fn overwrites(&mut self, simple: &Simple, whole: &str) {
-        for target in &simple.writes {
-            if is_device(&target.text) {
-                self.raise("destructive_command", whole, "writes to a device");
-            } else if self.leaves(target) {
-                let what = "overwrites a file outside the workspace";
-                self.raise(
-                    "destructive_command",
-                    &format!("{whole} > {}", target.text),
-                    what,
-                );
-            }
-        }
-    }
-
     /// A command that is not known: it could be `rm`, and the words of its braces arguments.
     fn any_command(&mut self, first: &Word, args: &[Word], whole: &str, depth: usize) {
         self.feeding.runs();
@@ -401,6 +433,16 @@ impl Judge<'_> {
         let args: Vec<Word> = spelt.skip(1).chain(args.iter().cloned()).collect();
         self.removal("rm", &args, whole);
         self.follow(first, &args, whole, depth);
+        // Where it holds nothing, what is behind it is the command.
+        let vanishes = first.splitting == Splitting::Splits && first.text.starts_with('$');
+        let is_command = |word: &Word| !word.text.starts_with(['-', '$']);
+        if vanishes && args.first().is_some_and(is_command) && depth < SCRIPT_DEPTH_MAX {
+            let simple = Simple {
+                words: args,
+                ..Simple::default()
+            };
+            self.simple(&simple, &[], depth + 1);
+        }
     }
 
     fn note_run(&mut self, words: &[Word]) {
@@ -410,46 +452,6 @@ impl Judge<'_> {
         let texts = words.iter().map(|word| word.text.clone());
         self.runs.push(texts.filter(|_| is_known).collect());
     }
-
-    /// Removing, or changing owners and modes, which locks out as well as removal does.
-    fn removal(&mut self, name: &str, args: &[Word], whole: &str) {
-        let recursive = wipes::is_recursive(args);
-        for target in args.iter().filter(|word| !word.text.starts_with('-')) {
-            if self.leaves(target) {
-                self.raise(
-                    "destructive_command",
-                    whole,
-                    "reaches outside the workspace",
-                );
-            } else if recursive && (target.has_variable || target.has_substitution) {
-                let what = "works through a directory that is only known when it runs";
-                self.raise("destructive_command", whole, what);
-            } else if recursive && name == "rm" && self.is_whole_workspace(target) {
-                self.raise("destructive_command", whole, "removes the whole workspace");
-            } else {
-                continue;
-            }
-            return;
-        }
-    }
-
-    fn disk_dump(&mut self, args: &[Word], whole: &str) {
-        for target in args {
-            if let Some(path) = target.text.strip_prefix("of=") {
-                let target = Word {
-                    text: path.to_owned(),
-                    ..target.clone()
-                };
-                if is_device(path) || self.leaves(&target) {
-                    self.raise(
-                        "destructive_command",
-                        whole,
-                        "overwrites a device or a file outside the workspace",
-                    );
-                }
-            }
-        }
-    }
 }
 
 fn program(word: &Word) -> &str {
@@ -458,6 +460,12 @@ fn program(word: &Word) -> &str {
 
 fn written(words: &[Word]) -> String {
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    texts.join(" ")
+}
+
+/// The words as they were written, for people.
+fn shown(words: &[Word]) -> String {
+    let texts: Vec<Cow<'_, str>> = words.iter().map(Word::shown).collect();
     texts.join(" ")
 }
 
@@ -476,3 +484,7 @@ mod evasions;
 mod stand_ins;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unknowns;
+#[cfg(test)]
+mod ways;

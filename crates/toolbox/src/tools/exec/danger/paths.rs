@@ -13,7 +13,8 @@ impl Judge<'_> {
         let known = target.filter(|word| {
             !word.has_variable && !word.has_substitution && !word.is_home && word.text != "-"
         });
-        let Some(target) = known.filter(|_| self.places.len() < PLACES_MAX) else {
+        let is_sought = self.variables.contains_key("CDPATH");
+        let Some(target) = known.filter(|_| self.places.len() < PLACES_MAX && !is_sought) else {
             if !self.places.contains(&None) {
                 self.places.push(None);
             }
@@ -52,6 +53,9 @@ impl Judge<'_> {
         if text.starts_with('$') {
             return word.has_variable && text.contains("/..");
         }
+        if word.has_pattern() && may_go_up(text) {
+            return true;
+        }
         let path = Path::new(text);
         if path.is_absolute() {
             return !is_within(&normal(path), self.workspace);
@@ -61,6 +65,15 @@ impl Judge<'_> {
             None => true,
         })
     }
+}
+
+/// Whether a pattern within a path may match `..`: `.?/x`.
+fn may_go_up(text: &str) -> bool {
+    let within = text.rsplit_once('/').map_or("", |(within, _)| within);
+    within.split('/').any(|name| {
+        name.strip_prefix('.')
+            .is_some_and(|rest| rest.starts_with(['?', '*', '[']))
+    })
 }
 
 /// A device, but none of those that every command writes to.

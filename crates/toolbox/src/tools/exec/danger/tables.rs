@@ -215,7 +215,7 @@ pub(super) const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "python", "python3", "perl", "ruby", "node",
     "php", "lua", "deno", "bun", "pwsh", "tclsh", "source", ".", "eval", "at", "batch",
 ];
-pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
+pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 pub(super) const DOWNLOADERS: &[&str] = &["curl", "wget", "fetch", "aria2c", "http", "nc", "ncat"];
 
 /// Words before the command itself, with the number of their own arguments.
@@ -397,9 +397,6 @@ pub(super) const CARRIERS: &[(&str, &str, &str)] = &[
 pub(super) const GIT_PUSHES: &[&str] = &["push", "send-pack", "http-push"];
 /// Options of it that overwrite or remove there, beside all that begin with `force`.
 pub(super) const GIT_FORCING: &[&str] = &["force", "delete", "mirror", "prune"];
-/// Options of it that have the next word as their value.
-pub(super) const GIT_VALUED_PUSH: &[&str] =
-    &["-o", "--push-option", "--exec", "--receive-pack", "--repo"];
 /// Options before what git is to do that have the next word as their value.
 pub(super) const GIT_VALUED: &[&str] = &[
     "-C",
@@ -412,7 +409,7 @@ pub(super) const GIT_VALUED: &[&str] = &[
     "--work-tree",
 ];
 /// Where an option has no letter.
-const NO_LETTER: char = '\0';
+pub(super) const NO_LETTER: char = '\0';
 /// What git does with an option that holds a command.
 pub(super) const GIT_RUNS: &[(&str, char, &str)] = &[
     ("archive", NO_LETTER, "exec"),

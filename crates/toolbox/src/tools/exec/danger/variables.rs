@@ -1,35 +1,41 @@
-//! What the command line itself sets, and what becomes of words that hold it: `c='rm -rf x'; $c`,
+//! What becomes of words that hold what the command line itself sets: `c='rm -rf x'; $c`,
 //! `f=-f; git push $f`.
 
 use std::collections::BTreeMap;
 
 use super::expansion::{Form, Part, Variable, parts};
-use super::wrappers::assigned;
 use super::{Judge, SCRIPT_DEPTH_MAX, program, written};
-use crate::tools::exec::shell::{Simple, Splitting, Word};
+use crate::tools::exec::COMMAND_BYTES_MAX;
+use crate::tools::exec::shell::{Simple, Splitting, Word, with_home};
 
 /// Variables, aliases and functions that are followed; a command line that runs more counts as
 /// unreadable.
 pub(super) const FOLLOWED_MAX: usize = 64;
-/// Values of one variable that are told apart; one that is set to more may hold anything.
-const VALUES_MAX: usize = 8;
 /// Words that one word may become and that are told apart.
-const MEANINGS_MAX: usize = 64;
-/// Bytes of a value that is kept; a longer one may be anything.
-const VALUE_BYTES_MAX: usize = 1024;
-/// Bytes of all words with their values in them; a command line that makes more counts as unreadable,
-/// and they are not looked at any more.
-const RESOLVED_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const MEANINGS_MAX: usize = 256;
+/// Bytes of a value that is kept, as many as a command has; a longer one may be anything.
+pub(super) const VALUE_BYTES_MAX: usize = COMMAND_BYTES_MAX;
+/// Defaults within defaults that are followed: `${a:-${b:-c}}`.
+pub(super) const DEFAULTS_DEPTH_MAX: usize = 8;
 /// What is between words unless the command says otherwise.
-const SEPARATORS: &str = "IFS";
+pub(super) const SEPARATORS: &str = "IFS";
 /// The name under which the arguments of a script or a function are kept.
-const ARGUMENTS: &str = "@";
+pub(super) const ARGUMENTS: &str = "@";
 /// Arguments that have a name of their own.
-const NUMBERED: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+pub(super) const NUMBERED: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 /// What every command finds set, and no option begins with.
 const GIVEN: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR", "USER"];
 /// What git prints a name with.
 const NAMING: &[&str] = &["branch", "rev-parse", "symbolic-ref"];
+
+/// Its options that leave it at that.
+const NAMING_OPTIONS: &[&str] = &[
+    "--show-current",
+    "--abbrev-ref",
+    "--short",
+    "--verify",
+    "-q",
+];
 
 /// What a variable was set to by the command line itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +45,8 @@ pub(super) enum Set {
     Computed,
     /// To what git calls a branch or a commit.
     ToName,
+    /// To one of more values than are told apart, all of which stand in the command line.
+    Untold,
 }
 
 /// What the command line has set, each with all it may hold: which of them it holds depends on what
@@ -52,174 +60,62 @@ struct Meanings {
     has_more: bool,
 }
 
-impl Judge<'_> {
-    fn note(&mut self, name: &str, set: Set) {
-        let known = self.variables.entry(name.to_owned()).or_default();
-        let is_too_long = matches!(&set, Set::To(value) if value.len() > VALUE_BYTES_MAX);
-        let set = if is_too_long || known.len() >= VALUES_MAX {
-            Set::Computed
-        } else {
-            set
+/// What a part of a word may be.
+struct Held {
+    texts: Vec<String>,
+    /// It may begin with anything.
+    is_open: bool,
+    /// Something in it is not known.
+    is_vague: bool,
+}
+
+impl Held {
+    fn known(text: &str) -> Self {
+        Self {
+            texts: vec![text.to_owned()],
+            is_open: false,
+            is_vague: false,
+        }
+    }
+
+    fn unknown(text: &str) -> Self {
+        Self {
+            is_open: true,
+            is_vague: true,
+            ..Self::known(text)
+        }
+    }
+
+    /// One more text that it may be. What is not known stands in it as it is written.
+    fn push(&mut self, text: String) {
+        let is_unknown = |part: &Part<'_>| match part {
+            Part::Text(_) => false,
+            Part::Unread => true,
+            Part::Variable(Variable { name, form }) => {
+                *form != Form::Length && !is_argument(name) && !GIVEN.contains(name)
+            }
         };
-        if !known.contains(&set) {
-            known.push(set);
-        }
+        let parts = parts(&text);
+        self.is_open |= parts.first().is_some_and(is_unknown);
+        self.is_vague |= parts.iter().any(is_unknown);
+        self.texts.push(text);
     }
+}
 
-    /// Notes what the words before and behind a command set.
-    pub(super) fn note_assignments(&mut self, words: &[Word], simple: &Simple, all: &[Simple]) {
-        for word in words {
-            let Some((name, value)) = assigned(word) else {
-                continue;
-            };
-            if word.has_substitution {
-                let is_name = value == "$" && printed(simple, all) == Printed::Names;
-                self.note(name, if is_name { Set::ToName } else { Set::Computed });
-                continue;
-            }
-            let held = Word {
-                text: value.to_owned(),
-                ..word.clone()
-            };
-            let before = self.added_to(name, word);
-            for text in self.counted(&held) {
-                for begun in &before {
-                    self.note(name, Set::To(format!("{begun}{text}")));
-                }
-            }
-        }
-    }
-
-    /// Everything that a word may be, as long as there is room for more of it.
-    fn counted(&mut self, word: &Word) -> Vec<String> {
-        if self.resolved_bytes > RESOLVED_BYTES_MAX {
-            return vec![word.text.clone()];
-        }
-        let texts = self.meanings(word).texts;
-        self.resolved_bytes += texts.iter().map(|text| text.len() + 1).sum::<usize>();
-        if self.resolved_bytes > RESOLVED_BYTES_MAX {
-            self.raise("unreadable_command", &word.text, "holds too many variables");
-        }
-        texts
-    }
-
-    /// What a variable may hold before a word that sets it: `a+=x` adds to that.
-    fn added_to(&self, name: &str, word: &Word) -> Vec<String> {
-        let is_added = |left: &str| left.ends_with('+');
-        let adds = word
-            .text
-            .split_once('=')
-            .is_some_and(|(it, _)| is_added(it));
-        let sets = self.variables.get(name).into_iter().flatten();
-        let mut found: Vec<String> = sets
-            .filter(|_| adds)
-            .filter_map(|set| match set {
-                Set::To(text) => Some(text.clone()),
-                Set::Computed | Set::ToName => None,
-            })
-            .collect();
-        if found.is_empty() {
-            found.push(String::new());
-        }
-        found
-    }
-
-    /// Notes what a builtin of the shell sets.
-    pub(super) fn note_set(&mut self, name: &str, args: &[Word], simple: &Simple, all: &[Simple]) {
-        let named = || args.iter().filter(|word| !word.text.starts_with('-'));
-        match name {
-            "export" | "declare" | "local" | "readonly" | "typeset" => {
-                self.note_assignments(args, simple, all);
-            }
-            "for" | "select" => {
-                let Some(variable) = args.first() else { return };
-                let values = args.get(2..).unwrap_or_default();
-                self.note_values(&variable.text, values);
-            }
-            "set" => {
-                let behind = args.iter().skip_while(|word| word.text != "--").skip(1);
-                let behind: Vec<Word> = behind.cloned().collect();
-                let values = if behind.is_empty() {
-                    named().cloned().collect()
-                } else {
-                    behind
-                };
-                self.note_arguments(&values);
-            }
-            "read" | "mapfile" | "readarray" => {
-                let fed = self.fed(simple, all);
-                let is_fed =
-                    simple.reads_from.is_some() || !simple.reads.is_empty() || self.loop_is_fed;
-                let variables: Vec<&str> = named().map(|word| word.text.as_str()).collect();
-                // Else it is the standard input, which is judged by itself.
-                if fed.is_unknown || (fed.text.is_none() && is_fed) {
-                    for name in &variables {
-                        self.note(name, Set::Computed);
-                    }
-                }
-                self.note_read(&variables, &fed.text.unwrap_or_default());
-            }
-            "printf" if args.first().is_some_and(|word| word.text == "-v") => {
-                if let Some(variable) = args.get(1) {
-                    self.note(&variable.text, Set::Computed);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Each line may be the one that is read; of several variables each gets a part of it.
-    fn note_read(&mut self, names: &[&str], text: &str) {
-        for name in names {
-            for line in text.lines() {
-                self.note(name, Set::To(line.to_owned()));
-                if names.len() > 1 {
-                    for word in line.split_whitespace() {
-                        self.note(name, Set::To(word.to_owned()));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Notes the words as what a variable may hold. Of one that is a pattern nothing is known.
-    pub(super) fn note_values(&mut self, name: &str, values: &[Word]) {
-        for word in values {
-            if word.has_substitution {
-                self.note(name, Set::Computed);
-            } else if !word.has_pattern() {
-                for text in self.counted(word) {
-                    self.note(name, Set::To(text));
-                }
-            }
-        }
-    }
-
-    /// Notes the arguments of a script, by their numbers and together.
-    fn note_arguments(&mut self, values: &[Word]) {
-        for (number, value) in NUMBERED.iter().zip(values) {
-            self.note_values(number, std::slice::from_ref(value));
-        }
-        self.note_values(ARGUMENTS, values);
-    }
-
-    /// Judges something that is given these arguments, which nobody else has.
-    pub(super) fn given(&mut self, args: &[Word], judge: impl FnOnce(&mut Self)) {
-        // Some may be arguments of what is around it: `f "$1"` in a function.
-        let args = self.resolved(args).unwrap_or_else(|| args.to_vec());
-        let names = || NUMBERED.into_iter().chain([ARGUMENTS]);
-        let outer: Vec<Option<Vec<Set>>> = names().map(|it| self.variables.remove(it)).collect();
-        self.note_arguments(&args);
-        judge(self);
-        for (name, set) in names().zip(outer) {
-            self.variables.remove(name);
-            self.variables.extend(set.map(|set| (name.to_owned(), set)));
-        }
-    }
-
+impl Judge<'_> {
     /// Judges a command that is a variable, if the command line says what that holds.
     pub(super) fn follow(&mut self, first: &Word, args: &[Word], whole: &str, depth: usize) {
         let parts = parts(&first.text);
+        let is_made = |part: &Part<'_>| match part {
+            Part::Text(_) => false,
+            // What a command prints is judged where it is handed over.
+            Part::Unread => first.text.contains("${"),
+            Part::Variable(variable) => variable.form == Form::Changed,
+        };
+        if parts.iter().any(is_made) {
+            // `${c#x}`, `${!c}`
+            self.raise("computed_command", whole, super::COMPUTED);
+        }
         let [Part::Variable(variable)] = parts.as_slice() else {
             return;
         };
@@ -228,7 +124,8 @@ impl Judge<'_> {
         let Some(sets) = self.variables.remove(&name) else {
             return;
         };
-        self.followed += 1;
+        // What a loop runs once more is counted by its commands.
+        self.followed += usize::from(!self.is_repeated && self.ways == 0);
         let is_computed = |sets: &[Set]| sets.iter().any(|set| !matches!(set, Set::To(_)));
         let separators = self.variables.get(SEPARATORS).cloned().unwrap_or_default();
         if is_computed(&sets) || is_computed(&separators) {
@@ -249,7 +146,7 @@ impl Judge<'_> {
     fn scripts(&self, sets: &[Set], form: &Form<'_>) -> Vec<String> {
         let values = sets.iter().filter_map(|set| match set {
             Set::To(value) => Some(self.split(value).join(" ")),
-            Set::Computed | Set::ToName => None,
+            _ => None,
         });
         if *form == Form::List {
             let together: Vec<String> = values.collect();
@@ -268,7 +165,12 @@ impl Judge<'_> {
         let mut found = Vec::new();
         for word in words {
             if self.is_known(word) {
-                let meant = self.counted(word).into_iter();
+                let Meanings { texts, has_more } = self.meanings(word);
+                if has_more || self.is_untold(word) {
+                    let what = "may hold more than is told apart";
+                    self.raise("unreadable_command", &word.text, what);
+                }
+                let meant = texts.into_iter();
                 found.extend(meant.flat_map(|text| self.expanded(word, text)));
             } else {
                 found.push(word.clone());
@@ -278,39 +180,51 @@ impl Judge<'_> {
     }
 
     /// Whether something is known of what a word may become.
-    fn is_known(&self, word: &Word) -> bool {
+    pub(super) fn is_known(&self, word: &Word) -> bool {
         let is_set = |part: &Part<'_>| match part {
             Part::Variable(Variable { name, form }) => {
-                self.variables.contains_key(kept_as(name)) || matches!(form, Form::Or(_))
+                self.variables.contains_key(kept_as(name))
+                    || matches!(form, Form::Or(_) | Form::Set(_))
             }
             Part::Text(_) | Part::Unread => false,
         };
         word.has_variable
-            && self.resolved_bytes <= RESOLVED_BYTES_MAX
+            && !self.has_too_much()
             && (parts(&word.text).iter().any(is_set) || vanishes(&word.text))
     }
 
+    fn is_untold(&self, word: &Word) -> bool {
+        parts(&word.text).iter().any(|part| match part {
+            Part::Variable(Variable { name, .. }) => {
+                let sets = self.variables.get(kept_as(name));
+                sets.is_some_and(|sets| sets.contains(&Set::Untold))
+            }
+            Part::Text(_) | Part::Unread => false,
+        })
+    }
+
     /// A word that has become this text: outside of quotes it may be several.
-    fn expanded(&self, word: &Word, text: String) -> Vec<Word> {
+    pub(super) fn expanded(&self, word: &Word, text: String) -> Vec<Word> {
         let texts = match word.splitting {
-            Splitting::Never => vec![text],
+            Splitting::Never | Splitting::Alternative => vec![text],
             Splitting::Splits => self.split(&text),
         };
         let words = texts.into_iter().map(|text| Word {
             has_variable: text.contains('$'),
-            splitting: Splitting::Never,
+            splitting: Splitting::Alternative,
+            substitutions: Vec::new(),
             text,
             ..word.clone()
         });
         words.collect()
     }
 
-    fn split(&self, text: &str) -> Vec<String> {
+    pub(super) fn split(&self, text: &str) -> Vec<String> {
         let signs = self.variables.get(SEPARATORS).into_iter().flatten();
         let signs: String = signs
             .filter_map(|set| match set {
                 Set::To(signs) => Some(signs.as_str()),
-                Set::Computed | Set::ToName => None,
+                _ => None,
             })
             .collect();
         let is_between = |sign: char| sign.is_whitespace() || signs.contains(sign);
@@ -319,7 +233,7 @@ impl Judge<'_> {
     }
 
     /// Whether a word may become an option that nobody knows before it runs.
-    pub(super) fn may_be_option(&self, word: &Word) -> bool {
+    pub(super) fn may_be_option(&mut self, word: &Word) -> bool {
         if !word.has_variable && !word.has_substitution {
             return false;
         }
@@ -332,70 +246,126 @@ impl Judge<'_> {
             }
             all => all,
         };
-        let is_open = behind_sign.first().is_some_and(|part| match part {
-            Part::Text(_) => false,
-            Part::Unread => true,
-            Part::Variable(variable) => self.held(variable, &word.text).1,
+        let is_open = behind_sign.first().is_some_and(|part| {
+            // What a command prints stands there as a sign that may look like a variable's.
+            let is_printed = word.has_substitution && !matches!(part, Part::Text(_));
+            is_printed || self.part(part, false, 0).is_open
         });
-        is_open || self.meanings(word).has_more
+        // What splits may bring an option wherever it stands: `v$(cat f)`.
+        is_open
+            || (word.splitting == Splitting::Splits && self.is_vague(word))
+            || self.meanings(word).has_more
+    }
+
+    /// Whether something in a word is only known when it runs.
+    pub(super) fn is_vague(&mut self, word: &Word) -> bool {
+        if word.has_substitution {
+            return word.text.contains('$');
+        }
+        word.has_variable
+            && parts(&word.text)
+                .iter()
+                .any(|part| self.has_too_much() || self.part(part, false, 0).is_vague)
     }
 
     /// Everything that a word may be. What is not known stays as it is written.
-    fn meanings(&self, word: &Word) -> Meanings {
+    pub(super) fn texts(&mut self, word: &Word) -> Vec<String> {
+        self.meanings(word).texts
+    }
+
+    fn meanings(&mut self, word: &Word) -> Meanings {
+        let text = word.meant();
+        if !word.has_variable && !word.has_substitution {
+            return Meanings {
+                texts: vec![text.into_owned()],
+                has_more: false,
+            };
+        }
+        self.meanings_within(&text, 0)
+    }
+
+    fn meanings_within(&mut self, text: &str, depth: usize) -> Meanings {
         let mut found = Meanings {
             texts: vec![String::new()],
             has_more: false,
         };
-        if !word.has_variable && !word.has_substitution {
-            found.texts = vec![word.text.clone()];
-            return found;
-        }
-        for part in parts(&word.text) {
-            found.append(&match part {
-                Part::Text(text) => vec![text.to_owned()],
-                Part::Unread => vec!["$".to_owned()],
-                Part::Variable(variable) => self.held(&variable, &word.text).0,
-            });
+        let vanishes = vanishes(text);
+        for part in parts(text) {
+            let held = self.part(&part, vanishes, depth);
+            found.append(&held.texts);
+            self.judged_bytes += found.texts.iter().map(|it| it.len() + 1).sum::<usize>();
+            if self.is_too_much() {
+                return Meanings {
+                    texts: vec![text.to_owned()],
+                    has_more: true,
+                };
+            }
         }
         found
     }
 
-    /// What a variable in a word may hold, and whether that may be anything else.
-    fn held(&self, variable: &Variable<'_>, word: &str) -> (Vec<String>, bool) {
-        let name = kept_as(variable.name);
-        let mut texts = Vec::new();
-        let mut is_open = variable.form == Form::Changed;
-        let sets = self.variables.get(name);
-        for set in sets.into_iter().flatten() {
-            match set {
-                Set::To(text) => {
-                    is_open |= text.starts_with('$');
-                    texts.push(text.clone());
-                }
-                Set::Computed => is_open = true,
-                Set::ToName => texts.push(String::from("HEAD")),
+    /// What a part of a word may be. One of a name may hold nothing, and vanish.
+    fn part(&mut self, part: &Part<'_>, vanishes: bool, depth: usize) -> Held {
+        let Variable { name, form } = match part {
+            Part::Text(text) => return Held::known(text),
+            Part::Unread => return Held::unknown("$"),
+            Part::Variable(variable) => variable,
+        };
+        let mut held = match form {
+            Form::Length => return Held::known("0"),
+            _ => self.kept(kept_as(name)),
+        };
+        self.judged_bytes += held.texts.iter().map(|it| it.len() + 1).sum::<usize>();
+        let (Form::Or(instead) | Form::Set(instead)) = form else {
+            if *form == Form::Changed {
+                held.push(format!("${{{name}}}"));
+            }
+            if held.texts.is_empty() && vanishes {
+                held.texts.push(String::new());
+            } else if held.texts.is_empty() {
+                held.texts.push(format!("${{{name}}}"));
+            }
+            return held;
+        };
+        // A home is one here, too, unless it is quoted, of which nothing is left to see.
+        let instead = with_home(instead);
+        if depth < DEFAULTS_DEPTH_MAX {
+            for text in self.meanings_within(&instead, depth + 1).texts {
+                held.push(text);
+            }
+        } else {
+            held.push(format!("${{{name}}}"));
+        }
+        held
+    }
+
+    /// What a variable may hold.
+    fn kept(&self, name: &str) -> Held {
+        let Some(sets) = self.variables.get(name) else {
+            // Without arguments there are none, and those of a function come with its calls.
+            let is_open = !is_argument(name) && !GIVEN.contains(&name);
+            return Held {
+                texts: Vec::new(),
+                is_open,
+                is_vague: is_open,
+            };
+        };
+        let mut held = Held {
+            texts: Vec::new(),
+            is_open: false,
+            is_vague: false,
+        };
+        for set in sets {
+            held.push(match set {
+                Set::To(text) => text.clone(),
+                Set::ToName => String::from("HEAD"),
+                Set::Computed | Set::Untold => format!("${{{name}}}"),
+            });
+            if matches!(set, Set::Computed | Set::Untold) {
+                (held.is_open, held.is_vague) = (true, true);
             }
         }
-        match variable.form {
-            Form::Length => return (vec!["0".to_owned()], false),
-            Form::Or(instead) => {
-                is_open |= instead.starts_with('$');
-                texts.push(instead.to_owned());
-            }
-            Form::AsItIs | Form::List | Form::Changed => {}
-        }
-        // Without arguments there are none, and those of a function come with its calls.
-        let is_argument = name == ARGUMENTS || NUMBERED.contains(&name);
-        if sets.is_none() {
-            is_open |= !is_argument && !GIVEN.contains(&name);
-        }
-        if texts.is_empty() && vanishes(word) {
-            texts.push(String::new());
-        }
-        if texts.is_empty() {
-            texts.push(format!("${{{name}}}"));
-        }
-        (texts, is_open)
+        held
     }
 }
 
@@ -413,8 +383,19 @@ impl Meanings {
 }
 
 /// The name under which a variable is kept.
-fn kept_as(name: &str) -> &str {
-    if name == "*" { ARGUMENTS } else { name }
+pub(super) fn kept_as(name: &str) -> &str {
+    let is_number = name.len() > 1 && name.chars().all(|sign| sign.is_ascii_digit());
+    // Those that have no name of their own may be any of them.
+    if name == "*" || is_number {
+        ARGUMENTS
+    } else {
+        name
+    }
+}
+
+pub(super) fn is_argument(name: &str) -> bool {
+    let name = kept_as(name);
+    name == ARGUMENTS || NUMBERED.contains(&name)
 }
 
 /// Whether a variable stands within a name, where one that holds nothing leaves no trace: `gi${x}t`.
@@ -439,10 +420,13 @@ pub(super) enum Printed {
 
 /// What the commands inside a command print.
 pub(super) fn printed(simple: &Simple, all: &[Simple]) -> Printed {
+    let is_plain =
+        |word: &Word| !word.text.starts_with('-') || NAMING_OPTIONS.contains(&word.text.as_str());
     let is_naming = |at: &usize| {
         let words = all.get(*at).map(|it| it.words.as_slice());
-        matches!(words, Some([git, naming, ..])
-            if program(git) == "git" && NAMING.contains(&naming.text.as_str()))
+        matches!(words, Some([git, naming, rest @ ..])
+            if program(git) == "git" && NAMING.contains(&naming.text.as_str())
+                && rest.iter().all(is_plain))
     };
     if !simple.inside.is_empty() && simple.inside.iter().all(is_naming) {
         Printed::Names

@@ -341,3 +341,34 @@ pub(super) fn is_recursive(args: &[Word]) -> bool {
             || short.is_some_and(|letters| letters.contains(['r', 'R']))
     })
 }
+
+/// What `mv` moves: all but where to, unless an option says that.
+pub(super) fn moved(args: &[Word]) -> &[Word] {
+    let is_target = |word: &Word| {
+        let short = word.text.strip_prefix('-').unwrap_or_default();
+        word.text.starts_with("--t") || !short.starts_with('-') && short.contains('t')
+    };
+    let sources = args.len().saturating_sub(1);
+    if args.iter().any(is_target) {
+        args
+    } else {
+        args.get(..sources).unwrap_or_default()
+    }
+}
+
+/// Whether it says what is to be set without a word of its own: `chmod -w x`, `chown --reference=f x`.
+fn is_mode(word: &Word) -> bool {
+    let letters = word.text.strip_prefix('-').unwrap_or_default();
+    let is_change = !letters.is_empty() && letters.chars().all(|it| "rwxXstugo".contains(it));
+    is_change || word.text.starts_with("--ref")
+}
+
+/// The words without the first that is no option: a mode, an owner.
+pub(super) fn without_first_name(args: &[Word]) -> Vec<Word> {
+    let has_mode = args.iter().any(is_mode);
+    let at = args
+        .iter()
+        .position(|word| !has_mode && !word.text.starts_with('-'));
+    let left = args.iter().enumerate().filter(|(it, _)| Some(*it) != at);
+    left.map(|(_, word)| word.clone()).collect()
+}

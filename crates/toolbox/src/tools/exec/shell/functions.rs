@@ -24,10 +24,14 @@ pub(super) enum Body {
 const KEYWORD: &str = "function";
 /// Words behind which a brace or a function can begin.
 const BEGINS: &[&str] = &[
-    "{", "do", "then", "else", "if", "elif", "while", "until", "!", "time",
+    "{", "do", "then", "else", "if", "elif", "while", "until", "!", "time", "coproc",
 ];
 /// Words behind which a brace can end.
 const ENDS: &[&str] = &["fi", "done", "esac", "}"];
+/// Words that begin commands which have a name of their own before them, behind `coproc`.
+const COMPOUND: &[&str] = &[
+    "{", "if", "while", "until", "for", "select", "case", "[[", "function",
+];
 
 impl Reader {
     /// Takes the name of a function off the words before it, with the brackets behind it, of which
@@ -44,7 +48,7 @@ impl Reader {
         if words.last().is_some_and(is_keyword) {
             words.pop();
         }
-        if !words.iter().all(|word| BEGINS.contains(&&*word.text)) {
+        if leading(&words) < words.len() {
             return None;
         }
         self.at += blanks + 1;
@@ -65,10 +69,7 @@ impl Reader {
 
     /// `function name { …`, without brackets: takes both words off the command.
     pub(super) fn take_keyword(&mut self, simple: &mut Simple) {
-        let mut words = simple.words.iter();
-        let Some(at) = words.position(|word| !BEGINS.contains(&&*word.text)) else {
-            return;
-        };
+        let at = leading(&simple.words);
         if simple.words.len() < at + 2 || !simple.words.get(at).is_some_and(is_keyword) {
             return;
         }
@@ -85,7 +86,76 @@ fn is_keyword(word: &Word) -> bool {
     word.text == KEYWORD && word.quoting == Quoting::Bare
 }
 
+/// How many of the words only stand before a command; `time` may have options among them.
+fn leading(words: &[Word]) -> usize {
+    let mut is_timed = false;
+    let begins = |word: &&Word| {
+        let is_option = is_timed && word.text.starts_with('-');
+        is_timed = is_option || word.text == "time";
+        is_option || BEGINS.contains(&&*word.text)
+    };
+    words.iter().take_while(begins).count()
+}
+
+/// `for x do …`: takes what is before the `do` off the command, which begins there.
+pub(super) fn take_loop(simple: &mut Simple) -> Option<Simple> {
+    let at = leading(&simple.words);
+    let [first, _, third, ..] = simple.words.get(at..)? else {
+        return None;
+    };
+    let is_loop = matches!(&*first.text, "for" | "select") && third.text == "do";
+    is_loop.then(|| Simple {
+        words: simple.words.drain(..at + 2).collect(),
+        ..Simple::default()
+    })
+}
+
+/// `coproc NAME { …`: takes the name off.
+pub(super) fn take_coprocess(simple: &mut Simple) {
+    let at = leading(&simple.words);
+    let is_named = at > 0
+        && matches!(simple.words.get(at - 1), Some(word) if word.text == "coproc")
+        && matches!(simple.words.get(at + 1), Some(word) if COMPOUND.contains(&&*word.text));
+    if is_named {
+        simple.words.remove(at);
+    }
+}
+
+/// Words that begin a loop.
+const LOOPS: &[&str] = &["for", "while", "until", "select"];
+
+impl Simple {
+    /// How many loops begin with it: one may stand in the condition of another.
+    pub(in crate::tools::exec) fn begins_loops(&self) -> usize {
+        let words = self.words.iter().take(leading(&self.words) + 1);
+        words.filter(|word| LOOPS.contains(&&*word.text)).count()
+    }
+
+    pub(in crate::tools::exec) fn ends_loop(&self) -> bool {
+        let first = self.words.first();
+        first.is_some_and(|word| word.text == "done" && word.quoting == Quoting::Bare)
+    }
+}
+
 impl Script {
+    /// Where more braces end in a bracket than began there, it was a list of patterns: `case x in (})`.
+    /// None of them is one then.
+    pub(super) fn free_braces(&mut self, from: usize) {
+        let within = self.commands.get_mut(from..).unwrap_or_default();
+        let mut open = 0_usize;
+        let is_matched = within.iter().flat_map(braces).all(|(begun, ended)| {
+            let left = (open + begun).checked_sub(ended);
+            open = left.unwrap_or_default();
+            left.is_some()
+        });
+        if is_matched {
+            return;
+        }
+        for word in within.iter_mut().flat_map(|simple| &mut simple.words) {
+            word.quoting = Quoting::Quoted;
+        }
+    }
+
     fn define(&mut self, name: String, body: Body) {
         let first = self.commands.len();
         self.functions.push(Function {
@@ -127,12 +197,13 @@ impl Script {
     }
 }
 
-/// The braces of a command that are no arguments, one by one: how many begin, and how many end.
+/// The braces of a command, one by one: how many begin, and how many end. One that may be an argument
+/// counts as begun, and not as ended: a function that is taken to be longer than it is hides nothing.
 fn braces(simple: &Simple) -> impl Iterator<Item = (usize, usize)> {
-    let is_one = |word: &&Word| word.quoting == Quoting::Bare;
-    let texts = || simple.words.iter().take_while(is_one).map(|it| &*it.text);
-    let begun = texts().take_while(|text| BEGINS.contains(text));
-    let ended = texts().take_while(|text| ENDS.contains(text));
-    let begun = begun.filter(|text| *text == "{").map(|_| (1, 0));
+    let is_bare = |word: &&Word| word.quoting == Quoting::Bare;
+    let bare = simple.words.iter().filter(is_bare).map(|it| &*it.text);
+    let begun = bare.filter(|text| *text == "{").map(|_| (1, 0));
+    let first = simple.words.iter().take_while(is_bare).map(|it| &*it.text);
+    let ended = first.take_while(|text| ENDS.contains(text));
     begun.chain(ended.filter(|text| *text == "}").map(|_| (0, 1)))
 }

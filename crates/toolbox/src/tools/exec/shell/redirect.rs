@@ -63,6 +63,7 @@ impl Reader {
             open.word = None;
         }
         open.end_word();
+        open.is_redirected = true;
         let mut signs = String::new();
         while let Some(sign) = self.peek(0) {
             let fits = matches!(sign, '<' | '>' | '&' | '|' | '-') && signs.len() < 3;

@@ -64,6 +64,22 @@ fn commands_are_found_wherever_they_stand() {
         ("echo 'a; rm -rf /'", &["echo·a; rm -rf /"]),
         ("echo \"open", &["echo·open", "unreadable"]),
         ("echo \\\n x", &["echo·x"]),
+        // Quotes that only some shells know.
+        ("a $'\\x72\\155\\u002d\\cA\\n' b", &["a·rm-\u{1}\n·b"]),
+        ("a $'b\\0c'd $'\\q\\\\' $'\\xc3\\xa9'", &["a·bd·\\q\\·é"]),
+        ("a $'it\\'s'; b", &["a·it's", "b", "unreadable"]),
+        ("a $'b", &["a·b", "unreadable"]),
+        ("a $\"b c\" \"$'d'\"", &["a·b c·$'d'"]),
+        // Braces around a variable.
+        ("a ${b:-c d} e", &["a·${b:-c d}·e"]),
+        ("a \"${b#'\"'}\"; c", &["a·${b#\"}", "c"]),
+        ("a \"${b:-'c'}\" d", &["a·${b:-'c'}·d"]),
+        ("a \"${b:-\"c; d\"}\"", &["a·${b:-c; d}"]),
+        ("a ${b:-$(c)}", &["c", "a·${b:-$}"]),
+        ("a ${b", &["a·${b", "unreadable"]),
+        // What only names something.
+        ("for x do a; done", &["for·x", "do·a", "done"]),
+        ("coproc N { a; }", &["coproc·{·a", "}"]),
         ("", &[]),
     ];
     for (text, expected) in table {

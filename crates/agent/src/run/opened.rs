@@ -1,0 +1,211 @@
+//! Models whose chat template opens the thought, as their replies show it.
+
+use std::collections::HashMap;
+
+use holdfast_intent::{
+    FinishReason, OPENED_THOUGHT_START, THOUGHT_TAGS, opened_thought_end, without_thoughts,
+};
+use parking_lot::Mutex;
+
+use super::state::RunState;
+use crate::model::ModelReply;
+use crate::settings::Thought;
+
+/// Replies in a row without the end of a thought after which a model is no longer taken for one that
+/// begins inside of it: whoever asks can have any model write `</think>` once.
+pub(crate) const OPENED_UNHEARD_MAX: u32 = 8;
+
+/// The models of which a reply began inside of a thought, and how many since then did not end one. There
+/// are no more of them than there are models in the configuration.
+#[derive(Debug, Default)]
+pub(super) struct OpenedThoughts(Mutex<HashMap<String, u32>>);
+
+impl OpenedThoughts {
+    /// How the thoughts of a run's model stand in its content: as its settings say, or as its
+    /// replies did.
+    pub(super) fn of(&self, state: &RunState) -> Thought {
+        if self.0.lock().contains_key(&state.model) {
+            Thought::Opened
+        } else {
+            state.settings.thought
+        }
+    }
+
+    /// The model has answered. One that opens its thoughts itself is no such model. A reply without a
+    /// thought proves little: some think only now and then.
+    pub(super) fn heard(&self, state: &RunState, reply: &ModelReply) {
+        let is_opened = reply.reasoning.is_empty() && opened_thought_end(&reply.content).is_some();
+        let mut known = self.0.lock();
+        if is_opened {
+            known.insert(state.model.clone(), 0);
+        } else if let Some(others) = known.get_mut(&state.model) {
+            // One that was cut off may not have come to the end of its thought.
+            *others += u32::from(reply.finish != FinishReason::Length);
+            let opens_itself = reply.content.trim_start().starts_with(OPENED_THOUGHT_START);
+            if opens_itself || *others >= OPENED_UNHEARD_MAX {
+                known.remove(&state.model);
+            }
+        }
+    }
+}
+
+/// A reply that was cut off inside of its thought is all thought, where the thought begins with the
+/// reply: its end, which would say so, never came. Only where its settings or its tag say that it begins
+/// so: what was noticed of a model may be what somebody had it write.
+pub(super) fn tell_apart(state: &RunState, reply: &mut ModelReply) {
+    let said = reply.content.trim();
+    let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
+    let behind = openers.find_map(|open| said.strip_prefix(open));
+    let begins_inside = behind.is_some() || state.settings.thought == Thought::Opened;
+    reply.cut_in_thought = begins_inside
+        && reply.finish == FinishReason::Length
+        && reply.calls.is_null()
+        && reply.reasoning.is_empty()
+        // Nothing in it has ended a thought.
+        && without_thoughts(said) == said;
+    if reply.cut_in_thought {
+        reply.reasoning = behind.unwrap_or(said).trim().to_owned();
+        reply.content.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_intent::{Parser, Strategy, ToolSet};
+
+    use super::*;
+    use crate::run::{Ending, Phase, heard};
+    use crate::settings::RunSettings;
+
+    #[test]
+    fn the_last_reply_says_how_the_next_one_begins() {
+        let known = OpenedThoughts::default();
+        let settings = RunSettings::default();
+        let state = RunState::new("run-1", "r1", Vec::new(), settings.clone(), 0);
+        let other = RunState::new("run-2", "gpt-oss", Vec::new(), settings, 0);
+        let says = |content: &str| ModelReply {
+            content: content.to_owned(),
+            ..ModelReply::default()
+        };
+        assert_eq!(known.of(&state), Thought::Tagged);
+        known.heard(&state, &says("So 4.\n</think>\n\nIt is 4."));
+        assert_eq!(known.of(&state), Thought::Opened);
+        assert_eq!(known.of(&other), Thought::Tagged);
+        known.heard(&state, &says("It is 5."));
+        known.heard(&state, &says(""));
+        assert_eq!(known.of(&state), Thought::Opened);
+        known.heard(&state, &says("<think>So 4.</think>It is 4."));
+        assert_eq!(known.of(&state), Thought::Tagged);
+    }
+
+    #[test]
+    fn one_reply_does_not_make_a_model_think_for_good() {
+        let known = OpenedThoughts::default();
+        let state = RunState::new("run-1", "r1", Vec::new(), RunSettings::default(), 0);
+        let says = |content: &str, finish| ModelReply {
+            content: content.to_owned(),
+            finish,
+            ..ModelReply::default()
+        };
+        let whole = FinishReason::Stop;
+        known.heard(&state, &says("Here it is:\n</think>\nThat was it.", whole));
+        for _ in 1..OPENED_UNHEARD_MAX {
+            known.heard(&state, &says("It is 5.", whole));
+            // One that is cut off says nothing about it.
+            known.heard(&state, &says("It is", FinishReason::Length));
+            assert_eq!(known.of(&state), Thought::Opened);
+        }
+        known.heard(&state, &says("It is 5.", whole));
+        assert_eq!(known.of(&state), Thought::Tagged);
+    }
+
+    #[test]
+    fn nothing_in_a_thought_that_was_cut_off_is_done_or_said() {
+        let tools = ToolSet::built_in();
+        let parser = Parser::new(tools).with_strategies(Strategy::React, Some(Strategy::Fuzzy));
+        let opened = RunSettings {
+            thought: Thought::Opened,
+            ..RunSettings::default()
+        };
+        let call = "<tool_call>{\"name\": \"write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call>";
+        let react = "Action: write\nAction Input: {\"path\": \"a\", \"content\": \"b\"}\n";
+        for thought in [
+            format!("It is needed.\n{call}\nBut wait, the user said not to, so"),
+            format!("It is needed.\n{react}\nBut wait, the user said not to, so"),
+            format!("{call}\nI write `<think>` or <think> and"),
+            "I say:\nFinal Answer: 5?\nNo wait, that is wrong because".to_owned(),
+        ] {
+            for (settings, begins) in [(RunSettings::default(), "<think>\n"), (opened.clone(), "")]
+            {
+                let mut state = RunState::new("run-1", "r1", Vec::new(), settings, 0);
+                let mut reply = ModelReply {
+                    content: format!("{begins}{thought}"),
+                    finish: FinishReason::Length,
+                    ..ModelReply::default()
+                };
+                tell_apart(&state, &mut reply);
+                assert_eq!(reply.reasoning, thought);
+                // Once it may be told what is wrong with it.
+                for _ in 0..2 {
+                    heard(&mut state, &reply, &parser);
+                    assert!(!matches!(state.phase, Phase::Act(_)), "{thought}");
+                    if let Some(Ending::Answered { content, .. }) = state.ending() {
+                        assert_eq!(content, "", "{thought}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_inside_of_a_thought_is_thought() {
+        let opened = RunSettings {
+            thought: Thought::Opened,
+            ..RunSettings::default()
+        };
+        let opened = RunState::new("run-1", "r1", Vec::new(), opened, 0);
+        let tagged = RunState::new("run-2", "r1", Vec::new(), RunSettings::default(), 0);
+        let (cut, whole) = (FinishReason::Length, FinishReason::Stop);
+        for (state, said, finish, thought, aloud) in [
+            (&opened, "So 2 + 2", cut, "So 2 + 2", ""),
+            (&opened, "<think>\nSo 2", cut, "So 2", ""),
+            (
+                &opened,
+                "It ends with `</think>`, so",
+                cut,
+                "It ends with `</think>`, so",
+                "",
+            ),
+            (&opened, "So 4.</think>It is", cut, "", "So 4.</think>It is"),
+            (&opened, "It is 4.", whole, "", "It is 4."),
+            (&tagged, "It is", cut, "", "It is"),
+            (&tagged, "<think>So 2", cut, "So 2", ""),
+            (&tagged, "<think>So 2", whole, "", "<think>So 2"),
+            (
+                &tagged,
+                "<think>So.</think>It",
+                cut,
+                "",
+                "<think>So.</think>It",
+            ),
+        ] {
+            let mut reply = ModelReply {
+                content: said.to_owned(),
+                finish,
+                ..ModelReply::default()
+            };
+            tell_apart(state, &mut reply);
+            let found = (reply.reasoning.as_str(), reply.content.as_str());
+            assert_eq!(found, (thought, aloud), "{said}");
+            // A server that tells thoughts apart leaves none in the content.
+            let mut apart = ModelReply {
+                content: said.to_owned(),
+                reasoning: "Hm.".to_owned(),
+                finish,
+                ..ModelReply::default()
+            };
+            tell_apart(state, &mut apart);
+            assert_eq!(apart.content, said);
+        }
+    }
+}
