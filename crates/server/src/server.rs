@@ -96,6 +96,8 @@ pub struct Server {
     pub(crate) entered: Mutex<BTreeSet<String>>,
     front: Front,
     calls: Arc<Semaphore>,
+    /// Of calls that were entered again. Others may hold theirs while they wait for one of these.
+    resumed_calls: Arc<Semaphore>,
     bodies: Room,
     /// Of any body; can be exchanged.
     bounds: RwLock<Bounds>,
@@ -120,6 +122,7 @@ impl Server {
             gate: Gate::new(parts.tokens, settings.wrong_tokens_max, reach),
             health: Health::new(parts.stores.dedupe.clone(), parts.trouble),
             calls: Arc::new(Semaphore::new(settings.calls_max)),
+            resumed_calls: Arc::new(Semaphore::new(settings.calls_max)),
             bodies: Room::default(),
             bounds: RwLock::new(settings.bounds()),
             started_at_ms: parts.stack.runtime().clock.now_ms(),
@@ -195,10 +198,11 @@ impl Server {
         Ok(CallSlot::new(self, permit))
     }
 
-    /// The same for a call that nobody stands in line for: it waits for its place.
+    /// The same for a call that was entered again, and that nobody stands in line for: it waits for
+    /// its place.
     pub(crate) async fn wait_for_place(self: &Arc<Self>) -> Option<CallSlot> {
         // Nobody closes the places.
-        let permit = self.calls.clone().acquire_owned().await.ok()?;
+        let permit = self.resumed_calls.clone().acquire_owned().await.ok()?;
         Some(CallSlot::new(self, permit))
     }
 

@@ -49,6 +49,8 @@ mod shown;
 mod spent;
 #[path = "permission/stalled.rs"]
 mod stalled;
+#[path = "permission/starting.rs"]
+mod starting;
 #[path = "permission/steps.rs"]
 mod steps;
 #[path = "permission/trust.rs"]

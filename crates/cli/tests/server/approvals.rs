@@ -213,6 +213,27 @@ fn what_waits_for_a_person_does_not_hold_up_the_end_and_waits_on() {
     eventually_lines(&house, "effect", 1);
 }
 
+/// Whoever delivers the call again has the only place while it waits for the one that was taken up.
+#[test]
+fn who_waits_for_what_was_taken_up_does_not_keep_it_from_its_start() {
+    let house = House::new();
+    let id = killed_while_waiting(&house, &[]);
+    let config = house.file("one.yaml", "server: {callsMax: 1}");
+    let server = house.serve(&["--config", &config]);
+    assert_eq!(server.pending()["id"], json!(id));
+    std::thread::scope(|scope| {
+        let again = scope.spawn(|| server.call(&call(COMMAND)).json());
+        eventually("it has its place", || {
+            (server.metric("holdfast_http_calls_in_flight") == Some(1.0)).then_some(())
+        });
+        let (status, answered) = server.answer(&id, "approve", &json!({}));
+        assert_eq!(status, 200, "{answered}");
+        let told = again.join().expect("no panic");
+        assert_eq!(told["status"], "success", "{told}");
+    });
+    assert_eq!(house.lines("effect"), 1);
+}
+
 #[test]
 fn denied_after_a_restart_never_runs() {
     let house = House::new();

@@ -197,6 +197,10 @@ async fn a_claim_that_another_has_is_given_up_in_the_end() {
     house.while_kept(goes_on).await;
     assert_eq!(house.held.lost(), Some(LostTo::Another));
     assert!(house.held.begin().await.expect("asks").is_err());
+    // Nobody renews it any more, so it is not had again when it is free.
+    let given = house.store.release(&other.key, &other.owner).await;
+    assert!(given.expect("releases").is_ok());
+    assert!(house.held.begin().await.expect("asks").is_err());
 }
 
 #[tokio::test(start_paused = true)]

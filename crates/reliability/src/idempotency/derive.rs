@@ -76,7 +76,8 @@ fn derive_with(call: &Call, exact: Digest, mode: Mode, runtime: &Runtime) -> Der
         None => DerivedKey::Computed,
     };
     // A layer that only watches holds nothing up, so there is nothing to begin.
-    let hold = if mode == Mode::Enforce && call.waits_for_approval() {
+    let waits = call.waits_for_approval() || call.resumes.is_some();
+    let hold = if mode == Mode::Enforce && waits {
         Hold::Held
     } else {
         Hold::None

@@ -87,6 +87,10 @@ impl HeldClaim {
         if self.lease.is_begun() || self.is_held().await? {
             return Ok(Ok(()));
         }
+        // What is given up for good is renewed by nobody any more, so nothing may begin on it.
+        if let Some(to) = self.lease.lost() {
+            return Ok(Err(to));
+        }
         if self.lease.is_alike() {
             return Ok(Err(LostTo::Alike));
         }

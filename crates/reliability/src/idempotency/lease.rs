@@ -43,12 +43,10 @@ impl LostTo {
 /// Whose the claim of a call is that waited and goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// This call's.
+    /// This call's, or nobody's.
     Its,
     /// That of somebody who goes on with the same intent.
     Anothers,
-    /// Nobody goes on with the intent.
-    Nobodys,
     /// Somebody may have taken it.
     Unsure,
 }
@@ -154,7 +152,7 @@ impl Lease {
     pub(super) fn standing(&self, now_ms: u64) -> Standing {
         match self.lost() {
             Some(LostTo::Another) => Standing::Anothers,
-            Some(LostTo::Alike | LostTo::Nobody) => Standing::Nobodys,
+            Some(LostTo::Alike | LostTo::Nobody) => Standing::Its,
             None if self.is_contested.load(Ordering::SeqCst) => Standing::Unsure,
             // Others may take it from then on, and nobody says so.
             None if self.last_sign.lock().age_ms(now_ms) >= self.held_ms => Standing::Unsure,
@@ -181,7 +179,6 @@ impl Lease {
     }
 
     pub(super) fn lose(&self, to: LostTo) {
-        self.contest(to == LostTo::Another);
         // The first word stays.
         let _ = self.lost.set(to);
     }

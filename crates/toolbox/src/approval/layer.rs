@@ -93,19 +93,18 @@ impl<S: Service> Approve<S> {
 
     /// Closes the request of a call that was entered again and needs no answer any more, before it runs:
     /// of several that find it open one does so.
-    async fn close(&self, call: &Call) -> Result<(), Stop> {
+    async fn close(&self, call: &mut Call) -> Result<(), Stop> {
         let (Some(resumes), Some(approvals)) = (&call.resumes, &self.approvals) else {
-            return Ok(());
+            return begin(call).await;
         };
         if approvals.is_not_its_any_more(call).await? {
             return Err(Stop::LetGo);
         }
         resumes.starts.starts().await;
-        if approvals.spend(&resumes.approval).await? {
-            Ok(())
-        } else {
-            Err(Stop::LetGo)
+        if !approvals.spend(&resumes.approval).await? {
+            return Err(Stop::LetGo);
         }
+        begin(call).await
     }
 
     /// Somebody is told, and the call goes on.
@@ -176,21 +175,38 @@ impl<S: Service> Approve<S> {
             .answered(approvals, seen, route, call, &mut guard)
             .await;
         call.waiting_approval = None;
-        if !matches!(outcome, Err(Stop::Trouble(_) | Stop::ClaimLost)) {
-            // Answered, over or another's: there is nothing left to withdraw.
+        let taken = match outcome {
+            Ok(approved) => self.take(approvals, &approved, call, need).await,
+            Err(stop) => Err(stop),
+        };
+        // Until the approval is taken a call that goes away withdraws it: nobody else is to run on it.
+        if !matches!(taken, Err(Stop::Trouble(_) | Stop::ClaimLost)) {
+            // Taken, over or another's: there is nothing left to withdraw.
             guard.stand_down();
         }
-        let approved = outcome?;
+        taken?;
+        begin(call).await
+    }
+
+    /// Makes the approval this call's own, if all is still as it was when it was asked about.
+    async fn take(
+        &self,
+        approvals: &Approvals,
+        approved: &Seen,
+        call: &mut Call,
+        need: &Need,
+    ) -> Result<(), Stop> {
+        if let Some(resumes) = &call.resumes {
+            // It may wait for long, so whatever can change meanwhile is looked at behind it.
+            resumes.starts.starts().await;
+            has_claim(call).await.map_err(|_| Stop::LetGo)?;
+        }
         if let Err(changed) = self.unchanged(call, need) {
             // What was refused once must not run later, when things are back as they were.
             approvals.spend(&approved.approval.id).await?;
             return Err(changed);
         }
-        if let Some(resumes) = &call.resumes {
-            resumes.starts.starts().await;
-        }
-        take(approvals, &approved, call).await?;
-        begin(call).await
+        take(approvals, approved, call).await
     }
 
     /// Waits for a yes, wherever it comes from.
@@ -330,7 +346,7 @@ impl<S: Service> Approve<S> {
             }
             Stop::ClaimLost => {
                 "while it waited, this call lost its key: the same call has ended elsewhere, or one \
-                 with its content goes on; its request is over, and nothing ran here"
+                 with its content goes on; nothing ran here"
             }
             Stop::LetGo => "its caller is gone, and its request is over or another call's",
         };

@@ -111,9 +111,10 @@ async fn settled(
     result: &ToolResultEnvelope,
 ) -> StoreResult<ResumedBy> {
     let by = approvals.who_has(approval, result).await?;
-    if by == ResumedBy::Us && is_coded(result, ErrorCode::PermissionDenied) {
-        // It was refused for another reason than its answer: a rule, or what it would touch has
-        // changed. It is not entered again.
+    let has_run = result.attempts > 0;
+    if by == ResumedBy::Us && (has_run || is_coded(result, ErrorCode::PermissionDenied)) {
+        // It ran on another request than this one, or was refused for another reason than its
+        // answer: a rule, or what it would touch has changed. It is not entered again.
         approvals.spend(&approval.id).await?;
     }
     Ok(by)

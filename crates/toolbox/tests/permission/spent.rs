@@ -16,13 +16,13 @@ use crate::bench::{Bench, Build, Probe, Recorded, ask, message, word};
 
 const YES: Answer = Answer::Approve { scope: Scope::Once };
 /// The policy of the test allows the call without asking anybody.
-const HARMLESS: u64 = 9;
+pub(crate) const HARMLESS: u64 = 9;
 
 /// A tool whose calls touch what a link points at.
-#[derive(Default)]
-struct Linked {
-    points_at: AtomicU64,
-    runs: AtomicU64,
+#[derive(Debug, Default)]
+pub(crate) struct Linked {
+    pub(crate) points_at: AtomicU64,
+    pub(crate) runs: AtomicU64,
 }
 
 #[async_trait]
@@ -63,7 +63,7 @@ impl Tool for Linked {
     }
 }
 
-async fn scene() -> (Bench, Arc<Linked>, Arc<Recorded>) {
+pub(crate) async fn scene() -> (Bench, Arc<Linked>, Arc<Recorded>) {
     let tool = Arc::new(Linked::default());
     let channel = Recorded::silent();
     let bench = Build::default().bench(vec![tool.clone() as Arc<dyn Tool>]);
@@ -71,7 +71,7 @@ async fn scene() -> (Bench, Arc<Linked>, Arc<Recorded>) {
     (bench, tool, channel)
 }
 
-async fn open(bench: &Bench) -> Approval {
+pub(crate) async fn open(bench: &Bench) -> Approval {
     loop {
         if let [only] = bench.approvals.open_requests().await.unwrap().as_slice() {
             return only.clone();
@@ -80,9 +80,20 @@ async fn open(bench: &Bench) -> Approval {
     }
 }
 
-async fn state(bench: &Bench, id: &str) -> String {
+pub(crate) async fn state(bench: &Bench, id: &str) -> String {
     let found = bench.approvals.get(id).await.unwrap().expect("kept");
     found.state.as_str().to_owned()
+}
+
+/// A call whose caller gave up while the person thought, and that was approved then.
+pub(crate) async fn approved_of_nobody(bench: &Bench, mode: DedupeMode) -> Approval {
+    let mut envelope = ask("linked", "main", json!({}));
+    envelope.transport.dedupe_mode = mode;
+    envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
+    assert_eq!(word(&bench.stack.call(envelope).await), "timeout");
+    let request = open(bench).await;
+    let answered = bench.approvals.answer(&request.id, &YES, "person").await;
+    answered.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,13 +121,7 @@ async fn what_changed_while_a_person_thought_is_over() {
 #[tokio::test(start_paused = true)]
 async fn what_changed_before_it_was_resumed_is_over_as_well() {
     let (bench, tool, channel) = scene().await;
-    let mut envelope = ask("linked", "main", json!({}));
-    // Its caller gives up while the person thinks; the request stays open.
-    envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
-    assert_eq!(word(&bench.stack.call(envelope).await), "timeout");
-    let request = open(&bench).await;
-    let answered = bench.approvals.answer(&request.id, &YES, "person").await;
-    answered.unwrap();
+    let request = approved_of_nobody(&bench, DedupeMode::Enforced).await;
     tool.points_at.store(1, Ordering::SeqCst);
     let resume = || resume_open(&bench.stack, &bench.approvals, &ResumeWhich::Approved);
     let resumed = resume().await.unwrap();
@@ -175,13 +180,7 @@ async fn a_yes_for_more_than_once_is_used_by_its_own_call_once() {
 #[tokio::test(start_paused = true)]
 async fn what_needs_nobody_any_more_runs_once_and_its_request_is_over() {
     let (bench, tool, _) = scene().await;
-    let mut envelope = ask("linked", "main", json!({}));
-    envelope.transport.dedupe_mode = DedupeMode::Disabled;
-    envelope.control.deadline_at_ms = Some(bench.stack.runtime().clock.now_ms() + 1_000);
-    assert_eq!(word(&bench.stack.call(envelope).await), "timeout");
-    let request = open(&bench).await;
-    let answered = bench.approvals.answer(&request.id, &YES, "person").await;
-    answered.unwrap();
+    let request = approved_of_nobody(&bench, DedupeMode::Disabled).await;
     tool.points_at.store(HARMLESS, Ordering::SeqCst);
     for _ in 0..2 {
         let resumed = resume_open(&bench.stack, &bench.approvals, &ResumeWhich::Approved).await;
