@@ -199,7 +199,7 @@ impl<S: Service> Approve<S> {
         if let Some(resumes) = &call.resumes {
             // It may wait for long, so whatever can change meanwhile is looked at behind it.
             resumes.starts.starts().await;
-            has_claim(call).await.map_err(|_| Stop::LetGo)?;
+            has_claim(call).await.map_err(|to| lost(call, to))?;
         }
         if let Err(changed) = self.unchanged(call, need) {
             // What was refused once must not run later, when things are back as they were.
@@ -230,7 +230,7 @@ impl<S: Service> Approve<S> {
                 return Err(Stop::TakenOver);
             }
             if let Some(to) = call.held_claim.as_ref().and_then(HeldClaim::lost) {
-                return Err(to.into());
+                return Err(lost(call, to));
             }
             let now_ms = self.runtime.clock.now_ms();
             match seen.approval.state_at(now_ms) {
@@ -239,7 +239,7 @@ impl<S: Service> Approve<S> {
                     Ok(()) => return Ok(seen),
                     // That one may be about to make this request its own.
                     Err(LostTo::Alike) => {}
-                    Err(to) => return Err(to.into()),
+                    Err(to) => return Err(lost(call, to)),
                 },
                 other => {
                     self.write_down(approvals, &seen).await?;
@@ -346,11 +346,19 @@ impl<S: Service> Approve<S> {
             }
             Stop::ClaimLost => {
                 "while it waited, this call lost its key: the same call has ended elsewhere, or one \
-                 with its content goes on; nothing ran here"
+                 with its content goes on; its request is over, and nothing ran here"
             }
             Stop::LetGo => "its caller is gone, and its request is over or another call's",
         };
         blocked(call, &self.runtime, ErrorCode::Cancelled, why.to_owned())
+    }
+}
+
+/// Why a call does not run whose claim is lost. One that was entered again leaves its request as it is.
+fn lost(call: &Call, to: LostTo) -> Stop {
+    match call.resumes {
+        Some(_) => Stop::LetGo,
+        None => to.into(),
     }
 }
 
