@@ -138,7 +138,7 @@ pub const CODES: &[CodeDoc] = &[
         code: ErrorCode::PermissionDenied,
         summary: "A policy, a missing capability or a refused approval forbids the call.",
         record: "Nothing ran and nothing was recorded.",
-        next: "Read the rule in the message. Change the policy or the session if the call should be allowed.",
+        next: "Read the rule in the message. Name another path, address or command that it allows, or do without; what a policy or the session forbids, only whoever keeps the configuration can allow.",
     },
     CodeDoc {
         code: ErrorCode::RefusedByHook,

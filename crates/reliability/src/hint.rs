@@ -47,7 +47,7 @@ fn words(call: &Call, record: Option<String>, failure: &Failure) -> Option<Strin
         let then = if has_key {
             "then call again with the same key"
         } else {
-            "then `holdfast approvals resume` runs it. Do not call again: without a key that is another call, which is asked about and runs by itself"
+            "then `holdfast approvals resume` runs it, or call the same once more: that goes on with this request"
         };
         return Some(format!(
             "Nothing ran: it waits for the approval {approval}. Answer it (`holdfast approvals approve {approval}`), {then}."

@@ -26,6 +26,9 @@ const FORBIDDEN: &[&str] = &[
 const HINT: &str = "The kernel holds this command to its workspace. If what it was denied lies outside of \
                     it, a person can allow commands to write there with confinement.write in the \
                     configuration, or to read there with confinement.read.";
+const HINT_LET_OUT: &str = "This command was let out of its workspace, and even so it makes, removes and renames \
+                            nothing directly in a directory that leads to Holdfast's state, and gets nothing of the \
+                            state. Name something deeper, or have the state kept elsewhere (HOLDFAST_STATE).";
 /// Names of the directory for temporary files of one workspace.
 const TEMPORARY: &str = "TMPDIR";
 const TEMPORARY_DIGITS: usize = 16;
@@ -85,10 +88,14 @@ impl Rules {
 
     /// Whether the kernel will hold the command to its workspace.
     pub(super) fn hold(&self) -> Hold {
-        let is_held = self.reach == Reach::Workspace
-            && self.config.mode != Mode::Off
-            && self.kernel.confines_files();
-        if is_held { Hold::Held } else { Hold::Free }
+        if self.config.mode == Mode::Off || !self.kernel.confines_files() {
+            return Hold::Free;
+        }
+        match self.reach {
+            Reach::Workspace => Hold::Held,
+            Reach::AllFiles => Hold::LetOut,
+            Reach::OtherRights => Hold::Free,
+        }
     }
 
     /// Makes the confinement, and sets the variables that come with it.
@@ -169,6 +176,8 @@ impl Rules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
     Held,
+    /// Only to all but what is reserved.
+    LetOut,
     Free,
 }
 
@@ -176,10 +185,15 @@ impl Hold {
     /// Says what may be the cause where a held command failed and its errors say that something was
     /// forbidden: the kernel's words are the same as for the rights of a file.
     pub(super) fn explain(self, mut result: ToolResult) -> ToolResult {
+        let hint = match self {
+            Self::Held => HINT,
+            Self::LetOut => HINT_LET_OUT,
+            Self::Free => return result,
+        };
         let errors = result.output["stderr"].as_str().unwrap_or_default();
         let is_forbidden = FORBIDDEN.iter().any(|words| errors.contains(words));
-        if self == Self::Held && result.exit_code.is_some() && is_forbidden {
-            result.output["hint"] = HINT.into();
+        if result.exit_code.is_some() && is_forbidden {
+            result.output["hint"] = hint.into();
         }
         result
     }
