@@ -479,6 +479,8 @@ fn is_fork_bomb(text: &str) -> bool {
 }
 
 #[cfg(test)]
+mod amounts;
+#[cfg(test)]
 mod evasions;
 #[cfg(test)]
 mod stand_ins;

@@ -1,0 +1,24 @@
+//! Command lines of a few signs that stand for much. Each is read to an end and said to be too much,
+//! where reading all of it would take minutes or gigabytes.
+
+use super::tests::judged;
+use super::*;
+
+fn is_too_much(command: &str, stdin: Option<&str>) -> bool {
+    let found = reasons(&judged(command, stdin));
+    found.iter().any(|it| it.code == "unreadable_command")
+}
+
+#[test]
+fn a_long_list_is_not_kept_once_for_each_that_may_be_gone() {
+    let list = "a ".repeat(30_000);
+    for behind in [
+        "ls ${@:2}",
+        "shift; ls $@",
+        "f() { ls; }; shift; f $@",
+        "shift; sh -c ls x $@",
+    ] {
+        let command = format!("set -- '{list}'; {behind}");
+        assert!(is_too_much(&command, None), "{behind}");
+    }
+}
