@@ -4,12 +4,14 @@
 //! judges it has to expect anything of it.
 
 mod ansi;
+mod brackets;
 mod expand;
 mod functions;
 mod redirect;
 
 use std::borrow::Cow;
 
+use brackets::Bracket;
 use expand::Quotes;
 pub(super) use functions::Function;
 
@@ -203,15 +205,6 @@ enum Next {
     },
 }
 
-/// What a bracket is for.
-#[derive(Clone, PartialEq, Eq)]
-enum Bracket {
-    /// Commands, from this one on.
-    Subshell(usize),
-    /// Words of an array, by its name, or numbers: no file is looked for.
-    Values(Option<String>),
-}
-
 impl Open {
     /// One more plain sign. Some of them make a pattern of the word.
     fn bare(&mut self, sign: char) {
@@ -341,13 +334,11 @@ impl Reader {
                 }
                 '(' => {
                     let function = self.function_name(&mut open);
-                    let array = array(&open);
+                    let array = self.array(&open);
                     self.close(&mut open, reads_from, &mut found);
-                    if function.is_none() {
-                        brackets.push(self.bracket(array));
-                    }
-                    if let Some(name) = function {
-                        self.define(name);
+                    match function {
+                        Some(name) => self.define(name),
+                        None => self.begin_bracket(array, &mut brackets),
                     }
                     reads_from = None;
                 }
@@ -370,33 +361,6 @@ impl Reader {
         self.heredocs = outside;
         self.depth -= 1;
         found
-    }
-
-    /// What the bracket just taken is for: `a=(…)` and `((…))` hold values.
-    fn bracket(&self, array: Option<String>) -> Bracket {
-        let before = self.at.checked_sub(2).and_then(|at| self.rest.get(at));
-        if array.is_some() || before == Some(&'(') {
-            Bracket::Values(array)
-        } else {
-            Bracket::Subshell(self.script.commands.len())
-        }
-    }
-
-    /// A bracket that nothing began ends what is compared in `case … in a|*.b)`, which is no command.
-    fn is_case(&mut self, last: Option<usize>) {
-        let mut next = last;
-        while let Some(simple) = next.and_then(|at| self.script.commands.get_mut(at)) {
-            // What is before `in` is a command all the same, and may begin with a brace.
-            let is_case = simple.words.iter().any(|word| word.text == "case");
-            let last_in = simple.words.iter().rposition(|word| word.text == "in");
-            let before = last_in.filter(|_| is_case).map_or(0, |at| at + 1);
-            for word in simple.words.iter_mut().skip(before) {
-                word.stands_for = StandsFor::Itself;
-                // Nor does a brace among them begin or end anything.
-                word.quoting = Quoting::Quoted;
-            }
-            next = simple.reads_from;
-        }
     }
 
     /// Reads another text as commands, as far down as one more step goes.
@@ -472,12 +436,6 @@ impl Reader {
             _ => open.bare(sign),
         }
     }
-}
-
-/// The array that a bracket behind these words fills: `a=(…)`.
-fn array(open: &Open) -> Option<String> {
-    let name = open.word.as_ref()?.text.strip_suffix('=')?;
-    Some(name.trim_end_matches('+').to_owned())
 }
 
 #[cfg(test)]

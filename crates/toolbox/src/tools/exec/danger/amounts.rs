@@ -22,3 +22,11 @@ fn a_long_list_is_not_kept_once_for_each_that_may_be_gone() {
         assert!(is_too_much(&command, None), "{behind}");
     }
 }
+
+#[test]
+fn brackets_within_brackets_are_counted() {
+    let deep = format!("{}{}", "(a;".repeat(260_000), ")".repeat(260_000));
+    assert!(is_too_much("sh", Some(&deep)));
+    let flat = "(a);".repeat(1000);
+    assert!(!is_too_much(&flat, None));
+}
