@@ -30,3 +30,13 @@ fn brackets_within_brackets_are_counted() {
     let flat = "(a);".repeat(1000);
     assert!(!is_too_much(&flat, None));
 }
+
+#[test]
+fn the_name_of_a_list_is_not_kept_once_for_each_of_its_lines() {
+    let name = "a".repeat(500_000);
+    let lines = format!("{name}=(\n{})", "a\n".repeat(250_000));
+    assert!(is_too_much("sh", Some(&lines)));
+    let values = format!("for {name} in {}; do :; done", "a ".repeat(250_000));
+    assert!(is_too_much("sh", Some(&values)));
+    assert!(!is_too_much("list=(\na\nb\n); for a in b c; do :; done", None));
+}

@@ -69,6 +69,8 @@ impl Judge<'_> {
             set if known.len() < at_most || known.contains(&set) => set,
             _ => beyond,
         };
+        // The name is kept with each of them for a moment.
+        self.judged_bytes += name.len();
         if let Set::To(value) = &set {
             self.judged_bytes += value.len() + 1;
         }
@@ -223,6 +225,9 @@ impl Judge<'_> {
                 [variable] => self.note_each_argument(&variable.text),
                 [variable, _, values @ ..] if values.iter().all(|it| is_plain(it, &it.text)) => {
                     for value in values {
+                        if self.has_too_much() {
+                            return;
+                        }
                         let set = Set::To(value.text.clone());
                         self.keep(&variable.text, set, LISTED_MAX, Set::Untold);
                     }

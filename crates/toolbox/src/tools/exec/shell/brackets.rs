@@ -1,5 +1,6 @@
 //! What brackets are for.
 
+use super::expand::NAME_BYTES_MAX;
 use super::{Open, Quoting, Reader, StandsFor};
 
 /// Brackets within brackets that are told apart: what stands in them is looked at where each ends.
@@ -51,9 +52,14 @@ impl Reader {
         }
     }
 
-    /// The array that a bracket behind these words fills: `a=(…)`.
-    pub(super) fn array(&self, open: &Open) -> Option<String> {
+    /// The array that a bracket behind these words fills: `a=(…)`. Each line of it has its name, so
+    /// that of one whose name is too long nothing is known.
+    pub(super) fn array(&mut self, open: &Open) -> Option<String> {
         let name = open.word.as_ref()?.text.strip_suffix('=')?;
+        if name.len() > NAME_BYTES_MAX {
+            self.script.is_unreadable = true;
+            return None;
+        }
         Some(name.trim_end_matches('+').to_owned())
     }
 }

@@ -178,8 +178,8 @@ impl Reader {
     }
 }
 
-/// Longest name of a variable behind which something is looked for.
-const NAME_BYTES_MAX: usize = 256;
+/// Longest name of a variable behind which something is looked for, or of an array.
+pub(super) const NAME_BYTES_MAX: usize = 256;
 
 /// What stands behind the name of a variable in braces.
 fn behind_name(within: &str) -> &str {
