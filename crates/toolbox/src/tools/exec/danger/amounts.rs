@@ -40,3 +40,58 @@ fn the_name_of_a_list_is_not_kept_once_for_each_of_its_lines() {
     assert!(is_too_much("sh", Some(&values)));
     assert!(!is_too_much("list=(\na\nb\n); for a in b c; do :; done", None));
 }
+
+#[test]
+fn commands_that_find_runs_are_counted_by_their_words() {
+    assert!(is_too_much(&"find -exec ".repeat(11_000), None));
+}
+
+#[test]
+fn long_commands_of_a_function_are_counted_each_time() {
+    let words = "a ".repeat(50_000);
+    let values: Vec<String> = (0..256).map(|it| it.to_string()).collect();
+    let calls = "f $x; ".repeat(170);
+    let values = values.join(" ");
+    let command = format!("f(){{ echo {words}; }}; for x in {values}; do {calls} done");
+    assert!(is_too_much(&command, None));
+}
+
+#[test]
+fn each_word_counts_in_each_place() {
+    let deep = "a/".repeat(15_000);
+    let words = "x ".repeat(15_000);
+    let command = format!("cd {deep}; cd b; cd c; cd d; cd e; cd f; rm {words}");
+    assert!(is_too_much(&command, None));
+    let command = format!("cd {deep}; cd b; cd c; cd d; cd e; cd f; xargs rm");
+    assert!(is_too_much(&command, Some(&"x ".repeat(500_000))));
+}
+
+#[test]
+fn files_that_are_written_to_are_counted() {
+    let command = format!("echo {} {}", "a".repeat(50_000), ">/x ".repeat(19_000));
+    assert!(is_too_much(&command, None));
+}
+
+#[test]
+fn reasons_are_counted_by_the_command_they_are_given_for() {
+    let long = "a".repeat(20_000);
+    for repeated in ["sudo ", "env -S "] {
+        let command = format!("{} {long}", repeated.repeat(100_000 / repeated.len()));
+        assert!(is_too_much(&command, None), "{repeated}");
+    }
+    let command = format!("dd {} {long}", "of=/x ".repeat(17_000));
+    assert!(is_too_much(&command, None));
+}
+
+/// An answer to one of them says nothing of another.
+#[test]
+fn what_is_too_much_is_bound_to_all_of_it() {
+    let digest = |name: &str| {
+        let body = "a;".repeat(20_000);
+        let command = format!("{name}(){{ eval '{body}'; }};{}", format!("{name};").repeat(100));
+        let found = reasons(&judged(&command, None));
+        let cut = found.into_iter().find(|it| it.subject == "…");
+        cut.expect("it is too much").digest
+    };
+    assert_ne!(digest("f"), digest("g"));
+}

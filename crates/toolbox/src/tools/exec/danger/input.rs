@@ -197,6 +197,9 @@ impl Judge<'_> {
     }
 
     fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
+        if self.is_too_much() {
+            return;
+        }
         // Each line may be a command of its own, as for `parallel`, or a script for `sh -c`.
         if words
             .first()

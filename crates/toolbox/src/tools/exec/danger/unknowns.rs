@@ -261,6 +261,6 @@ fn what_a_word_may_mean_is_counted() {
     let before = judge.judged_bytes;
     assert!(!judge.may_be_option(&word));
     assert!(judge.judged_bytes > before);
-    judge.judged_bytes = JUDGED_BYTES_MAX + 1;
+    judge.judged_bytes = bounds::JUDGED_BYTES_MAX + 1;
     assert!(judge.may_be_option(&word));
 }

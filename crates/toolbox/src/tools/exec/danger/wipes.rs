@@ -15,9 +15,14 @@ impl Judge<'_> {
     pub(super) fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
         let mut removes = args.iter().any(|word| word.text == "-delete");
         for (at, word) in args.iter().enumerate() {
+            if self.is_too_much() {
+                return;
+            }
             let behind = args.get(at + 1..).unwrap_or_default();
             match word.text.as_str() {
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                    // Its end is looked for among all that is behind it.
+                    self.looked_bytes += behind.len();
                     let end = behind.iter().position(|word| word.text == ";");
                     let ran = behind.get(..end.unwrap_or(behind.len()));
                     removes |= self.run_by_find(ran.unwrap_or_default(), depth);
