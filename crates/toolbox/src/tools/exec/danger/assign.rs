@@ -178,24 +178,33 @@ impl Judge<'_> {
 
     fn note_defaults_in(&mut self, text: &str, is_computed: bool, depth: usize) {
         self.judged_bytes += text.len();
-        if depth > DEFAULTS_DEPTH_MAX || self.has_too_much() {
+        if self.has_too_much() {
+            return;
+        }
+        if depth > DEFAULTS_DEPTH_MAX {
+            if text.contains('=') {
+                self.note_any();
+            }
             return;
         }
         for part in parts(text) {
             let Part::Variable(Variable { name, form }) = part else {
                 continue;
             };
-            if form == Form::Changed && text.contains('=') {
-                // There may be another within: `${a#${b:=c}}`.
-                self.note_any();
-            }
-            let (Form::Or(instead) | Form::Set(instead)) = form else {
+            let (Form::Or(behind) | Form::Set(behind) | Form::Changed(behind) | Form::List(behind)) =
+                form
+            else {
                 continue;
             };
-            self.note_defaults_in(instead, is_computed, depth + 1);
-            if !matches!(form, Form::Set(_)) {
+            // There may be another within: `${a#${b:=c}}`.
+            self.note_defaults_in(behind, is_computed, depth + 1);
+            let Form::Set(instead) = form else {
+                if behind.starts_with([':', '[']) && behind.contains('=') {
+                    // A place is worked out, which may set something, too: `${a:b=1}`.
+                    self.note_any();
+                }
                 continue;
-            }
+            };
             if is_computed {
                 self.note(name, Set::Computed);
             }

@@ -229,7 +229,7 @@ fn chosen(choices: &[Vec<Vec<Word>>], mut way: usize) -> Vec<Word> {
 fn is_list(word: &Word) -> bool {
     let is_list = |part: &Part<'_>| match part {
         Part::Variable(Variable { name, form }) => {
-            *form == Form::List
+            matches!(form, Form::List(_))
                 && (matches!(*name, "@" | "*")
                     || ["[@]", "[*]"].iter().any(|it| word.text.contains(it)))
         }

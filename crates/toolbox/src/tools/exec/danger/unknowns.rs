@@ -59,6 +59,10 @@ const ASKED: &[(&str, &[&str])] = &[
             "trap 'rm -f $D' EXIT; D=../victim",
             "trap c EXIT; c() { rm -f $D; }; D=../victim",
             ": ${a:-${D:=../victim}}; rm $D",
+            ": ${a#${D:=../victim}}; rm $D",
+            ": ${a/x/${D:=../victim}}; rm $D",
+            ": ${a[${D:=../victim}]}; rm $D",
+            "D=build; : ${a:D=1}; rm -rf \"$D\"",
             ": > a${D:=../victim}; rm $D",
             ": <<E\n${D:=../victim}\nE\nrm $D",
             "printf -v D %s ../victim; rm $D",
@@ -244,6 +248,16 @@ fn lines_of_the_standard_input_are_what_is_read() {
     let found = reasons(&judged(command, Some("a\n../victim\n")));
     assert!(found.iter().any(|it| it.code == "destructive_command"));
     assert_eq!(reasons(&judged(command, Some("a\nb\n"))), []);
+}
+
+#[test]
+fn what_is_set_deeper_than_is_read_may_be_anything() {
+    for begun in ["${a#", "${a:-"] {
+        let (begun, ended) = (begun.repeat(10), "}".repeat(10));
+        let command = format!("D=build; : {begun}${{D:=..}}{ended}; rm -rf \"$D\"");
+        let found = reasons(&judged(&command, None));
+        assert!(found.iter().any(|it| it.code == "destructive_command"));
+    }
 }
 
 /// However a word is looked at.
