@@ -127,8 +127,10 @@ pub(super) struct Simple {
     pub(super) writes: Vec<Word>,
     /// Files its input comes from.
     pub(super) reads: Vec<Word>,
-    /// A here-document or here-string.
+    /// A here-document or here-string, and whether the end of the former was quoted: nothing in it
+    /// stands for something else then.
     pub(super) input: Option<String>,
+    pub(super) input_quoting: Quoting,
     /// Index of the command whose output it reads.
     pub(super) reads_from: Option<usize>,
     /// Commands inside its words begin here and end before itself.
@@ -254,7 +256,10 @@ impl Open {
             Next::Write => self.simple.writes.push(word),
             Next::Read => self.simple.reads.push(word),
             Next::Skip => {}
-            Next::HereString => self.simple.input = Some(word.meant().into_owned()),
+            Next::HereString => {
+                self.simple.input = Some(word.meant().into_owned());
+                self.simple.input_quoting = Quoting::Bare;
+            }
             Next::HereDocument { sheds_tabs } => self.heredocs.push(HereDocument {
                 end: word,
                 sheds_tabs,

@@ -11,7 +11,7 @@ use super::variables::{
 };
 use super::wrappers::assigned;
 use super::{Judge, Setters};
-use crate::tools::exec::shell::{Simple, Splitting, Word};
+use crate::tools::exec::shell::{Quoting, Simple, Splitting, Word};
 
 /// Values of one variable that are told apart; one that is set to more may hold anything.
 const VALUES_MAX: usize = 64;
@@ -170,7 +170,9 @@ impl Judge<'_> {
         let words = simple.words.iter().chain(&simple.writes);
         let words = words.chain(&simple.reads).filter(|it| it.has_variable);
         let texts = words.map(|word| (word.text.as_str(), word.has_substitution));
-        let input = simple.input.as_deref().map(|text| (text, true));
+        let input = simple.input.as_deref();
+        let input = input.filter(|_| simple.input_quoting == Quoting::Bare);
+        let input = input.map(|text| (text, true));
         for (text, is_computed) in texts.chain(input) {
             self.note_defaults_in(text, is_computed, 0);
         }

@@ -214,6 +214,8 @@ const UNASKED: &[&str] = &[
     "P=keep; git clean -fd -e $P build",
     "o=ci.skip; b=main; git push -o \"$o\" origin \"$b\"",
     "b=fix; git checkout -b \"$b\" main",
+    "b=fix; cat > x.js <<'EOF'\nconst s = `${pkg.name}`;\nEOF\ngit push -u origin \"$b\"",
+    "b=fix; cat > x.sh <<'EOF'\n: ${b:=-f}\nEOF\ngit push -u origin \"$b\"",
     "c=HEAD; git restore -s $c --staged .",
     "D=build; git clean -n $D",
 ];

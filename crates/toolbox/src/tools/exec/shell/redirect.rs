@@ -35,6 +35,7 @@ impl Reader {
                 .and_then(|at| self.script.commands.get_mut(at))
             {
                 simple.input = Some(body);
+                simple.input_quoting = asked.end.quoting;
                 simple.inside.extend(inside);
             }
         }
