@@ -295,7 +295,7 @@ impl Reader {
         let mut reads_from = None;
         let mut brackets: Vec<Bracket> = Vec::new();
         loop {
-            open.holds_values = matches!(brackets.last(), Some(Bracket::Values(_)));
+            open.holds_values = brackets.last().is_some_and(Bracket::holds_values);
             let Some(sign) = self.take() else {
                 self.script.is_unreadable |= end.is_some();
                 self.close(&mut open, reads_from, &mut found);
@@ -333,7 +333,7 @@ impl Reader {
                     match begun {
                         None => self.is_case(last),
                         Some(Bracket::Subshell(from)) => self.script.free_braces(from),
-                        Some(Bracket::Values(_)) => {}
+                        Some(Bracket::Values(_) | Bracket::Sum) => {}
                     }
                     reads_from = None;
                 }
@@ -351,7 +351,11 @@ impl Reader {
                     self.close(&mut open, reads_from, &mut found);
                     reads_from = None;
                 }
+                '<' | '>' if brackets.last() == Some(&Bracket::Sum) => open.bare(sign),
                 '<' | '>' => {
+                    // A body may follow here to some shells, and commands to others.
+                    let is_vague = brackets.iter().any(Bracket::may_be_sum);
+                    self.script.is_unreadable |= is_vague && self.peek(0) == Some('<');
                     self.at -= 1;
                     self.redirect(&mut open);
                 }

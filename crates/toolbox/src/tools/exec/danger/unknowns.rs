@@ -94,6 +94,12 @@ const ASKED: &[(&str, &[&str])] = &[
             "f() { coproc N { :; }; rm \"$@\"; }; f ../victim",
             "time -p f() { rm \"$@\"; }; f ../victim",
             "coproc N { rm -rf ../victim; }",
+            // What only looks like numbers.
+            "echo $((echo ${x:-))} > ../victim; ls) )",
+            "echo $((echo x > ../victim); ls)",
+            "echo $((echo x > ../victim) )",
+            "echo $((echo $(case x in a) :;; esac) > ../victim))",
+            "((echo x > ../victim); ls)",
         ],
     ),
     (
@@ -152,6 +158,8 @@ const ASKED: &[(&str, &[&str])] = &[
             r"echo $'a\'; rm -rf ../victim; echo '",
             "echo \"${a:-'}\"; rm -rf ../victim; echo \"${a:-'}\"",
             "echo ${a",
+            "((x<<2))\nrm -rf ~",
+            "((x<<2))\nrm -rf ~\n2",
             // More values than are told apart.
             "a=(a b c d e f g h i j k l m n o p q); echo x > ${a[0]}${a[0]}${a[0]}",
         ],
@@ -216,6 +224,8 @@ const UNASKED: &[&str] = &[
     "b=fix; git checkout -b \"$b\" main",
     "b=fix; cat > x.js <<'EOF'\nconst s = `${pkg.name}`;\nEOF\ngit push -u origin \"$b\"",
     "b=fix; cat > x.sh <<'EOF'\n: ${b:=-f}\nEOF\ngit push -u origin \"$b\"",
+    "head -c $((1<<20)) /dev/zero > x.bin",
+    "n=$((1 << 4)); m=$(( (n >> 2) + (n > 3) )); echo \"$((n<<m))\" > out.txt",
     "c=HEAD; git restore -s $c --staged .",
     "D=build; git clean -n $D",
 ];
