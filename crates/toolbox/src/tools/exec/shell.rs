@@ -146,6 +146,8 @@ pub(super) struct Script {
     pub(super) functions: Vec<Function>,
     /// It goes deeper than is read, or its quotes do not end.
     pub(super) is_unreadable: bool,
+    /// It is a command for all that, and not just a sentence.
+    pub(super) is_deep: bool,
 }
 
 /// Takes a command apart.
@@ -284,7 +286,7 @@ impl Reader {
     fn list(&mut self, end: Option<char>) -> Vec<usize> {
         let mut found = Vec::new();
         if self.depth >= SHELL_DEPTH_MAX {
-            self.script.is_unreadable = true;
+            self.script.goes_deep();
             self.at = self.rest.len();
             return found;
         }
@@ -355,7 +357,9 @@ impl Reader {
                 '<' | '>' => {
                     // A body may follow here to some shells, and commands to others.
                     let is_vague = brackets.iter().any(Bracket::may_be_sum);
-                    self.script.is_unreadable |= is_vague && self.peek(0) == Some('<');
+                    if is_vague && self.peek(0) == Some('<') {
+                        self.script.goes_deep();
+                    }
                     self.at -= 1;
                     self.redirect(&mut open);
                 }

@@ -27,6 +27,8 @@ fn a_long_list_is_not_kept_once_for_each_that_may_be_gone() {
 fn brackets_within_brackets_are_counted() {
     let deep = format!("{}{}", "(a;".repeat(260_000), ")".repeat(260_000));
     assert!(is_too_much("sh", Some(&deep)));
+    let code = format!("python3 -c 'system(\"{} rm -rf ..\")'", "(".repeat(100));
+    assert!(is_too_much(&code, None));
     let flat = "(a);".repeat(1000);
     assert!(!is_too_much(&flat, None));
 }
@@ -38,7 +40,10 @@ fn the_name_of_a_list_is_not_kept_once_for_each_of_its_lines() {
     assert!(is_too_much("sh", Some(&lines)));
     let values = format!("for {name} in {}; do :; done", "a ".repeat(250_000));
     assert!(is_too_much("sh", Some(&values)));
-    assert!(!is_too_much("list=(\na\nb\n); for a in b c; do :; done", None));
+    assert!(!is_too_much(
+        "list=(\na\nb\n); for a in b c; do :; done",
+        None
+    ));
 }
 
 #[test]
@@ -88,7 +93,10 @@ fn reasons_are_counted_by_the_command_they_are_given_for() {
 fn what_is_too_much_is_bound_to_all_of_it() {
     let digest = |name: &str| {
         let body = "a;".repeat(20_000);
-        let command = format!("{name}(){{ eval '{body}'; }};{}", format!("{name};").repeat(100));
+        let command = format!(
+            "{name}(){{ eval '{body}'; }};{}",
+            format!("{name};").repeat(100)
+        );
         let found = reasons(&judged(&command, None));
         let cut = found.into_iter().find(|it| it.subject == "…");
         cut.expect("it is too much").digest

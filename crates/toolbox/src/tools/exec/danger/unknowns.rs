@@ -100,6 +100,7 @@ const ASKED: &[(&str, &[&str])] = &[
             "echo $((echo x > ../victim) )",
             "echo $((echo $(case x in a) :;; esac) > ../victim))",
             "((echo x > ../victim); ls)",
+            "python3 -c 'os.system(\"((x<<2)); rm -rf ../victim\")'",
         ],
     ),
     (

@@ -1,7 +1,7 @@
 //! What brackets are for.
 
 use super::expand::NAME_BYTES_MAX;
-use super::{Open, Quoting, Reader, StandsFor};
+use super::{Open, Quoting, Reader, Script, StandsFor};
 
 /// Signs of a sum among which its end is looked for.
 const SUM_SIGNS_MAX: usize = 1024;
@@ -17,6 +17,13 @@ pub(super) enum Bracket {
     Values(Option<String>),
     /// Numbers, to every shell: `$((1<<2))`. Nothing in it is read or written.
     Sum,
+}
+
+impl Script {
+    /// There is more to it than is read.
+    pub(super) fn goes_deep(&mut self) {
+        (self.is_unreadable, self.is_deep) = (true, true);
+    }
 }
 
 impl Bracket {
@@ -38,7 +45,7 @@ impl Reader {
             let bracket = self.bracket(array, brackets.last());
             brackets.push(bracket);
         } else {
-            self.script.is_unreadable = true;
+            self.script.goes_deep();
         }
     }
 
@@ -63,7 +70,13 @@ impl Reader {
     fn ends_as_sum(&self) -> bool {
         let (mut open, mut braces) = (1_usize, 0_usize);
         let mut before = '(';
-        for (at, sign) in self.rest.iter().skip(self.at).take(SUM_SIGNS_MAX).enumerate() {
+        for (at, sign) in self
+            .rest
+            .iter()
+            .skip(self.at)
+            .take(SUM_SIGNS_MAX)
+            .enumerate()
+        {
             match sign {
                 '(' | ')' if braces > 0 => return false,
                 '(' if before == '$' => return false,
@@ -104,7 +117,7 @@ impl Reader {
     pub(super) fn array(&mut self, open: &Open) -> Option<String> {
         let name = open.word.as_ref()?.text.strip_suffix('=')?;
         if name.len() > NAME_BYTES_MAX {
-            self.script.is_unreadable = true;
+            self.script.goes_deep();
             return None;
         }
         Some(name.trim_end_matches('+').to_owned())

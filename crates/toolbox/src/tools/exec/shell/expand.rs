@@ -96,7 +96,7 @@ impl Reader {
     /// `${…}` to its end. Blanks, quotes and brackets in it belong to it.
     fn braced(&mut self, quotes: Quotes, open: &mut Open) {
         if self.depth >= SHELL_DEPTH_MAX {
-            self.script.is_unreadable = true;
+            self.script.goes_deep();
             self.at = self.rest.len();
             return;
         }

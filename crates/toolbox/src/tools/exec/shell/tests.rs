@@ -75,10 +75,7 @@ fn commands_are_found_wherever_they_stand() {
         ("a $(( (b > c) << 2 ))\nd", &["b·>·c", "<<·2", "a·$", "d"]),
         ("a $((b > c); d)", &["b > c", "d", "a·$"]),
         ("a $((b) > c)", &["b", " > c", "a·$"]),
-        (
-            "((a<<2))\nrm x\n2",
-            &["a << \"rm x\\n\"", "unreadable"],
-        ),
+        ("((a<<2))\nrm x\n2", &["a << \"rm x\\n\"", "unreadable"]),
         ("((a>2))", &["a > 2"]),
         ("a <<E\nb", &["a << \"b\\n\"", "unreadable"]),
         // Braces around a variable.
