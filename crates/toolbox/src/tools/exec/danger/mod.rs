@@ -363,7 +363,7 @@ impl Judge<'_> {
             "chmod" | "chown" | "chgrp" => {
                 self.removal(name, &wipes::without_first_name(args), &whole);
             }
-            "mv" => self.removal(name, wipes::moved(args), &whole),
+            "mv" => self.removal(name, &wipes::moved(args), &whole),
             "cp" | "tee" | "install" if args.iter().any(|word| is_device(&word.text)) => {
                 self.raise("destructive_command", &whole, "writes to a device");
             }
