@@ -13,12 +13,20 @@ const LOOKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What it takes to keep a word, however short it is.
 const WORD_BYTES: usize = 64;
 
+/// Whether all of a command line is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    /// It stands for too much, which was said.
+    Cut,
+}
+
 impl Judge<'_> {
     /// Whether a command line stands for more than is judged.
     pub(super) fn is_too_much(&mut self) -> bool {
         let is_much = self.has_too_much();
-        if is_much && !std::mem::replace(&mut self.is_cut, true) && self.found.len() <= REASONS_MAX
-        {
+        if is_much && self.extent == Extent::Whole && self.found.len() <= REASONS_MAX {
+            self.extent = Extent::Cut;
             // Covers what is left out, for this very command only.
             let before = std::mem::replace(&mut self.binding, Binding::ToAll);
             self.push("unreadable_command", "…", "stands for more than is read");

@@ -12,6 +12,7 @@ use holdfast_contract::Reason;
 use holdfast_reliability::canonical::Digest;
 use serde_json::json;
 
+use self::bounds::Extent;
 use self::functions::{Body, Called};
 use self::input::Feeding;
 use self::paths::is_device;
@@ -117,7 +118,7 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         judged_commands: 0,
         judged_bytes: 0,
         looked_bytes: 0,
-        is_cut: false,
+        extent: Extent::Whole,
         called_commands: 0,
         loop_is_fed: false,
         found: Vec::new(),
@@ -185,11 +186,11 @@ struct Judge<'a> {
     noted: usize,
     is_repeated: bool,
     /// How many commands were judged, bytes of scripts and of what variables hold, those that were
-    /// looked at for words and reasons, and whether it was said that this is too much.
+    /// looked at for words and reasons, and whether all of it is judged.
     judged_commands: usize,
     judged_bytes: usize,
     looked_bytes: usize,
-    is_cut: bool,
+    extent: Extent,
     /// How many commands of functions were judged once more.
     called_commands: usize,
     found: Vec<Reason>,
