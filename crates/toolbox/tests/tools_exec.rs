@@ -104,6 +104,10 @@ async fn arguments_are_checked() {
             "invalid Some(\"/stdin\")",
         ),
         (
+            json!({"command": "true", "working_dir": "x/".repeat(4000)}),
+            "invalid Some(\"/working_dir\")",
+        ),
+        (
             json!({"command": "true", "timeout_ms": 0}),
             "invalid Some(\"/timeout_ms\")",
         ),

@@ -87,7 +87,7 @@ pub(super) fn is_marked() -> bool {
     if mark::is_on_this_process() || std::env::var_os(VARIABLE).is_some() {
         return true;
     }
-    let mut pid = std::os::unix::process::parent_id();
+    let mut pid = std::os::unix::process::parent_id().cast_signed();
     for _ in 0..ANCESTORS_MAX {
         if pid <= 1 {
             return false;
@@ -100,13 +100,10 @@ pub(super) fn is_marked() -> bool {
         {
             return true;
         }
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // After the name, which may hold anything: the state, then the parent.
-        let parent = stat
-            .rsplit_once(") ")
-            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-        let Some(parent) = parent else { return false };
-        pid = parent;
+        let Ok(Some(stat)) = Stat::of(pid) else {
+            return false;
+        };
+        pid = stat.parent;
     }
     false
 }

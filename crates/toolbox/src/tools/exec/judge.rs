@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use holdfast_contract::{HandsOn, Reason, SessionContext, TierVerdict};
 
 use super::danger::{self, Judged, normal};
-use super::reach;
 use super::rules::CommandRules;
+use super::{COMMAND_BYTES_MAX, STDIN_BYTES_MAX, reach};
 use crate::tools::place;
+use crate::tools::text::one_line;
 
 /// What `~` and the like mean to this user.
 static HOME: LazyLock<Vec<(OsString, OsString)>> = LazyLock::new(|| {
@@ -47,6 +48,35 @@ pub(super) fn command(
     }
 }
 
+/// What of a command is longer than is read, and what to do about it.
+pub(super) fn too_long(
+    command: &str,
+    stdin: Option<&str>,
+    working_dir: Option<&str>,
+) -> Option<(&'static str, String)> {
+    let table = [
+        (
+            "command",
+            Some(command),
+            COMMAND_BYTES_MAX,
+            "write it to a file and run that",
+        ),
+        ("stdin", stdin, STDIN_BYTES_MAX, "use a file"),
+        (
+            "working_dir",
+            working_dir,
+            PATH_BYTES_MAX,
+            "go there step by step",
+        ),
+    ];
+    let mut found = table
+        .into_iter()
+        .filter(|(_, text, limit, _)| text.is_some_and(|it| it.len() > *limit));
+    let (name, _, limit, instead) = found.next()?;
+    let reason = format!("`{name}` is longer than {limit} bytes; {instead}");
+    Some((name, reason))
+}
+
 /// Holds what a call hands on to the same. Where it ends up nobody here sees: it may be this very
 /// machine.
 pub(crate) fn handed_on(
@@ -56,11 +86,18 @@ pub(crate) fn handed_on(
     verdict: &mut TierVerdict,
 ) {
     for it in &handed.commands {
+        let (stdin, working_dir) = (it.stdin.as_deref(), it.working_dir.as_deref());
+        if let Some((_, why)) = too_long(&it.command, stdin, working_dir) {
+            // What is not read may reach for anything, also for what nobody can approve.
+            let subject = one_line(&it.command, SUBJECT_CHARS_MAX);
+            verdict.forbidden = Some(Reason::new("unreadable_command", subject, why));
+            continue;
+        }
         let judged = Judged {
             command: &it.command,
-            stdin: it.stdin.as_deref(),
+            stdin,
             workspace: &session.workspace_root,
-            working_dir: it.working_dir.as_deref(),
+            working_dir,
         };
         command(&judged, session, &HOME, rules, verdict);
     }
@@ -96,6 +133,8 @@ fn leads_to(text: &str, dir: &Path, session: &SessionContext) -> bool {
     })
 }
 
+/// Characters of a command in a reason.
+const SUBJECT_CHARS_MAX: usize = 200;
 /// Paths in one text of which the links are followed.
 const REAL_PATHS_MAX: usize = 256;
 /// Signs that stand around a path in a text.
@@ -167,7 +206,58 @@ fn place_of(path: &str, session: &SessionContext) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_contract::{HandedCommand, PermissionTier, Tool};
+    use serde_json::json;
+
     use super::*;
+    use crate::tools::exec::ExecTool;
+
+    /// It may be of any length, and is refused before it runs.
+    #[test]
+    fn what_is_refused_is_not_judged() {
+        let exec = ExecTool::new();
+        let session = SessionContext::main("s", "a", "/home/u/space".into());
+        let rest = "x".repeat(COMMAND_BYTES_MAX);
+        for (params, tier) in [
+            (json!({"command": "rm -rf /"}), PermissionTier::Elevated),
+            (
+                json!({"command": format!("rm -rf / {rest}")}),
+                PermissionTier::System,
+            ),
+            (
+                json!({"command": "rm -rf /", "stdin": "x".repeat(STDIN_BYTES_MAX + 1)}),
+                PermissionTier::System,
+            ),
+        ] {
+            assert_eq!(exec.tier_for(&params, &session).tier, tier);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_read_is_not_handed_on() {
+        let session = SessionContext::main("s", "a", "/w".into());
+        let command = |command: &str, working_dir: &str, stdin: &str| HandedCommand {
+            command: command.to_owned(),
+            working_dir: Some(working_dir.to_owned()),
+            stdin: Some(stdin.to_owned()),
+        };
+        let longer = |than: usize| "x".repeat(than + 1);
+        for (it, expected) in [
+            (command("ls", "sub", "x"), false),
+            (command(&longer(COMMAND_BYTES_MAX), "sub", "x"), true),
+            (command("ls", &longer(PATH_BYTES_MAX), "x"), true),
+            (command("ls", "sub", &longer(STDIN_BYTES_MAX)), true),
+        ] {
+            let handed = HandsOn {
+                commands: vec![it],
+                ..HandsOn::default()
+            };
+            let mut verdict = TierVerdict::declared(PermissionTier::System);
+            handed_on(&handed, &session, &CommandRules::default(), &mut verdict);
+            assert_eq!(verdict.forbidden.is_some(), expected);
+            assert_eq!(verdict.reasons, []);
+        }
+    }
 
     #[test]
     fn what_guards_the_calls_is_out_of_bounds_elsewhere_too() {
@@ -201,7 +291,7 @@ mod tests {
                 paths: vec![path.to_owned()],
                 ..HandsOn::default()
             };
-            let mut verdict = TierVerdict::declared(holdfast_contract::PermissionTier::System);
+            let mut verdict = TierVerdict::declared(PermissionTier::System);
             handed_on(&handed, &session, &CommandRules::default(), &mut verdict);
             assert_eq!(verdict.forbidden.is_some(), expected, "{path}");
         }

@@ -262,14 +262,15 @@ impl Tool for ExecTool {
 
     fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
         let mut verdict = TierVerdict::declared(self.permission_tier());
-        let Ok(command) = args::text(params, "command") else {
+        // What is refused before it runs is not read: it may be of any length.
+        let Ok(order) = Order::new(params) else {
             return verdict;
         };
         let judged = Judged {
-            command,
-            stdin: args::optional_text(params, "stdin").unwrap_or_default(),
+            command: &order.command,
+            stdin: order.stdin.as_deref(),
             workspace: &session.workspace_root,
-            working_dir: args::optional_text(params, "working_dir").unwrap_or_default(),
+            working_dir: order.working_dir.as_deref(),
         };
         judge::command(
             &judged,
@@ -386,20 +387,13 @@ impl Order {
                 "`command` must not contain a NUL character".into(),
             );
         }
-        if command.len() > COMMAND_BYTES_MAX {
-            let reason = format!(
-                "`command` is longer than {COMMAND_BYTES_MAX} bytes; write it to a file and run \
-                 that"
-            );
-            return refuse("command", reason);
-        }
-        if stdin.is_some_and(|text| text.len() > STDIN_BYTES_MAX) {
-            let reason = format!("`stdin` is longer than {STDIN_BYTES_MAX} bytes; use a file");
-            return refuse("stdin", reason);
+        let working_dir = args::optional_text(params, "working_dir")?;
+        if let Some((field, reason)) = judge::too_long(command, stdin, working_dir) {
+            return refuse(field, reason);
         }
         Ok(Self {
             command: command.to_owned(),
-            working_dir: args::optional_text(params, "working_dir")?.map(str::to_owned),
+            working_dir: working_dir.map(str::to_owned),
             stdin: stdin.map(str::to_owned),
         })
     }

@@ -4,12 +4,14 @@
 //! judges it has to expect anything of it.
 
 mod ansi;
+mod brackets;
 mod expand;
 mod functions;
 mod redirect;
 
 use std::borrow::Cow;
 
+use brackets::Bracket;
 use expand::Quotes;
 pub(super) use functions::Function;
 
@@ -125,8 +127,10 @@ pub(super) struct Simple {
     pub(super) writes: Vec<Word>,
     /// Files its input comes from.
     pub(super) reads: Vec<Word>,
-    /// A here-document or here-string.
+    /// A here-document or here-string, and whether the end of the former was quoted: nothing in it
+    /// stands for something else then.
     pub(super) input: Option<String>,
+    pub(super) input_quoting: Quoting,
     /// Index of the command whose output it reads.
     pub(super) reads_from: Option<usize>,
     /// Commands inside its words begin here and end before itself.
@@ -142,6 +146,8 @@ pub(super) struct Script {
     pub(super) functions: Vec<Function>,
     /// It goes deeper than is read, or its quotes do not end.
     pub(super) is_unreadable: bool,
+    /// It is a command for all that, and not just a sentence.
+    pub(super) is_deep: bool,
 }
 
 /// Takes a command apart.
@@ -203,15 +209,6 @@ enum Next {
     },
 }
 
-/// What a bracket is for.
-#[derive(Clone, PartialEq, Eq)]
-enum Bracket {
-    /// Commands, from this one on.
-    Subshell(usize),
-    /// Words of an array, by its name, or numbers: no file is looked for.
-    Values(Option<String>),
-}
-
 impl Open {
     /// One more plain sign. Some of them make a pattern of the word.
     fn bare(&mut self, sign: char) {
@@ -261,7 +258,10 @@ impl Open {
             Next::Write => self.simple.writes.push(word),
             Next::Read => self.simple.reads.push(word),
             Next::Skip => {}
-            Next::HereString => self.simple.input = Some(word.meant().into_owned()),
+            Next::HereString => {
+                self.simple.input = Some(word.meant().into_owned());
+                self.simple.input_quoting = Quoting::Bare;
+            }
             Next::HereDocument { sheds_tabs } => self.heredocs.push(HereDocument {
                 end: word,
                 sheds_tabs,
@@ -286,7 +286,7 @@ impl Reader {
     fn list(&mut self, end: Option<char>) -> Vec<usize> {
         let mut found = Vec::new();
         if self.depth >= SHELL_DEPTH_MAX {
-            self.script.is_unreadable = true;
+            self.script.goes_deep();
             self.at = self.rest.len();
             return found;
         }
@@ -297,7 +297,7 @@ impl Reader {
         let mut reads_from = None;
         let mut brackets: Vec<Bracket> = Vec::new();
         loop {
-            open.holds_values = matches!(brackets.last(), Some(Bracket::Values(_)));
+            open.holds_values = brackets.last().is_some_and(Bracket::holds_values);
             let Some(sign) = self.take() else {
                 self.script.is_unreadable |= end.is_some();
                 self.close(&mut open, reads_from, &mut found);
@@ -335,19 +335,17 @@ impl Reader {
                     match begun {
                         None => self.is_case(last),
                         Some(Bracket::Subshell(from)) => self.script.free_braces(from),
-                        Some(Bracket::Values(_)) => {}
+                        Some(Bracket::Values(_) | Bracket::Sum) => {}
                     }
                     reads_from = None;
                 }
                 '(' => {
                     let function = self.function_name(&mut open);
-                    let array = array(&open);
+                    let array = self.array(&open);
                     self.close(&mut open, reads_from, &mut found);
-                    if function.is_none() {
-                        brackets.push(self.bracket(array));
-                    }
-                    if let Some(name) = function {
-                        self.define(name);
+                    match function {
+                        Some(name) => self.define(name),
+                        None => self.begin_bracket(array, &mut brackets),
                     }
                     reads_from = None;
                 }
@@ -355,7 +353,13 @@ impl Reader {
                     self.close(&mut open, reads_from, &mut found);
                     reads_from = None;
                 }
+                '<' | '>' if brackets.last() == Some(&Bracket::Sum) => open.bare(sign),
                 '<' | '>' => {
+                    // A body may follow here to some shells, and commands to others.
+                    let is_vague = brackets.iter().any(Bracket::may_be_sum);
+                    if is_vague && self.peek(0) == Some('<') {
+                        self.script.goes_deep();
+                    }
                     self.at -= 1;
                     self.redirect(&mut open);
                 }
@@ -370,33 +374,6 @@ impl Reader {
         self.heredocs = outside;
         self.depth -= 1;
         found
-    }
-
-    /// What the bracket just taken is for: `a=(…)` and `((…))` hold values.
-    fn bracket(&self, array: Option<String>) -> Bracket {
-        let before = self.at.checked_sub(2).and_then(|at| self.rest.get(at));
-        if array.is_some() || before == Some(&'(') {
-            Bracket::Values(array)
-        } else {
-            Bracket::Subshell(self.script.commands.len())
-        }
-    }
-
-    /// A bracket that nothing began ends what is compared in `case … in a|*.b)`, which is no command.
-    fn is_case(&mut self, last: Option<usize>) {
-        let mut next = last;
-        while let Some(simple) = next.and_then(|at| self.script.commands.get_mut(at)) {
-            // What is before `in` is a command all the same, and may begin with a brace.
-            let is_case = simple.words.iter().any(|word| word.text == "case");
-            let last_in = simple.words.iter().rposition(|word| word.text == "in");
-            let before = last_in.filter(|_| is_case).map_or(0, |at| at + 1);
-            for word in simple.words.iter_mut().skip(before) {
-                word.stands_for = StandsFor::Itself;
-                // Nor does a brace among them begin or end anything.
-                word.quoting = Quoting::Quoted;
-            }
-            next = simple.reads_from;
-        }
     }
 
     /// Reads another text as commands, as far down as one more step goes.
@@ -472,12 +449,6 @@ impl Reader {
             _ => open.bare(sign),
         }
     }
-}
-
-/// The array that a bracket behind these words fills: `a=(…)`.
-fn array(open: &Open) -> Option<String> {
-    let name = open.word.as_ref()?.text.strip_suffix('=')?;
-    Some(name.trim_end_matches('+').to_owned())
 }
 
 #[cfg(test)]

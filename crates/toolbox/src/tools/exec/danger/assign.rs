@@ -11,7 +11,7 @@ use super::variables::{
 };
 use super::wrappers::assigned;
 use super::{Judge, Setters};
-use crate::tools::exec::shell::{Simple, Splitting, Word};
+use crate::tools::exec::shell::{Quoting, Simple, Splitting, Word};
 
 /// Values of one variable that are told apart; one that is set to more may hold anything.
 const VALUES_MAX: usize = 64;
@@ -69,6 +69,8 @@ impl Judge<'_> {
             set if known.len() < at_most || known.contains(&set) => set,
             _ => beyond,
         };
+        // The name is kept with each of them for a moment.
+        self.judged_bytes += name.len();
         if let Set::To(value) = &set {
             self.judged_bytes += value.len() + 1;
         }
@@ -168,7 +170,9 @@ impl Judge<'_> {
         let words = simple.words.iter().chain(&simple.writes);
         let words = words.chain(&simple.reads).filter(|it| it.has_variable);
         let texts = words.map(|word| (word.text.as_str(), word.has_substitution));
-        let input = simple.input.as_deref().map(|text| (text, true));
+        let input = simple.input.as_deref();
+        let input = input.filter(|_| simple.input_quoting == Quoting::Bare);
+        let input = input.map(|text| (text, true));
         for (text, is_computed) in texts.chain(input) {
             self.note_defaults_in(text, is_computed, 0);
         }
@@ -176,24 +180,33 @@ impl Judge<'_> {
 
     fn note_defaults_in(&mut self, text: &str, is_computed: bool, depth: usize) {
         self.judged_bytes += text.len();
-        if depth > DEFAULTS_DEPTH_MAX || self.has_too_much() {
+        if self.has_too_much() {
+            return;
+        }
+        if depth > DEFAULTS_DEPTH_MAX {
+            if text.contains('=') {
+                self.note_any();
+            }
             return;
         }
         for part in parts(text) {
             let Part::Variable(Variable { name, form }) = part else {
                 continue;
             };
-            if form == Form::Changed && text.contains('=') {
-                // There may be another within: `${a#${b:=c}}`.
-                self.note_any();
-            }
-            let (Form::Or(instead) | Form::Set(instead)) = form else {
+            let (Form::Or(behind) | Form::Set(behind) | Form::Changed(behind) | Form::List(behind)) =
+                form
+            else {
                 continue;
             };
-            self.note_defaults_in(instead, is_computed, depth + 1);
-            if !matches!(form, Form::Set(_)) {
+            // There may be another within: `${a#${b:=c}}`.
+            self.note_defaults_in(behind, is_computed, depth + 1);
+            let Form::Set(instead) = form else {
+                if behind.starts_with([':', '[']) && behind.contains('=') {
+                    // A place is worked out, which may set something, too: `${a:b=1}`.
+                    self.note_any();
+                }
                 continue;
-            }
+            };
             if is_computed {
                 self.note(name, Set::Computed);
             }
@@ -223,6 +236,9 @@ impl Judge<'_> {
                 [variable] => self.note_each_argument(&variable.text),
                 [variable, _, values @ ..] if values.iter().all(|it| is_plain(it, &it.text)) => {
                     for value in values {
+                        if self.has_too_much() {
+                            return;
+                        }
                         let set = Set::To(value.text.clone());
                         self.keep(&variable.text, set, LISTED_MAX, Set::Untold);
                     }

@@ -13,6 +13,8 @@ use crate::tools::exec::shell::{Simple, Splitting, Word};
 const WAYS_MAX: usize = 1024;
 /// Ways within ways that are followed: in functions, of what is called in several ways.
 const WAYS_DEPTH_MAX: usize = 2;
+/// Words of a list whose first ones may be gone that are told apart: each of them may be the first.
+const CUT_WORDS_MAX: usize = 64;
 
 const MAY_ACT: &str = "may do what can not be undone, which is only known when it runs";
 
@@ -129,6 +131,11 @@ impl Judge<'_> {
             let all: Vec<Word> = found.into_iter().flatten().collect();
             // Of one that was cut or moved on, the first may be gone.
             let is_cut = self.is_shifted || word.text.contains(':');
+            if is_cut && all.len() > CUT_WORDS_MAX {
+                let what = "may hold more than is told apart";
+                self.raise("unreadable_command", &word.text, what);
+                return vec![all];
+            }
             let last = if is_cut { all.len() } else { 0 };
             let behind = (0..=last).map(|from| all.get(from..).unwrap_or_default().to_vec());
             return behind.collect();
@@ -222,7 +229,7 @@ fn chosen(choices: &[Vec<Vec<Word>>], mut way: usize) -> Vec<Word> {
 fn is_list(word: &Word) -> bool {
     let is_list = |part: &Part<'_>| match part {
         Part::Variable(Variable { name, form }) => {
-            *form == Form::List
+            matches!(form, Form::List(_))
                 && (matches!(*name, "@" | "*")
                     || ["[@]", "[*]"].iter().any(|it| word.text.contains(it)))
         }

@@ -20,16 +20,17 @@ pub(super) struct Variable<'t> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Form<'t> {
     AsItIs,
-    /// All that a list holds, each a word of its own: `$@`, `${a[@]}`, `${@:2}`.
-    List,
+    /// All that a list holds, each a word of its own: `$@`, `${a[@]}`, `${@:2}`. What is behind its
+    /// name says which of them.
+    List(&'t str),
     /// This, where it holds nothing.
     Or(&'t str),
     /// The same, and from then on it holds that: `${a:=b}`.
     Set(&'t str),
     /// A number: `${#a}`.
     Length,
-    /// Something else is made of it: `${a%x}`, `${!a}`.
-    Changed,
+    /// Something else is made of it by what is behind its name: `${a%x}`.
+    Changed(&'t str),
 }
 
 /// The parts of a word. A `$` that was quoted is taken for one that was not.
@@ -67,7 +68,7 @@ fn variable(text: &str) -> (Part<'_>, &str) {
         return (Part::Unread, text);
     }
     let form = match name {
-        "@" | "*" => Form::List,
+        "@" | "*" => Form::List(""),
         "#" | "?" | "$" | "!" => Form::Length,
         _ => Form::AsItIs,
     };
@@ -82,7 +83,7 @@ fn within_braces(inner: &str) -> Part<'_> {
     }
     let form = match behind {
         _ if counted.is_some() => Form::Length,
-        "" if matches!(name, "@" | "*") => Form::List,
+        "" if matches!(name, "@" | "*") => Form::List(""),
         "" => Form::AsItIs,
         _ => form(name, behind),
     };
@@ -100,7 +101,7 @@ fn form<'t>(name: &str, behind: &'t str) -> Form<'t> {
             })
     };
     if behind.starts_with('[') && behind.ends_with(']') || is_slice(behind) {
-        return Form::List;
+        return Form::List(behind);
     }
     let instead = behind.strip_prefix(':').unwrap_or(behind);
     match instead.split_at_checked(1) {
@@ -108,7 +109,7 @@ fn form<'t>(name: &str, behind: &'t str) -> Form<'t> {
         Some(("=", text)) => Form::Set(text),
         // Where it holds nothing, nothing goes on.
         Some(("?", _)) => Form::AsItIs,
-        _ => Form::Changed,
+        _ => Form::Changed(behind),
     }
 }
 
@@ -167,10 +168,10 @@ mod tests {
                 ],
             ),
             ("$10", vec![variable("1", Form::AsItIs), Part::Text("0")]),
-            ("$@", vec![variable("@", Form::List)]),
-            ("${@:2}", vec![variable("@", Form::List)]),
-            ("${a:2}", vec![variable("a", Form::Changed)]),
-            ("${a[@]}", vec![variable("a", Form::List)]),
+            ("$@", vec![variable("@", Form::List(""))]),
+            ("${@:2}", vec![variable("@", Form::List(":2"))]),
+            ("${a:2}", vec![variable("a", Form::Changed(":2"))]),
+            ("${a[@]}", vec![variable("a", Form::List("[@]"))]),
             ("${#a[@]}", vec![variable("a", Form::Length)]),
             ("$#", vec![variable("#", Form::Length)]),
             ("${a:-b}", vec![variable("a", Form::Or("b"))]),
@@ -178,7 +179,7 @@ mod tests {
             ("${a:=b}", vec![variable("a", Form::Set("b"))]),
             ("${a:?}", vec![variable("a", Form::AsItIs)]),
             ("${a?not set}", vec![variable("a", Form::AsItIs)]),
-            ("${a%x}", vec![variable("a", Form::Changed)]),
+            ("${a%x}", vec![variable("a", Form::Changed("%x"))]),
             ("${!a}", vec![Part::Unread]),
             ("$", vec![Part::Unread]),
             ("${a:-b", vec![Part::Unread]),

@@ -79,11 +79,13 @@ impl Judge<'_> {
             self.raise("unreadable_command", name, "stands for too much");
             return;
         }
-        self.given(args, |judge| {
-            for Body { all, ran } in bodies {
-                judge.in_order(all, ran.clone(), depth + 1);
-            }
-        });
+        self.given(args, |judge| judge.bodies(bodies, depth + 1));
+    }
+
+    fn bodies(&mut self, bodies: &[Body], depth: usize) {
+        for Body { all, ran } in bodies {
+            self.in_order(all, ran.clone(), depth);
+        }
     }
 
     /// Notes what a function gives itself.
@@ -104,11 +106,7 @@ impl Judge<'_> {
 
     /// Judges a function once more, whatever it is given.
     fn call_with_anything(&mut self, bodies: &[Body], depth: usize) {
-        self.given_anything(|judge| {
-            for Body { all, ran } in bodies {
-                judge.in_order(all, ran.clone(), depth + 1);
-            }
-        });
+        self.given_anything(|judge| judge.bodies(bodies, depth + 1));
     }
 
     fn recursion(&self, name: &str, at: usize) -> Option<Vec<Word>> {

@@ -197,6 +197,9 @@ impl Judge<'_> {
     }
 
     fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
+        if self.is_too_much() {
+            return;
+        }
         // Each line may be a command of its own, as for `parallel`, or a script for `sh -c`.
         if words
             .first()
@@ -310,7 +313,9 @@ impl Judge<'_> {
             let together = (0..starts).map(|at| literals.get(at..).unwrap_or_default().join(" "));
             let alone = literals.iter().filter(|_| literals.len() > 1).cloned();
             for command in alone.chain(together) {
-                if !shell::read(&command).is_unreadable {
+                let script = shell::read(&command);
+                // A sentence is none: its quotes seldom end.
+                if !script.is_unreadable || script.is_deep {
                     self.script(&command, depth + 1);
                 }
             }

@@ -12,6 +12,7 @@ use holdfast_contract::Reason;
 use holdfast_reliability::canonical::Digest;
 use serde_json::json;
 
+use self::bounds::Extent;
 use self::functions::{Body, Called};
 use self::input::Feeding;
 use self::paths::is_device;
@@ -26,6 +27,7 @@ use crate::tools::text::one_line;
 mod aliases;
 mod arguments;
 mod assign;
+mod bounds;
 mod braces;
 mod carriers;
 mod choices;
@@ -56,11 +58,6 @@ const SCRIPT_DEPTH_MAX: usize = 8;
 const PLACES_MAX: usize = 64;
 /// Reasons that are told apart; whatever comes after them is one more.
 const REASONS_MAX: usize = 64;
-
-/// Commands that are judged, each as often as it is run, and bytes of scripts and of what words mean
-/// that are read for them; a command line that stands for more counts as unreadable.
-const JUDGED_COMMANDS_MAX: usize = 128 * 1024;
-const JUDGED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 const COMPUTED: &str = "runs a command that is only known when it runs";
 const DROPS_DATA: &str = "removes what a database holds";
@@ -120,6 +117,8 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         is_repeated: false,
         judged_commands: 0,
         judged_bytes: 0,
+        looked_bytes: 0,
+        extent: Extent::Whole,
         called_commands: 0,
         loop_is_fed: false,
         found: Vec::new(),
@@ -136,6 +135,8 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         judge.script(&handler, 1);
     }
     judge.standard_input();
+    // What came last may have been more than is judged.
+    judge.is_too_much();
     judge
 }
 
@@ -184,9 +185,12 @@ struct Judge<'a> {
     /// a loop.
     noted: usize,
     is_repeated: bool,
-    /// How many commands were judged, and bytes of scripts and of what variables hold.
+    /// How many commands were judged, bytes of scripts and of what variables hold, those that were
+    /// looked at for words and reasons, and whether all of it is judged.
     judged_commands: usize,
     judged_bytes: usize,
+    looked_bytes: usize,
+    extent: Extent,
     /// How many commands of functions were judged once more.
     called_commands: usize,
     found: Vec<Reason>,
@@ -215,7 +219,7 @@ enum Certainty {
 
 impl Judge<'_> {
     fn script(&mut self, text: &str, depth: usize) {
-        self.judged_bytes += text.len();
+        self.judged_bytes += text.len() + 1;
         if self.is_too_much() {
             return;
         }
@@ -237,22 +241,8 @@ impl Judge<'_> {
         self.in_order(&commands, 0..commands.len(), depth);
     }
 
-    /// Whether a command line stands for more than is judged: a function of a few signs can run
-    /// whatever is long over and over.
-    fn is_too_much(&mut self) -> bool {
-        let is_much = self.has_too_much();
-        if is_much {
-            self.raise("unreadable_command", "…", "stands for too much");
-        }
-        is_much
-    }
-
-    fn has_too_much(&self) -> bool {
-        self.judged_commands > JUDGED_COMMANDS_MAX || self.judged_bytes > JUDGED_BYTES_MAX
-    }
-
     fn raise(&mut self, code: &str, subject: &str, what: &str) {
-        if self.found.len() > REASONS_MAX {
+        if self.found.len() > REASONS_MAX || !self.may_raise(subject) {
             return;
         }
         if self.found.len() == REASONS_MAX {
@@ -333,6 +323,9 @@ impl Judge<'_> {
     }
 
     fn simple_bound(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
+        if !self.may_look_at(simple) {
+            return;
+        }
         let whole = shown(&simple.words);
         self.overwrites(simple, &whole);
         let words = self.unwrapped(&simple.words, &whole);
@@ -371,7 +364,7 @@ impl Judge<'_> {
             "chmod" | "chown" | "chgrp" => {
                 self.removal(name, &wipes::without_first_name(args), &whole);
             }
-            "mv" => self.removal(name, wipes::moved(args), &whole),
+            "mv" => self.removal(name, &wipes::moved(args), &whole),
             "cp" | "tee" | "install" if args.iter().any(|word| is_device(&word.text)) => {
                 self.raise("destructive_command", &whole, "writes to a device");
             }
@@ -478,6 +471,8 @@ fn is_fork_bomb(text: &str) -> bool {
     })
 }
 
+#[cfg(test)]
+mod amounts;
 #[cfg(test)]
 mod evasions;
 #[cfg(test)]

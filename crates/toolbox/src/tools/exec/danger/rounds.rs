@@ -20,6 +20,9 @@ impl Judge<'_> {
         let mut start = before.clone();
         let mut open = 0_usize;
         for (at, simple) in all.iter().enumerate().take(end).skip(first) {
+            if self.is_too_much() {
+                break;
+            }
             let begun = simple.begins_loops();
             if open == 0 && begun > 0 {
                 start = (at, self.noted, self.places.clone());

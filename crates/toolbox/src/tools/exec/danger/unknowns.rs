@@ -59,6 +59,10 @@ const ASKED: &[(&str, &[&str])] = &[
             "trap 'rm -f $D' EXIT; D=../victim",
             "trap c EXIT; c() { rm -f $D; }; D=../victim",
             ": ${a:-${D:=../victim}}; rm $D",
+            ": ${a#${D:=../victim}}; rm $D",
+            ": ${a/x/${D:=../victim}}; rm $D",
+            ": ${a[${D:=../victim}]}; rm $D",
+            "D=build; : ${a:D=1}; rm -rf \"$D\"",
             ": > a${D:=../victim}; rm $D",
             ": <<E\n${D:=../victim}\nE\nrm $D",
             "printf -v D %s ../victim; rm $D",
@@ -90,6 +94,13 @@ const ASKED: &[(&str, &[&str])] = &[
             "f() { coproc N { :; }; rm \"$@\"; }; f ../victim",
             "time -p f() { rm \"$@\"; }; f ../victim",
             "coproc N { rm -rf ../victim; }",
+            // What only looks like numbers.
+            "echo $((echo ${x:-))} > ../victim; ls) )",
+            "echo $((echo x > ../victim); ls)",
+            "echo $((echo x > ../victim) )",
+            "echo $((echo $(case x in a) :;; esac) > ../victim))",
+            "((echo x > ../victim); ls)",
+            "python3 -c 'os.system(\"((x<<2)); rm -rf ../victim\")'",
         ],
     ),
     (
@@ -148,6 +159,8 @@ const ASKED: &[(&str, &[&str])] = &[
             r"echo $'a\'; rm -rf ../victim; echo '",
             "echo \"${a:-'}\"; rm -rf ../victim; echo \"${a:-'}\"",
             "echo ${a",
+            "((x<<2))\nrm -rf ~",
+            "((x<<2))\nrm -rf ~\n2",
             // More values than are told apart.
             "a=(a b c d e f g h i j k l m n o p q); echo x > ${a[0]}${a[0]}${a[0]}",
         ],
@@ -210,6 +223,10 @@ const UNASKED: &[&str] = &[
     "P=keep; git clean -fd -e $P build",
     "o=ci.skip; b=main; git push -o \"$o\" origin \"$b\"",
     "b=fix; git checkout -b \"$b\" main",
+    "b=fix; cat > x.js <<'EOF'\nconst s = `${pkg.name}`;\nEOF\ngit push -u origin \"$b\"",
+    "b=fix; cat > x.sh <<'EOF'\n: ${b:=-f}\nEOF\ngit push -u origin \"$b\"",
+    "head -c $((1<<20)) /dev/zero > x.bin",
+    "n=$((1 << 4)); m=$(( (n >> 2) + (n > 3) )); echo \"$((n<<m))\" > out.txt",
     "c=HEAD; git restore -s $c --staged .",
     "D=build; git clean -n $D",
 ];
@@ -246,6 +263,16 @@ fn lines_of_the_standard_input_are_what_is_read() {
     assert_eq!(reasons(&judged(command, Some("a\nb\n"))), []);
 }
 
+#[test]
+fn what_is_set_deeper_than_is_read_may_be_anything() {
+    for begun in ["${a#", "${a:-"] {
+        let (begun, ended) = (begun.repeat(10), "}".repeat(10));
+        let command = format!("D=build; : {begun}${{D:=..}}{ended}; rm -rf \"$D\"");
+        let found = reasons(&judged(&command, None));
+        assert!(found.iter().any(|it| it.code == "destructive_command"));
+    }
+}
+
 /// However a word is looked at.
 #[test]
 fn what_a_word_may_mean_is_counted() {
@@ -261,6 +288,6 @@ fn what_a_word_may_mean_is_counted() {
     let before = judge.judged_bytes;
     assert!(!judge.may_be_option(&word));
     assert!(judge.judged_bytes > before);
-    judge.judged_bytes = JUDGED_BYTES_MAX + 1;
+    judge.judged_bytes = bounds::JUDGED_BYTES_MAX + 1;
     assert!(judge.may_be_option(&word));
 }

@@ -110,7 +110,7 @@ impl Judge<'_> {
             Part::Text(_) => false,
             // What a command prints is judged where it is handed over.
             Part::Unread => first.text.contains("${"),
-            Part::Variable(variable) => variable.form == Form::Changed,
+            Part::Variable(variable) => matches!(variable.form, Form::Changed(_)),
         };
         if parts.iter().any(is_made) {
             // `${c#x}`, `${!c}`
@@ -148,7 +148,7 @@ impl Judge<'_> {
             Set::To(value) => Some(self.split(value).join(" ")),
             _ => None,
         });
-        if *form == Form::List {
+        if matches!(form, Form::List(_)) {
             let together: Vec<String> = values.collect();
             vec![together.join(" ")]
         } else {
@@ -317,7 +317,7 @@ impl Judge<'_> {
         };
         self.judged_bytes += held.texts.iter().map(|it| it.len() + 1).sum::<usize>();
         let (Form::Or(instead) | Form::Set(instead)) = form else {
-            if *form == Form::Changed {
+            if matches!(form, Form::Changed(_)) {
                 held.push(format!("${{{name}}}"));
             }
             if held.texts.is_empty() && vanishes {

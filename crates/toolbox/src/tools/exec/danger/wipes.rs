@@ -15,9 +15,14 @@ impl Judge<'_> {
     pub(super) fn find(&mut self, args: &[Word], whole: &str, depth: usize) {
         let mut removes = args.iter().any(|word| word.text == "-delete");
         for (at, word) in args.iter().enumerate() {
+            if self.is_too_much() {
+                return;
+            }
             let behind = args.get(at + 1..).unwrap_or_default();
             match word.text.as_str() {
                 "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                    // Its end is looked for among all that is behind it.
+                    self.looked_bytes += behind.len();
                     let end = behind.iter().position(|word| word.text == ";");
                     let ran = behind.get(..end.unwrap_or(behind.len()));
                     removes |= self.run_by_find(ran.unwrap_or_default(), depth);
@@ -342,18 +347,35 @@ pub(super) fn is_recursive(args: &[Word]) -> bool {
     })
 }
 
-/// What `mv` moves: all but where to, unless an option says that.
-pub(super) fn moved(args: &[Word]) -> &[Word] {
+/// What `mv` moves: all but where to, which an option may say.
+pub(super) fn moved(args: &[Word]) -> Vec<Word> {
     let is_target = |word: &Word| {
         let short = word.text.strip_prefix('-').unwrap_or_default();
         word.text.starts_with("--t") || !short.starts_with('-') && short.contains('t')
     };
-    let sources = args.len().saturating_sub(1);
-    if args.iter().any(is_target) {
-        args
-    } else {
-        args.get(..sources).unwrap_or_default()
+    if !args.iter().any(is_target) {
+        let sources = args.len().saturating_sub(1);
+        return args.iter().take(sources).cloned().collect();
     }
+    let named = target_behind(args);
+    let left = args.iter().enumerate().filter(|(it, _)| Some(*it) != named);
+    left.map(|(_, word)| word.clone()).collect()
+}
+
+/// Where the directory stands that an option names with the next word: `mv -t dir x`. Nothing where the
+/// option itself may be something else, a name or the value of another.
+fn target_behind(args: &[Word]) -> Option<usize> {
+    let at = args.iter().position(|word| {
+        let long = word.text.strip_prefix("--").unwrap_or_default();
+        let is_long = !long.is_empty() && "target-directory".starts_with(long);
+        is_long || matches!(word.text.as_str(), "-t" | "-vt" | "-ft" | "-nt" | "-it")
+    })?;
+    let before = args.get(..at)?;
+    let is_flag = |word: &Word| {
+        let letters = word.text.strip_prefix('-').unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|it| "bfinuv".contains(it))
+    };
+    before.iter().all(is_flag).then_some(at + 1)
 }
 
 /// Whether it says what is to be set without a word of its own: `chmod -w x`, `chown --reference=f x`.

@@ -96,7 +96,7 @@ impl Reader {
     /// `${…}` to its end. Blanks, quotes and brackets in it belong to it.
     fn braced(&mut self, quotes: Quotes, open: &mut Open) {
         if self.depth >= SHELL_DEPTH_MAX {
-            self.script.is_unreadable = true;
+            self.script.goes_deep();
             self.at = self.rest.len();
             return;
         }
@@ -178,8 +178,8 @@ impl Reader {
     }
 }
 
-/// Longest name of a variable behind which something is looked for.
-const NAME_BYTES_MAX: usize = 256;
+/// Longest name of a variable behind which something is looked for, or of an array.
+pub(super) const NAME_BYTES_MAX: usize = 256;
 
 /// What stands behind the name of a variable in braces.
 fn behind_name(within: &str) -> &str {

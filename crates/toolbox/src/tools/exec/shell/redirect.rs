@@ -13,6 +13,8 @@ impl Reader {
                 self.skip_line();
                 let line: String = self.rest.iter().skip(from).take(self.at - from).collect();
                 if self.take().is_none() && line.is_empty() {
+                    // Whoever reads on elsewhere finds commands where others find a text.
+                    self.script.is_unreadable = true;
                     break;
                 }
                 let line = if asked.sheds_tabs {
@@ -35,6 +37,7 @@ impl Reader {
                 .and_then(|at| self.script.commands.get_mut(at))
             {
                 simple.input = Some(body);
+                simple.input_quoting = asked.end.quoting;
                 simple.inside.extend(inside);
             }
         }

@@ -70,6 +70,14 @@ fn commands_are_found_wherever_they_stand() {
         ("a $'it\\'s'; b", &["a·it's", "b", "unreadable"]),
         ("a $'b", &["a·b", "unreadable"]),
         ("a $\"b c\" \"$'d'\"", &["a·b c·$'d'"]),
+        // Numbers, whatever the shell, and what is numbers to some of them.
+        ("a $((1<<2)) > f", &["1<<2", "a·$ > f"]),
+        ("a $(( (b > c) << 2 ))\nd", &["b·>·c", "<<·2", "a·$", "d"]),
+        ("a $((b > c); d)", &["b > c", "d", "a·$"]),
+        ("a $((b) > c)", &["b", " > c", "a·$"]),
+        ("((a<<2))\nrm x\n2", &["a << \"rm x\\n\"", "unreadable"]),
+        ("((a>2))", &["a > 2"]),
+        ("a <<E\nb", &["a << \"b\\n\"", "unreadable"]),
         // Braces around a variable.
         ("a ${b:-c d} e", &["a·${b:-c d}·e"]),
         ("a \"${b#'\"'}\"; c", &["a·${b#\"}", "c"]),

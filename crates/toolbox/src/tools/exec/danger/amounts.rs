@@ -1,0 +1,105 @@
+//! Command lines of a few signs that stand for much. Each is read to an end and said to be too much,
+//! where reading all of it would take minutes or gigabytes.
+
+use super::tests::judged;
+use super::*;
+
+fn is_too_much(command: &str, stdin: Option<&str>) -> bool {
+    let found = reasons(&judged(command, stdin));
+    found.iter().any(|it| it.code == "unreadable_command")
+}
+
+#[test]
+fn a_long_list_is_not_kept_once_for_each_that_may_be_gone() {
+    let list = "a ".repeat(30_000);
+    for behind in [
+        "ls ${@:2}",
+        "shift; ls $@",
+        "f() { ls; }; shift; f $@",
+        "shift; sh -c ls x $@",
+    ] {
+        let command = format!("set -- '{list}'; {behind}");
+        assert!(is_too_much(&command, None), "{behind}");
+    }
+}
+
+#[test]
+fn brackets_within_brackets_are_counted() {
+    let deep = format!("{}{}", "(a;".repeat(260_000), ")".repeat(260_000));
+    assert!(is_too_much("sh", Some(&deep)));
+    let code = format!("python3 -c 'system(\"{} rm -rf ..\")'", "(".repeat(100));
+    assert!(is_too_much(&code, None));
+    let flat = "(a);".repeat(1000);
+    assert!(!is_too_much(&flat, None));
+}
+
+#[test]
+fn the_name_of_a_list_is_not_kept_once_for_each_of_its_lines() {
+    let name = "a".repeat(500_000);
+    let lines = format!("{name}=(\n{})", "a\n".repeat(250_000));
+    assert!(is_too_much("sh", Some(&lines)));
+    let values = format!("for {name} in {}; do :; done", "a ".repeat(250_000));
+    assert!(is_too_much("sh", Some(&values)));
+    assert!(!is_too_much(
+        "list=(\na\nb\n); for a in b c; do :; done",
+        None
+    ));
+}
+
+#[test]
+fn commands_that_find_runs_are_counted_by_their_words() {
+    assert!(is_too_much(&"find -exec ".repeat(11_000), None));
+}
+
+#[test]
+fn long_commands_of_a_function_are_counted_each_time() {
+    let words = "a ".repeat(50_000);
+    let values: Vec<String> = (0..256).map(|it| it.to_string()).collect();
+    let calls = "f $x; ".repeat(170);
+    let values = values.join(" ");
+    let command = format!("f(){{ echo {words}; }}; for x in {values}; do {calls} done");
+    assert!(is_too_much(&command, None));
+}
+
+#[test]
+fn each_word_counts_in_each_place() {
+    let deep = "a/".repeat(15_000);
+    let words = "x ".repeat(15_000);
+    let command = format!("cd {deep}; cd b; cd c; cd d; cd e; cd f; rm {words}");
+    assert!(is_too_much(&command, None));
+    let command = format!("cd {deep}; cd b; cd c; cd d; cd e; cd f; xargs rm");
+    assert!(is_too_much(&command, Some(&"x ".repeat(500_000))));
+}
+
+#[test]
+fn files_that_are_written_to_are_counted() {
+    let command = format!("echo {} {}", "a".repeat(50_000), ">/x ".repeat(19_000));
+    assert!(is_too_much(&command, None));
+}
+
+#[test]
+fn reasons_are_counted_by_the_command_they_are_given_for() {
+    let long = "a".repeat(20_000);
+    for repeated in ["sudo ", "env -S "] {
+        let command = format!("{} {long}", repeated.repeat(100_000 / repeated.len()));
+        assert!(is_too_much(&command, None), "{repeated}");
+    }
+    let command = format!("dd {} {long}", "of=/x ".repeat(17_000));
+    assert!(is_too_much(&command, None));
+}
+
+/// An answer to one of them says nothing of another.
+#[test]
+fn what_is_too_much_is_bound_to_all_of_it() {
+    let digest = |name: &str| {
+        let body = "a;".repeat(20_000);
+        let command = format!(
+            "{name}(){{ eval '{body}'; }};{}",
+            format!("{name};").repeat(100)
+        );
+        let found = reasons(&judged(&command, None));
+        let cut = found.into_iter().find(|it| it.subject == "…");
+        cut.expect("it is too much").digest
+    };
+    assert_ne!(digest("f"), digest("g"));
+}
