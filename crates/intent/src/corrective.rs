@@ -43,12 +43,20 @@ pub(crate) fn message(strategy: Strategy, tools: &ToolSet, parsed: &Parsed) -> O
     Some(text)
 }
 
-/// What is wrong, each thing once. What a server did wrong is not the model's mistake.
+/// What is wrong, each thing once. What a server did wrong is not the model's mistake, nor is it that
+/// its answer was too long.
 fn complaints(parsed: &Parsed) -> Vec<String> {
+    let has_call =
+        !parsed.intents.is_empty() || parsed.problems.contains(&Problem::LooksLikeFailedCall);
+    let is_mistake = |problem: &&Problem| match problem {
+        Problem::EmptyReply | Problem::ServerError { .. } => false,
+        Problem::Truncated => has_call,
+        _ => true,
+    };
     let mut found: Vec<String> = parsed
         .problems
         .iter()
-        .filter(|problem| !matches!(problem, Problem::EmptyReply | Problem::ServerError { .. }))
+        .filter(is_mistake)
         .map(Problem::message)
         .collect();
     for intent in &parsed.intents {

@@ -323,7 +323,7 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     failed |= reply.stopped.is_some() && parsed.intents.is_empty();
     parsed.problems.extend(reply.stopped);
     if parsed.intents.is_empty() && !reply.done {
-        failed |= signs::look_like_a_call(doc);
+        failed |= reply.cut || signs::look_like_a_call(doc);
         if failed {
             parsed.problems.push(Problem::LooksLikeFailedCall);
         }

@@ -9,6 +9,7 @@ use holdfast_agent::run::RunState;
 use holdfast_agent::runs::Runs;
 use holdfast_agent::settings::RunSettings;
 use holdfast_contract::clock::new_request_id;
+use holdfast_reliability::store::StoreResult;
 use parking_lot::RwLock;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
@@ -163,6 +164,17 @@ impl Executor {
         }
         self.rates.count(who);
         Ok(())
+    }
+
+    /// Goes on with the runs that were left unfinished, and knows the requests again that began them;
+    /// says with how many.
+    pub(crate) async fn resume_runs(&self) -> StoreResult<usize> {
+        let know = |state: &RunState| {
+            if let Some(request) = state.request {
+                self.repeats.began(request, &state.id);
+            }
+        };
+        self.runs.resume_each(know).await
     }
 
     /// A name for a new run.

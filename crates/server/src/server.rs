@@ -237,7 +237,7 @@ impl Server {
     /// Goes on with the model's runs that were left unfinished; says with how many.
     pub async fn resume_runs(&self) -> StoreResult<usize> {
         match &self.executor {
-            Some(executor) => executor.runs.resume_all().await,
+            Some(executor) => executor.resume_runs().await,
             None => Ok(0),
         }
     }

@@ -77,12 +77,19 @@ pub struct Fitted {
 
 /// The history does not fit, whatever is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the question takes {tokens} tokens, and {most} fit into the context window")]
+#[error(
+    "the question takes {tokens} tokens ({fixed} of them for the prompt and the tools), and {most} fit into the \
+     context window of {window}: the rest is kept for the answer and in reserve"
+)]
 pub struct TooLong {
     /// What it takes at least.
     pub tokens: u64,
-    /// What there is.
+    /// What of that goes along with every history.
+    pub fixed: u64,
+    /// What there is for it.
     pub most: u64,
+    /// What the model can hold.
+    pub window: u64,
 }
 
 /// Makes the history fit. `task` is the message that says what is to be done.
@@ -269,7 +276,12 @@ impl Work<'_> {
     fn done(self) -> Result<Fitted, TooLong> {
         let (tokens, most) = (self.total(), self.budget.prompt_max());
         if tokens > most {
-            return Err(TooLong { tokens, most });
+            return Err(TooLong {
+                tokens,
+                fixed: self.budget.total(0),
+                most,
+                window: self.budget.window,
+            });
         }
         Ok(Fitted {
             messages: self.messages,

@@ -1,6 +1,7 @@
 //! What a run is at any moment: all that a checkpoint has to hold.
 
 use holdfast_contract::Artifact;
+use holdfast_reliability::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -42,6 +43,10 @@ pub struct RunState {
     /// When its answer is told.
     #[serde(default)]
     pub telling: Telling,
+    /// What the request is known by that began it, if its client counts its tries: one that is made
+    /// again belongs to this run, also after the process has died that it was made to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Digest>,
     /// Fields of the client's request that go to the model's server as they are.
     #[serde(default)]
     pub passed_on: Map<String, Value>,
@@ -299,6 +304,7 @@ impl RunState {
             made: Vec::new(),
             effects: Effects::None,
             corrected: false,
+            request: None,
             said_nothing: false,
             told_to_stop: false,
             said_a_call: false,

@@ -340,6 +340,14 @@ impl Runs {
     /// much. Those that can not be had stay where they are. While that lasts, another look finds
     /// nothing new: each run waits for its place once.
     pub async fn resume_all(self: &Arc<Self>) -> Result<usize, StoreError> {
+        self.resume_each(|_| {}).await
+    }
+
+    /// The same, and somebody sees each of them before it goes on.
+    pub async fn resume_each(
+        self: &Arc<Self>,
+        mut sees: impl FnMut(&RunState),
+    ) -> Result<usize, StoreError> {
         let Ok(alone) = self.resuming.clone().try_lock_owned() else {
             return Ok(0);
         };
@@ -350,7 +358,10 @@ impl Runs {
             let page = self.store.abandoned(after.as_deref()).await?;
             // Only their names: all of them at once could be larger than memory.
             let open = page.runs.into_iter().filter(KeptRun::goes_on_by_itself);
-            found.extend(open.map(|run| run.state.id));
+            found.extend(open.map(|run| {
+                sees(&run.state);
+                run.state.id
+            }));
             after = page.next;
             if after.is_none() {
                 break;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::args::openclaw::OpenClawCommand;
 use crate::config::Config;
+use crate::environment::{self, API_KEYS};
 use crate::executor_file;
 use crate::output;
 
@@ -38,8 +39,10 @@ pub(super) fn run(app: &App, command: &OpenClawCommand, json: bool) -> ExitCode 
 
 /// The part of `openclaw.json` that names this server, its models and an agent that asks them.
 fn block(config: &Config) -> Value {
+    let has_keys = environment::get(API_KEYS).is_some_and(|keys| !keys.trim().is_empty());
     let key = match &config.executor.keys_file {
         Some(file) => format!("<one of the keys in {file}>"),
+        None if has_keys => format!("<one of the keys in {API_KEYS}>"),
         None => NO_KEY.to_owned(),
     };
     let models: Vec<Value> = executor_file::served(config)

@@ -136,8 +136,7 @@ impl ChatError {
         let message = format!("The server is ending; {run} is kept and goes on when it is back");
         let status = StatusCode::SERVICE_UNAVAILABLE;
         let mut error = Self::new(status, EXECUTION, "cancelled", message);
-        error.retry_after_s = Some(RETRY_AFTER_S);
-        // Asking anew would begin the task anew beside it.
+        // Asking anew would begin the task anew beside it, so no time is named at which to do so.
         error.again = Again::No;
         error
     }

@@ -148,6 +148,7 @@ async fn begin(
     state.actor.clone_from(&name);
     state.mode = asked.mode;
     state.passed_on = asked.passed_on;
+    state.request = repeatable.map(|(_, request)| request);
     if let Delivery::Stream(_) = asked.delivery {
         state.telling = Telling::AsItComes;
     }
