@@ -46,14 +46,32 @@ fn rfind(text: &str, words: &str) -> Option<usize> {
 /// is read like any other text, unless the model was cut before it could go on.
 pub(crate) fn followed(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
     let last = text.trim_end().len();
-    let mut found = parts(text);
+    let mut found = tagged(text);
     found.retain(|[_, end]| *end < last || finish == FinishReason::Length);
-    found
+    joined(found)
 }
 
 /// Everything that stands between such tags, and what a reply that begins inside of a thought says
-/// before the thought ends.
+/// before the thought ends: in order, and apart.
 fn parts(text: &str) -> Vec<[usize; 2]> {
+    joined(tagged(text))
+}
+
+/// Sorted parts, where those that reach into each other are one: a thought that opens in another is a
+/// part of it.
+fn joined(parts: Vec<[usize; 2]>) -> Vec<[usize; 2]> {
+    let mut apart: Vec<[usize; 2]> = Vec::with_capacity(parts.len());
+    for [start, end] in parts {
+        match apart.last_mut() {
+            Some([_, last]) if start < *last => *last = end.max(*last),
+            _ => apart.push([start, end]),
+        }
+    }
+    apart
+}
+
+/// The same, by where they start. One can stand in another.
+fn tagged(text: &str) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
     for tags @ (open, close) in THOUGHT_TAGS {
         let mut from = 0;
@@ -130,28 +148,20 @@ pub fn without_thoughts(text: &str) -> String {
 /// assert_eq!(thoughts("It is 4."), "");
 /// ```
 pub fn thoughts(text: &str) -> String {
-    let mut told: Vec<&str> = Vec::new();
-    let mut from = 0;
-    for [start, end] in parts(text) {
-        // One that stands in another is a part of it.
-        if start < from {
-            continue;
-        }
-        from = end;
-        told.push(bare(&text[start..end]));
-    }
+    let parts = parts(text).into_iter();
+    let mut told: Vec<&str> = parts.map(|[start, end]| bare(&text[start..end])).collect();
     told.retain(|thought| !thought.is_empty());
     told.join("\n")
 }
 
-/// A thought without its tags.
+/// A thought without the tag that it begins with and the one that it ends with.
 fn bare(thought: &str) -> &str {
-    let ends = |(_, close): &&(&str, &str)| thought.ends_with(close);
-    let Some((open, close)) = THOUGHT_TAGS.iter().find(ends) else {
-        return thought;
-    };
-    let inner = thought.strip_suffix(close).unwrap_or(thought);
-    inner.strip_prefix(open).unwrap_or(inner).trim()
+    let mut tags = THOUGHT_TAGS.iter();
+    let inner = tags.find_map(|(_, close)| thought.strip_suffix(close));
+    let inner = inner.unwrap_or(thought);
+    let mut tags = THOUGHT_TAGS.iter();
+    let behind = tags.find_map(|(open, _)| inner.strip_prefix(open));
+    behind.unwrap_or(inner).trim()
 }
 
 /// Where a reply that is still on its way goes on aloud, behind all that was only thought. Nowhere yet
@@ -187,7 +197,7 @@ pub fn opened_thought_end(text: &str) -> Option<usize> {
 /// A text that the model itself calls its answer without thoughts: what nothing opened is no thought.
 /// An answer that is all thought is left as it is.
 pub(crate) fn answered(answer: String) -> String {
-    let mut parts = parts(&answer);
+    let mut parts = tagged(&answer);
     let is_opened = |at: usize| {
         let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
         openers.any(|open| answer[at..].starts_with(open))
@@ -220,6 +230,11 @@ mod tests {
                 "<think>a <thinking>b</thinking> c</think>d",
                 "a <thinking>b</thinking> c",
             ),
+            (
+                "<think>a <reasoning>b</think> c</reasoning>d",
+                "a <reasoning>b</think> c",
+            ),
+            ("<think>a</think><think>b</think>c", "a\nb"),
             ("<think></think>It is 4.", ""),
             ("R1 ends its thoughts with `</think>`, others do not.", ""),
         ] {
