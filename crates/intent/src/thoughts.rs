@@ -96,19 +96,26 @@ fn tagged(text: &str) -> Vec<[usize; 2]> {
 /// one unseen, and only once; anywhere else somebody speaks of the tag, and all that was said before
 /// would be lost. In code, and as a word between others, it is spoken of as well.
 fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) -> bool {
-    let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
     tags == OPENED_BY_TEMPLATES
         && since == 0
-        && !is_word
-        && !is_code(before, before.len())
+        && !is_spoken_of(before, after)
         && !is_answered(before, after)
 }
 
+/// Whether a closer is a word between others, or code.
+fn is_spoken_of(before: &str, after: &str) -> bool {
+    let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
+    is_word || is_code(before, before.len())
+}
+
 /// Whether the answer has begun before a closer which nothing opened: then the closer is a word of the
-/// answer. One that another answer or a call follows was only thought of.
+/// answer. One that another answer or a call follows was only thought of, and so was all that stands
+/// before one on a line of its own: that is how templates have thoughts end.
 fn is_answered(before: &str, after: &str) -> bool {
     visit(before.len());
-    if !before.lines().any(is_answer) {
+    let is_a_line =
+        before.ends_with('\n') && after.trim_start_matches(' ').starts_with(['\r', '\n']);
+    if is_a_line || !before.lines().any(is_answer) {
         return false;
     }
     visit(after.len());
@@ -194,6 +201,23 @@ pub fn opened_thought_end(text: &str) -> Option<usize> {
     (*start == 0 && !text.starts_with(open)).then_some(*end)
 }
 
+/// Whether a reply of which it is certain that it begins inside of a thought ends the thought: also where
+/// the thought says that the answer follows.
+///
+/// ```
+/// use holdfast_intent::ends_opened_thought;
+/// assert!(ends_opened_thought("Final Answer: 5? No.</think>It is 4."));
+/// assert!(!ends_opened_thought("<think>So 4.</think>It is 4."));
+/// assert!(!ends_opened_thought("It ends with `</think>`."));
+/// ```
+pub fn ends_opened_thought(text: &str) -> bool {
+    let Some((before, after)) = text.split_once(OPENED_THOUGHT_END) else {
+        return false;
+    };
+    let is_open = THOUGHT_TAGS.iter().any(|(open, _)| before.contains(open));
+    !is_open && !is_spoken_of(before, after)
+}
+
 /// A text that the model itself calls its answer without thoughts: what nothing opened is no thought.
 /// An answer that is all thought is left as it is.
 pub(crate) fn answered(answer: String) -> String {
@@ -250,6 +274,7 @@ mod tests {
             ("<thinking>a</thinking>b", "b"),
             ("<think>`x`:\n```\na\n```\n</think>b", "b"),
             ("So `4`. </think>It is 4.", "It is 4."),
+            ("Final Answer: 5?\nNo.\n</think>\nIt is 4.", "\nIt is 4."),
         ] {
             assert_eq!(without_thoughts(text), said, "{text}");
         }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use holdfast_intent::{
-    FinishReason, OPENED_THOUGHT_START, THOUGHT_TAGS, opened_thought_end, without_thoughts,
+    FinishReason, OPENED_THOUGHT_START, THOUGHT_TAGS, ends_opened_thought, opened_thought_end,
+    without_thoughts,
 };
 use parking_lot::Mutex;
 
@@ -53,6 +54,7 @@ impl OpenedThoughts {
 /// reply: its end, which would say so, never came. Only where its settings or its tag say that it begins
 /// so: what was noticed of a model may be what somebody had it write.
 pub(super) fn tell_apart(state: &RunState, reply: &mut ModelReply) {
+    open_what_is_certain(state, reply);
     let said = reply.content.trim();
     let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
     let behind = openers.find_map(|open| said.strip_prefix(open));
@@ -66,6 +68,18 @@ pub(super) fn tell_apart(state: &RunState, reply: &mut ModelReply) {
     if reply.cut_in_thought {
         reply.reasoning = behind.unwrap_or(said).trim().to_owned();
         reply.content.clear();
+    }
+}
+
+/// Writes the tag before a thought that its end alone does not prove, because an answer stands in the
+/// thought: the settings say that the reply began with it.
+fn open_what_is_certain(state: &RunState, reply: &mut ModelReply) {
+    let is_unseen = state.settings.thought == Thought::Opened
+        && reply.reasoning.is_empty()
+        && ends_opened_thought(&reply.content)
+        && opened_thought_end(&reply.content).is_none();
+    if is_unseen {
+        reply.content.insert_str(0, OPENED_THOUGHT_START);
     }
 }
 
@@ -155,6 +169,42 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What the thought says of an answer is no part of the answer.
+    #[test]
+    fn a_thought_that_begins_with_the_reply_ends_also_behind_an_answer_in_it() {
+        let parser = Parser::new(ToolSet::built_in());
+        let opened = RunSettings {
+            thought: Thought::Opened,
+            ..RunSettings::default()
+        };
+        for said in [
+            "I say:\nFinal Answer: 5? No.</think>It is 4.",
+            "I say:\nFinal Answer: 5?\nNo.\n</think>\n\nIt is 4.",
+        ] {
+            let mut state = RunState::new("run-1", "r1", Vec::new(), opened.clone(), 0);
+            let mut reply = ModelReply {
+                content: said.to_owned(),
+                finish: FinishReason::Stop,
+                ..ModelReply::default()
+            };
+            tell_apart(&state, &mut reply);
+            heard(&mut state, &reply, &parser);
+            let Some(Ending::Answered { content, .. }) = state.ending() else {
+                panic!("{:?}", state.phase)
+            };
+            assert_eq!(content, "It is 4.", "{said}");
+        }
+        // Whoever speaks of the tag has ended nothing with it.
+        let state = RunState::new("run-1", "r1", Vec::new(), opened, 0);
+        let said = "Final Answer: It ends with `</think>`, mostly.";
+        let mut reply = ModelReply {
+            content: said.to_owned(),
+            ..ModelReply::default()
+        };
+        tell_apart(&state, &mut reply);
+        assert_eq!(reply.content, said);
     }
 
     #[test]
