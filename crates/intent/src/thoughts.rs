@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 
+use crate::doc::line_rest;
 use crate::model::FinishReason;
 use crate::signs;
 use crate::steps::visit;
@@ -102,10 +103,45 @@ fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) ->
         && !is_answered(before, after)
 }
 
-/// Whether a closer is a word between others, or code.
+/// Whether a closer is a word between others, or code, or a part of what a call has for its arguments.
 fn is_spoken_of(before: &str, after: &str) -> bool {
     let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
-    is_word || is_code(before, before.len())
+    is_word || is_code(before, before.len()) || is_in_arguments(before, after)
+}
+
+/// Whether a text ends inside of a string of the last call that begins on a line of its own, and the
+/// string goes on to its end. In JSON a string ends in the line that it begins in.
+fn is_in_arguments(before: &str, after: &str) -> bool {
+    if !line_rest(after, 0).contains('"') {
+        return false;
+    }
+    visit(2 * before.len());
+    let mut begins = None;
+    let mut at = 0;
+    for line in before.split_inclusive('\n') {
+        if line.starts_with('{') || signs::is_of_a_call(line) {
+            begins = Some(at);
+        }
+        at += line.len();
+    }
+    begins.is_some_and(|at| ends_in_string(&before[at..]))
+}
+
+/// Whether a text ends inside of a string that stands in an object.
+fn ends_in_string(text: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'\n' if in_string => return false,
+            b'{' if !in_string => depth += 1,
+            b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    in_string && depth > 0
 }
 
 /// Whether the answer has begun before a closer which nothing opened: then the closer is a word of the
@@ -288,6 +324,7 @@ mod tests {
             "Use `re.sub(r'<think>.*?</think>', '', s)` for it.",
             "**Final Answer:** Add this:\n\n    </think>\n\nThen restart.",
             r#"Action Input: {"path": "t.txt", "content": "<think>x</think>"}"#,
+            r#"Action Input: {"path": "t.txt", "content": "x\n</think>\ny"}"#,
             "For example:\n```\n<think>Hm.</think>It is 4.\n```",
         ] {
             assert_eq!(without_thoughts(kept), kept);
