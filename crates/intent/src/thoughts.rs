@@ -80,9 +80,8 @@ fn tagged(text: &str) -> Vec<[usize; 2]> {
             let end = from + at + close.len();
             visit(2 * (end - from));
             let before = &text[from..from + at];
-            let mut openers = before.match_indices(*open).map(|(at, _)| at).peekable();
-            let opened = match openers.peek() {
-                Some(_) => openers.find(|at| !is_code(before, *at)).map(|at| from + at),
+            let opened = match memmem::find(before.as_bytes(), open.as_bytes()) {
+                Some(first) => first_meant(before, open, first).map(|at| from + at),
                 None => begins_inside(*tags, before, from, &text[end..]).then_some(0),
             };
             found.extend(opened.map(|start| [start, end]));
@@ -106,7 +105,7 @@ fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) ->
 /// Whether a closer is a word between others, or code, or a part of what a call has for its arguments.
 fn is_spoken_of(before: &str, after: &str) -> bool {
     let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
-    is_word || is_code(before, before.len()) || is_in_arguments(before, after)
+    is_word || is_code(before) || is_in_arguments(before, after)
 }
 
 /// Whether a text ends inside of a string of the last call that begins on a line of its own, and the
@@ -166,11 +165,33 @@ fn is_answer(line: &str) -> bool {
         .starts_with("Final Answer:")
 }
 
-/// Whether a tag at this place is part of some code: in a block of it, or right behind a quotation mark.
-fn is_code(text: &str, at: usize) -> bool {
-    let before = &text[..at];
-    let is_in_block = before.matches("```").count() % 2 == 1;
-    before.ends_with(['`', '"', '\'']) || is_in_block
+/// The first of these openers that is no part of some code, from the first one on. The marks of blocks
+/// are counted from one to the next, since there can be very many that are spoken of.
+fn first_meant(text: &str, open: &str, first: usize) -> Option<usize> {
+    let (mut marks, mut counted) = (0, 0);
+    let mut openers = text[first..].match_indices(open).map(|(at, _)| first + at);
+    openers.find(|at| {
+        if is_quoted(&text[..*at]) {
+            return false;
+        }
+        marks += block_marks(&text[counted..*at]);
+        counted = *at;
+        marks % 2 == 0
+    })
+}
+
+/// Whether a tag behind this text is part of some code: in a block of it, or right behind a quotation mark.
+fn is_code(before: &str) -> bool {
+    is_quoted(before) || block_marks(before) % 2 == 1
+}
+
+fn is_quoted(before: &str) -> bool {
+    before.ends_with(['`', '"', '\''])
+}
+
+fn block_marks(text: &str) -> usize {
+    visit(text.len());
+    memmem::find_iter(text.as_bytes(), "```").count()
 }
 
 /// A reply without what the model only thought, where its server left that in the text.
