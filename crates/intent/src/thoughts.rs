@@ -252,10 +252,20 @@ pub fn aloud_from(text: &str) -> Option<usize> {
 /// assert_eq!(opened_thought_end("<think>So 4.</think>It is 4."), None);
 /// ```
 pub fn opened_thought_end(text: &str) -> Option<usize> {
-    let (open, _) = OPENED_BY_TEMPLATES;
     let parts = parts(text);
     let [start, end] = parts.first()?;
-    (*start == 0 && !text.starts_with(open)).then_some(*end)
+    (*start == 0 && !opens_a_thought(text)).then_some(*end)
+}
+
+/// Whether a text begins with a thought that it opens itself, with whichever tag.
+///
+/// ```
+/// use holdfast_intent::opens_a_thought;
+/// assert!(opens_a_thought("<reasoning>So 4.</reasoning>It is 4."));
+/// assert!(!opens_a_thought("So 4.</think>It is 4."));
+/// ```
+pub fn opens_a_thought(text: &str) -> bool {
+    THOUGHT_TAGS.iter().any(|(open, _)| text.starts_with(open))
 }
 
 /// Whether a reply of which it is certain that it begins inside of a thought ends the thought: also where
@@ -279,11 +289,7 @@ pub fn ends_opened_thought(text: &str) -> bool {
 /// An answer that is all thought is left as it is.
 pub(crate) fn answered(answer: String) -> String {
     let mut parts = tagged(&answer);
-    let is_opened = |at: usize| {
-        let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
-        openers.any(|open| answer[at..].starts_with(open))
-    };
-    parts.retain(|[start, _]| is_opened(*start));
+    parts.retain(|[start, _]| opens_a_thought(&answer[*start..]));
     let said = without(&answer, &parts).trim().to_owned();
     if said.is_empty() { answer } else { said }
 }
@@ -301,7 +307,7 @@ fn without(text: &str, parts: &[[usize; 2]]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{thoughts, without_thoughts};
+    use super::{THOUGHT_TAGS, opened_thought_end, thoughts, without_thoughts};
 
     #[test]
     fn what_was_only_thought_is_told_without_its_tags() {
@@ -353,5 +359,13 @@ mod tests {
         let twice = "<think>a</think>It is 4; the tag is </think> there.";
         let said = "It is 4; the tag is </think> there.";
         assert_eq!(without_thoughts(twice), said);
+    }
+
+    #[test]
+    fn a_reply_that_opens_its_thought_itself_was_not_opened_by_a_template() {
+        for (open, close) in THOUGHT_TAGS {
+            let text = format!("{open}So 4.{close}It is 4.");
+            assert_eq!(opened_thought_end(&text), None, "{text}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use holdfast_intent::{
     FinishReason, OPENED_THOUGHT_START, THOUGHT_TAGS, ends_opened_thought, opened_thought_end,
-    without_thoughts,
+    opens_a_thought, without_thoughts,
 };
 use parking_lot::Mutex;
 
@@ -42,7 +42,7 @@ impl OpenedThoughts {
         } else if let Some(others) = known.get_mut(&state.model) {
             // One that was cut off may not have come to the end of its thought.
             *others += u32::from(reply.finish != FinishReason::Length);
-            let opens_itself = reply.content.trim_start().starts_with(OPENED_THOUGHT_START);
+            let opens_itself = opens_a_thought(reply.content.trim_start());
             if opens_itself || *others >= OPENED_UNHEARD_MAX {
                 known.remove(&state.model);
             }
@@ -108,8 +108,11 @@ mod tests {
         known.heard(&state, &says("It is 5."));
         known.heard(&state, &says(""));
         assert_eq!(known.of(&state), Thought::Opened);
-        known.heard(&state, &says("<think>So 4.</think>It is 4."));
-        assert_eq!(known.of(&state), Thought::Tagged);
+        for (open, close) in THOUGHT_TAGS {
+            known.heard(&state, &says("So 4.\n</think>\n\nIt is 4."));
+            known.heard(&state, &says(&format!("{open}So 4.{close}It is 4.")));
+            assert_eq!(known.of(&state), Thought::Tagged, "{open}");
+        }
     }
 
     #[test]
