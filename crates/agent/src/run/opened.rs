@@ -48,27 +48,40 @@ impl OpenedThoughts {
             }
         }
     }
+
+    /// Tells what a reply only thinks from what it says, as [`tell_apart`] does. One that was cut off, of
+    /// a model that was only noticed to begin inside of a thought, keeps its words, but may have decided
+    /// on nothing yet.
+    pub(super) fn tell_apart(&self, state: &RunState, reply: &mut ModelReply) {
+        tell_apart(state, reply);
+        reply.perhaps_in_thought =
+            self.of(state) == Thought::Opened && is_cut_before_a_thought_ends(reply);
+    }
 }
 
 /// A reply that was cut off inside of its thought is all thought, where the thought begins with the
 /// reply: its end, which would say so, never came. Only where its settings or its tag say that it begins
 /// so: what was noticed of a model may be what somebody had it write.
-pub(super) fn tell_apart(state: &RunState, reply: &mut ModelReply) {
+fn tell_apart(state: &RunState, reply: &mut ModelReply) {
     open_what_is_certain(state, reply);
     let said = reply.content.trim();
     let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
     let behind = openers.find_map(|open| said.strip_prefix(open));
     let begins_inside = behind.is_some() || state.settings.thought == Thought::Opened;
-    reply.cut_in_thought = begins_inside
-        && reply.finish == FinishReason::Length
-        && reply.calls.is_null()
-        && reply.reasoning.is_empty()
-        // Nothing in it has ended a thought.
-        && without_thoughts(said) == said;
-    if reply.cut_in_thought {
+    let is_cut = begins_inside && is_cut_before_a_thought_ends(reply);
+    reply.cut_in_thought = is_cut;
+    if is_cut {
         reply.reasoning = behind.unwrap_or(said).trim().to_owned();
         reply.content.clear();
     }
+}
+
+/// Whether a reply was cut off and nothing in it has ended a thought.
+fn is_cut_before_a_thought_ends(reply: &ModelReply) -> bool {
+    reply.finish == FinishReason::Length
+        && reply.calls.is_null()
+        && reply.reasoning.is_empty()
+        && without_thoughts(&reply.content) == reply.content
 }
 
 /// Writes the tag before a thought that its end alone does not prove, because an answer stands in the
@@ -208,6 +221,37 @@ mod tests {
         };
         tell_apart(&state, &mut reply);
         assert_eq!(reply.content, said);
+    }
+
+    /// What was noticed may be what somebody had the model write, so its words stay where they are.
+    #[test]
+    fn a_model_that_was_noticed_to_think_calls_nothing_before_its_thought_has_ended() {
+        let parser = Parser::new(ToolSet::built_in());
+        let known = OpenedThoughts::default();
+        let mut state = RunState::new("run-1", "r1", Vec::new(), RunSettings::default(), 0);
+        let says = |content: &str, finish| ModelReply {
+            content: content.to_owned(),
+            finish,
+            ..ModelReply::default()
+        };
+        known.heard(
+            &state,
+            &says("So 4.\n</think>\n\nIt is 4.", FinishReason::Stop),
+        );
+        let call = "<tool_call>{\"name\": \"write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call>";
+        let cut = format!("It is needed.\n{call}\nBut wait, the user said not to, so");
+        for (text, finish, is_called) in [
+            (cut.clone(), FinishReason::Length, false),
+            (cut, FinishReason::Stop, true),
+            (format!("Hm.</think>{call}\nIt"), FinishReason::Length, true),
+        ] {
+            let mut reply = says(&text, finish);
+            known.tell_apart(&state, &mut reply);
+            assert_eq!(reply.content, text);
+            state.phase = Phase::Ask;
+            heard(&mut state, &reply, &parser);
+            assert_eq!(matches!(state.phase, Phase::Act(_)), is_called, "{text}");
+        }
     }
 
     #[test]

@@ -176,11 +176,20 @@ fn is_protocol(parsed: &Parsed) -> bool {
     parsed.intents.iter().any(is_call) || parsed.problems.contains(&Problem::LooksLikeFailedCall)
 }
 
-/// Reads a native call where there is one, else the field that is to be read first, else the other.
+/// Reads what the model asks for. Nothing was decided on in a thought that was cut off.
 pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
     if reply.cut_in_thought {
         return read_in_thought(&reply.reasoning, parser);
     }
+    let mut parsed = read_fields(state, reply, parser);
+    if reply.perhaps_in_thought {
+        leave_undecided(&mut parsed.intents);
+    }
+    parsed
+}
+
+/// Reads a native call where there is one, else the field that is to be read first, else the other.
+fn read_fields(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
     if !reply.calls.is_null() {
         let mut native = parser.parse_reply(&reply.calls, reply.finish);
         if !native.intents.is_empty() {
@@ -213,11 +222,16 @@ fn read_in_thought(thought: &str, parser: &Parser) -> Parsed {
     let text = format!("{OPENED_THOUGHT_START}{thought}");
     let mut parsed = parser.parse(&text, FinishReason::Length);
     parsed.final_text = None;
-    for intent in parsed.intents.iter_mut().filter(|intent| intent.complete) {
+    leave_undecided(&mut parsed.intents);
+    parsed
+}
+
+/// Whatever was thought of went on, and the end never came.
+fn leave_undecided(intents: &mut [Intent]) {
+    for intent in intents.iter_mut().filter(|intent| intent.complete) {
         intent.complete = false;
         intent.problems.push(Problem::Truncated);
     }
-    parsed
 }
 
 /// Servers give two calls of one reply the same id, or none. A result has to find its own call.
