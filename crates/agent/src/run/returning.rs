@@ -361,13 +361,18 @@ mod tests {
     #[test]
     fn a_model_that_says_nothing_is_asked_once_more_for_the_client_too() {
         let nothing = says(" ", FinishReason::Stop);
-        let state = heard(&weather(), &nothing);
-        assert_eq!(state.iteration, 2);
         let none = ClientTools {
             choice: ToolChoice::None,
             ..weather()
         };
-        assert_eq!(heard(&none, &nothing).iteration, 2);
+        for client in [weather(), none.clone()] {
+            let state = heard(&client, &nothing);
+            assert_eq!(state.iteration, 2);
+            let Some(Ending::Failed(error)) = state.ending() else {
+                panic!("{:?}", state.phase)
+            };
+            assert_eq!(error.code, RunErrorCode::GptOssUnreachable);
+        }
         let thinks = ModelReply {
             reasoning: "Hm.".to_owned(),
             ..says("", FinishReason::Stop)

@@ -76,17 +76,31 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
 
 /// A model that said nothing at all is asked once more: that is no answer.
 pub(super) fn asked_anew_for_nothing(state: &mut RunState, reply: &ModelReply) -> bool {
-    let is_nothing = reply.calls.is_null()
-        && reply.finish != FinishReason::Length
-        && [&reply.content, &reply.reasoning]
-            .iter()
-            .all(|text| text.trim().is_empty());
+    let is_nothing = reply.finish != FinishReason::Length && is_empty(reply);
     let is_new = is_nothing && !state.said_nothing && !state.corrected;
     if is_new {
         state.said_nothing = true;
         go_on(state);
     }
     is_new
+}
+
+fn is_empty(reply: &ModelReply) -> bool {
+    let mut texts = [&reply.content, &reply.reasoning].into_iter();
+    reply.calls.is_null() && texts.all(|text| text.trim().is_empty())
+}
+
+/// Whether a model says nothing for the second time, and nothing explains it: no filter, no mark of the
+/// client's at which it has to stop, and no tool whose result leaves nothing to be said.
+fn fails_to_speak(state: &RunState, reply: &ModelReply) -> bool {
+    let last = state.messages.last();
+    state.said_nothing
+        && is_empty(reply)
+        && reply.finish == FinishReason::Stop
+        && !reply.filtered
+        && !state.passed_on.contains_key("stop")
+        && state.tools_called.is_empty()
+        && last.is_none_or(|message| message.answers.is_none())
 }
 
 /// The model has answered, and this part of its content was shown as its answer already.
@@ -108,6 +122,11 @@ pub(super) fn answered_live(
 
 /// The run has its answer: what was meant for the user, else all that was said.
 pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Option<String>) {
+    if fails_to_speak(state, reply) {
+        let why = "the model said nothing, also when it was asked once more";
+        state.fail(RunErrorCode::GptOssUnreachable, why);
+        return;
+    }
     let final_text = final_text.filter(|text| !text.trim().is_empty());
     let said = || {
         let said = without_thoughts(&reply.content).trim_start().to_owned();
@@ -439,6 +458,9 @@ pub(super) fn go_on(state: &mut RunState) {
     state.phase = Phase::Ask;
 }
 
+#[cfg(test)]
+#[path = "step_nothing_tests.rs"]
+mod nothing_tests;
 #[cfg(test)]
 #[path = "step_speech_tests.rs"]
 mod speech_tests;
