@@ -189,12 +189,7 @@ fn heard_without_tools(state: &mut RunState, reply: &ModelReply, parser: &Parser
         state.fail_for_good(RunErrorCode::ToolExecutionFailed, why);
         return;
     }
-    // Some servers take no turn without words.
-    state.messages.push(if reply.content.trim().is_empty() {
-        Message::text(Role::Assistant, "(asks for a tool)")
-    } else {
-        said(reply, &[])
-    });
+    state.messages.push(said(reply, &[]));
     state.messages.push(Message::text(Role::User, NO_TOOLS));
     state.corrected = true;
     go_on(state);
@@ -429,6 +424,8 @@ mod tests {
                 let is_cut = reply.finish == FinishReason::Length;
                 assert_eq!(error.message.contains("cut off"), is_cut, "{error}");
                 assert_eq!(state.iteration, 2, "it was told how to, once");
+                let is_empty = |turn: &Message| turn.content.trim().is_empty();
+                assert!(!state.messages.iter().any(is_empty), "{reply:?}");
             }
         }
     }

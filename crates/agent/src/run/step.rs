@@ -282,10 +282,17 @@ pub(super) fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
         .into_iter()
         .find(|text| !text.trim().is_empty())
         .unwrap_or(&reply.reasoning);
+    let calls: Vec<NativeCall> = runnable.iter().filter_map(native).collect();
+    // Some servers take no turn that has neither words nor calls.
+    let content = if calls.is_empty() && content.trim().is_empty() {
+        "(asks for a tool)"
+    } else {
+        content
+    };
     Message {
         role: Role::Assistant,
-        content: content.clone(),
-        calls: runnable.iter().filter_map(native).collect(),
+        content: content.to_owned(),
+        calls,
         answers: None,
     }
 }

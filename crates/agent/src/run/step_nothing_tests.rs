@@ -60,3 +60,20 @@ fn nothing_is_an_answer_where_there_is_a_reason_for_it() {
         assert_eq!(answer(&state), "", "{reply:?}");
     }
 }
+
+/// Some servers take no turn that has neither words nor calls.
+#[test]
+fn a_call_that_can_not_be_made_leaves_no_empty_turn() {
+    let call = json!({"id": "c", "type": "function",
+        "function": {"name": "teleport", "arguments": "{}"}});
+    let mut reply = thought("", "");
+    reply.calls = json!({"content": null, "tool_calls": [call]});
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &reply, &parser());
+    assert!(state.corrected, "{:?}", state.phase);
+    let [_, turn, _] = state.messages.as_slice() else {
+        panic!("{:?}", state.messages)
+    };
+    assert_eq!(turn.role, Role::Assistant);
+    assert!(!turn.content.trim().is_empty() && turn.calls.is_empty());
+}
