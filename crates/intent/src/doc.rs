@@ -365,7 +365,7 @@ impl<'a> Doc<'a> {
         let line = line_start(self.text, *start);
         let own_line = self.text[line..*start].trim().is_empty()
             && line_rest(self.text, *end).trim().is_empty();
-        !(alone || own_line && cues::is_own(self.lead(*start, 0)))
+        !(alone || own_line && cues::announces(self.lead(*start, 0)))
     }
 
     /// Whether this place is in code that the text shows: between marks, or in a block that is closed and

@@ -56,8 +56,8 @@ pub use parse::Parser;
 pub use problem::Problem;
 pub use stream::StreamParser;
 pub use thoughts::{
-    OPENED_THOUGHT_END, OPENED_THOUGHT_START, THOUGHT_TAGS, aloud_from, opened_thought_end,
-    thoughts, without_thoughts,
+    OPENED_THOUGHT_END, OPENED_THOUGHT_START, THOUGHT_TAGS, aloud_from, ends_opened_thought,
+    opened_thought_end, opens_a_thought, thoughts, without_thoughts,
 };
 pub use tools::{ToolSet, ToolSpec};
 pub use wire::Pieces as ReplyPieces;

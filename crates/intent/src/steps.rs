@@ -82,6 +82,20 @@ mod tests {
         check(&Strategy::ALL[1..], &[1_000, 5_000, 50_000]);
     }
 
+    /// Each of them is looked at before the end of a thought is known to end none, or the last one's.
+    #[test]
+    fn thoughts_that_are_spoken_of_cost_no_more_than_others() {
+        let parser = Parser::default();
+        for (begin, piece) in [("", "`<think>"), ("```\n", "<think>"), ("", "```<think>")] {
+            let cost = |bytes: usize| {
+                let openers = adversary::repeated(piece, bytes);
+                steps_per_byte(&parser, &format!("{begin}{openers}</think>"))
+            };
+            let costs = [10_000, 100_000].map(cost);
+            assert!(costs[1] < costs[0] * GROWTH_MAX, "{piece}: {costs:.1?}");
+        }
+    }
+
     #[test]
     fn a_quadratic_walk_would_be_seen() {
         let per_byte = |bytes: usize| {

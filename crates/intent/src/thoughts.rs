@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 
+use crate::doc::line_rest;
 use crate::model::FinishReason;
 use crate::signs;
 use crate::steps::visit;
@@ -46,14 +47,32 @@ fn rfind(text: &str, words: &str) -> Option<usize> {
 /// is read like any other text, unless the model was cut before it could go on.
 pub(crate) fn followed(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
     let last = text.trim_end().len();
-    let mut found = parts(text);
+    let mut found = tagged(text);
     found.retain(|[_, end]| *end < last || finish == FinishReason::Length);
-    found
+    joined(found)
 }
 
 /// Everything that stands between such tags, and what a reply that begins inside of a thought says
-/// before the thought ends.
+/// before the thought ends: in order, and apart.
 fn parts(text: &str) -> Vec<[usize; 2]> {
+    joined(tagged(text))
+}
+
+/// Sorted parts, where those that reach into each other are one: a thought that opens in another is a
+/// part of it.
+fn joined(parts: Vec<[usize; 2]>) -> Vec<[usize; 2]> {
+    let mut apart: Vec<[usize; 2]> = Vec::with_capacity(parts.len());
+    for [start, end] in parts {
+        match apart.last_mut() {
+            Some([_, last]) if start < *last => *last = end.max(*last),
+            _ => apart.push([start, end]),
+        }
+    }
+    apart
+}
+
+/// The same, by where they start. One can stand in another.
+fn tagged(text: &str) -> Vec<[usize; 2]> {
     let mut found = Vec::new();
     for tags @ (open, close) in THOUGHT_TAGS {
         let mut from = 0;
@@ -61,9 +80,8 @@ fn parts(text: &str) -> Vec<[usize; 2]> {
             let end = from + at + close.len();
             visit(2 * (end - from));
             let before = &text[from..from + at];
-            let mut openers = before.match_indices(*open).map(|(at, _)| at).peekable();
-            let opened = match openers.peek() {
-                Some(_) => openers.find(|at| !is_code(before, *at)).map(|at| from + at),
+            let opened = match memmem::find(before.as_bytes(), open.as_bytes()) {
+                Some(first) => first_meant(before, open, first).map(|at| from + at),
                 None => begins_inside(*tags, before, from, &text[end..]).then_some(0),
             };
             found.extend(opened.map(|start| [start, end]));
@@ -78,19 +96,61 @@ fn parts(text: &str) -> Vec<[usize; 2]> {
 /// one unseen, and only once; anywhere else somebody speaks of the tag, and all that was said before
 /// would be lost. In code, and as a word between others, it is spoken of as well.
 fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) -> bool {
-    let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
     tags == OPENED_BY_TEMPLATES
         && since == 0
-        && !is_word
-        && !is_code(before, before.len())
+        && !is_spoken_of(before, after)
         && !is_answered(before, after)
 }
 
+/// Whether a closer is a word between others, or code, or a part of what a call has for its arguments.
+fn is_spoken_of(before: &str, after: &str) -> bool {
+    let is_word = before.ends_with(' ') && after.starts_with([' ', ',', '.', ';', ':']);
+    is_word || is_code(before) || is_in_arguments(before, after)
+}
+
+/// Whether a text ends inside of a string of the last call that begins on a line of its own, and the
+/// string goes on to its end. In JSON a string ends in the line that it begins in.
+fn is_in_arguments(before: &str, after: &str) -> bool {
+    if !line_rest(after, 0).contains('"') {
+        return false;
+    }
+    visit(2 * before.len());
+    let mut begins = None;
+    let mut at = 0;
+    for line in before.split_inclusive('\n') {
+        if line.starts_with('{') || signs::is_of_a_call(line) {
+            begins = Some(at);
+        }
+        at += line.len();
+    }
+    begins.is_some_and(|at| ends_in_string(&before[at..]))
+}
+
+/// Whether a text ends inside of a string that stands in an object.
+fn ends_in_string(text: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'\n' if in_string => return false,
+            b'{' if !in_string => depth += 1,
+            b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    in_string && depth > 0
+}
+
 /// Whether the answer has begun before a closer which nothing opened: then the closer is a word of the
-/// answer. One that another answer or a call follows was only thought of.
+/// answer. One that another answer or a call follows was only thought of, and so was all that stands
+/// before one on a line of its own: that is how templates have thoughts end.
 fn is_answered(before: &str, after: &str) -> bool {
     visit(before.len());
-    if !before.lines().any(is_answer) {
+    let is_a_line =
+        before.ends_with('\n') && after.trim_start_matches(' ').starts_with(['\r', '\n']);
+    if is_a_line || !before.lines().any(is_answer) {
         return false;
     }
     visit(after.len());
@@ -105,11 +165,33 @@ fn is_answer(line: &str) -> bool {
         .starts_with("Final Answer:")
 }
 
-/// Whether a tag at this place is part of some code: in a block of it, or right behind a quotation mark.
-fn is_code(text: &str, at: usize) -> bool {
-    let before = &text[..at];
-    let is_in_block = before.matches("```").count() % 2 == 1;
-    before.ends_with(['`', '"', '\'']) || is_in_block
+/// The first of these openers that is no part of some code, from the first one on. The marks of blocks
+/// are counted from one to the next, since there can be very many that are spoken of.
+fn first_meant(text: &str, open: &str, first: usize) -> Option<usize> {
+    let (mut marks, mut counted) = (0, 0);
+    let mut openers = text[first..].match_indices(open).map(|(at, _)| first + at);
+    openers.find(|at| {
+        if is_quoted(&text[..*at]) {
+            return false;
+        }
+        marks += block_marks(&text[counted..*at]);
+        counted = *at;
+        marks % 2 == 0
+    })
+}
+
+/// Whether a tag behind this text is part of some code: in a block of it, or right behind a quotation mark.
+fn is_code(before: &str) -> bool {
+    is_quoted(before) || block_marks(before) % 2 == 1
+}
+
+fn is_quoted(before: &str) -> bool {
+    before.ends_with(['`', '"', '\''])
+}
+
+fn block_marks(text: &str) -> usize {
+    visit(text.len());
+    memmem::find_iter(text.as_bytes(), "```").count()
 }
 
 /// A reply without what the model only thought, where its server left that in the text.
@@ -130,28 +212,20 @@ pub fn without_thoughts(text: &str) -> String {
 /// assert_eq!(thoughts("It is 4."), "");
 /// ```
 pub fn thoughts(text: &str) -> String {
-    let mut told: Vec<&str> = Vec::new();
-    let mut from = 0;
-    for [start, end] in parts(text) {
-        // One that stands in another is a part of it.
-        if start < from {
-            continue;
-        }
-        from = end;
-        told.push(bare(&text[start..end]));
-    }
+    let parts = parts(text).into_iter();
+    let mut told: Vec<&str> = parts.map(|[start, end]| bare(&text[start..end])).collect();
     told.retain(|thought| !thought.is_empty());
     told.join("\n")
 }
 
-/// A thought without its tags.
+/// A thought without the tag that it begins with and the one that it ends with.
 fn bare(thought: &str) -> &str {
-    let ends = |(_, close): &&(&str, &str)| thought.ends_with(close);
-    let Some((open, close)) = THOUGHT_TAGS.iter().find(ends) else {
-        return thought;
-    };
-    let inner = thought.strip_suffix(close).unwrap_or(thought);
-    inner.strip_prefix(open).unwrap_or(inner).trim()
+    let mut tags = THOUGHT_TAGS.iter();
+    let inner = tags.find_map(|(_, close)| thought.strip_suffix(close));
+    let inner = inner.unwrap_or(thought);
+    let mut tags = THOUGHT_TAGS.iter();
+    let behind = tags.find_map(|(open, _)| inner.strip_prefix(open));
+    behind.unwrap_or(inner).trim()
 }
 
 /// Where a reply that is still on its way goes on aloud, behind all that was only thought. Nowhere yet
@@ -178,21 +252,44 @@ pub fn aloud_from(text: &str) -> Option<usize> {
 /// assert_eq!(opened_thought_end("<think>So 4.</think>It is 4."), None);
 /// ```
 pub fn opened_thought_end(text: &str) -> Option<usize> {
-    let (open, _) = OPENED_BY_TEMPLATES;
     let parts = parts(text);
     let [start, end] = parts.first()?;
-    (*start == 0 && !text.starts_with(open)).then_some(*end)
+    (*start == 0 && !opens_a_thought(text)).then_some(*end)
+}
+
+/// Whether a text begins with a thought that it opens itself, with whichever tag.
+///
+/// ```
+/// use holdfast_intent::opens_a_thought;
+/// assert!(opens_a_thought("<reasoning>So 4.</reasoning>It is 4."));
+/// assert!(!opens_a_thought("So 4.</think>It is 4."));
+/// ```
+pub fn opens_a_thought(text: &str) -> bool {
+    THOUGHT_TAGS.iter().any(|(open, _)| text.starts_with(open))
+}
+
+/// Whether a reply of which it is certain that it begins inside of a thought ends the thought: also where
+/// the thought says that the answer follows.
+///
+/// ```
+/// use holdfast_intent::ends_opened_thought;
+/// assert!(ends_opened_thought("Final Answer: 5? No.</think>It is 4."));
+/// assert!(!ends_opened_thought("<think>So 4.</think>It is 4."));
+/// assert!(!ends_opened_thought("It ends with `</think>`."));
+/// ```
+pub fn ends_opened_thought(text: &str) -> bool {
+    let Some((before, after)) = text.split_once(OPENED_THOUGHT_END) else {
+        return false;
+    };
+    let is_open = THOUGHT_TAGS.iter().any(|(open, _)| before.contains(open));
+    !is_open && !is_spoken_of(before, after)
 }
 
 /// A text that the model itself calls its answer without thoughts: what nothing opened is no thought.
 /// An answer that is all thought is left as it is.
 pub(crate) fn answered(answer: String) -> String {
-    let mut parts = parts(&answer);
-    let is_opened = |at: usize| {
-        let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
-        openers.any(|open| answer[at..].starts_with(open))
-    };
-    parts.retain(|[start, _]| is_opened(*start));
+    let mut parts = tagged(&answer);
+    parts.retain(|[start, _]| opens_a_thought(&answer[*start..]));
     let said = without(&answer, &parts).trim().to_owned();
     if said.is_empty() { answer } else { said }
 }
@@ -210,7 +307,7 @@ fn without(text: &str, parts: &[[usize; 2]]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{thoughts, without_thoughts};
+    use super::{THOUGHT_TAGS, opened_thought_end, thoughts, without_thoughts};
 
     #[test]
     fn what_was_only_thought_is_told_without_its_tags() {
@@ -220,6 +317,11 @@ mod tests {
                 "<think>a <thinking>b</thinking> c</think>d",
                 "a <thinking>b</thinking> c",
             ),
+            (
+                "<think>a <reasoning>b</think> c</reasoning>d",
+                "a <reasoning>b</think> c",
+            ),
+            ("<think>a</think><think>b</think>c", "a\nb"),
             ("<think></think>It is 4.", ""),
             ("R1 ends its thoughts with `</think>`, others do not.", ""),
         ] {
@@ -235,6 +337,7 @@ mod tests {
             ("<thinking>a</thinking>b", "b"),
             ("<think>`x`:\n```\na\n```\n</think>b", "b"),
             ("So `4`. </think>It is 4.", "It is 4."),
+            ("Final Answer: 5?\nNo.\n</think>\nIt is 4.", "\nIt is 4."),
         ] {
             assert_eq!(without_thoughts(text), said, "{text}");
         }
@@ -248,6 +351,7 @@ mod tests {
             "Use `re.sub(r'<think>.*?</think>', '', s)` for it.",
             "**Final Answer:** Add this:\n\n    </think>\n\nThen restart.",
             r#"Action Input: {"path": "t.txt", "content": "<think>x</think>"}"#,
+            r#"Action Input: {"path": "t.txt", "content": "x\n</think>\ny"}"#,
             "For example:\n```\n<think>Hm.</think>It is 4.\n```",
         ] {
             assert_eq!(without_thoughts(kept), kept);
@@ -255,5 +359,13 @@ mod tests {
         let twice = "<think>a</think>It is 4; the tag is </think> there.";
         let said = "It is 4; the tag is </think> there.";
         assert_eq!(without_thoughts(twice), said);
+    }
+
+    #[test]
+    fn a_reply_that_opens_its_thought_itself_was_not_opened_by_a_template() {
+        for (open, close) in THOUGHT_TAGS {
+            let text = format!("{open}So 4.{close}It is 4.");
+            assert_eq!(opened_thought_end(&text), None, "{text}");
+        }
     }
 }

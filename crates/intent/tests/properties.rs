@@ -78,6 +78,12 @@ const PIECES: &[&str] = &[
     "🦀",
     "<think>",
     "</think>",
+    "<thinking>",
+    "</thinking>",
+    "<reasoning>",
+    "</reasoning>",
+    "<seed:think>",
+    "</seed:think>",
     "> ",
     "    ",
     "True",
@@ -95,6 +101,21 @@ const PIECES: &[&str] = &[
     "write ",
     "to=functions.",
     "functools[",
+];
+
+/// What a thought can hold without ending.
+const THOUGHT_PIECES: &[&str] = &[
+    "<think>",
+    "<thinking>",
+    "</thinking>",
+    "<reasoning>",
+    "</reasoning>",
+    "<seed:think>",
+    "</seed:think>",
+    "Not yet.",
+    "\n",
+    "[TOOL:write|path=a|content=b]\n",
+    "<tool_call>{\"name\": \"write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call>",
 ];
 
 fn text() -> impl proptest::strategy::Strategy<Value = String> {
@@ -148,6 +169,16 @@ proptest! {
         let mut stream = StreamParser::new(&parser);
         text.as_bytes().chunks(size).for_each(|chunk| stream.feed(chunk));
         prop_assert_eq!(stream.finish(FinishReason::Unknown), whole);
+    }
+
+    #[test]
+    fn nothing_in_a_thought_is_called(pieces in prop::collection::vec(prop::sample::select(THOUGHT_PIECES), 0..12)) {
+        let text = format!("<think>{}</think>\nIt is a page.", pieces.concat());
+        for strategy in Strategy::ALL {
+            let parser = Parser::default().with_strategies(strategy, None);
+            let parsed = parser.parse(&text, FinishReason::Stop);
+            prop_assert!(parsed.intents.is_empty(), "{text:?} gave {:?}", parsed.intents);
+        }
     }
 
     #[test]

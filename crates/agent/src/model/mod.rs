@@ -67,6 +67,8 @@ pub struct ModelReply {
     /// Whether it was cut off before its thought had ended: what is in `reasoning` was its text, in which
     /// nothing was decided yet.
     pub cut_in_thought: bool,
+    /// Whether it may have been, of which only other replies of its model speak.
+    pub perhaps_in_thought: bool,
     /// What it took.
     pub tokens: TokensUsed,
 }

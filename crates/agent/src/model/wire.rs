@@ -102,6 +102,7 @@ pub(super) fn read_completion(value: &Value) -> Result<ModelReply, ModelError> {
             completion: usage("completion_tokens"),
         },
         cut_in_thought: false,
+        perhaps_in_thought: false,
     })
 }
 

@@ -18,7 +18,7 @@ use holdfast_toolbox::trust::Speaker;
 use super::asking::{classified, patience, request};
 use super::doubt::not_repeated;
 use super::offer::Offer;
-use super::opened::{self, OpenedThoughts};
+use super::opened::OpenedThoughts;
 use super::progress::Happened;
 use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
@@ -282,7 +282,7 @@ impl Loop {
             let error = match answered {
                 Ok(mut reply) => {
                     if shown.is_none() {
-                        opened::tell_apart(state, &mut reply);
+                        self.opened.tell_apart(state, &mut reply);
                     }
                     self.opened.heard(state, &reply);
                     context::account(state, &mut reply);

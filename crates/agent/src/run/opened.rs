@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use holdfast_intent::{
-    FinishReason, OPENED_THOUGHT_START, THOUGHT_TAGS, opened_thought_end, without_thoughts,
+    FinishReason, OPENED_THOUGHT_START, THOUGHT_TAGS, ends_opened_thought, opened_thought_end,
+    opens_a_thought, without_thoughts,
 };
 use parking_lot::Mutex;
 
@@ -41,31 +42,57 @@ impl OpenedThoughts {
         } else if let Some(others) = known.get_mut(&state.model) {
             // One that was cut off may not have come to the end of its thought.
             *others += u32::from(reply.finish != FinishReason::Length);
-            let opens_itself = reply.content.trim_start().starts_with(OPENED_THOUGHT_START);
+            let opens_itself = opens_a_thought(reply.content.trim_start());
             if opens_itself || *others >= OPENED_UNHEARD_MAX {
                 known.remove(&state.model);
             }
         }
+    }
+
+    /// Tells what a reply only thinks from what it says, as [`tell_apart`] does. One that was cut off, of
+    /// a model that was only noticed to begin inside of a thought, keeps its words, but may have decided
+    /// on nothing yet.
+    pub(super) fn tell_apart(&self, state: &RunState, reply: &mut ModelReply) {
+        tell_apart(state, reply);
+        reply.perhaps_in_thought =
+            self.of(state) == Thought::Opened && is_cut_before_a_thought_ends(reply);
     }
 }
 
 /// A reply that was cut off inside of its thought is all thought, where the thought begins with the
 /// reply: its end, which would say so, never came. Only where its settings or its tag say that it begins
 /// so: what was noticed of a model may be what somebody had it write.
-pub(super) fn tell_apart(state: &RunState, reply: &mut ModelReply) {
+fn tell_apart(state: &RunState, reply: &mut ModelReply) {
+    open_what_is_certain(state, reply);
     let said = reply.content.trim();
     let mut openers = THOUGHT_TAGS.iter().map(|(open, _)| open);
     let behind = openers.find_map(|open| said.strip_prefix(open));
     let begins_inside = behind.is_some() || state.settings.thought == Thought::Opened;
-    reply.cut_in_thought = begins_inside
-        && reply.finish == FinishReason::Length
-        && reply.calls.is_null()
-        && reply.reasoning.is_empty()
-        // Nothing in it has ended a thought.
-        && without_thoughts(said) == said;
-    if reply.cut_in_thought {
+    let is_cut = begins_inside && is_cut_before_a_thought_ends(reply);
+    reply.cut_in_thought = is_cut;
+    if is_cut {
         reply.reasoning = behind.unwrap_or(said).trim().to_owned();
         reply.content.clear();
+    }
+}
+
+/// Whether a reply was cut off and nothing in it has ended a thought.
+fn is_cut_before_a_thought_ends(reply: &ModelReply) -> bool {
+    reply.finish == FinishReason::Length
+        && reply.calls.is_null()
+        && reply.reasoning.is_empty()
+        && without_thoughts(&reply.content) == reply.content
+}
+
+/// Writes the tag before a thought that its end alone does not prove, because an answer stands in the
+/// thought: the settings say that the reply began with it.
+fn open_what_is_certain(state: &RunState, reply: &mut ModelReply) {
+    let is_unseen = state.settings.thought == Thought::Opened
+        && reply.reasoning.is_empty()
+        && ends_opened_thought(&reply.content)
+        && opened_thought_end(&reply.content).is_none();
+    if is_unseen {
+        reply.content.insert_str(0, OPENED_THOUGHT_START);
     }
 }
 
@@ -94,8 +121,11 @@ mod tests {
         known.heard(&state, &says("It is 5."));
         known.heard(&state, &says(""));
         assert_eq!(known.of(&state), Thought::Opened);
-        known.heard(&state, &says("<think>So 4.</think>It is 4."));
-        assert_eq!(known.of(&state), Thought::Tagged);
+        for (open, close) in THOUGHT_TAGS {
+            known.heard(&state, &says("So 4.\n</think>\n\nIt is 4."));
+            known.heard(&state, &says(&format!("{open}So 4.{close}It is 4.")));
+            assert_eq!(known.of(&state), Thought::Tagged, "{open}");
+        }
     }
 
     #[test]
@@ -154,6 +184,73 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// What the thought says of an answer is no part of the answer.
+    #[test]
+    fn a_thought_that_begins_with_the_reply_ends_also_behind_an_answer_in_it() {
+        let parser = Parser::new(ToolSet::built_in());
+        let opened = RunSettings {
+            thought: Thought::Opened,
+            ..RunSettings::default()
+        };
+        for said in [
+            "I say:\nFinal Answer: 5? No.</think>It is 4.",
+            "I say:\nFinal Answer: 5?\nNo.\n</think>\n\nIt is 4.",
+        ] {
+            let mut state = RunState::new("run-1", "r1", Vec::new(), opened.clone(), 0);
+            let mut reply = ModelReply {
+                content: said.to_owned(),
+                finish: FinishReason::Stop,
+                ..ModelReply::default()
+            };
+            tell_apart(&state, &mut reply);
+            heard(&mut state, &reply, &parser);
+            let Some(Ending::Answered { content, .. }) = state.ending() else {
+                panic!("{:?}", state.phase)
+            };
+            assert_eq!(content, "It is 4.", "{said}");
+        }
+        // Whoever speaks of the tag has ended nothing with it.
+        let state = RunState::new("run-1", "r1", Vec::new(), opened, 0);
+        let said = "Final Answer: It ends with `</think>`, mostly.";
+        let mut reply = ModelReply {
+            content: said.to_owned(),
+            ..ModelReply::default()
+        };
+        tell_apart(&state, &mut reply);
+        assert_eq!(reply.content, said);
+    }
+
+    /// What was noticed may be what somebody had the model write, so its words stay where they are.
+    #[test]
+    fn a_model_that_was_noticed_to_think_calls_nothing_before_its_thought_has_ended() {
+        let parser = Parser::new(ToolSet::built_in());
+        let known = OpenedThoughts::default();
+        let mut state = RunState::new("run-1", "r1", Vec::new(), RunSettings::default(), 0);
+        let says = |content: &str, finish| ModelReply {
+            content: content.to_owned(),
+            finish,
+            ..ModelReply::default()
+        };
+        known.heard(
+            &state,
+            &says("So 4.\n</think>\n\nIt is 4.", FinishReason::Stop),
+        );
+        let call = "<tool_call>{\"name\": \"write\", \"arguments\": {\"path\": \"a\", \"content\": \"b\"}}</tool_call>";
+        let cut = format!("It is needed.\n{call}\nBut wait, the user said not to, so");
+        for (text, finish, is_called) in [
+            (cut.clone(), FinishReason::Length, false),
+            (cut, FinishReason::Stop, true),
+            (format!("Hm.</think>{call}\nIt"), FinishReason::Length, true),
+        ] {
+            let mut reply = says(&text, finish);
+            known.tell_apart(&state, &mut reply);
+            assert_eq!(reply.content, text);
+            state.phase = Phase::Ask;
+            heard(&mut state, &reply, &parser);
+            assert_eq!(matches!(state.phase, Phase::Act(_)), is_called, "{text}");
         }
     }
 

@@ -189,12 +189,7 @@ fn heard_without_tools(state: &mut RunState, reply: &ModelReply, parser: &Parser
         state.fail_for_good(RunErrorCode::ToolExecutionFailed, why);
         return;
     }
-    // Some servers take no turn without words.
-    state.messages.push(if reply.content.trim().is_empty() {
-        Message::text(Role::Assistant, "(asks for a tool)")
-    } else {
-        said(reply, &[])
-    });
+    state.messages.push(said(reply, &[]));
     state.messages.push(Message::text(Role::User, NO_TOOLS));
     state.corrected = true;
     go_on(state);
@@ -361,13 +356,18 @@ mod tests {
     #[test]
     fn a_model_that_says_nothing_is_asked_once_more_for_the_client_too() {
         let nothing = says(" ", FinishReason::Stop);
-        let state = heard(&weather(), &nothing);
-        assert_eq!(state.iteration, 2);
         let none = ClientTools {
             choice: ToolChoice::None,
             ..weather()
         };
-        assert_eq!(heard(&none, &nothing).iteration, 2);
+        for client in [weather(), none.clone()] {
+            let state = heard(&client, &nothing);
+            assert_eq!(state.iteration, 2);
+            let Some(Ending::Failed(error)) = state.ending() else {
+                panic!("{:?}", state.phase)
+            };
+            assert_eq!(error.code, RunErrorCode::GptOssUnreachable);
+        }
         let thinks = ModelReply {
             reasoning: "Hm.".to_owned(),
             ..says("", FinishReason::Stop)
@@ -424,6 +424,8 @@ mod tests {
                 let is_cut = reply.finish == FinishReason::Length;
                 assert_eq!(error.message.contains("cut off"), is_cut, "{error}");
                 assert_eq!(state.iteration, 2, "it was told how to, once");
+                let is_empty = |turn: &Message| turn.content.trim().is_empty();
+                assert!(!state.messages.iter().any(is_empty), "{reply:?}");
             }
         }
     }

@@ -76,17 +76,31 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
 
 /// A model that said nothing at all is asked once more: that is no answer.
 pub(super) fn asked_anew_for_nothing(state: &mut RunState, reply: &ModelReply) -> bool {
-    let is_nothing = reply.calls.is_null()
-        && reply.finish != FinishReason::Length
-        && [&reply.content, &reply.reasoning]
-            .iter()
-            .all(|text| text.trim().is_empty());
+    let is_nothing = reply.finish != FinishReason::Length && is_empty(reply);
     let is_new = is_nothing && !state.said_nothing && !state.corrected;
     if is_new {
         state.said_nothing = true;
         go_on(state);
     }
     is_new
+}
+
+fn is_empty(reply: &ModelReply) -> bool {
+    let mut texts = [&reply.content, &reply.reasoning].into_iter();
+    reply.calls.is_null() && texts.all(|text| text.trim().is_empty())
+}
+
+/// Whether a model says nothing for the second time, and nothing explains it: no filter, no mark of the
+/// client's at which it has to stop, and no tool whose result leaves nothing to be said.
+fn fails_to_speak(state: &RunState, reply: &ModelReply) -> bool {
+    let last = state.messages.last();
+    state.said_nothing
+        && is_empty(reply)
+        && reply.finish == FinishReason::Stop
+        && !reply.filtered
+        && !state.passed_on.contains_key("stop")
+        && state.tools_called.is_empty()
+        && last.is_none_or(|message| message.answers.is_none())
 }
 
 /// The model has answered, and this part of its content was shown as its answer already.
@@ -108,6 +122,11 @@ pub(super) fn answered_live(
 
 /// The run has its answer: what was meant for the user, else all that was said.
 pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Option<String>) {
+    if fails_to_speak(state, reply) {
+        let why = "the model said nothing, also when it was asked once more";
+        state.fail(RunErrorCode::GptOssUnreachable, why);
+        return;
+    }
     let final_text = final_text.filter(|text| !text.trim().is_empty());
     let said = || {
         let said = without_thoughts(&reply.content).trim_start().to_owned();
@@ -176,11 +195,20 @@ fn is_protocol(parsed: &Parsed) -> bool {
     parsed.intents.iter().any(is_call) || parsed.problems.contains(&Problem::LooksLikeFailedCall)
 }
 
-/// Reads a native call where there is one, else the field that is to be read first, else the other.
+/// Reads what the model asks for. Nothing was decided on in a thought that was cut off.
 pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
     if reply.cut_in_thought {
         return read_in_thought(&reply.reasoning, parser);
     }
+    let mut parsed = read_fields(state, reply, parser);
+    if reply.perhaps_in_thought {
+        leave_undecided(&mut parsed.intents);
+    }
+    parsed
+}
+
+/// Reads a native call where there is one, else the field that is to be read first, else the other.
+fn read_fields(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
     if !reply.calls.is_null() {
         let mut native = parser.parse_reply(&reply.calls, reply.finish);
         if !native.intents.is_empty() {
@@ -213,11 +241,16 @@ fn read_in_thought(thought: &str, parser: &Parser) -> Parsed {
     let text = format!("{OPENED_THOUGHT_START}{thought}");
     let mut parsed = parser.parse(&text, FinishReason::Length);
     parsed.final_text = None;
-    for intent in parsed.intents.iter_mut().filter(|intent| intent.complete) {
+    leave_undecided(&mut parsed.intents);
+    parsed
+}
+
+/// Whatever was thought of went on, and the end never came.
+fn leave_undecided(intents: &mut [Intent]) {
+    for intent in intents.iter_mut().filter(|intent| intent.complete) {
         intent.complete = false;
         intent.problems.push(Problem::Truncated);
     }
-    parsed
 }
 
 /// Servers give two calls of one reply the same id, or none. A result has to find its own call.
@@ -249,10 +282,17 @@ pub(super) fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
         .into_iter()
         .find(|text| !text.trim().is_empty())
         .unwrap_or(&reply.reasoning);
+    let calls: Vec<NativeCall> = runnable.iter().filter_map(native).collect();
+    // Some servers take no turn that has neither words nor calls.
+    let content = if calls.is_empty() && content.trim().is_empty() {
+        "(asks for a tool)"
+    } else {
+        content
+    };
     Message {
         role: Role::Assistant,
-        content: content.clone(),
-        calls: runnable.iter().filter_map(native).collect(),
+        content: content.to_owned(),
+        calls,
         answers: None,
     }
 }
@@ -425,6 +465,9 @@ pub(super) fn go_on(state: &mut RunState) {
     state.phase = Phase::Ask;
 }
 
+#[cfg(test)]
+#[path = "step_nothing_tests.rs"]
+mod nothing_tests;
 #[cfg(test)]
 #[path = "step_speech_tests.rs"]
 mod speech_tests;

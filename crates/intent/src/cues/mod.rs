@@ -206,6 +206,23 @@ pub(crate) fn is_own(lead: Lead<'_>) -> bool {
     FIRST_PERSON.is_in(sentence) || speaks_of_itself(sentence) || starts_with_gerund(sentence)
 }
 
+/// Whether the line before a call announces it, and nothing in the line speaks against that. A call in
+/// marks is shown else, so a sentence that ends before it counts like one that introduces it.
+pub(crate) fn announces(lead: Lead<'_>) -> bool {
+    let line = lead.line.to_lowercase().replace('\u{2019}', "'");
+    let others = [&HOLDS_BACK, &WAITS, &EXPLAINS, &EXAMPLE];
+    let body = last_sentence(&line).trim_end_matches(['.', '!']);
+    is_own(lead)
+        && !others.iter().any(|words| words.is_in(&line))
+        && !reported::words_of(&line).into_iter().any(denies)
+        && reported::standing(body, true) == Standing::Meant
+}
+
+/// "not", "don't", "cannot".
+fn denies(word: &str) -> bool {
+    matches!(word, "not" | "cannot" | "never") || word.ends_with("n't")
+}
+
 /// Whether the words before a call say that it is not the model's, or not of now.
 pub(crate) fn standing(lead: Lead<'_>) -> Standing {
     let line = lead.line.to_lowercase();
