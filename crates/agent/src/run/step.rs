@@ -13,7 +13,7 @@ use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
-use crate::model::ModelReply;
+use crate::model::{MODEL_ERROR_CHARS_MAX, ModelReply};
 use crate::results::{Brake, CallResult, batch};
 use crate::settings::{SourceField, WhenUsedUp};
 
@@ -173,10 +173,22 @@ pub(super) fn answer_or_fail(
     } else {
         ""
     };
+    let why = first_problem(&parsed).map_or_else(String::new, |why| format!(": {why}"));
     state.fail_for_good(
         RunErrorCode::ToolExecutionFailed,
-        format!("the model asks for tools {how}{told}"),
+        format!("the model asks for tools {how}{told}{why}"),
     );
+}
+
+/// What keeps the first of the calls from being made, with the names it was written with cut short:
+/// they are the model's words.
+fn first_problem(parsed: &Parsed) -> Option<String> {
+    let of_call = parsed.intents.iter().find_map(|intent| {
+        let problem = intent.problems.iter().find(|it| it.is_blocking())?;
+        Some(format!("`{}`: {}", intent.name, problem.message()))
+    });
+    let why = of_call.or_else(|| parsed.problems.first().map(Problem::message))?;
+    Some(why.chars().take(MODEL_ERROR_CHARS_MAX).collect())
 }
 
 /// Whether what the model said aloud is a call.

@@ -20,6 +20,9 @@ fn a_model_that_says_nothing_is_asked_once_more() {
     assert!(!error.lasts, "it may say something next time");
 }
 
+/// What has happened in a run before its model says nothing.
+type Before = fn(&mut RunState);
+
 /// After its tools some models have nothing to add, and some are stopped by what the client or a filter
 /// wants them to be stopped by.
 #[test]
@@ -44,12 +47,12 @@ fn nothing_is_an_answer_where_there_is_a_reason_for_it() {
         });
     };
     let as_it_is = |_: &mut RunState| {};
-    let cases: [(ModelReply, &dyn Fn(&mut RunState)); 5] = [
-        (cut, &as_it_is),
-        (filtered, &as_it_is),
-        (nothing.clone(), &stops),
-        (nothing.clone(), &acted),
-        (nothing, &answered),
+    let cases: [(ModelReply, Before); 5] = [
+        (cut, as_it_is),
+        (filtered, as_it_is),
+        (nothing.clone(), stops),
+        (nothing.clone(), acted),
+        (nothing, answered),
     ];
     for (reply, prepare) in cases {
         let mut state = begun(RunSettings::default());

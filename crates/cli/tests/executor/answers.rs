@@ -97,7 +97,17 @@ fn an_answer_that_was_cut_off_says_so() {
         finish: "length",
     }]));
     let answer = executor.ask(&task("Tell me")).json();
-    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["finish_reason"], "length");
+    // Nobody is told to call a tool, and what was said is not lost.
+    assert_eq!(choice["message"]["content"], "It begins with");
+    assert_eq!(executor.model.asked().len(), 1);
+    let mut body = task("Tell me");
+    body["stream"] = json!(true);
+    let told = chunks(&executor.ask(&body));
+    let last = told.last().expect("a chunk");
+    assert_eq!(last["choices"][0]["finish_reason"], "length");
+    assert_eq!(executor.model.asked().len(), 2);
 }
 
 /// Clients tell a filter from a limit: more tokens do not help against it.
@@ -112,6 +122,7 @@ fn an_answer_that_a_filter_cut_says_so() {
     let answer = executor.ask(&body).json();
     let reason = &answer["choices"][0]["finish_reason"];
     assert_eq!(reason, "content_filter", "{answer}");
+    assert_eq!(executor.model.asked().len(), 1);
     let run = answer["executor_metadata"]["run_id"].as_str();
     let path = format!("/v1/runs/{}", run.expect("a run"));
     let kept = executor.serving.get(&path, None).json();

@@ -84,6 +84,11 @@ fn a_call_that_does_not_fit_the_schema_is_asked_back_once() {
         assert_eq!(answer.status, 500, "{}", answer.text());
         let error = answer.json()["error"].clone();
         assert_eq!(error["code"], "tool_execution_failed", "{error}");
+        let why = error["message"].as_str().unwrap_or_default();
+        assert!(
+            why.contains("`get_weather`") && why.contains("city"),
+            "{why}"
+        );
         assert_eq!(answer.header("x-should-retry"), Some("false"));
         assert_eq!(executor.model.asked().len(), 2);
     }

@@ -216,6 +216,46 @@ fn a_client_that_lost_patience_finds_its_run() {
     assert_eq!(executor.house.lines("effect"), 1);
 }
 
+/// Neither does one whose server was killed: the run that it began is gone on with.
+#[test]
+fn a_client_whose_server_was_killed_finds_its_run() {
+    let executor = Executor::on(ModelServer::says(vec![
+        Say::calls("exec", &json!({"command": "echo x >> effect"})),
+        Say::Silence,
+        Say::says("Final Answer: Done."),
+    ]));
+    let first = [
+        ("content-type", "application/json"),
+        ("x-stainless-retry-count", "0"),
+    ];
+    let body = task("Do it").to_string();
+    let mut waiting = executor.serving.connect();
+    let sent = waiting.send_request("POST", PATH, &first, body.as_bytes());
+    sent.expect("is sent");
+    eventually("it is done, and the model asked what is next", || {
+        (executor.model.asked().len() == 2).then_some(())
+    });
+    executor.serving.signal(Signal::KILL);
+    let Executor {
+        house,
+        model,
+        serving,
+    } = executor;
+    assert_eq!(serving.ended().0, None, "killed");
+    let next = house.serve(&["--model-url", &model.url()]);
+    let again = [
+        ("content-type", "application/json"),
+        ("x-stainless-retry-count", "1"),
+    ];
+    let asked = next
+        .connect()
+        .request("POST", PATH, &again, body.as_bytes());
+    let answer = asked.expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.text().contains("Done."), "{}", answer.text());
+    assert_eq!((house.lines("effect"), runs(&next).len()), (1, 1));
+}
+
 #[test]
 fn a_run_that_failed_without_an_effect_gives_its_key_back() {
     let up = Arc::new(AtomicBool::new(false));

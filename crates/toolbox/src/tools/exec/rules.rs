@@ -47,7 +47,13 @@ impl CommandRules {
                 "can not be read in full, so it can not be held against the rules for commands",
             ));
         };
-        for run in &runs {
+        let may_be = |rule: &&String| may_be_blocked(rule, &runs.open);
+        if let Some(rule) = self.blocked.iter().find(may_be) {
+            let why =
+                format!("may be what the rule {rule:?} blocks: that is only known when it runs");
+            return Some(reason("unreadable_command", judged.command, &why));
+        }
+        for run in &runs.commands {
             let whole = run.join(" ");
             if let Some(rule) = self.blocked.iter().find(|rule| fits(rule, run)) {
                 let why = format!("is blocked by the rule {rule:?}");
@@ -71,6 +77,14 @@ fn reason(code: &str, subject: &str, why: &str) -> Reason {
     let subject = one_line(subject, SUBJECT_CHARS_MAX);
     let text = format!("`{subject}` {why}");
     Reason::new(code, subject, text)
+}
+
+/// Whether one of these programs may come to do what the rule blocks.
+fn may_be_blocked(rule: &str, open: &BTreeSet<String>) -> bool {
+    let mut words = rule.split_whitespace();
+    let program = words.next().and_then(|path| path.rsplit('/').next());
+    program.is_some_and(|program| open.contains(program))
+        && words.any(|word| !word.starts_with('-'))
 }
 
 /// Whether a command is the rule's program with all of the rule's words.
@@ -188,7 +202,26 @@ mod tests {
             let found = code(&rules, command);
             assert_eq!(found.as_deref(), Some("blocked_command"), "{command}");
         }
-        for command in ["rm -rf build", "rm -r /tmp/x", "git pull", "echo shutdown"] {
+        for command in [
+            "read X < l; git $X",
+            "git $(cat l)",
+            "read Y; git -C x \"$Y\" origin",
+            "cat l | xargs git",
+            "git pull; cat l | xargs -n 2 git -C x",
+        ] {
+            let found = code(&rules, command);
+            assert_eq!(found.as_deref(), Some("unreadable_command"), "{command}");
+        }
+        for command in [
+            "rm -rf build",
+            "rm -r /tmp/x",
+            "git pull",
+            "echo shutdown",
+            "git commit -m \"$MESSAGE\"",
+            "git checkout \"$B\"",
+            "git ls-files | xargs git blame",
+            "echo $X; ls $(cat l)",
+        ] {
             assert_eq!(code(&rules, command), None, "{command}");
         }
     }

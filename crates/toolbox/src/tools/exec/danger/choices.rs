@@ -185,15 +185,19 @@ impl Judge<'_> {
             return;
         };
         let name = program(first);
+        if !args.iter().all(|word| word.text.starts_with('-')) {
+            return;
+        }
+        self.open.insert(name.to_owned());
         let acts = name == "git"
             || ACTIONS.iter().any(|(known, ..)| *known == name)
             || PAIRS.iter().any(|(known, ..)| *known == name);
-        if acts && args.iter().all(|word| word.text.starts_with('-')) {
+        if acts {
             self.raise("irreversible_command", whole, MAY_ACT);
         }
     }
 
-    fn is_unknown_action(&mut self, args: &[Word]) -> bool {
+    pub(super) fn is_unknown_action(&mut self, args: &[Word]) -> bool {
         // The word behind an option may be its value.
         let mut may_be_value = false;
         for word in args {

@@ -44,6 +44,8 @@ impl Judge<'_> {
                 self.raise("destructive_command", whole, what);
             } else if may_recurse && name == "rm" && self.is_whole_workspace(target) {
                 self.raise("destructive_command", whole, "removes the whole workspace");
+            } else if name == "rm" && self.is_repository(target) {
+                self.raise("destructive_command", whole, wipes::REPOSITORY);
             } else {
                 continue;
             }

@@ -18,6 +18,7 @@ use self::input::Feeding;
 use self::paths::is_device;
 pub(super) use self::paths::normal;
 pub(super) use self::people::answers_for_people;
+pub(super) use self::ran::runs;
 use self::tables::{DATABASES, DESTROYERS};
 use self::variables::{Variables, printed};
 use super::confined::LETS_OUT;
@@ -44,6 +45,7 @@ mod losses;
 mod options;
 mod paths;
 mod people;
+mod ran;
 mod rounds;
 mod tables;
 mod variables;
@@ -75,23 +77,6 @@ pub(super) struct Judged<'a> {
 /// Everything in the command, and in what it is given to run, that a person has to see.
 pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
     judge(judged).found
-}
-
-/// Every command that a command line runs, without its wrappers; nothing when that is not known
-/// before it runs.
-pub(super) fn runs(judged: &Judged<'_>) -> Option<Vec<Vec<String>>> {
-    let Judge {
-        found,
-        runs,
-        certainty,
-        ..
-    } = judge(judged);
-    let is_unknown =
-        |reason: &Reason| matches!(&*reason.code, "unreadable_command" | "computed_command");
-    let is_known = certainty == Certainty::Known
-        && !found.iter().any(is_unknown)
-        && runs.iter().all(|run| !run.is_empty());
-    is_known.then_some(runs)
 }
 
 fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
@@ -128,6 +113,7 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         is_shifted: false,
         ways: 0,
         runs: Vec::new(),
+        open: BTreeSet::new(),
         certainty: Certainty::Known,
     };
     judge.script(judged.command, 0);
@@ -206,6 +192,8 @@ struct Judge<'a> {
     is_shifted: bool,
     /// What is run; empty words where that is not known.
     runs: Vec<Vec<String>>,
+    /// See [`ran::Runs::open`].
+    open: BTreeSet<String>,
     certainty: Certainty,
 }
 
@@ -436,14 +424,6 @@ impl Judge<'_> {
             };
             self.simple(&simple, &[], depth + 1);
         }
-    }
-
-    fn note_run(&mut self, words: &[Word]) {
-        let is_known = words
-            .first()
-            .is_some_and(|first| !first.has_variable && !first.has_pattern());
-        let texts = words.iter().map(|word| word.text.clone());
-        self.runs.push(texts.filter(|_| is_known).collect());
     }
 }
 

@@ -8,6 +8,7 @@ use crate::tools::exec::shell::{Simple, Word};
 
 const WIPES: &str = "removes the whole workspace";
 const OUTSIDE: &str = "removes files outside the workspace";
+pub(super) const REPOSITORY: &str = "removes a repository with all that it keeps";
 const UNKNOWN: &str = "removes what is only known when it runs";
 
 impl Judge<'_> {
@@ -90,6 +91,8 @@ impl Judge<'_> {
         };
         if starts.iter().any(|word| self.is_whole_workspace(word)) {
             Some(WIPES)
+        } else if starts.iter().any(|word| self.is_repository(word)) {
+            Some(REPOSITORY)
         } else if starts
             .iter()
             .any(|word| word.has_variable || word.has_substitution)
@@ -217,6 +220,8 @@ impl Judge<'_> {
             Some(OUTSIDE)
         } else if self.is_whole_workspace(target) {
             Some(WIPES)
+        } else if self.is_repository(target) {
+            Some(REPOSITORY)
         } else if target.has_variable || target.has_substitution {
             Some(UNKNOWN)
         } else {
@@ -239,6 +244,22 @@ impl Judge<'_> {
             "rg" => args.iter().any(|word| word.text == "--files") && named.next().is_none(),
             _ => false,
         }
+    }
+
+    /// Whether a path is where a repository keeps its history, or may be: `.git`, `.git/objects`,
+    /// `.g*`. A lock in there is none.
+    pub(super) fn is_repository(&self, word: &Word) -> bool {
+        let of = |place: &Path| {
+            let path = normal(&place.join(&word.text));
+            let names: Vec<_> = path.iter().filter_map(|name| name.to_str()).collect();
+            let is_git = |name: &&str| *name == ".git" || (word.has_pattern() && may_be_git(name));
+            let behind = names.iter().rposition(|name| is_git(&name));
+            behind.is_some_and(|at| match names.get(at + 1) {
+                None => true,
+                Some(part) => KEEPING.contains(part) || (word.has_pattern() && !is_specific(part)),
+            })
+        };
+        self.places.iter().flatten().any(|place| of(place))
     }
 
     /// Whether a path stands for the workspace, or for everything in it.
@@ -275,6 +296,15 @@ fn joined(dir: &Word, word: &Word, path: &str) -> Word {
         is_home: dir.is_home || word.is_home,
         ..word.clone()
     }
+}
+
+/// What of a repository is its history.
+const KEEPING: &[&str] = &["objects", "refs", "logs", "HEAD", "packed-refs"];
+
+/// Whether a pattern begins as the name of a repository does.
+fn may_be_git(pattern: &str) -> bool {
+    let known = pattern.split(['*', '?', '[']).next().unwrap_or_default();
+    known.len() < pattern.len() && known.starts_with('.') && ".git".starts_with(known)
 }
 
 /// The directory of which a pattern fits everything: `a/*`, `.[!.]*`, `{*,.*}`.
