@@ -154,7 +154,8 @@ pub fn heard_for_client(
         go_on(state);
         return;
     }
-    answer_or_fail(state, reply, parsed, parser);
+    let complaint = complaints.into_iter().next();
+    answer_or_fail(state, reply, parsed, parser, complaint);
     if let Some(demand) = demand {
         refuse_words(state, &demand, reply.finish);
     }
@@ -422,7 +423,8 @@ mod tests {
                 };
                 assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
                 let is_cut = reply.finish == FinishReason::Length;
-                assert_eq!(error.message.contains("cut off"), is_cut, "{error}");
+                let says_cut = error.message.contains("tokens that an answer may have");
+                assert_eq!(says_cut, is_cut, "{error}");
                 assert_eq!(state.iteration, 2, "it was told how to, once");
                 let is_empty = |turn: &Message| turn.content.trim().is_empty();
                 assert!(!state.messages.iter().any(is_empty), "{reply:?}");

@@ -71,7 +71,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         go_on(state);
         return;
     }
-    answer_or_fail(state, reply, parsed, parser);
+    answer_or_fail(state, reply, parsed, parser, None);
 }
 
 /// A model that said nothing at all is asked once more: that is no answer.
@@ -150,6 +150,7 @@ pub(super) fn answer_or_fail(
     reply: &ModelReply,
     parsed: Parsed,
     parser: &Parser,
+    complaint: Option<String>,
 ) {
     let is_text = |text: &String| !text.trim().is_empty();
     // What is said beside a native call is about the call.
@@ -173,22 +174,26 @@ pub(super) fn answer_or_fail(
     } else {
         ""
     };
-    let why = first_problem(&parsed).map_or_else(String::new, |why| format!(": {why}"));
+    let why = complaint.or_else(|| first_problem(&parsed));
+    let why = why.map_or_else(String::new, |why| format!(": {}", in_brief(&why)));
     state.fail_for_good(
         RunErrorCode::ToolExecutionFailed,
         format!("the model asks for tools {how}{told}{why}"),
     );
 }
 
-/// What keeps the first of the calls from being made, with the names it was written with cut short:
-/// they are the model's words.
+/// A part of what the model's own words may be in.
+fn in_brief(text: &str) -> String {
+    text.chars().take(MODEL_ERROR_CHARS_MAX).collect()
+}
+
+/// What keeps the first of the calls from being made.
 fn first_problem(parsed: &Parsed) -> Option<String> {
     let of_call = parsed.intents.iter().find_map(|intent| {
         let problem = intent.problems.iter().find(|it| it.is_blocking())?;
         Some(format!("`{}`: {}", intent.name, problem.message()))
     });
-    let why = of_call.or_else(|| parsed.problems.first().map(Problem::message))?;
-    Some(why.chars().take(MODEL_ERROR_CHARS_MAX).collect())
+    of_call.or_else(|| parsed.problems.first().map(Problem::message))
 }
 
 /// Whether what the model said aloud is a call.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use holdfast_testkit::http::Connection;
 use holdfast_testkit::model::{ModelServer, Say};
@@ -219,11 +219,14 @@ fn a_client_that_lost_patience_finds_its_run() {
 /// Neither does one whose server was killed: the run that it began is gone on with.
 #[test]
 fn a_client_whose_server_was_killed_finds_its_run() {
-    let executor = Executor::on(ModelServer::says(vec![
-        Say::calls("exec", &json!({"command": "echo x >> effect"})),
-        Say::Silence,
-        Say::says("Final Answer: Done."),
-    ]));
+    let asked = AtomicUsize::new(0);
+    let executor = Executor::on(ModelServer::start(move |_| {
+        match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => Say::calls("exec", &json!({"command": "echo x >> effect"})),
+            1 => Say::Silence,
+            _ => Say::says("Final Answer: Done."),
+        }
+    }));
     let first = [
         ("content-type", "application/json"),
         ("x-stainless-retry-count", "0"),

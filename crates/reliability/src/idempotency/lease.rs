@@ -152,11 +152,10 @@ impl Lease {
     pub(super) fn standing(&self, now_ms: u64) -> Standing {
         match self.lost() {
             Some(LostTo::Another) => Standing::Anothers,
-            Some(LostTo::Alike | LostTo::Nobody) => Standing::Its,
             None if self.is_contested.load(Ordering::SeqCst) => Standing::Unsure,
             // Others may take it from then on, and nobody says so.
             None if self.last_sign.lock().age_ms(now_ms) >= self.held_ms => Standing::Unsure,
-            None => Standing::Its,
+            Some(LostTo::Alike | LostTo::Nobody) | None => Standing::Its,
         }
     }
 

@@ -95,7 +95,7 @@ async fn a_call_that_waits_for_its_place_has_not_begun() {
         let starts = Arc::new(Never);
         let one = approved.clone();
         let waits = resume_one(&bench.stack, &bench.approvals, one, starts, pending());
-        let waits = tokio::time::timeout(Duration::from_secs(60), waits);
+        let waits = tokio::time::timeout(Duration::from_mins(1), waits);
         let (waited, ()) = tokio::join!(waits, async {
             tokio::time::sleep(Duration::from_secs(30)).await;
             assert_eq!(are_held(&bench).await, [true], "{points_at}");

@@ -207,7 +207,7 @@ mod tests {
             "git $(cat l)",
             "read Y; git -C x \"$Y\" origin",
             "cat l | xargs git",
-            "git pull; cat l | xargs -n 2 git -C x",
+            "git pull; cat l | xargs -n 2 git --no-pager",
         ] {
             let found = code(&rules, command);
             assert_eq!(found.as_deref(), Some("unreadable_command"), "{command}");

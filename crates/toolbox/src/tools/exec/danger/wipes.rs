@@ -253,7 +253,7 @@ impl Judge<'_> {
             let path = normal(&place.join(&word.text));
             let names: Vec<_> = path.iter().filter_map(|name| name.to_str()).collect();
             let is_git = |name: &&str| *name == ".git" || (word.has_pattern() && may_be_git(name));
-            let behind = names.iter().rposition(|name| is_git(&name));
+            let behind = names.iter().rposition(is_git);
             behind.is_some_and(|at| match names.get(at + 1) {
                 None => true,
                 Some(part) => KEEPING.contains(part) || (word.has_pattern() && !is_specific(part)),
