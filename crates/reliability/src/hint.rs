@@ -46,8 +46,10 @@ fn words(call: &Call, record: Option<String>, failure: &Failure) -> Option<Strin
         let has_key = call.envelope.payload.idempotency_key.is_some() || call.hook_key.is_some();
         let then = if has_key {
             "then call again with the same key"
-        } else {
+        } else if call.stored_key.is_some() {
             "then `holdfast approvals resume` runs it, or call the same once more: that goes on with this request"
+        } else {
+            "then `holdfast approvals resume` runs it. Do not call again: no record is kept, so that would be another call, which is asked about and runs by itself"
         };
         return Some(format!(
             "Nothing ran: it waits for the approval {approval}. Answer it (`holdfast approvals approve {approval}`), {then}."

@@ -169,9 +169,11 @@ impl Executor {
     /// Goes on with the runs that were left unfinished, and knows the requests again that began them;
     /// says with how many.
     pub(crate) async fn resume_runs(&self) -> StoreResult<usize> {
+        let now_ms = self.now_ms();
         let know = |state: &RunState| {
+            let age = Duration::from_millis(now_ms.saturating_sub(state.begun_at_ms));
             if let Some(request) = state.request {
-                self.repeats.began(request, &state.id);
+                self.repeats.known_again(request, &state.id, age);
             }
         };
         self.runs.resume_each(know).await

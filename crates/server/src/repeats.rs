@@ -70,6 +70,20 @@ impl Repeats {
         }
         known.insert(request, (run.to_owned(), Instant::now()));
     }
+
+    /// The request had begun this run so long ago, before this process was there. One that is known
+    /// already may be a later one.
+    pub(crate) fn known_again(&self, request: Digest, run: &str, age: Duration) {
+        let Some(began) = Instant::now().checked_sub(age).filter(|at| is_known(*at)) else {
+            return;
+        };
+        let mut known = self.0.lock();
+        if known.len() < REPEATS_MAX {
+            known
+                .entry(request)
+                .or_insert_with(|| (run.to_owned(), began));
+        }
+    }
 }
 
 fn is_known(began: Instant) -> bool {

@@ -101,6 +101,14 @@ impl<S: Service> Approve<S> {
             return Err(Stop::LetGo);
         }
         resumes.starts.starts().await;
+        // That may have taken long: what was allowed then has to be allowed still.
+        has_claim(call).await.map_err(|to| lost(call, to))?;
+        match decision(&self.config.now(), call) {
+            Decision::Allow => {}
+            Decision::Ask(now) if !now.gate.waits() => {}
+            Decision::Ask(_) => return Err(Stop::LetGo),
+            Decision::Deny(rule) => return Err(Stop::Denied(rule)),
+        }
         if !approvals.spend(&resumes.approval).await? {
             return Err(Stop::LetGo);
         }

@@ -83,8 +83,10 @@ fn reason(code: &str, subject: &str, why: &str) -> Reason {
 fn may_be_blocked(rule: &str, open: &BTreeSet<String>) -> bool {
     let mut words = rule.split_whitespace();
     let program = words.next().and_then(|path| path.rsplit('/').next());
+    // Only the word that decides what a program does may be hidden so: what else a rule names is often
+    // a file.
     program.is_some_and(|program| open.contains(program))
-        && words.any(|word| !word.starts_with('-'))
+        && words.next().is_some_and(|word| !word.starts_with('-'))
 }
 
 /// Whether a command is the rule's program with all of the rule's words.
@@ -221,6 +223,8 @@ mod tests {
             "git checkout \"$B\"",
             "git ls-files | xargs git blame",
             "echo $X; ls $(cat l)",
+            "find . -name '*.orig' -print0 | xargs -0 rm -f",
+            "f=$(mktemp); rm \"$f\"",
         ] {
             assert_eq!(code(&rules, command), None, "{command}");
         }

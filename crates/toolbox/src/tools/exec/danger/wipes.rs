@@ -77,6 +77,10 @@ impl Judge<'_> {
         if starts.iter().any(|word| self.leaves(word)) {
             return Some(OUTSIDE);
         }
+        if starts.iter().any(|word| self.is_repository(word)) || args.iter().any(seeks_repositories)
+        {
+            return Some(REPOSITORY);
+        }
         if is_choosy(args) {
             return None;
         }
@@ -91,8 +95,6 @@ impl Judge<'_> {
         };
         if starts.iter().any(|word| self.is_whole_workspace(word)) {
             Some(WIPES)
-        } else if starts.iter().any(|word| self.is_repository(word)) {
-            Some(REPOSITORY)
         } else if starts
             .iter()
             .any(|word| word.has_variable || word.has_substitution)
@@ -301,10 +303,20 @@ fn joined(dir: &Word, word: &Word, path: &str) -> Word {
 /// What of a repository is its history.
 const KEEPING: &[&str] = &["objects", "refs", "logs", "HEAD", "packed-refs"];
 
-/// Whether a pattern begins as the name of a repository does.
+/// Whether a pattern begins and ends as the name of a repository does.
 fn may_be_git(pattern: &str) -> bool {
-    let known = pattern.split(['*', '?', '[']).next().unwrap_or_default();
-    known.len() < pattern.len() && known.starts_with('.') && ".git".starts_with(known)
+    let is_wild = |sign: char| matches!(sign, '*' | '?' | '[' | ']');
+    let begins = pattern.split(is_wild).next().unwrap_or_default();
+    let ends = pattern.rsplit(is_wild).next().unwrap_or_default();
+    begins.len() < pattern.len()
+        && begins.starts_with('.')
+        && ".git".starts_with(begins)
+        && ".git".ends_with(ends)
+}
+
+/// Whether a word of a `find` names repositories: `-name .git`.
+fn seeks_repositories(word: &Word) -> bool {
+    word.text == ".git" || word.text.contains("/.git/") || word.text.ends_with("/.git")
 }
 
 /// The directory of which a pattern fits everything: `a/*`, `.[!.]*`, `{*,.*}`.
