@@ -340,7 +340,7 @@ const ORDINARY: &[(&str, &str)] = &[
     ),
     (
         "priorities",
-        "nice -n 5 true && python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 7); os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))'",
+        "nice -n 5 true && python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 19); os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))'",
     ),
     (
         "a pair of sockets with packets",
