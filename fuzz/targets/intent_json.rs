@@ -20,6 +20,10 @@ fuzz_target!(|text: &str| {
     let Some(read) = read_at(plain, 0, plain.len()) else {
         return;
     };
-    assert_eq!(read.value, value);
+    // Of two values under one name a strict reader keeps the last, and ours says that it is not known
+    // which was meant.
+    if !read.ambiguous {
+        assert_eq!(read.value, value);
+    }
     assert_eq!(read.ending, Ending::Whole);
 });
