@@ -80,11 +80,7 @@ impl Brake {
 impl CallResult {
     /// A call's answer, cut to what the model may see of this tool.
     pub fn of(answer: &ToolResultEnvelope, settings: &RunSettings) -> Self {
-        let chars_max = settings
-            .result_limits
-            .get(&answer.tool_name)
-            .copied()
-            .unwrap_or(RESULT_CHARS_DEFAULT);
+        let chars_max = settings.result_chars_max(&answer.tool_name);
         let keep = Keep::of(&answer.tool_name);
         let text = match (&answer.output, &answer.error) {
             (Some(output), _) => keep.value(&output.content, chars_max),
@@ -182,6 +178,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// A gateway's tools have the limits that were set for their own names.
+    #[test]
+    fn a_gateways_tool_is_known_by_its_name_there() {
+        let mut settings = RunSettings::default();
+        settings.result_limits.insert("canvas".to_owned(), 7);
+        settings.result_limits.insert("gateway_nodes".to_owned(), 8);
+        let limit = |tool: &str| settings.result_chars_max(tool);
+        assert_eq!((limit("gateway_canvas"), limit("gateway_nodes")), (7, 8));
+        assert_eq!(limit("gateway_tts"), RESULT_CHARS_DEFAULT);
+        assert_eq!(Keep::of("gateway_browser"), Keep::of("browser"));
+    }
 
     #[test]
     fn a_long_result_says_what_was_left_out() {

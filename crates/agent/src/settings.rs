@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_contract::names::at_home;
 use holdfast_intent::Strategy;
 use serde::{Deserialize, Serialize};
 
 use crate::context::WindowSettings;
 use crate::context::spend::CostSettings;
+use crate::results::RESULT_CHARS_DEFAULT;
 use crate::runs::CLIENT_AWAY_MS_MAX;
 
 /// Which field of a reply is read for calls.
@@ -153,6 +155,13 @@ impl Default for RunSettings {
 }
 
 impl RunSettings {
+    /// Characters of a result of this tool that the model sees.
+    pub fn result_chars_max(&self, tool: &str) -> usize {
+        let limits = &self.result_limits;
+        let limit = limits.get(tool).or_else(|| limits.get(at_home(tool)));
+        limit.copied().unwrap_or(RESULT_CHARS_DEFAULT)
+    }
+
     /// The strategies. Names that are not known were refused when the settings were read.
     pub fn strategies(&self) -> (Strategy, Option<Strategy>) {
         let primary = Strategy::from_name(&self.strategy).unwrap_or_default();

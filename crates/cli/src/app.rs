@@ -37,6 +37,7 @@ use crate::logfile;
 use crate::records::{self, Held, Shared};
 use crate::running::{Running, mains};
 use crate::secrets;
+use crate::server_terminal::{Prints, ServerTerminal};
 use crate::telemetry::Traces;
 use crate::terminal::TerminalChannel;
 use crate::waiting::WaitWatch;
@@ -50,6 +51,7 @@ pub(crate) struct App {
     /// What is allowed now: the stack, the approvals and the tools share it.
     permissions: Arc<Permissions>,
     log: String,
+    prints: Prints,
 }
 
 impl App {
@@ -67,6 +69,11 @@ impl App {
             config,
             clock: Arc::new(SystemClock),
             log,
+            prints: if global.json {
+                Prints::Json
+            } else {
+                Prints::Words
+            },
         })
     }
 
@@ -89,6 +96,7 @@ impl App {
             config_file: None,
             clock: Arc::new(SystemClock),
             log: "off".to_owned(),
+            prints: Prints::Words,
         }
     }
 
@@ -247,10 +255,13 @@ impl App {
         if let Some(channel) = crate::web::channel(&self.config)? {
             return Ok(channel);
         }
-        Ok(Arc::new(match life {
-            Life::OneCall | Life::Run => TerminalChannel::new(),
-            Life::Long => TerminalChannel::of_server(),
-        }))
+        Ok(match life {
+            Life::OneCall | Life::Run => Arc::new(TerminalChannel::new()),
+            Life::Long => {
+                let redactor = secrets::redactor(self);
+                Arc::new(ServerTerminal::new(redactor, self.prints))
+            }
+        })
     }
 
     /// Approvals are kept in the state also while the reliability layers are switched off: who may

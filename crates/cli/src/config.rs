@@ -29,6 +29,9 @@ use crate::fail::{Failure, Outcome};
 use crate::mistakes;
 use crate::telemetry::config::OtlpConfig;
 
+/// The channels that sessions can be on: `name` of each [`holdfast_contract::Channel`] that we make.
+const CHANNELS: [&str; 3] = ["terminal", "webhook", "gateway"];
+
 /// The configuration file. Every section and every setting is optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -221,6 +224,7 @@ impl Config {
         let polling = polling.filter(|name| !name.trim().is_empty());
         problems.extend(unknown("guard.pollingTools", polling, loosely));
         problems.extend(self.permissions.problems(is_tool));
+        problems.extend(unknown_channels(&self.permissions));
         problems.extend(self.output.problems(is_tool));
         for (field, reason) in self.trust.problems(is_tool) {
             problems.push(ConfigProblem::new(format!("trust.{field}"), reason));
@@ -312,6 +316,18 @@ impl Config {
             extra_fields: self.redaction.fields.clone(),
         })
     }
+}
+
+/// Rules for channels that there are none of: what they forbid would stay allowed.
+fn unknown_channels(permissions: &PermissionConfig) -> Vec<ConfigProblem> {
+    let named = permissions.channels.keys();
+    let unknown = named.filter(|name| !CHANNELS.contains(&name.as_str()));
+    let problem = |name: &String| {
+        let known = CHANNELS.join(", ");
+        let reason = format!("there is no channel named {name:?}; there are {known}");
+        ConfigProblem::new("permissions.channels", reason)
+    };
+    unknown.map(problem).collect()
 }
 
 /// The names that no tool has.

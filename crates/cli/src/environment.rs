@@ -181,6 +181,12 @@ pub(crate) fn get(name: &str) -> Option<String> {
     named(name)
 }
 
+/// The same, also where it is empty: for what must not be taken for unset.
+pub(crate) fn as_set(name: &str) -> Option<String> {
+    let is_set = std::env::var_os(name).is_some();
+    is_set.then(|| get(name).unwrap_or_default())
+}
+
 /// A variable that the configuration names, for a secret that has no place in a file.
 pub(crate) fn named(name: &str) -> Option<String> {
     std::env::var(name)

@@ -209,19 +209,43 @@ pub(crate) fn store(app: &App, running: &Running, workspace: &Path) -> Outcome<R
     )
 }
 
-/// The keys of clients: from the environment, and from the file.
+/// The keys of clients: from the environment, and from the file. Who names a place for keys wants that
+/// one is asked for: a place without any would let everybody in.
 pub(crate) fn keys(config: &ExecutorConfig) -> Outcome<Vec<Token>> {
     let mut keys = match &config.keys_file {
-        Some(file) => {
-            let wrong = |error: TokenError| Failure::usage(error.to_string());
-            Token::read_all(&expand(file)).map_err(wrong)?
-        }
+        Some(file) => keys_in_file(file)?,
         None => Vec::new(),
     };
-    let listed = environment::get(environment::API_KEYS).unwrap_or_default();
-    for text in listed.split(',').map(str::trim).filter(|it| !it.is_empty()) {
-        let wrong = |error| Failure::usage(format!("{}: {error}", environment::API_KEYS));
-        keys.push(Token::chosen(text).map_err(wrong)?);
+    // Also an empty one: `KEYS=$UNSET` is meant to hold some.
+    if let Some(listed) = environment::as_set(environment::API_KEYS) {
+        keys.extend(keys_listed(&listed)?);
+    }
+    Ok(keys)
+}
+
+fn keys_in_file(file: &str) -> Outcome<Vec<Token>> {
+    let wrong = |error: TokenError| Failure::usage(error.to_string());
+    let keys = Token::read_all(&expand(file)).map_err(wrong)?;
+    if keys.is_empty() {
+        let why = format!("executor.keysFile: there is no key in {file}, so nobody would need one");
+        return Err(Failure::usage(why).hint(
+            "Write one a line (`openssl rand -hex 32` makes one), or leave executor.keysFile out.",
+        ));
+    }
+    Ok(keys)
+}
+
+fn keys_listed(listed: &str) -> Outcome<Vec<Token>> {
+    let name = environment::API_KEYS;
+    let wrong = |error| Failure::usage(format!("{name}: {error}"));
+    let texts = listed.split(',').map(str::trim).filter(|it| !it.is_empty());
+    let keys = texts.map(|text| Token::chosen(text).map_err(wrong));
+    let keys: Vec<Token> = keys.collect::<Outcome<_>>()?;
+    if keys.is_empty() {
+        let why = format!("{name} is set and holds no key, so nobody would need one");
+        return Err(Failure::usage(why).hint(format!(
+            "Set it to one or more keys, separated by commas, or unset {name}."
+        )));
     }
     Ok(keys)
 }

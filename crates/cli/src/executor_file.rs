@@ -18,6 +18,7 @@ use holdfast_agent::log::{ErrorPages, Format, Level, RunLog, Watch};
 use holdfast_agent::model::{ByName, Model, Upstreams};
 use holdfast_agent::settings::RunSettings;
 use holdfast_agent::subagents::SUBAGENT_TOOLS;
+use holdfast_contract::names::at_home;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_server::{Served, ServerConfig};
@@ -138,11 +139,6 @@ fn web(config: &mut Config, file: &ExecutorConfig) {
     config.web.search.get_or_insert(SearchConfig::Gateway {});
 }
 
-/// The tool's name in the file: a gateway's has a prefix here.
-fn named_in_file(tool: &str) -> &str {
-    tool.strip_prefix("gateway_").unwrap_or(tool)
-}
-
 /// The tools that there can be, also those that only runs have.
 fn ours(config: &Config) -> Vec<String> {
     let tools = config.tools();
@@ -155,7 +151,7 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
     let ours = ours(config);
     if let Some(enabled) = &file.tools.enabled {
         // All others are denied, also when none is left: an empty list of allowed tools allows all.
-        let is_enabled = |tool: &String| enabled.iter().any(|it| it == named_in_file(tool));
+        let is_enabled = |tool: &String| enabled.iter().any(|it| it == at_home(tool));
         let others = ours.iter().filter(|tool| !is_enabled(tool));
         config.permissions.denied_tools.extend(others.cloned());
     }
@@ -167,7 +163,7 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
         config.permissions.commands = rules;
     }
     for tool in &ours {
-        let own = file.tools.timeouts_ms.get(named_in_file(tool)).copied();
+        let own = file.tools.timeouts_ms.get(at_home(tool)).copied();
         // Whoever waits for a subagent waits longer than for any other tool, unless the file says
         // how long.
         if own.is_none() && SUBAGENT_TOOLS.contains(&tool.as_str()) {
@@ -186,10 +182,23 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     };
     let mut warnings = file.warnings.clone();
     let ours = ours(config);
-    let has = |name: &str| ours.iter().any(|tool| named_in_file(tool) == name);
-    for name in file.tools.enabled.iter().flatten().filter(|it| !has(it)) {
+    let has = |name: &str| ours.iter().any(|tool| at_home(tool) == name);
+    let enabled = || file.tools.enabled.iter().flatten();
+    for name in enabled().filter(|it| !has(it)) {
         warnings.push(format!(
             "tools.enabled: there is no tool {name:?} here; with executor.openclaw_gateway_url it is the gateway's"
+        ));
+    }
+    let limited = file.given.iter();
+    let limited = limited.filter_map(|it| it.key.strip_prefix("tools.result_limits."));
+    // The original file has limits for tools of a gateway, which need not be there.
+    let known = RunSettings::default().result_limits;
+    let is_known = |name: &str| {
+        has(name) || known.contains_key(name) || enabled().any(|enabled| enabled == name)
+    };
+    for name in limited.filter(|name| !is_known(name)) {
+        warnings.push(format!(
+            "tools.result_limits: there is no tool {name:?}; `holdfast tools` lists those there are"
         ));
     }
     warnings
@@ -277,7 +286,9 @@ fn models(file: &ExecutorConfig, typed: &Typed) -> BTreeMap<String, ModelSetting
         {
             model.model.clone_from(known_as);
         }
-        if is_there
+        let mut servers = model.upstreams.iter();
+        let is_known = typed.url.is_none() && servers.all(|it| standard.upstreams.contains(it));
+        if (is_there || is_known)
             && model.api_key.reveal().is_none()
             && let Some(key) = &typed.key
         {

@@ -23,6 +23,7 @@ mod records;
 mod remembering;
 mod running;
 mod secrets;
+mod server_terminal;
 mod telemetry;
 mod terminal;
 mod waiting;

@@ -21,8 +21,6 @@ const MESSAGE_CHARS_MAX: usize = 100_000;
 pub(crate) struct TerminalChannel {
     /// Whether somebody can be asked in place.
     interactive: bool,
-    /// Who sees what is said.
-    audience: Audience,
 }
 
 impl TerminalChannel {
@@ -30,18 +28,6 @@ impl TerminalChannel {
     pub(crate) fn new() -> Self {
         Self {
             interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-            audience: Audience::Approver,
-        }
-    }
-}
-
-impl TerminalChannel {
-    /// The terminal of a server: it says what waits, and nobody is asked in place. Calls of many
-    /// callers would talk across each other. What it says ends up in logs that others read.
-    pub(crate) fn of_server() -> Self {
-        Self {
-            interactive: false,
-            audience: Audience::Readers,
         }
     }
 }
@@ -51,7 +37,8 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", harmless(text));
 }
 
-fn described(prompt: &ApprovalPrompt) -> String {
+/// What a person has to know of a request.
+pub(crate) fn described(prompt: &ApprovalPrompt) -> String {
     let mut text = format!(
         "{} ({:?}) asks for approval {}\n  arguments: {}\n  workspace: {}\n  session:   {}",
         prompt.tool,
@@ -71,6 +58,15 @@ fn described(prompt: &ApprovalPrompt) -> String {
         text.push_str(&reason.text);
     }
     text
+}
+
+/// What can be shown.
+pub(crate) fn surface() -> Surface {
+    Surface {
+        tables: Shows::Yes,
+        headings: Shows::Yes,
+        message_chars_max: MESSAGE_CHARS_MAX,
+    }
 }
 
 /// One answer, as typed; `None` for anything else.
@@ -118,11 +114,12 @@ fn ask(gate: Gate) -> Option<Answer> {
 impl Prompter for TerminalChannel {
     async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
         say(&described(prompt));
+        let elsewhere = format!(
+            "  answer:    holdfast approvals approve {0}   or   holdfast approvals deny {0}",
+            prompt.id
+        );
         if !self.interactive {
-            say(&format!(
-                "  answer:    holdfast approvals approve {0}   or   holdfast approvals deny {0}",
-                prompt.id
-            ));
+            say(&elsewhere);
             return Ok(Prompted::Shown);
         }
         // A thread of its own: it may wait for a key when the answer has come from elsewhere, and
@@ -133,13 +130,13 @@ impl Prompter for TerminalChannel {
             .name("holdfast-prompt".to_owned())
             .spawn(move || tell.send(ask(gate)))
             .map_err(|error| ToolError::failed(format!("nobody can be asked: {error}")))?;
-        Ok(match told.await {
-            Ok(Some(answer)) => Prompted::Answered {
-                by: BY.to_owned(),
-                answer,
-            },
-            Ok(None) | Err(_) => Prompted::Shown,
-        })
+        if let Ok(Some(answer)) = told.await {
+            let by = BY.to_owned();
+            return Ok(Prompted::Answered { by, answer });
+        }
+        // The end of input is no answer; nothing more is read here.
+        say(&format!("\n{elsewhere}   (nobody answers here any more)"));
+        Ok(Prompted::Shown)
     }
 
     async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError> {
@@ -148,7 +145,7 @@ impl Prompter for TerminalChannel {
     }
 
     fn audience(&self) -> Audience {
-        self.audience
+        Audience::Approver
     }
 }
 
@@ -163,11 +160,7 @@ impl Channel for TerminalChannel {
     }
 
     fn surface(&self) -> Surface {
-        Surface {
-            tables: Shows::Yes,
-            headings: Shows::Yes,
-            message_chars_max: MESSAGE_CHARS_MAX,
-        }
+        surface()
     }
 
     async fn send(&self, text: &str, _key: Option<&str>) -> Result<(), ToolError> {

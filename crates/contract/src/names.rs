@@ -3,6 +3,14 @@
 //! Models were trained on many hosts and mix their words up. A name that can only mean one tool is taken
 //! for it: by the registry for our own tools, and by the parser for replies that come without a list.
 
+/// How the names begin under which a gateway's tools are offered.
+pub const GATEWAY_PREFIX: &str = "gateway_";
+
+/// A tool's name where it is at home: a gateway's has a prefix here only.
+pub fn at_home(tool: &str) -> &str {
+    tool.strip_prefix(GATEWAY_PREFIX).unwrap_or(tool)
+}
+
 /// Other names of `read`.
 pub const READ: &[&str] = &[
     "read_file",

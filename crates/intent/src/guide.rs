@@ -6,7 +6,7 @@ use crate::coerce::{self, Coerced};
 use crate::json::Ending;
 use crate::model::{FinishReason, Intent, Strategy};
 use crate::problem::Problem;
-use crate::raw::{Args, Given, RawCall, Unknown};
+use crate::raw::{Args, Given, RawCall, Shape, Unknown};
 use crate::tools::{NameMatch, ToolSet, ToolSpec, clean_name, fold};
 
 /// What a repair costs in confidence.
@@ -128,6 +128,7 @@ pub(crate) fn intent_of(
         }
         Some((_, NameMatch::Known)) => {}
     }
+    say_shape(&mut intent, call.shape);
     let doubtful = call.doubtful;
     fill(&mut intent, call, found.map(|(tool, _)| tool));
     let guessed = doubtful
@@ -139,6 +140,21 @@ pub(crate) fn intent_of(
     }
     intent.confidence = (intent.confidence.clamp(0.0, 1.0) * 100.0).round() / 100.0;
     Ok(intent)
+}
+
+/// A bare value in the place of an object is a guess at which argument it is, and a list has none.
+fn say_shape(intent: &mut Intent, shape: Shape) {
+    match shape {
+        Shape::Named => return,
+        Shape::Bare if !intent.mutating => {
+            say_repaired(intent);
+            intent.confidence -= GUESS_COST;
+            return;
+        }
+        Shape::Bare | Shape::List => {}
+    }
+    intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
+    intent.problems.push(Problem::NotAnObject);
 }
 
 fn unknown_tool(written: &str, tools: &ToolSet) -> Problem {

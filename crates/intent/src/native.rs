@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::json::Ending;
 use crate::model::FinishReason;
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall, args_of_value};
+use crate::raw::{Args, RawCall, Shape, args_of_value};
 
 /// The server said that these are calls; nothing has to be guessed.
 const SURE: f64 = 1.0;
@@ -266,7 +266,7 @@ fn add_call(call: &Value, reply: &mut NativeReply) {
     // Arguments that are no object, or more than one of them, were mended.
     let rest = text.as_deref().and_then(|text| text.get(read.end..));
     let more = rest.is_some_and(|rest| !rest.trim().is_empty());
-    let mended = !read.args.positional.is_empty() || more;
+    let mended = read.shape != Shape::Named || more;
     let mut made = RawCall::new(name, Args::default(), [0, 0], Strategy::Native)
         .confidence(SURE)
         .with_args(read)

@@ -18,6 +18,13 @@ pub enum Problem {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         similar: Vec<String>,
     },
+    /// There is such a tool, and only another one may be called now.
+    NotNow {
+        /// Its name.
+        name: String,
+        /// The one that may be called.
+        only: String,
+    },
     /// The name was not exactly a tool's; the closest one was taken.
     NameGuessed {
         /// The name as written.
@@ -59,10 +66,14 @@ pub enum Problem {
     /// The arguments can be read in more than one way: marks that nobody escaped, or one argument
     /// given twice.
     Ambiguous,
+    /// The arguments are no JSON object: a list, or a bare value for a tool that changes things.
+    NotAnObject,
     /// The arguments could not be read at all.
     UnreadableArguments,
     /// A guess at a tool that changes things: ask back, do not run.
     NeedsConfirmation,
+    /// The model only thought of it, and said something else: ask back, do not run.
+    OnlyThought,
     /// The reply looks like a call that failed to be one.
     LooksLikeFailedCall,
     /// More calls than a reply may hold; the rest was dropped.
@@ -107,6 +118,7 @@ impl Problem {
                 "There is no tool named `{name}`; did you mean `{}`?",
                 similar.join("` or `")
             ),
+            Self::NotNow { only, .. } => format!("Only `{only}` may be called now."),
             Self::NameGuessed { written } => {
                 format!("`{written}` is not a tool's name; the closest one was taken.")
             }
@@ -134,9 +146,17 @@ impl Problem {
                                 marks inside of strings and give each argument once."
                     .to_owned()
             }
+            Self::NotAnObject => {
+                "The arguments have to be one JSON object, with the names of the tool's own arguments."
+                    .to_owned()
+            }
             Self::UnreadableArguments => "The arguments could not be read.".to_owned(),
             Self::NeedsConfirmation => {
                 "This is a guess and would change things; say it as a tool call with the tool's own name."
+                    .to_owned()
+            }
+            Self::OnlyThought => {
+                "This was only thought: a call has to be in what you say. If it is not meant, say your answer again."
                     .to_owned()
             }
             Self::LooksLikeFailedCall => {

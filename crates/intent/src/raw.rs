@@ -32,12 +32,31 @@ impl Args {
         }
     }
 
+    pub(crate) fn bare(value: Value) -> Self {
+        Self {
+            named: Vec::new(),
+            positional: vec![Given::Json(value)],
+        }
+    }
+
     pub(crate) fn text(text: &str) -> Self {
         Self {
             named: Vec::new(),
             positional: vec![Given::Text(text.to_owned())],
         }
     }
+}
+
+/// What stands in the place of a call's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Shape {
+    /// An object, or what a form has in its place.
+    #[default]
+    Named,
+    /// A bare value where an object belongs: which argument it is, is a guess.
+    Bare,
+    /// A list of values: whoever writes one knows another order of the arguments than the schema has.
+    List,
 }
 
 /// What a call is whose name no tool has.
@@ -60,6 +79,7 @@ pub(crate) enum Unknown {
 pub(crate) struct RawCall {
     pub(crate) name: String,
     pub(crate) args: Args,
+    pub(crate) shape: Shape,
     pub(crate) span: [usize; 2],
     pub(crate) strategy: Strategy,
     pub(crate) confidence: f64,
@@ -87,6 +107,7 @@ impl RawCall {
         Self {
             name: name.to_owned(),
             args,
+            shape: Shape::default(),
             span,
             strategy,
             confidence: 1.0,
@@ -130,10 +151,19 @@ impl RawCall {
     /// The call with arguments that were read on their own.
     pub(crate) fn with_args(mut self, read: ReadArgs) -> Self {
         self.args = read.args;
+        self.shape = read.shape;
         self.repaired(read.repaired)
             .ending(read.ending)
             .elided(read.elided)
             .ambiguous(read.ambiguous)
+    }
+
+    /// The call of a form in which a bare text is one of the ways to write arguments.
+    pub(crate) fn may_be_bare(mut self) -> Self {
+        if self.shape == Shape::Bare {
+            self.shape = Shape::Named;
+        }
+        self
     }
 
     pub(crate) fn repaired(mut self, repaired: bool) -> Self {
@@ -145,6 +175,7 @@ impl RawCall {
 /// Arguments that should be one JSON object, written in `text[start..end]`.
 pub(crate) struct ReadArgs {
     pub(crate) args: Args,
+    pub(crate) shape: Shape,
     pub(crate) end: usize,
     pub(crate) repaired: bool,
     pub(crate) ending: Ending,
@@ -156,6 +187,7 @@ impl ReadArgs {
     fn whole(args: Args, end: usize) -> Self {
         Self {
             args,
+            shape: Shape::default(),
             end,
             repaired: false,
             ending: Ending::Whole,
@@ -165,7 +197,7 @@ impl ReadArgs {
     }
 }
 
-/// Reads arguments: an object, else a list of positional ones, else a bare text.
+/// Reads arguments: an object, else a bare text.
 pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
     let end = start + without_fence_end(&text[start..end]).len();
     let body = &text[start..end];
@@ -188,19 +220,14 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
         None
     };
     if let Some(read) = at.and_then(|at| json::read_at(text, at, end)) {
-        let args = match read.value {
-            Value::Object(map) => Args::from_map(map),
-            Value::Array(items) => Args {
-                named: Vec::new(),
-                positional: items.into_iter().map(Given::Json).collect(),
-            },
-            other => Args {
-                named: Vec::new(),
-                positional: vec![Given::Json(other)],
-            },
+        let (args, shape) = match read.value {
+            Value::Object(map) => (Args::from_map(map), Shape::Named),
+            Value::Array(items) => of_list(items),
+            other => (Args::bare(other), Shape::Bare),
         };
         return ReadArgs {
             args,
+            shape,
             end: read.end,
             repaired: read.repaired,
             ending: read.ending,
@@ -215,7 +242,10 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             ..ReadArgs::whole(Args::default(), end)
         };
     }
-    ReadArgs::whole(Args::text(trimmed.trim_matches(['"', '\'', '`'])), end)
+    ReadArgs {
+        shape: Shape::Bare,
+        ..ReadArgs::whole(Args::text(trimmed.trim_matches(['"', '\'', '`'])), end)
+    }
 }
 
 /// An object that was encoded as a JSON string once more. Each layer is shorter than the one
@@ -229,35 +259,36 @@ fn encoded(text: &str) -> Option<String> {
 
 /// Arguments given as a JSON value: an object, JSON in a string, or nothing.
 pub(crate) fn args_of_value(value: Value) -> ReadArgs {
-    let whole = |args| ReadArgs::whole(args, 0);
+    let of = |(args, shape)| ReadArgs {
+        shape,
+        ..ReadArgs::whole(args, 0)
+    };
     match value {
-        Value::Object(map) => whole(Args::from_map(map)),
-        Value::Null => whole(Args::default()),
+        Value::Object(map) => of((Args::from_map(map), Shape::Named)),
+        Value::Null => of((Args::default(), Shape::Named)),
         Value::String(text) => read_args(&text, 0, text.len()),
-        Value::Array(items) => {
-            // Some write a list of one object, or of name and value pairs.
-            let mut args = Args::default();
-            for item in items {
-                match item {
-                    Value::Object(map)
-                        if map.len() == 2
-                            && map.contains_key("name")
-                            && map.contains_key("value") =>
-                    {
-                        let key = map["name"].as_str().unwrap_or_default().to_owned();
-                        args.named.push((key, Given::Json(map["value"].clone())));
-                    }
-                    Value::Object(map) => args.named.extend(Args::from_map(map).named),
-                    other => args.positional.push(Given::Json(other)),
-                }
-            }
-            whole(args)
-        }
-        other => whole(Args {
-            named: Vec::new(),
-            positional: vec![Given::Json(other)],
-        }),
+        Value::Array(items) => of(of_list(items)),
+        other => of((Args::bare(other), Shape::Bare)),
     }
+}
+
+/// Some write a list of one object, or of name and value pairs. What has no name is left out: its place
+/// in the list says nothing of which argument it is.
+fn of_list(items: Vec<Value>) -> (Args, Shape) {
+    let (mut args, mut shape) = (Args::default(), Shape::Named);
+    for item in items {
+        match item {
+            Value::Object(map)
+                if map.len() == 2 && map.contains_key("name") && map.contains_key("value") =>
+            {
+                let key = map["name"].as_str().unwrap_or_default().to_owned();
+                args.named.push((key, Given::Json(map["value"].clone())));
+            }
+            Value::Object(map) => args.named.extend(Args::from_map(map).named),
+            _ => shape = Shape::List,
+        }
+    }
+    (args, shape)
 }
 
 /// A text that opens with a fence, without the fence that closes it.

@@ -25,6 +25,20 @@ pub const THOUGHT_TAGS: &[(&str, &str)] = &[
 /// opener into the question, so that a reply begins inside of a thought.
 const OPENED_BY_TEMPLATES: (&str, &str) = ("<think>", "</think>");
 
+/// What begins a thought of gpt-oss, in raw Harmony.
+const ANALYSIS: &str = "<|channel|>analysis";
+/// What its text stands behind.
+const MESSAGE: &str = "<|message|>";
+/// What ends a header or a text in raw Harmony.
+const HARMONY_TOKENS: &[&str] = &[
+    MESSAGE,
+    "<|end|>",
+    "<|call|>",
+    "<|return|>",
+    "<|start|>",
+    "<|channel|>",
+];
+
 /// Where private reasoning opens that nothing closes.
 pub(crate) fn open_thought(text: &str) -> Option<usize> {
     THOUGHT_TAGS.iter().find_map(|(open, close)| {
@@ -56,6 +70,12 @@ pub(crate) fn followed(text: &str, finish: FinishReason) -> Vec<[usize; 2]> {
 /// before the thought ends: in order, and apart.
 fn parts(text: &str) -> Vec<[usize; 2]> {
     joined(tagged(text))
+}
+
+/// The same of parts in any order.
+fn joined_in_order(mut parts: Vec<[usize; 2]>) -> Vec<[usize; 2]> {
+    parts.sort_unstable();
+    joined(parts)
 }
 
 /// Sorted parts, where those that reach into each other are one: a thought that opens in another is a
@@ -209,13 +229,46 @@ pub fn without_thoughts(text: &str) -> String {
 /// use holdfast_intent::thoughts;
 /// assert_eq!(thoughts("<think>Hm.</think>It is 4."), "Hm.");
 /// assert_eq!(thoughts("So 4.\n</think>\nIt is 4."), "So 4.");
+/// assert_eq!(thoughts("<|channel|>analysis<|message|>So 4.<|end|>It is 4."), "So 4.");
 /// assert_eq!(thoughts("It is 4."), "");
 /// ```
 pub fn thoughts(text: &str) -> String {
-    let parts = parts(text).into_iter();
+    let mut parts = parts(text);
+    parts.extend(analysis(text));
+    let parts = joined_in_order(parts).into_iter();
     let mut told: Vec<&str> = parts.map(|[start, end]| bare(&text[start..end])).collect();
     told.retain(|thought| !thought.is_empty());
     told.join("\n")
+}
+
+/// What stands in Harmony's channel of thoughts. A message with a recipient there is a call.
+fn analysis(text: &str) -> Vec<[usize; 2]> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = memmem::find(&text.as_bytes()[from..], ANALYSIS.as_bytes()) {
+        let header = from + at + ANALYSIS.len();
+        let end = token_from(text, header);
+        visit(end - from);
+        from = end;
+        let is_thought = text[end..].starts_with(MESSAGE) && text[header..end].trim().is_empty();
+        if is_thought {
+            let start = end + MESSAGE.len();
+            from = token_from(text, start);
+            visit(from - start);
+            found.push([start, from]);
+        }
+    }
+    found
+}
+
+/// Where the next of Harmony's tokens stands, or the end of the text.
+fn token_from(text: &str, from: usize) -> usize {
+    let is_token = |at: &usize| {
+        let rest = &text[from + at..];
+        HARMONY_TOKENS.iter().any(|token| rest.starts_with(token))
+    };
+    let mut marks = memmem::find_iter(&text.as_bytes()[from..], "<|");
+    marks.find(is_token).map_or(text.len(), |at| from + at)
 }
 
 /// A thought without the tag that it begins with and the one that it ends with.
@@ -322,6 +375,19 @@ mod tests {
                 "a <reasoning>b</think> c",
             ),
             ("<think>a</think><think>b</think>c", "a\nb"),
+            (
+                "<|channel|>analysis<|message|>deep thought<|end|><|start|>assistant<|channel|>final<|message|>It is 4.<|return|>",
+                "deep thought",
+            ),
+            (
+                "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>analysis<|message|>b",
+                "a\nb",
+            ),
+            (
+                "<|channel|>analysis to=functions.read<|message|>{}<|call|>",
+                "",
+            ),
+            ("Its thoughts follow <|channel|>analysis there.", ""),
             ("<think></think>It is 4.", ""),
             ("R1 ends its thoughts with `</think>`, others do not.", ""),
         ] {

@@ -158,12 +158,7 @@ impl Executor {
 
     /// Counts a request of a client; says how long it has to wait when there were too many.
     pub(crate) fn count(&self, client: &Client) -> Result<(), Duration> {
-        let who = client.counted_as();
-        if let Some(wait) = self.rates.wait(&who) {
-            return Err(wait);
-        }
-        self.rates.count(who);
-        Ok(())
+        self.rates.take(client.counted_as())
     }
 
     /// Goes on with the runs that were left unfinished, and knows the requests again that began them;

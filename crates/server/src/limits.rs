@@ -69,6 +69,10 @@ pub const ANSWER_MS_MAX: u64 = 30_000;
 pub const REQUESTS_PER_MINUTE_MAX: u32 = 100;
 /// That minute.
 pub const REQUESTS_WINDOW_MS: u64 = 60_000;
+/// How long a request waits for another one with its key to begin its run.
+pub const RUN_BEGINS_MS_MAX: u64 = 5_000;
+/// How often it looks.
+pub const RUN_BEGINS_LOOK_MS: u64 = 20;
 /// Messages of one request.
 pub const MESSAGES_MAX: usize = 2048;
 /// Functions that a client can offer in one request.
@@ -298,6 +302,18 @@ pub const LIMITS: &[Limit] = &[
         "REQUESTS_WINDOW_MS",
         REQUESTS_WINDOW_MS,
         "that minute",
+        None,
+    ),
+    limit(
+        "RUN_BEGINS_MS_MAX",
+        RUN_BEGINS_MS_MAX,
+        "how long a request waits for another one with its `Idempotency-Key` to begin its run; then it is told to come again",
+        None,
+    ),
+    limit(
+        "RUN_BEGINS_LOOK_MS",
+        RUN_BEGINS_LOOK_MS,
+        "how often it looks",
         None,
     ),
     limit(

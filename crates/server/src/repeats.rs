@@ -115,6 +115,25 @@ mod tests {
         assert_eq!(repeats.run_of(&request(REPEATS_MAX)), None);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn what_another_process_began_is_known_for_what_is_left_of_its_time() {
+        let repeats = Repeats::default();
+        let [young, old, later] = ["young", "old", "later"].map(|it| Digest::of(it.as_bytes()));
+        let all = Duration::from_millis(REPEATS_KNOWN_MS);
+        let second = Duration::from_secs(1);
+        repeats.known_again(young, "1", all.saturating_sub(second));
+        repeats.known_again(old, "2", all);
+        repeats.began(later, "4");
+        repeats.known_again(later, "3", second);
+        let run = |request: &Digest| repeats.run_of(request);
+        assert_eq!(
+            (run(&young).as_deref(), run(&old), run(&later).as_deref()),
+            (Some("1"), None, Some("4"))
+        );
+        tokio::time::advance(second).await;
+        assert_eq!(run(&young), None, "its time is over");
+    }
+
     #[test]
     fn clients_that_count_are_told_apart() {
         let of = |value: &str| {

@@ -110,8 +110,17 @@ pub fn limit_output(result: &mut ToolResultEnvelope, config: &OutputConfig) {
         .insert("truncated".to_owned(), note);
 }
 
-/// The value within so many bytes of JSON: long strings lose their middle first, then long lists.
+/// The value within so many bytes of JSON: long strings lose their middle first, then long lists. Where it
+/// says of itself that it is whole, it no longer does.
 pub fn cut_to(value: &Value, bytes_max: usize) -> Value {
+    let mut cut = cut_parts(value, bytes_max);
+    if let Some(flag @ Value::Bool(false)) = cut.get_mut("truncated") {
+        *flag = Value::Bool(true);
+    }
+    cut
+}
+
+fn cut_parts(value: &Value, bytes_max: usize) -> Value {
     let size = |value: &Value| value.to_string().len();
     let mut best = None;
     // The longest strings that still fit.
@@ -252,6 +261,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_was_cut_no_longer_says_that_it_is_whole() {
+        let ran = json!({"exit_code": 0, "stdout": "x".repeat(5000), "truncated": false});
+        assert_eq!(cut_to(&ran, 1000)["truncated"], true);
+        let listed = json!({"hits": ["x".repeat(5000)]});
+        assert!(cut_to(&listed, 1000).get("truncated").is_none());
     }
 
     /// What is said about going on leads to the first line that was not shown.

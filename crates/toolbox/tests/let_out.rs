@@ -71,6 +71,10 @@ async fn what_was_held_and_failed_is_told_why() {
     let scene = Scene::new();
     let forbidden = "echo 'Permission denied' >&2; false";
     let setting = Some("confinement.write");
+    // As Docker's client says it.
+    let docker =
+        "echo 'dial unix /var/run/docker.sock: socket: operation not permitted' >&2; false";
+    let sockets = Some("confinement.unixSockets");
     for (approved, command, told) in [
         ("none", "echo x > f; cp f ../g", setting),
         ("none", forbidden, setting),
@@ -83,6 +87,9 @@ async fn what_was_held_and_failed_is_told_why() {
         ),
         ("destructive_command", "false", None),
         ("other_rights", forbidden, None),
+        ("none", docker, sockets),
+        ("destructive_command", docker, sockets),
+        ("other_rights", docker, None),
     ] {
         let output = scene.run(approved, command).await;
         let hint = output["hint"].as_str();

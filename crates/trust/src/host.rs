@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdfast_contract::Trust;
+use holdfast_contract::names::GATEWAY_PREFIX;
 use serde_json::Value;
 
 use crate::check::{Facts, Violation, check};
 use crate::config::{OnHold, TrustConfig, TrustMode};
-use crate::manifest::{GATEWAY_PREFIX, Manifest};
+use crate::manifest::Manifest;
 use crate::provenance::Provenance;
 use crate::session::{Arrived, SessionTrust};
 use crate::signal::Findings;

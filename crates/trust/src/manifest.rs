@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use holdfast_contract::names::GATEWAY_PREFIX;
 use holdfast_contract::{Effect, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capability, Family};
-
-/// Prefix of the names under which a gateway's tools are offered.
-pub(crate) const GATEWAY_PREFIX: &str = "gateway_";
 
 /// What a tool needs, and what it accepts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

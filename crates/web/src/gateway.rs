@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_contract::names::GATEWAY_PREFIX;
 use holdfast_contract::{
     Cause, Clock, Effect, HandsOn, PermissionTier, Reason, SessionContext, TierVerdict, Tool,
     ToolContext, ToolError, ToolResult,
@@ -236,7 +237,7 @@ impl GatewayTool {
         Self {
             client,
             remote: remote.to_owned(),
-            name: format!("gateway_{remote}"),
+            name: format!("{GATEWAY_PREFIX}{remote}"),
             description,
             tier,
             effect,

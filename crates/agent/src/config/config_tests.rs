@@ -59,6 +59,9 @@ fn the_specification_is_accepted_as_it_is() {
         "executor:\n  context_buffer_tokens: 100\n",
         "holdfast:\n  server: {}\n",
         "executor:\n  gpt_oss_url: [broken\n",
+        "executor: {gpt_oss_url: [}\n",
+        "executor:\n  max_iteration: 4\n",
+        "executor: {gpt_oss_ulr: http://a:1}\n",
     ] {
         assert!(ExecutorConfig::is_meant_by(text), "{text}");
     }
@@ -235,6 +238,36 @@ fn models_have_settings_of_their_own() {
         wrong[0].starts_with("line 3: models.a.upstreams holds \"q:1\""),
         "{wrong:?}"
     );
+}
+
+#[test]
+fn a_key_goes_to_the_servers_it_was_given_for() {
+    let text = "executor:\n  gpt_oss_url: http://a:1\n  upstreams: [http://b:1]\n  api_key: first\n\
+                models:\n  same: {upstreams: [http://b:1]}\n  other: {upstreams: [http://b:1, http://c:1]}\n  \
+                own: {upstreams: [http://a:1], api_key: second}\n";
+    let models = read(text, &[]).unwrap().models;
+    let key = |name: &str| models[name].api_key.reveal();
+    assert_eq!(
+        (key("same"), key("other"), key("own")),
+        (Some("first"), None, Some("second"))
+    );
+}
+
+#[test]
+fn misspelt_keys_of_models_are_told_with_what_was_meant() {
+    let text = "models:\n  qwen2.5:\n    url: http://q:1\n    temprature: 1\n    strategy:\n      first: native\n  \
+                plain: http://q:1\n";
+    let found = read(text, &[]).unwrap_err();
+    let expected = [
+        "line 3: models.qwen2.5.url is not known; did you mean \"upstreams\"?",
+        "line 4: models.qwen2.5.temprature is not known; did you mean \"temperature\"?",
+        "line 6: models.qwen2.5.strategy",
+        "line 7: models.plain has to be a section",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
 }
 
 /// Some servers refuse a request that has both `temperature` and `top_p`.

@@ -293,17 +293,21 @@ impl<'a> Maker<'a> {
         let own = self
             .addresses(&at("upstreams"), problems)
             .filter(|list| !list.is_empty());
+        // A key goes to the servers that it was given for, and to no others.
+        let are_known = own
+            .iter()
+            .flatten()
+            .all(|server| standard.upstreams.contains(server));
         ModelSettings {
-            // A key goes to the servers that it was given for, and to no others.
-            api_key: match (&own, self.text(&at("api_key"))) {
-                (None, None) => standard.api_key.clone(),
+            api_key: match self.text(&at("api_key")) {
+                None if are_known => standard.api_key.clone(),
                 _ => self.secret(&at("api_key")),
             },
             // So does what is known of them.
-            http2: match (&own, self.http2(&at("http2"))) {
-                (_, Some(said)) => said,
-                (None, None) => standard.http2,
-                (Some(_), None) => Http2::default(),
+            http2: match self.http2(&at("http2")) {
+                Some(said) => said,
+                None if are_known => standard.http2,
+                None => Http2::default(),
             },
             upstreams: own.unwrap_or_else(|| standard.upstreams.clone()),
             model: self.text_or(&at("model"), name),

@@ -284,8 +284,7 @@ impl ExecutorConfig {
             Ok(None) => false,
             // Then its kind is told by its words, so that the right reader says what is wrong.
             Err(_) => text.lines().any(|line| {
-                let is_key = line.trim_start().starts_with("gpt_oss_");
-                is_key
+                line.contains("gpt_oss_")
                     || SECTIONS
                         .iter()
                         .any(|name| line.starts_with(&format!("{name}:")))
@@ -304,10 +303,11 @@ fn is_meant(top: &yaml::Yaml) -> bool {
             yaml::Yaml::Map(keys) if name.value == EXECUTOR => keys.as_slice(),
             _ => &[],
         };
-        let mut paths = keys
-            .iter()
-            .map(|(key, _)| format!("{EXECUTOR}.{}", key.value));
-        is_ours || paths.any(|path| read::row_of(&path).is_some())
+        // The other kind of file writes its names without these signs, so one that is misspelt is known too.
+        let mut names = keys.iter().map(|(key, _)| key.value.as_str());
+        let is_key =
+            |key: &str| key.contains('_') || read::row_of(&format!("{EXECUTOR}.{key}")).is_some();
+        is_ours || names.any(is_key)
     })
 }
 

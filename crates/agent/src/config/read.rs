@@ -84,7 +84,7 @@ impl Reader<'_> {
                 // Read by whoever has settings of that name.
             } else if let Some(row) = row_of(&full) {
                 self.value(row, full, value);
-            } else if is_section(&full) {
+            } else if is_section(path, &name.value) {
                 self.section(&full, value);
             } else {
                 let problem = Problem::at(line_of(name), full.clone(), "is not known");
@@ -185,22 +185,21 @@ fn split<'a>(path: &'a str, pattern: &'a str) -> Vec<&'a str> {
     }
 }
 
-/// Whether keys are known below this path.
-fn is_section(path: &str) -> bool {
-    ROWS.iter().any(|row| {
+/// Whether keys are known below this name, which stands in this section.
+fn is_section(section: &str, name: &str) -> bool {
+    let sections = |row: &'static Row| {
         let mut above = row.path;
-        while let Some((section, _)) = above.rsplit_once('.') {
-            let is_named = section.strip_suffix(".NAME").is_some_and(|top| {
-                path.strip_prefix(top)
-                    .is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
-            });
-            if section == path || is_named {
-                return true;
-            }
-            above = section;
-        }
-        false
-    })
+        std::iter::from_fn(move || {
+            above = above.rsplit_once('.')?.0;
+            Some(above)
+        })
+    };
+    let is_here = |known: &str| match known.rsplit_once('.') {
+        Some((above, "NAME")) => above == section,
+        Some((above, last)) => above == section && last == name,
+        None => section.is_empty() && known == name,
+    };
+    ROWS.iter().flat_map(sections).any(is_here)
 }
 
 /// Which setting a variable sets.
@@ -218,24 +217,23 @@ fn target(name: &str) -> Option<(&'static Row, String)> {
     row_of(&path).map(|row| (row, path))
 }
 
+/// What other programs call a key of ours.
+const CALLED_ELSEWHERE: &[(&str, &str)] = &[
+    ("base_url", "upstreams"),
+    ("url", "upstreams"),
+    ("urls", "upstreams"),
+    ("key", "api_key"),
+    ("name", "model"),
+];
+
 /// The known key beside this one that it may have been meant for.
 fn close_to(section: &str, name: &str) -> Option<String> {
-    let depth = if section.is_empty() {
-        0
-    } else {
-        section.split('.').count()
-    };
-    let in_section = ROWS.iter().filter_map(|row| {
-        let parts: Vec<&str> = row.path.split('.').collect();
-        let is_here = section
-            .split('.')
-            .filter(|part| !part.is_empty())
-            .zip(&parts)
-            .all(|(found, known)| *known == "NAME" || *known == found);
-        let key = parts.get(depth).filter(|key| is_here && **key != "NAME")?;
-        Some((*key).to_owned())
-    });
-    closest(name, in_section)
+    let beside: Vec<&str> = beside(section).collect();
+    let called = CALLED_ELSEWHERE.iter().find(|(other, _)| *other == name);
+    let called = called.filter(|(_, ours)| beside.contains(ours));
+    called
+        .map(|(_, ours)| (*ours).to_owned())
+        .or_else(|| closest(name, beside.iter().map(|key| (*key).to_owned())))
         // Or it stands in the wrong section.
         .or_else(|| {
             let row = ROWS
@@ -243,6 +241,23 @@ fn close_to(section: &str, name: &str) -> Option<String> {
                 .find(|row| row.path.rsplit('.').next() == Some(name))?;
             Some(row.path.to_owned())
         })
+}
+
+/// The keys and sections that are known in a section.
+fn beside(section: &str) -> impl Iterator<Item = &'static str> {
+    ROWS.iter().filter_map(move |row| {
+        let parts: Vec<&'static str> = row.path.split('.').collect();
+        let found = match section {
+            "" => Vec::new(),
+            // A name may have dots in it.
+            _ if parts.get(1) == Some(&"NAME") => section.splitn(2, '.').collect(),
+            _ => section.split('.').collect(),
+        };
+        let mut pairs = found.iter().zip(&parts);
+        let is_here = pairs.all(|(found, known)| *known == "NAME" || known == found);
+        let key = *parts.get(found.len())?;
+        (is_here && key != "NAME").then_some(key)
+    })
 }
 
 fn closest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Which part of a long result a model sees: for each tool the part that matters.
 
+use holdfast_contract::names::at_home;
 use holdfast_toolbox::tools::read_on;
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub enum Keep {
 impl Keep {
     /// What is kept of this tool's results.
     pub fn of(tool: &str) -> Self {
-        match tool {
+        match at_home(tool) {
             "web_search" | "web_fetch" | "browser" => Self::Beginning,
             "read" => Self::Lines,
             "exec" => Self::Output,

@@ -20,6 +20,7 @@ use super::doubt::not_repeated;
 use super::offer::Offer;
 use super::opened::OpenedThoughts;
 use super::progress::Happened;
+use super::reading::read;
 use super::returning::{Mode, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunError, RunErrorCode, RunState, Telling};
@@ -248,7 +249,7 @@ impl Loop {
                 }
                 if let Some(watch) = &self.watch {
                     // Read once more, and only for those who look that closely.
-                    watch.hears(state, &reply, || step::read(state, &reply, &offer.parser));
+                    watch.hears(state, &reply, || read(state, &reply, &offer.parser));
                 }
                 let used = state.tokens.last().copied().unwrap_or_default();
                 self.stack.runtime().tell(&Event::Run(RunEvent::Heard {

@@ -1,21 +1,28 @@
 //! Runs whose calls are the client's to make: one reply in, dependable calls out.
 
-use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, without_thoughts};
+use holdfast_intent::{
+    FinishReason, Intent, Parsed, Parser, Problem, Strategy, ToolSpec, without_thoughts,
+};
 use holdfast_toolbox::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::state::{Ending, Phase, RunErrorCode, RunState};
+use super::reading::read;
+use super::state::{CallLeftOut, Ending, Phase, RunErrorCode, RunState};
 use super::step::{
-    answer, answer_or_fail, asked_anew_for_nothing, correction, go_on, note, read, said,
+    answer, answer_or_fail, asked_anew_for_nothing, correction, go_on, in_brief, note, said,
     says_a_call,
 };
 use crate::chat::{Message, NativeCall, Role};
+use crate::context::spend;
 use crate::model::ModelReply;
 use crate::settings::WhenUsedUp;
 
 /// What a model hears that calls a tool where it has none.
 const NO_TOOLS: &str = "No tool can be called here. Answer in words.";
+
+/// What a model hears of whose calls one is wrong.
+const ALL_AGAIN: &str = "None of your calls was made. Make all calls again, in one reply.";
 
 /// Where the calls of a run go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -99,7 +106,7 @@ impl Mode {
 }
 
 /// The model has answered a client that has tools of its own. Calls that can be made go back as they
-/// are; when there are only others, the model is asked once more.
+/// are; when there are others, the model is asked once more, and those that stay wrong are named.
 pub fn heard_for_client(
     state: &mut RunState,
     reply: &ModelReply,
@@ -121,43 +128,105 @@ pub fn heard_for_client(
     if demand.is_none() && asked_anew_for_nothing(state, reply) {
         return;
     }
-    let parsed = read(state, reply, parser);
-    let (mut calls, complaints) = checked(registry, &parsed);
+    let mut parsed = read(state, reply, parser);
+    if let Mode::Return(client) = &state.mode {
+        tell_of_the_named(&mut parsed, client);
+    }
+    let Checked {
+        mut calls,
+        misfits,
+        others,
+    } = checked(registry, &parsed);
     if at_once == CallsAtOnce::One {
         calls.truncate(1);
     }
+    let first = parsed.intents.first();
+    // A client that takes one call has the first, and misses no other.
+    let is_all_wanted = at_once == CallsAtOnce::One && first == calls.first().copied();
+    let mut left_out = [misfits.as_slice(), &others].concat();
+    left_out.retain(|_| !is_all_wanted);
+    let wrong = how_wrong(&misfits, parser, &parsed);
     if !calls.is_empty() {
-        let calls = named(&state.id, &calls);
-        let content = if reply.calls.is_null() {
-            String::new()
+        if left_out.is_empty() || !may_be_asked_back(state) {
+            give_back(state, reply, &calls, left_out);
         } else {
-            without_thoughts(&reply.content).trim().to_owned()
-        };
-        state.phase = Phase::Ended(Ending::Calls { content, calls });
+            let wrong = wrong.unwrap_or_default();
+            ask_back(state, reply, format!("{wrong}\n{ALL_AGAIN}"));
+        }
         return;
     }
     let asks_back = match &demand {
         _ if state.corrected => None,
         // Nobody is asked any more, and what is wrong is that the demand was not met.
         Some(_) if state.is_used_up() => None,
-        _ if !complaints.is_empty() => Some(complaints.join("\n")),
-        Some(demand) => {
-            let how = parser.corrective_message(&parsed);
-            Some(how.unwrap_or_else(|| format!("You have to make {demand}, in the given format.")))
-        }
+        _ if !misfits.is_empty() => wrong,
+        Some(demand) => Some(
+            wrong.unwrap_or_else(|| format!("You have to make {demand}, in the given format.")),
+        ),
         None => correction(state, &parsed, parser),
     };
     if let Some(text) = asks_back {
-        state.messages.push(said(reply, &[]));
-        state.messages.push(Message::text(Role::User, text));
-        state.corrected = true;
-        go_on(state);
+        ask_back(state, reply, text);
         return;
     }
-    let complaint = complaints.into_iter().next();
+    let complaint = misfits.first().map(CallLeftOut::to_string);
     answer_or_fail(state, reply, parsed, parser, complaint);
     if let Some(demand) = demand {
         refuse_words(state, &demand, reply.finish);
+    }
+}
+
+/// The calls are the client's to make.
+fn give_back(
+    state: &mut RunState,
+    reply: &ModelReply,
+    calls: &[&Intent],
+    left_out: Vec<CallLeftOut>,
+) {
+    let content = if reply.calls.is_null() {
+        String::new()
+    } else {
+        without_thoughts(&reply.content).trim().to_owned()
+    };
+    state.phase = Phase::Ended(Ending::Calls {
+        content,
+        calls: named(&state.id, calls),
+        left_out,
+    });
+}
+
+/// The model hears what is wrong, and is asked again.
+fn ask_back(state: &mut RunState, reply: &ModelReply, text: impl Into<String>) {
+    state.messages.push(said(reply, &[]));
+    state.messages.push(Message::text(Role::User, text));
+    state.corrected = true;
+    go_on(state);
+}
+
+/// Whether asking back would end in anything but the loss of what is right.
+fn may_be_asked_back(state: &RunState) -> bool {
+    !state.corrected && !state.is_used_up() && spend::used_up(state).is_none()
+}
+
+/// A tool that the client has, and does not want called now, is no unknown one.
+fn tell_of_the_named(parsed: &mut Parsed, client: &ClientTools) {
+    let ToolChoice::Named(only) = &client.choice else {
+        return;
+    };
+    let is_clients = |name: &str| {
+        let mut specs = client.tools.iter().filter_map(ToolSpec::from_json);
+        specs.any(|spec| spec.name == name)
+    };
+    let of_calls = parsed.intents.iter_mut().flat_map(|it| &mut it.problems);
+    for problem in of_calls.chain(&mut parsed.problems) {
+        if let Problem::UnknownTool { name, .. } = problem
+            && is_clients(name)
+        {
+            *problem = Problem::NotNow {
+                name: std::mem::take(name),
+                only: only.clone(),
+            };
+        }
     }
 }
 
@@ -190,22 +259,60 @@ fn heard_without_tools(state: &mut RunState, reply: &ModelReply, parser: &Parser
         state.fail_for_good(RunErrorCode::ToolExecutionFailed, why);
         return;
     }
-    state.messages.push(said(reply, &[]));
-    state.messages.push(Message::text(Role::User, NO_TOOLS));
-    state.corrected = true;
-    go_on(state);
+    ask_back(state, reply, NO_TOOLS);
 }
 
-/// The calls that can be made, and what the schemas have against the others.
-fn checked<'p>(registry: &Registry, parsed: &'p Parsed) -> (Vec<&'p Intent>, Vec<String>) {
-    let (mut calls, mut complaints) = (Vec::new(), Vec::new());
-    for intent in parsed.intents.iter().filter(|intent| intent.is_runnable()) {
-        match problem(registry, intent) {
-            None => calls.push(intent),
-            Some(why) => complaints.push(format!("`{}`: {why}", intent.name)),
+/// The calls of a reply, by whether they can be made.
+struct Checked<'p> {
+    calls: Vec<&'p Intent>,
+    /// Those that the schemas have something against.
+    misfits: Vec<CallLeftOut>,
+    /// Those that could not be read as calls of a tool that is there.
+    others: Vec<CallLeftOut>,
+}
+
+fn checked<'p>(registry: &Registry, parsed: &'p Parsed) -> Checked<'p> {
+    let (mut calls, mut misfits, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for intent in &parsed.intents {
+        let left_out = |why: String| CallLeftOut {
+            name: intent.name.clone(),
+            reason: in_brief(&why),
+        };
+        if !intent.is_runnable() {
+            others.extend(why_not(intent).map(left_out));
+        } else if let Some(why) = problem(registry, intent) {
+            misfits.push(left_out(why));
+        } else {
+            calls.push(intent);
         }
     }
-    (calls, complaints)
+    for problem in &parsed.problems {
+        if let Problem::UnknownTool { name, .. } | Problem::NotNow { name, .. } = problem {
+            others.push(CallLeftOut {
+                name: name.clone(),
+                reason: in_brief(&problem.message()),
+            });
+        }
+    }
+    Checked {
+        calls,
+        misfits,
+        others,
+    }
+}
+
+/// What is wrong with a call. One that waits for the result of another is not wrong, and prose is no call.
+fn why_not(intent: &Intent) -> Option<String> {
+    let is_wrong = |it: &&Problem| it.is_blocking() && !matches!(it, Problem::Placeholder { .. });
+    let problem = intent.problems.iter().find(is_wrong)?;
+    (intent.strategy != Strategy::Fuzzy).then(|| problem.message())
+}
+
+/// All that is wrong with the calls of a reply, for the model.
+fn how_wrong(misfits: &[CallLeftOut], parser: &Parser, parsed: &Parsed) -> Option<String> {
+    let told = misfits.iter().map(CallLeftOut::to_string);
+    let told: Vec<String> = told.chain(parser.corrective_message(parsed)).collect();
+    (!told.is_empty()).then(|| told.join("\n"))
 }
 
 /// A client that demanded a call can do nothing with words, and would take them for a call that went
@@ -261,187 +368,5 @@ fn named(run: &str, calls: &[&Intent]) -> Vec<NativeCall> {
 }
 
 #[cfg(test)]
-mod tests {
-    use holdfast_intent::{Strategy, ToolSet, ToolSpec};
-
-    use super::*;
-    use crate::settings::RunSettings;
-
-    fn weather() -> ClientTools {
-        let parameters = json!({"type": "object", "required": ["city"],
-            "properties": {"city": {"type": "string", "minLength": 2}}});
-        ClientTools {
-            tools: vec![json!({"type": "function", "function": {
-                "name": "get_weather", "parameters": parameters}})],
-            choice: ToolChoice::Auto,
-            at_once: CallsAtOnce::Many,
-        }
-    }
-
-    /// What becomes of a reply that is given again and again.
-    fn heard(client: &ClientTools, reply: &ModelReply) -> RunState {
-        heard_under(RunSettings::default(), client, reply)
-    }
-
-    fn heard_under(settings: RunSettings, client: &ClientTools, reply: &ModelReply) -> RunState {
-        let specs = client.tools.iter().filter_map(ToolSpec::from_json);
-        let parser = Parser::new(ToolSet::new(specs.collect()))
-            .with_strategies(Strategy::React, Some(Strategy::Auto));
-        let registry = client.registry().unwrap();
-        let task = Message::text(Role::User, "How is the weather?");
-        let mut state = RunState::new("run-1", "gpt-oss-tools", vec![task], settings, 0);
-        state.mode = Mode::Return(client.clone());
-        while state.phase == Phase::Ask {
-            heard_for_client(&mut state, reply, &parser, &registry);
-        }
-        state
-    }
-
-    fn says(content: &str, finish: FinishReason) -> ModelReply {
-        ModelReply {
-            content: content.to_owned(),
-            finish,
-            ..ModelReply::default()
-        }
-    }
-
-    /// A native call whose arguments do not fit, with these words beside it.
-    fn calls_wrongly(words: &str) -> ModelReply {
-        let call = json!({"id": "c", "type": "function",
-            "function": {"name": "get_weather", "arguments": "{\"city\": \"B\"}"}});
-        let mut reply = says(words, FinishReason::Stop);
-        reply.calls = json!({"content": words, "tool_calls": [call]});
-        reply
-    }
-
-    /// Clients that demand a call read nothing else: words would be taken for one that went missing.
-    #[test]
-    fn words_where_a_call_is_demanded_are_an_error() {
-        for (choice, demand) in [
-            (ToolChoice::Required, "a call of one of the tools"),
-            (
-                ToolChoice::Named("get_weather".to_owned()),
-                "a call of `get_weather`",
-            ),
-        ] {
-            let client = ClientTools {
-                choice,
-                ..weather()
-            };
-            for (reply, came) in [
-                (says("It is sunny.", FinishReason::Stop), "words,"),
-                (says("Final Answer: sunny.", FinishReason::Stop), "words,"),
-                (
-                    says("It is", FinishReason::Length),
-                    "words that were cut off",
-                ),
-                (says("", FinishReason::Stop), "nothing"),
-            ] {
-                let state = heard(&client, &reply);
-                let Some(Ending::Failed(error)) = state.ending() else {
-                    panic!("{reply:?}: {:?}", state.phase)
-                };
-                assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
-                for part in [demand, came] {
-                    assert!(error.message.contains(part), "no {part}: {error}");
-                }
-                assert_eq!(state.iteration, 2, "it was told to call, once");
-            }
-        }
-        // Nobody has to call where nobody demands it.
-        let state = heard(&weather(), &says("It is sunny.", FinishReason::Stop));
-        assert!(matches!(state.ending(), Some(Ending::Answered { .. })));
-    }
-
-    /// What came is no answer: a client that gets nothing takes that for one.
-    #[test]
-    fn a_model_that_says_nothing_is_asked_once_more_for_the_client_too() {
-        let nothing = says(" ", FinishReason::Stop);
-        let none = ClientTools {
-            choice: ToolChoice::None,
-            ..weather()
-        };
-        for client in [weather(), none.clone()] {
-            let state = heard(&client, &nothing);
-            assert_eq!(state.iteration, 2);
-            let Some(Ending::Failed(error)) = state.ending() else {
-                panic!("{:?}", state.phase)
-            };
-            assert_eq!(error.code, RunErrorCode::GptOssUnreachable);
-        }
-        let thinks = ModelReply {
-            reasoning: "Hm.".to_owned(),
-            ..says("", FinishReason::Stop)
-        };
-        assert_eq!(heard(&none, &thinks).iteration, 1);
-    }
-
-    /// Also not when the iterations are used up, and the last words would do for anybody else.
-    #[test]
-    fn the_last_words_are_no_demanded_call() {
-        let client = ClientTools {
-            choice: ToolChoice::Required,
-            ..weather()
-        };
-        let settings = RunSettings {
-            max_iterations: 1,
-            when_used_up: WhenUsedUp::Answer,
-            ..RunSettings::default()
-        };
-        let state = heard_under(settings, &client, &says("It is sunny.", FinishReason::Stop));
-        let Some(Ending::Failed(error)) = state.ending() else {
-            panic!("{:?}", state.phase)
-        };
-        assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
-        assert!(!error.message.contains("told to call"), "{error}");
-    }
-
-    #[test]
-    fn a_call_that_stays_wrong_is_an_error_and_no_empty_answer() {
-        let wrong = "Action: get_weather\nAction Input: {\"city\": \"B\"}";
-        let open = "<tool_call>{\"name\": \"get_weather\", \"argum";
-        for choice in [
-            ToolChoice::Auto,
-            ToolChoice::Required,
-            ToolChoice::Named("get_weather".to_owned()),
-        ] {
-            let client = ClientTools {
-                choice,
-                ..weather()
-            };
-            for reply in [
-                says(wrong, FinishReason::Stop),
-                says(open, FinishReason::Stop),
-                says(open, FinishReason::Length),
-                calls_wrongly(""),
-                calls_wrongly("I'll check the weather."),
-                calls_wrongly("<think>Hm.</think>"),
-            ] {
-                let state = heard(&client, &reply);
-                let Some(Ending::Failed(error)) = state.ending() else {
-                    panic!("{reply:?}: {:?}", state.phase)
-                };
-                assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
-                let is_cut = reply.finish == FinishReason::Length;
-                let says_cut = error.message.contains("tokens that an answer may have");
-                assert_eq!(says_cut, is_cut, "{error}");
-                assert_eq!(state.iteration, 2, "it was told how to, once");
-                let is_empty = |turn: &Message| turn.content.trim().is_empty();
-                assert!(!state.messages.iter().any(is_empty), "{reply:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_said_beside_a_call_comes_without_thoughts() {
-        let call = json!({"id": "c", "type": "function",
-            "function": {"name": "get_weather", "arguments": "{\"city\": \"Bern\"}"}});
-        let mut reply = says("<think>Hm.</think>\nI look.", FinishReason::Stop);
-        reply.calls = json!({"content": reply.content, "tool_calls": [call]});
-        let state = heard(&weather(), &reply);
-        let Some(Ending::Calls { content, calls }) = state.ending() else {
-            panic!("{:?}", state.phase)
-        };
-        assert_eq!((content.as_str(), calls.len()), ("I look.", 1));
-    }
-}
+#[path = "returning_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@ use std::mem::size_of;
 use serde_json::{Map, Value};
 
 use super::returning::Mode;
-use super::state::{Ending, Phase, PlannedCall, RunState};
+use super::state::{CallLeftOut, Ending, Phase, PlannedCall, RunState};
 use crate::chat::{Message, NativeCall};
 
 /// The bytes of a run.
@@ -54,8 +54,16 @@ fn phase(phase: &Phase) -> usize {
         Phase::Ask | Phase::Ended(Ending::Failed(_) | Ending::Cancelled) => 0,
         Phase::Act(calls) => sum(calls, planned),
         Phase::Ended(Ending::Answered { content, .. }) => text(content),
-        Phase::Ended(Ending::Calls { content, calls }) => text(content) + sum(calls, native),
+        Phase::Ended(Ending::Calls {
+            content,
+            calls,
+            left_out,
+        }) => text(content) + sum(calls, native) + sum(left_out, unmade),
     }
+}
+
+fn unmade(call: &CallLeftOut) -> usize {
+    text(&call.name) + text(&call.reason)
 }
 
 fn planned(call: &PlannedCall) -> usize {
@@ -102,7 +110,7 @@ mod tests {
             arguments: arguments.clone(),
         };
         let empty = bytes(&run());
-        let filled: [fn(&mut RunState, &str, &NativeCall); 7] = [
+        let filled: [fn(&mut RunState, &str, &NativeCall); 8] = [
             |it, much, _| it.messages.push(Message::text(Role::User, much)),
             |it, _, call| {
                 it.messages.push(Message {
@@ -126,6 +134,17 @@ mod tests {
                 it.phase = Phase::Ended(Ending::Calls {
                     content: String::new(),
                     calls: vec![call.clone()],
+                    left_out: Vec::new(),
+                });
+            },
+            |it, much, _| {
+                it.phase = Phase::Ended(Ending::Calls {
+                    content: String::new(),
+                    calls: Vec::new(),
+                    left_out: vec![CallLeftOut {
+                        name: "t".to_owned(),
+                        reason: much.to_owned(),
+                    }],
                 });
             },
         ];

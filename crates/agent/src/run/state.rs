@@ -188,11 +188,29 @@ pub enum Ending {
         content: String,
         /// The calls.
         calls: Vec<NativeCall>,
+        /// Those that stayed wrong.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<CallLeftOut>,
     },
     /// Without one.
     Failed(RunError),
     /// Somebody said stop.
     Cancelled,
+}
+
+/// A call that is not given to the client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallLeftOut {
+    /// The tool, as the model named it.
+    pub name: String,
+    /// What is wrong with the call.
+    pub reason: String,
+}
+
+impl std::fmt::Display for CallLeftOut {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "`{}`: {}", self.name, self.reason)
+    }
 }
 
 impl Ending {

@@ -1,21 +1,20 @@
 //! The steps of a run as pure functions: no clock, no model, no tool.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use holdfast_intent::{
-    FinishReason, Intent, OPENED_THOUGHT_START, Parsed, Parser, Problem, Strategy, thoughts,
-    without_thoughts,
+    FinishReason, Intent, Parsed, Parser, Problem, Strategy, thoughts, without_thoughts,
 };
 use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 
+use super::reading::{is_only_thought, read};
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
 use crate::model::{MODEL_ERROR_CHARS_MAX, ModelReply};
 use crate::results::{Brake, CallResult, batch};
-use crate::settings::{SourceField, WhenUsedUp};
+use crate::settings::WhenUsedUp;
 
 /// Calls of one reply that run.
 pub const CALLS_PER_REPLY_MAX: usize = 32;
@@ -183,7 +182,7 @@ pub(super) fn answer_or_fail(
 }
 
 /// A part of what the model's own words may be in.
-fn in_brief(text: &str) -> String {
+pub(super) fn in_brief(text: &str) -> String {
     text.chars().take(MODEL_ERROR_CHARS_MAX).collect()
 }
 
@@ -210,77 +209,6 @@ fn is_protocol(parsed: &Parsed) -> bool {
         intent.strategy != Strategy::Fuzzy && (is_broken || intent.is_runnable())
     };
     parsed.intents.iter().any(is_call) || parsed.problems.contains(&Problem::LooksLikeFailedCall)
-}
-
-/// Reads what the model asks for. Nothing was decided on in a thought that was cut off.
-pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
-    if reply.cut_in_thought {
-        return read_in_thought(&reply.reasoning, parser);
-    }
-    let mut parsed = read_fields(state, reply, parser);
-    if reply.perhaps_in_thought {
-        leave_undecided(&mut parsed.intents);
-    }
-    parsed
-}
-
-/// Reads a native call where there is one, else the field that is to be read first, else the other.
-fn read_fields(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
-    if !reply.calls.is_null() {
-        let mut native = parser.parse_reply(&reply.calls, reply.finish);
-        if !native.intents.is_empty() {
-            tell_apart(&mut native.intents, state.iteration);
-            return native;
-        }
-    }
-    let field = |which: SourceField| match which {
-        SourceField::Reasoning => reply.reasoning.as_str(),
-        SourceField::Content => reply.content.as_str(),
-    };
-    let settings = &state.settings;
-    let first = field(settings.source_field);
-    let second = match settings.fallback_field {
-        same if same == settings.source_field => "",
-        other => field(other),
-    };
-    if first.trim().is_empty() {
-        return parser.parse(second, reply.finish);
-    }
-    let parsed = parser.parse(first, reply.finish);
-    if parsed.intents.is_empty() && !second.trim().is_empty() {
-        return parser.parse(second, reply.finish);
-    }
-    parsed
-}
-
-/// A thought that was cut off: no call in it was decided on, and nothing in it is an answer.
-fn read_in_thought(thought: &str, parser: &Parser) -> Parsed {
-    let text = format!("{OPENED_THOUGHT_START}{thought}");
-    let mut parsed = parser.parse(&text, FinishReason::Length);
-    parsed.final_text = None;
-    leave_undecided(&mut parsed.intents);
-    parsed
-}
-
-/// Whatever was thought of went on, and the end never came.
-fn leave_undecided(intents: &mut [Intent]) {
-    for intent in intents.iter_mut().filter(|intent| intent.complete) {
-        intent.complete = false;
-        intent.problems.push(Problem::Truncated);
-    }
-}
-
-/// Servers give two calls of one reply the same id, or none. A result has to find its own call.
-fn tell_apart(intents: &mut [Intent], iteration: u32) {
-    let mut used = HashSet::new();
-    for (place, intent) in intents.iter_mut().enumerate() {
-        let given = intent.call_id.take().filter(|id| !id.trim().is_empty());
-        let mut id = given.unwrap_or_else(|| format!("call_{iteration}_{place}"));
-        while !used.insert(id.clone()) {
-            id = format!("{id}_{place}");
-        }
-        intent.call_id = Some(id);
-    }
 }
 
 /// What the model said, as it goes into the history.
@@ -316,7 +244,8 @@ pub(super) fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
 
 /// A message at most once in a row: a model that does not learn from it is not asked for ever.
 pub(super) fn correction(state: &RunState, parsed: &Parsed, parser: &Parser) -> Option<String> {
-    if state.corrected {
+    // At the end of the iterations nobody can be asked, and what was said beside a thought is an answer.
+    if state.corrected || state.is_used_up() && is_only_thought(parsed) {
         return None;
     }
     let waits = parsed

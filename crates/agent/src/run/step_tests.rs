@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::run::TokensUsed;
-use crate::settings::RunSettings;
+use crate::settings::{RunSettings, SourceField};
 
 pub(super) fn parser() -> Parser {
     Parser::new(ToolSet::built_in()).with_strategies(Strategy::React, Some(Strategy::Fuzzy))

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::clock::new_request_id;
@@ -28,6 +29,9 @@ const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How long a command that was cut off may take to end before we go without it.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);
 
+const LEFT_BEHIND: &str = "What it left in the background ended with this call. In a run, and under `holdfast serve`, \
+                           it lives until the call's time is up.";
+
 pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     let input = input(app, args)?;
     let runtime = runtime()?;
@@ -38,6 +42,7 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     }
     // A command that was cut off is being ended, gently first; our own end would be abrupt.
     exec::wait_until_idle(EXEC_END_WAIT);
+    say_ended(&mut result);
     if json {
         output::json(&result);
     } else {
@@ -48,6 +53,20 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
     runtime.block_on(running.tidy());
     write_metrics(&running, args)?;
     Ok(exit_code(&result))
+}
+
+/// What a command left in the background has ended by now: nothing outlives this process.
+fn say_ended(result: &mut ToolResultEnvelope) {
+    let ran_here = !result.from_cache;
+    let output = result.output.as_mut().filter(|_| ran_here);
+    let Some(content) = output.map(|it| &mut it.content) else {
+        return;
+    };
+    if content["still_running"] == true {
+        let content = Arc::make_mut(content);
+        content["still_running"] = false.into();
+        content["hint"] = LEFT_BEHIND.into();
+    }
 }
 
 /// A call that could not be understood is bad usage, however it was written.

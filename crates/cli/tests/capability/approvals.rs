@@ -441,6 +441,7 @@ fn permissions_are_checked_with_the_place_of_the_mistake() {
         "permissions.tools: there is no tool named \"wirte\"",
         "permissions.agents.a.allowedTools: there is no tool named \"red\"",
         "permissions.channels.c.deniedTools: there is no tool named \"x\"",
+        "permissions.channels: there is no channel named \"c\"; there are terminal, webhook, gateway",
         "permissions.tools.exec.waitMs: has to be from 1 to",
         "permissions.tools.exec.tier: Elevated is above its own maxTier System",
     ] {

@@ -21,6 +21,18 @@ fn a_misspelt_tool_opens_no_gate() {
     assert_eq!(ran.stderr.matches("there is no tool").count(), 3, "{ran:?}");
 }
 
+#[test]
+fn a_limit_for_no_tool_is_told() {
+    let house = House::new();
+    let yaml = "tools:\n  enabled: [read, canvas]\n  result_limits: {reed: 5, read: 5, browser: 5, canvas: 5}\n";
+    let config = house.file("executor.yaml", yaml);
+    let ran = house.run(&["config", "check", &config]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = "tools.result_limits: there is no tool \"reed\"";
+    assert!(ran.stderr.contains(told), "{ran:?}");
+    assert_eq!(ran.stderr.matches("result_limits").count(), 1, "{ran:?}");
+}
+
 /// Every row is refused by both, and for the same reason.
 #[test]
 fn what_serve_refuses_is_refused() {

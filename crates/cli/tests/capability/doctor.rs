@@ -72,6 +72,39 @@ fn what_is_wrong_is_named_with_what_to_do() {
     assert_eq!(check(&report, "tokens")["status"], "bad");
 
     let house = House::new();
+    house.exec("k", "echo x", &[]).success();
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(ran.code, Some(0), "{report}");
+    fs::hard_link(
+        house.state().join("holdfast.db"),
+        house.workspace().join("y"),
+    )
+    .expect("linked");
+    let (ran, report) = looked(&house, &[]);
+    assert_eq!(ran.code, Some(1), "{report}");
+    let second = check(&report, "second names");
+    assert!(
+        second["found"]
+            .as_str()
+            .is_some_and(|it| it.contains("holdfast.db")),
+        "{report}"
+    );
+
+    let house = House::new();
+    let (ran, report) = looked(&house, &["--workspace", "/no/such/workspace"]);
+    assert_eq!(ran.code, Some(1), "{report}");
+    assert_eq!(check(&report, "workspace")["status"], "bad", "{report}");
+    // Beside the workspace, however that is spelt.
+    house.file("beside.yaml", "");
+    let mut command = house.command(&["--config", "../beside.yaml", "doctor", "--json"]);
+    command.current_dir(house.workspace());
+    let report = Ran::of(&command.output().expect("runs")).json();
+    assert!(
+        !report.to_string().contains("beside.yaml lies in"),
+        "{report}"
+    );
+
+    let house = House::new();
     let away = "reliability: {store: {kind: redis, redis: {url: 'redis://127.0.0.1:1'}}}";
     let config = house.file("redis.yaml", away);
     let (ran, report) = looked(&house, &["--config", &config]);

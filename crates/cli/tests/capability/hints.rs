@@ -107,3 +107,19 @@ fn a_watched_duplicate_can_be_found() {
         (&true.into(), &record.into())
     );
 }
+
+#[test]
+fn what_a_call_leaves_behind_ends_with_it() {
+    let house = House::new();
+    let seconds = format!("1{}", std::process::id());
+    let ran = house.exec("k", &format!("sleep {seconds} & echo left"), &[]);
+    let answer = ran.success();
+    let content = &answer["output"]["content"];
+    assert_eq!(content["still_running"], false, "{content}");
+    let told = content["hint"].as_str().expect("a hint");
+    assert!(told.contains("ended with this call"), "{told}");
+    let processes = std::fs::read_dir("/proc").expect("there").flatten();
+    let mut lines = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
+    let left = format!("sleep\0{seconds}\0");
+    assert!(!lines.any(|line| line == left.as_bytes()), "it still runs");
+}

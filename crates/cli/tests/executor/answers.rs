@@ -133,6 +133,32 @@ fn an_answer_that_a_filter_cut_says_so() {
     assert_eq!(last["choices"][0]["finish_reason"], "content_filter");
 }
 
+/// The thought does not overrule the answer.
+#[test]
+fn what_a_model_thinks_of_and_declines_is_not_done() {
+    let call =
+        "<tool_call>{\"name\": \"exec\", \"arguments\": {\"command\": \"touch X\"}}</tool_call>";
+    let react = "Action: exec\nAction Input: {\"command\": \"touch X\"}";
+    let declines = "I have decided against it. Nothing was done.";
+    for thought in [
+        call.to_owned(),
+        format!("I might call {call} but that is dangerous, no."),
+        format!("{react}\nNo wait, the user said not to."),
+    ] {
+        let executor = Executor::on(ModelServer::says(vec![Say::Reply {
+            reasoning: thought.clone(),
+            content: declines.to_owned(),
+            finish: "stop",
+        }]));
+        let answer = executor.ask(&task("Touch nothing.")).json();
+        let message = &answer["choices"][0]["message"];
+        assert_eq!(message["content"], declines, "{thought}: {answer}");
+        assert_eq!(answer["executor_metadata"]["tools_called"], json!([]));
+        assert!(!executor.house.path("X").exists(), "{thought}");
+        assert_eq!(executor.model.asked().len(), 2, "it was asked back once");
+    }
+}
+
 /// What a model that begins inside of a thought says until it is cut off is its thought; and what its
 /// server leaves in the text is told as thought, as it is where the server tells it apart.
 #[test]
@@ -168,6 +194,13 @@ fn thoughts_in_the_text_are_told_as_thoughts() {
             "<think>\nSo 4.\n</think>It is 4.",
             "stop",
             "So 4.",
+            "It is 4.",
+        ),
+        (
+            "",
+            "<|channel|>analysis<|message|>deep thought<|end|><|start|>assistant<|channel|>final<|message|>It is 4.<|return|>",
+            "stop",
+            "deep thought",
             "It is 4.",
         ),
         ("", "It is", "length", "", "It is"),
@@ -248,14 +281,8 @@ fn errors_have_the_codes_and_statuses_of_the_seed() {
 fn a_run_without_an_answer_says_how_far_it_came() {
     let executor = Executor::on(ModelServer::start(|request| {
         let command = format!("echo {} >> log", turns(request));
-        Say::Reply {
-            reasoning: format!(
-                "Action: exec\nAction Input: {}",
-                json!({ "command": command })
-            ),
-            content: format!("Step {}", turns(request)),
-            finish: "stop",
-        }
+        let call = json!({ "command": command });
+        Say::says(format!("Thought: on\nAction: exec\nAction Input: {call}"))
     }));
     let answer = executor.ask(&task("Go on for ever"));
     assert_eq!(code(&answer), (400, "max_iterations_exceeded".to_owned()));
@@ -265,7 +292,11 @@ fn a_run_without_an_answer_says_how_far_it_came() {
         "max iterations exceeded after 5 attempts"
     );
     assert_eq!(body["error"]["type"], "ExecutionError");
-    assert_eq!(body["executor_metadata"]["content"], "Step 4");
+    let said = body["executor_metadata"]["content"].as_str();
+    assert!(
+        said.is_some_and(|it| it.contains("echo 4 >> log")),
+        "{body}"
+    );
     assert_eq!(body["executor_metadata"]["iterations"], 5);
     // Effects happened, so a client must not begin it all again by itself.
     assert_eq!(answer.header("x-should-retry"), Some("false"));

@@ -190,11 +190,11 @@ fn check_06_results_go_back_into_the_conversation() {
 fn check_07_it_loops_until_an_answer_or_the_last_iteration() {
     let steps = |count: usize| {
         ModelServer::start(move |request| match turns(request) {
-            // The word alone ends nothing.
+            // The word alone ends nothing. Beside words a thought may only look.
             turn if turn < count => Say::Reply {
                 reasoning: format!(
-                    "Action: exec\nAction Input: {}",
-                    json!({"command": format!("echo {turn}")})
+                    "Action: read\nAction Input: {}",
+                    json!({"path": format!("{turn}.txt")})
                 ),
                 content: "This step is complete and done.".to_owned(),
                 finish: "stop",

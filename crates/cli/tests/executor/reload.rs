@@ -6,7 +6,7 @@ use holdfast_testkit::model::{ModelServer, Say};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{HELD, House, eventually_lines};
+use crate::common::{HELD, House, Ran, eventually_lines};
 use crate::harness::{Serving, envelope};
 use crate::{PATH, code, task};
 
@@ -251,6 +251,26 @@ fn keys_of_clients_come_and_go_without_a_restart() {
     std::fs::write(&keys, BEN).expect("is written");
     assert_eq!(reloaded(&mut serving)["needRestart"], json!([]));
     assert_eq!(let_in(&serving), [401, 200]);
+    // A file that was emptied would let everybody in.
+    for emptied in ["", "# nobody\n\n"] {
+        std::fs::write(&keys, emptied).expect("is written");
+        let said = reloaded(&mut serving);
+        assert_eq!(said["event"], "server_reload_failed", "{said}");
+        let reason = said["reason"].as_str().expect("a reason");
+        assert!(reason.contains("there is no key in"), "{reason}");
+        assert_eq!(let_in(&serving), [401, 200]);
+        let nobody = serving.post(PATH, "none", &task("Hello"));
+        assert_eq!(nobody.status, 401);
+    }
+    house
+        .run(&["config", "check", "--config", &file])
+        .bad_usage("executor.keysFile: there is no key in");
+    for blank in [" , ", ""] {
+        let mut command = house.command(&["serve", "--model-url", &model.url()]);
+        command.env("HOLDFAST_API_KEYS", blank);
+        Ran::of(&command.output().expect("runs"))
+            .bad_usage("HOLDFAST_API_KEYS is set and holds no key");
+    }
 }
 
 /// Where there was no model at the start there is none until the next one, and that is said.

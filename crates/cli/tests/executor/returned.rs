@@ -95,6 +95,44 @@ fn a_call_that_does_not_fit_the_schema_is_asked_back_once() {
 }
 
 #[test]
+fn a_call_that_stays_wrong_beside_a_right_one_is_named() {
+    let call = |name: &str, arguments: &str| json!({"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}});
+    let both = json!({"role": "assistant", "content": null, "tool_calls": [
+        call("get_weather", "{\"city\": \"Bern\"}"), call("teleport", "{}")]});
+    let executor = Executor::on(ModelServer::says(vec![Say::Message(both)]));
+    let answer = executor.ask(&request()).json();
+    assert_eq!(arguments(&answer), json!({"city": "Bern"}), "{answer}");
+    let mut live = request();
+    live["stream"] = json!(true);
+    let last = chunks(&executor.ask(&live)).pop().unwrap_or_default();
+    for told in [&answer, &last] {
+        let left_out = &told["executor_metadata"]["calls_left_out"];
+        assert_eq!(left_out[0]["name"], "teleport", "{told}");
+        let reason = left_out[0]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("no tool named"), "{told}");
+    }
+    assert_eq!(executor.model.asked().len(), 4, "each was asked back once");
+}
+
+/// Nobody but the tool's author knows the order of its arguments.
+#[test]
+fn a_list_of_arguments_is_asked_back() {
+    let tool = json!([{"type": "function", "function": {"name": "transfer",
+        "parameters": {"type": "object", "required": ["amount", "to", "from"], "properties": {
+            "amount": {"type": "integer"}, "from": {"type": "string"}, "to": {"type": "string"}}}}}]);
+    let list = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c",
+        "type": "function", "function": {"name": "transfer", "arguments": "[5, \"alice\", \"bob\"]"}}]});
+    let executor = Executor::on(ModelServer::says(vec![Say::Message(list)]));
+    let mut body = request();
+    body["tools"] = tool;
+    let answer = executor.ask(&body);
+    assert_eq!(answer.status, 500, "{}", answer.text());
+    let why = answer.json()["error"]["message"].to_string();
+    assert!(why.contains("one JSON object"), "{why}");
+    assert_eq!(executor.model.asked().len(), 2);
+}
+
+#[test]
 fn results_of_the_client_reach_a_model_that_has_no_calls() {
     let executor = Executor::on(ModelServer::says(vec![
         Say::Silence,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use holdfast_testkit::http::Connection;
-use holdfast_testkit::model::{ModelServer, Say};
+use holdfast_testkit::model::{ModelServer, Say, turns};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -161,6 +161,32 @@ fn a_key_makes_requests_one_run() {
     let without = executor.ask(&task("Do it")).json();
     assert_ne!(without["id"], first["id"]);
     assert_eq!(executor.house.lines("effect"), 2);
+}
+
+#[test]
+fn requests_with_one_key_that_come_at_once_get_one_answer() {
+    let executor = Executor::on(ModelServer::start(|request| match turns(request) {
+        0 => Say::calls("exec", &json!({"command": "echo x >> effect"})),
+        _ => Say::says("Final Answer: Done."),
+    }));
+    for round in 1..=5 {
+        let key = format!("order-{round}");
+        let headers = [
+            ("content-type", "application/json"),
+            ("idempotency-key", &*key),
+        ];
+        let body = task("Do it").to_string();
+        let mut asked: Vec<Connection> = (0..10).map(|_| executor.serving.connect()).collect();
+        for connection in &mut asked {
+            let sent = connection.send_request("POST", PATH, &headers, body.as_bytes());
+            sent.expect("sends");
+        }
+        let answers = asked.iter_mut().map(|it| it.answer().expect("an answer"));
+        let answers: Vec<(u16, Value)> = answers.map(|it| (it.status, it.json())).collect();
+        assert!(answers.iter().all(|it| it == &answers[0]), "{answers:#?}");
+        assert_eq!(answers[0].0, 200, "{answers:#?}");
+        assert_eq!(executor.house.lines("effect"), round);
+    }
 }
 
 /// The official clients say how often they have tried: what they try again is the run of the first time.
@@ -329,7 +355,13 @@ fn keys_let_clients_in_and_apart() {
     };
     let serving = house.serve_with(&["--model-url", &model.url(), "--log", &log], with_keys);
     let ask = |key: &str| serving.post(PATH, key, &task("Hello"));
-    assert_eq!(ask("local").status, 401);
+    let refused = ask("local");
+    assert_eq!(code(&refused), (401, "unauthorized".to_owned()));
+    let why = refused.json()["error"]["message"].clone();
+    assert!(
+        why.as_str().is_some_and(|it| it.contains("Bearer KEY")),
+        "{why}"
+    );
     let answer = ask(ANN);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let id = answer.json()["executor_metadata"]["run_id"].clone();

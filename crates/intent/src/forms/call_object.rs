@@ -6,7 +6,7 @@ use super::sure;
 use crate::json::{self, Ending, Repaired};
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall, Unknown, args_of_value};
+use crate::raw::{Args, RawCall, Shape, Unknown, args_of_value};
 use crate::tools::ToolSet;
 
 const NAME_KEYS: &[&str] = &[
@@ -37,6 +37,8 @@ const ARGUMENT_KEYS: &[&str] = &[
     "toolInput",
     "tool_parameters",
 ];
+/// Those of agents that write `ReAct` as JSON, where a bare text is an input like any other.
+const INPUT_KEYS: &[&str] = &["action_input", "actionInput", "tool_input", "toolInput"];
 /// Keys that lie beside a call without being arguments.
 const SIDE_KEYS: &[&str] = &[
     "id",
@@ -395,10 +397,13 @@ fn single(mut map: Map<String, Value>, reading: Reading<'_>) -> Option<RawCall> 
         let mut call = make(&name, Args::default(), sure)
             .with_args(read)
             .ambiguous(doubled);
+        if INPUT_KEYS.contains(argument_key) {
+            call = call.may_be_bare();
+        }
         map.retain(|key, _| !SIDE_KEYS.contains(&key.as_str()));
         if !reading.tagged
             && map.is_empty()
-            && call.args.positional.is_empty()
+            && call.shape == Shape::Named
             && is_clearly_call(&name, [*name_key, *argument_key])
         {
             call.unknown = Unknown::Mistake;

@@ -223,7 +223,9 @@ fn inside(
             call.span[1] = region.0 + if next.closes { next.end } else { children.end };
         }
     } else {
-        call = call.with_args(read_args(doc.text, region.0, region.1));
+        call = call
+            .with_args(read_args(doc.text, region.0, region.1))
+            .may_be_bare();
         if !closed && !body.trim_start().starts_with('{') {
             call.ending = Ending::OpenString;
         }

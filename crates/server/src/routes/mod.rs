@@ -162,6 +162,10 @@ impl Routes {
             }
             match admitted {
                 Ok(()) => handler(server, request).await,
+                // Clients of chat completions know errors in a shape of their own.
+                Err(refusal) if access == Access::Client => {
+                    chat::ChatError::not_let_in(refusal).respond(&server)
+                }
                 Err(refusal) => server.refuse(refusal),
             }
         };

@@ -214,7 +214,7 @@ fn result(state: &RunState) -> RunResult<'_> {
             tool_calls: None,
             finish_reason: ending.finish_reason(),
         },
-        Some(ending @ Ending::Calls { content, calls }) => RunResult::Answer {
+        Some(ending @ Ending::Calls { content, calls, .. }) => RunResult::Answer {
             content,
             tool_calls: Some(calls_shown(calls)),
             finish_reason: ending.finish_reason(),

@@ -102,6 +102,18 @@ pub struct Metadata<'a> {
     /// The last content of a run that has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<&'a str>,
+    /// Calls beside those of the answer that stayed wrong, also after the model was told so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls_left_out: Vec<CallLeftOut<'a>>,
+}
+
+/// A call that is not given to the client.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct CallLeftOut<'a> {
+    /// The tool, as the model named it.
+    pub name: &'a str,
+    /// What is wrong with the call.
+    pub reason: &'a str,
 }
 
 /// A wish that was too large.

@@ -349,6 +349,18 @@ pub(super) fn check_text(field: &str, asked: &str) -> Result<(), ToolError> {
     ))
 }
 
+/// What is left of `../space/a` in `/home/space`: it leads out and back in.
+fn back_in<'p>(root: &Path, path: &'p Path) -> Option<&'p Path> {
+    let is_up = |it: &Component<'_>| *it == Component::ParentDir;
+    let up = path.components().take_while(is_up).count();
+    let above = root.ancestors().nth(up).filter(|_| up > 0)?;
+    let mut rest = path.components();
+    rest.by_ref().take(up).for_each(drop);
+    rest.as_path()
+        .strip_prefix(root.strip_prefix(above).ok()?)
+        .ok()
+}
+
 /// `asked` relative to `root`, refused when its `..` outnumber its names.
 pub(super) fn relative_to(root: &Path, asked: &str) -> Result<PathBuf, ToolError> {
     let path = Path::new(asked);
@@ -362,7 +374,7 @@ pub(super) fn relative_to(root: &Path, asked: &str) -> Result<PathBuf, ToolError
             })
             .ok_or_else(|| fault::outside(asked))?
     } else {
-        path
+        back_in(root, path).unwrap_or(path)
     };
     let mut depth = 0_usize;
     let mut clean = PathBuf::new();
@@ -396,6 +408,9 @@ mod tests {
             ("./a//b.txt", "a/b.txt"),
             ("/home/space/a.txt", "a.txt"),
             ("/home/space", "."),
+            ("../space/a.txt", "a.txt"),
+            ("../../home/space/a/../b.txt", "a/../b.txt"),
+            ("../space", "."),
             ("a/../b", "a/../b"),
         ] {
             assert_eq!(

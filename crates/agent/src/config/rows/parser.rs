@@ -23,14 +23,14 @@ pub(super) const PARSER: &[Row] = &[
         FIELDS,
         Used::Yes,
         "reasoning",
-        "The field that is read first.",
+        "The field that is read first. A call that is only in the reasoning, beside words in the content that ask for nothing, is a guess: a tool that only reads may run, anything else is asked back.",
     ),
     row(
         "parser.fallback_field",
         FIELDS,
         Used::Yes,
         "the other one",
-        "The field that is read when the first has no call; the same as the first: none.",
+        "The field that is read when the first has no call; the same as the first: none, and where only the reasoning is read, a call in it counts whatever is said.",
     ),
     row(
         "parser.thought",

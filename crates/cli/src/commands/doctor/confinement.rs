@@ -1,6 +1,6 @@
 //! What the kernel holds commands with: asked, and tried.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_confine::kernel::{ABI_WITH_SCOPES, Has};
@@ -132,7 +132,7 @@ async fn tried(app: &App) -> Check {
 }
 
 /// A directory that is gone when it is dropped.
-struct Scratch(std::path::PathBuf);
+struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> std::io::Result<Self> {
@@ -166,11 +166,24 @@ fn sockets(app: &App) -> Option<Check> {
 /// What guards the calls should not lie where commands work.
 fn places(app: &App, workspace: &Path) -> Vec<Check> {
     const NAME: &str = "workspace";
-    let Ok(workspace) = workspace.canonicalize() else {
-        return Vec::new();
+    let workspace = match workspace.canonicalize() {
+        Ok(workspace) if workspace.is_dir() => workspace,
+        _ => {
+            let found = format!("there is no directory {}", workspace.display());
+            return vec![Check::bad(
+                NAME,
+                found,
+                "Make it, or name another with --workspace.",
+            )];
+        }
     };
-    let mut inside: Vec<_> = app.reserved();
+    let mut inside: Vec<_> = app
+        .reserved()
+        .iter()
+        .map(|path| where_it_lies(path))
+        .collect();
     inside.retain(|path| path.starts_with(&workspace));
+    inside.sort();
     inside.dedup();
     let found = |path: &Path| {
         if path.is_dir() {
@@ -190,6 +203,15 @@ fn places(app: &App, workspace: &Path) -> Vec<Check> {
     };
     let there = inside.iter().filter(|path| path.exists());
     there.map(|path| found(path)).collect()
+}
+
+/// A path without `..` and without links on the way. Its last part stays: a link can be exchanged.
+fn where_it_lies(path: &Path) -> PathBuf {
+    let parent = path.parent().and_then(|dir| dir.canonicalize().ok());
+    match (parent, path.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
 }
 
 fn root() -> Option<Check> {

@@ -1,10 +1,11 @@
 //! The state directory, its tokens, its audit log, and Redis.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_memory::MemoryStoreKind;
@@ -27,6 +28,7 @@ const REDIS_WAIT: Duration = Duration::from_secs(3);
 pub(super) async fn checks(app: &App) -> Vec<Check> {
     let mut checks = vec![state(app).await];
     checks.extend(tokens(&app.state_dir));
+    checks.extend(second_names(app));
     if app.state_dir.exists() {
         checks.extend(audit_log(app).await);
     }
@@ -155,6 +157,27 @@ fn tokens(state_dir: &Path) -> Vec<Check> {
             )
         })
         .collect()
+}
+
+/// What guards the calls is out of reach by its own name: under another one it may lie anywhere.
+fn second_names(app: &App) -> Vec<Check> {
+    let kept = std::fs::read_dir(&app.state_dir).into_iter().flatten();
+    let kept = kept.filter_map(|entry| Some(entry.ok()?.path()));
+    let named = app.reserved().into_iter().chain(kept);
+    let is_linked = |path: &PathBuf| {
+        let seen = path.metadata();
+        seen.is_ok_and(|seen| seen.is_file() && seen.nlink() > 1)
+    };
+    let linked: BTreeSet<PathBuf> = named.filter(is_linked).collect();
+    let found = |path: &PathBuf| {
+        let path = path.display();
+        Check::bad(
+            "second names",
+            format!("{path} has another name (a hard link), under which commands may reach it"),
+            format!("`find DIR -samefile {path}` finds it: remove it there."),
+        )
+    };
+    linked.iter().map(found).collect()
 }
 
 async fn audit_log(app: &App) -> Option<Check> {

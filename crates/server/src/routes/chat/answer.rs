@@ -11,7 +11,8 @@ use super::error::ChatError;
 use crate::executor::context_usage_percent;
 use crate::respond::json_response;
 use crate::shape::model::{
-    CallShown, Choice, ChoiceMessage, Clamped, Completion, FunctionShown, Metadata, UsageShown,
+    CallLeftOut, CallShown, Choice, ChoiceMessage, Clamped, Completion, FunctionShown, Metadata,
+    UsageShown,
 };
 
 /// What a client is told about its request beside the answer.
@@ -71,7 +72,7 @@ pub(super) fn ended<'a>(state: &'a RunState, notes: &Notes) -> Result<Said<'a>, 
             content,
             reason: ending.finish_reason(),
         }),
-        Some(Ending::Calls { content, calls }) => Ok(Said::Calls {
+        Some(Ending::Calls { content, calls, .. }) => Ok(Said::Calls {
             content: Some(content.as_str()).filter(|text| !text.is_empty()),
             calls,
         }),
@@ -142,5 +143,18 @@ pub(super) fn metadata<'a>(state: &'a RunState, notes: &Notes) -> Metadata<'a> {
             used: notes.max_tokens,
         }),
         content: None,
+        calls_left_out: left_out(state),
     }
+}
+
+/// The calls that are not given to the client because they stayed wrong.
+fn left_out(state: &RunState) -> Vec<CallLeftOut<'_>> {
+    let Some(Ending::Calls { left_out, .. }) = state.ending() else {
+        return Vec::new();
+    };
+    let shown = left_out.iter().map(|call| CallLeftOut {
+        name: &call.name,
+        reason: &call.reason,
+    });
+    shown.collect()
 }

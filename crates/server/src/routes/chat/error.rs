@@ -22,6 +22,7 @@ const EXECUTION: &str = "ExecutionError";
 const INVALID: &str = "invalid_request_error";
 /// The code of a request that can not be understood.
 const INVALID_REQUEST: &str = "invalid_request";
+const NO_MODEL: &str = "model_not_found";
 
 /// An error, before it is written.
 #[derive(Debug, Clone)]
@@ -77,7 +78,19 @@ impl ChatError {
             "There is no such model here; there are {}",
             names.join(", ")
         );
-        Self::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", message)
+        Self::new(StatusCode::NOT_FOUND, INVALID, NO_MODEL, message)
+    }
+
+    /// A client that did not show what the route asks for.
+    pub(crate) fn not_let_in(refusal: Refusal) -> Self {
+        let mut error = Self::from(refusal);
+        if error.status == StatusCode::UNAUTHORIZED {
+            error.message = Cow::Borrowed(
+                "This server asks for the key of a client, or for its token for calls: send \
+                 `Authorization: Bearer KEY`",
+            );
+        }
+        error
     }
 
     /// No model was configured.
@@ -138,7 +151,7 @@ impl ChatError {
         let mut error = Self::new(status, EXECUTION, "cancelled", message);
         // Asking anew would begin the task anew beside it, so no time is named at which to do so.
         error.again = Again::No;
-        error
+        error.with(json!({ "run_id": run }))
     }
 
     /// What could not be kept did not go on. Causes are for those with the admin token.
@@ -208,8 +221,10 @@ impl ChatError {
 
     /// The field that is wrong: what is said of a request begins with it.
     fn param(&self) -> Option<&str> {
-        if self.code != INVALID_REQUEST {
-            return None;
+        match self.code {
+            INVALID_REQUEST => {}
+            NO_MODEL => return Some("model"),
+            _ => return None,
         }
         let (field, _) = self.message.split_once(": ")?;
         let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte);

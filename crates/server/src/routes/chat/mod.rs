@@ -13,6 +13,7 @@ mod request;
 mod stream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -23,10 +24,13 @@ use holdfast_agent::runs::{
 };
 use http::HeaderMap;
 use http::header::HeaderName;
+use tokio::time::{Instant, sleep};
 
 use crate::access::Client;
 use crate::executor::Executor;
-use crate::limits::{BODY_BYTES_MAX, RETRY_AFTER_S, RUN_KEY_BYTES_MAX};
+use crate::limits::{
+    BODY_BYTES_MAX, RETRY_AFTER_S, RUN_BEGINS_LOOK_MS, RUN_BEGINS_MS_MAX, RUN_KEY_BYTES_MAX,
+};
 use crate::repeats::{Repeats, Try};
 use crate::respond::whole_seconds;
 use crate::server::{Peer, Server};
@@ -159,13 +163,40 @@ async fn begin(
         }
         return Ok(Source::Live(begun));
     };
-    match executor.runs.start_keyed(state, &name, key).await? {
-        Started::Begun(listener) => Ok(Source::Live(listener)),
-        Started::Known(KeyClaim::Same(earlier)) => earlier_run(executor, &earlier).await,
-        Started::Known(KeyClaim::Other) => Err(ChatError::key_conflict()),
-        Started::Known(KeyClaim::Begins) => {
-            let message = "A request with this Idempotency-Key is about to begin";
-            Err(ChatError::too_many(message, RETRY_AFTER_S))
+    // Boxed: what most requests never do should not make all of them larger.
+    Box::pin(begin_keyed(executor, state, &name, &key)).await
+}
+
+/// The same with a client's key. Of several requests that come at once one begins its run, and the
+/// others wait the moment until it has.
+async fn begin_keyed(
+    executor: &Arc<Executor>,
+    state: RunState,
+    client: &str,
+    key: &RunKey,
+) -> Result<Source, ChatError> {
+    let by = Instant::now() + Duration::from_millis(RUN_BEGINS_MS_MAX);
+    loop {
+        let started = executor
+            .runs
+            .start_keyed(state.clone(), client, key.clone());
+        let mut known = match started.await? {
+            Started::Begun(listener) => return Ok(Source::Live(listener)),
+            Started::Known(known) => Some(known),
+        };
+        while known == Some(KeyClaim::Begins) && Instant::now() < by {
+            sleep(Duration::from_millis(RUN_BEGINS_LOOK_MS)).await;
+            known = executor.runs.store().key_of(key).await?;
+        }
+        match known {
+            Some(KeyClaim::Same(earlier)) => return earlier_run(executor, &earlier).await,
+            Some(KeyClaim::Other) => return Err(ChatError::key_conflict()),
+            Some(KeyClaim::Begins) => {
+                let message = "A request with this Idempotency-Key is about to begin";
+                return Err(ChatError::too_many(message, RETRY_AFTER_S));
+            }
+            // Whoever had it gave it back.
+            None => {}
         }
     }
 }

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan};
+use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan, UnixSockets};
 use holdfast_contract::{Reason, SessionContext, ToolError, ToolResult};
 use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Mode as RawMode, OFlags};
+
+use super::danger::Temporary;
 
 /// Reasons that say a command reaches out of the workspace, or needs what lies there: other rights,
 /// keys, credentials. Who approves it has let it out. What is only hard to read, or was downloaded,
@@ -29,6 +31,12 @@ const HINT: &str = "The kernel holds this command to its workspace. If what it w
 const HINT_LET_OUT: &str = "This command was let out of its workspace, and even so it makes, removes and renames \
                             nothing directly in a directory that leads to Holdfast's state, and gets nothing of the \
                             state. Name something deeper, or have the state kept elsewhere (HOLDFAST_STATE).";
+/// Words of a command that wanted to talk to a service on this machine, beside those of a refusal.
+const OF_SOCKETS: &[&str] = &["unix:", "dial unix", ".sock", "/run/dbus", "/run/user/"];
+const REFUSED: &[&str] = &["permission denied", "operation not permitted"];
+const HINT_SOCKETS: &str = "Commands here talk to no service behind a Unix socket (Docker, an ssh-agent, the session bus): \
+                            such a service does for whoever asks what the kernel keeps from the command itself. A person \
+                            can allow it with confinement.unixSockets: allow in the configuration.";
 /// Names of the directory for temporary files of one workspace.
 const TEMPORARY: &str = "TMPDIR";
 const TEMPORARY_DIGITS: usize = 16;
@@ -86,15 +94,18 @@ impl Rules {
         }
     }
 
-    /// Whether the kernel will hold the command to its workspace.
+    /// What the kernel will hold the command to.
     pub(super) fn hold(&self) -> Hold {
-        if self.config.mode == Mode::Off || !self.kernel.confines_files() {
-            return Hold::Free;
-        }
-        match self.reach {
-            Reach::Workspace => Hold::Held,
-            Reach::AllFiles => Hold::LetOut,
-            Reach::OtherRights => Hold::Free,
+        let is_free = self.config.mode == Mode::Off || self.reach == Reach::OtherRights;
+        let files = match self.reach {
+            _ if is_free || !self.kernel.confines_files() => None,
+            Reach::AllFiles => Some(HINT_LET_OUT),
+            Reach::Workspace | Reach::OtherRights => Some(HINT),
+        };
+        let no_sockets = !is_free && self.config.unix_sockets == UnixSockets::Deny;
+        Hold {
+            files,
+            sockets: no_sockets.then_some(HINT_SOCKETS),
         }
     }
 
@@ -172,31 +183,37 @@ impl Rules {
     }
 }
 
-/// Whether a command is held to the files of its workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hold {
-    Held,
-    /// Only to all but what is reserved.
-    LetOut,
-    Free,
+/// What a command is held to, by what it is told where that may have stopped it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    /// Where it is held to files.
+    files: Option<&'static str>,
+    /// Where it may not talk to services.
+    sockets: Option<&'static str>,
 }
 
 impl Hold {
     /// Says what may be the cause where a held command failed and its errors say that something was
     /// forbidden: the kernel's words are the same as for the rights of a file.
     pub(super) fn explain(self, mut result: ToolResult) -> ToolResult {
-        let hint = match self {
-            Self::Held => HINT,
-            Self::LetOut => HINT_LET_OUT,
-            Self::Free => return result,
-        };
         let errors = result.output["stderr"].as_str().unwrap_or_default();
         let is_forbidden = FORBIDDEN.iter().any(|words| errors.contains(words));
-        if result.exit_code.is_some() && is_forbidden {
+        let hint = self
+            .sockets
+            .filter(|_| errors.lines().any(speaks_of_sockets))
+            .or(self.files.filter(|_| is_forbidden));
+        if let Some(hint) = hint.filter(|_| result.exit_code.is_some()) {
             result.output["hint"] = hint.into();
         }
         result
     }
+}
+
+/// Whether a line says that a service behind a Unix socket could not be talked to.
+fn speaks_of_sockets(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|it| line.contains(it));
+    has(OF_SOCKETS) && has(REFUSED)
 }
 
 /// Whether its approval lets a command out.
@@ -207,6 +224,15 @@ pub(crate) fn lets_out(reason: &Reason) -> bool {
 fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
     let found = environment.iter().find(|(known, _)| known == name)?;
     Some(&found.1)
+}
+
+/// What `$TMPDIR` is to a command that nobody lets out.
+pub(super) fn temporary_of(config: &ConfinementConfig, kernel: Kernel) -> Temporary {
+    if config.mode == Mode::Off || !kernel.confines_files() {
+        Temporary::Anywhere
+    } else {
+        Temporary::Own
+    }
 }
 
 /// A directory of this user and workspace alone for temporary files: what others keep in the common

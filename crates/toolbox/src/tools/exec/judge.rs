@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use holdfast_contract::{HandsOn, Reason, SessionContext, TierVerdict};
 
-use super::danger::{self, Judged, normal};
+use super::danger::{self, Judged, Temporary, normal};
 use super::rules::CommandRules;
 use super::{COMMAND_BYTES_MAX, STDIN_BYTES_MAX, reach};
 use crate::tools::place;
@@ -98,6 +98,7 @@ pub(crate) fn handed_on(
             stdin,
             workspace: &session.workspace_root,
             working_dir,
+            temporary: Temporary::Anywhere,
         };
         command(&judged, session, &HOME, rules, verdict);
     }

@@ -271,6 +271,7 @@ impl Tool for ExecTool {
             stdin: order.stdin.as_deref(),
             workspace: &session.workspace_root,
             working_dir: order.working_dir.as_deref(),
+            temporary: confined::temporary_of(&self.confinement, self.kernel),
         };
         judge::command(
             &judged,

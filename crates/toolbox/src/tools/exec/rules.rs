@@ -175,6 +175,7 @@ mod tests {
             stdin: None,
             workspace: Path::new("/home/u/space"),
             working_dir: None,
+            temporary: danger::Temporary::Anywhere,
         };
         rules.forbid(&judged).map(|reason| reason.code)
     }
@@ -209,6 +210,8 @@ mod tests {
             "git $(cat l)",
             "read Y; git -C x \"$Y\" origin",
             "cat l | xargs git",
+            "git --no-pager \"$X\"",
+            "cat l | xargs git -C sub",
             "git pull; cat l | xargs -n 2 git --no-pager",
         ] {
             let found = code(&rules, command);

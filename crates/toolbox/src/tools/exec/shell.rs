@@ -7,6 +7,7 @@ mod ansi;
 mod brackets;
 mod expand;
 mod functions;
+mod joined;
 mod redirect;
 
 use std::borrow::Cow;
@@ -14,6 +15,8 @@ use std::borrow::Cow;
 use brackets::Bracket;
 use expand::Quotes;
 pub(super) use functions::Function;
+pub(super) use joined::Joined;
+use joined::Link;
 
 /// Commands inside commands that are followed; deeper ones are not read.
 pub(in crate::tools) const SHELL_DEPTH_MAX: usize = 16;
@@ -133,6 +136,7 @@ pub(super) struct Simple {
     pub(super) input_quoting: Quoting,
     /// Index of the command whose output it reads.
     pub(super) reads_from: Option<usize>,
+    pub(super) joined: Joined,
     /// Commands inside its words begin here and end before itself.
     pub(super) inside: Vec<usize>,
     /// It is no command, but what this variable is to hold: `a=(…)`.
@@ -194,6 +198,8 @@ struct Open {
     holds_values: bool,
     /// It began with a redirection, or has one: no keyword is behind it.
     is_redirected: bool,
+    /// To some shells it ends before that, and runs beside the next: `a &> f`.
+    may_end_before: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +240,11 @@ impl Open {
 
     fn word(&mut self) -> &mut Word {
         self.word.get_or_insert_default()
+    }
+
+    /// Whether nothing of it was read yet.
+    fn is_blank(&self) -> bool {
+        self.word.is_none() && self.simple.words.is_empty() && !self.is_redirected
     }
 
     /// Says whose values it holds, if the bracket around it is an array's.
@@ -294,64 +305,63 @@ impl Reader {
         // Those of the line outside have their bodies after that line.
         let outside = std::mem::take(&mut self.heredocs);
         let mut open = Open::default();
-        let mut reads_from = None;
+        let mut link = Link::default();
         let mut brackets: Vec<Bracket> = Vec::new();
         loop {
             open.holds_values = brackets.last().is_some_and(Bracket::holds_values);
             let Some(sign) = self.take() else {
                 self.script.is_unreadable |= end.is_some();
-                self.close(&mut open, reads_from, &mut found);
+                self.close(&mut open, link, &mut found);
                 break;
             };
             match sign {
                 _ if Some(sign) == end && brackets.is_empty() => {
-                    self.close(&mut open, reads_from, &mut found);
+                    self.close(&mut open, link, &mut found);
                     break;
                 }
                 ' ' | '\t' | '\r' => open.end_word(),
                 '#' if open.word.is_none() => self.skip_line(),
                 '\n' => {
                     open.fills(brackets.last());
-                    self.close(&mut open, reads_from, &mut found);
+                    let is_blank = open.is_blank();
+                    self.close(&mut open, link, &mut found);
                     self.bodies();
-                    reads_from = None;
+                    link = if is_blank { link } else { Link::default() };
                 }
                 '|' => {
-                    let is_or = self.peek(0) == Some('|');
-                    let last = self.close(&mut open, reads_from, &mut found);
-                    if matches!(self.peek(0), Some('|' | '&')) {
-                        self.at += 1;
-                    }
-                    reads_from = if is_or { None } else { last };
+                    let last = self.close(&mut open, link, &mut found);
+                    link = self.behind_bar(last);
                 }
                 '&' if self.peek(0) == Some('>') => {
                     open.end_word();
+                    open.may_end_before = true;
                     self.redirect(&mut open);
                 }
                 ')' => {
                     let begun = brackets.pop();
                     open.fills(begun.as_ref());
-                    let last = self.close(&mut open, reads_from, &mut found);
+                    let last = self.close(&mut open, link, &mut found);
                     match begun {
                         None => self.is_case(last),
                         Some(Bracket::Subshell(from)) => self.script.free_braces(from),
                         Some(Bracket::Values(_) | Bracket::Sum) => {}
                     }
-                    reads_from = None;
+                    link = Link::default();
                 }
                 '(' => {
                     let function = self.function_name(&mut open);
                     let array = self.array(&open);
-                    self.close(&mut open, reads_from, &mut found);
+                    self.close(&mut open, link, &mut found);
                     match function {
                         Some(name) => self.define(name),
                         None => self.begin_bracket(array, &mut brackets),
                     }
-                    reads_from = None;
+                    link = Link::default();
                 }
                 ';' | '&' => {
-                    self.close(&mut open, reads_from, &mut found);
-                    reads_from = None;
+                    let is_whole = !open.may_end_before;
+                    let last = self.close(&mut open, link, &mut found);
+                    link = self.behind_sign(sign, last.filter(|_| is_whole));
                 }
                 '<' | '>' if brackets.last() == Some(&Bracket::Sum) => open.bare(sign),
                 '<' | '>' => {
@@ -386,12 +396,7 @@ impl Reader {
     }
 
     /// Ends a command and says where it stands.
-    fn close(
-        &mut self,
-        open: &mut Open,
-        reads_from: Option<usize>,
-        found: &mut Vec<usize>,
-    ) -> Option<usize> {
+    fn close(&mut self, open: &mut Open, link: Link, found: &mut Vec<usize>) -> Option<usize> {
         open.end_word();
         let Open {
             mut simple,
@@ -408,7 +413,7 @@ impl Reader {
         if is_empty && simple.input.is_none() && heredocs.is_empty() {
             return None;
         }
-        simple.reads_from = reads_from;
+        (simple.reads_from, simple.joined) = (link.reads_from, link.joined);
         self.script.commands.push(simple);
         found.push(self.script.commands.len() - 1);
         let command = found.last().copied();

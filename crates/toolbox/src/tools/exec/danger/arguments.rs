@@ -1,8 +1,12 @@
 //! The arguments of scripts and functions.
 
-use super::Judge;
-use super::variables::{ARGUMENTS, NUMBERED, Set};
+use super::expansion::{Part, Variable, parts};
+use super::variables::{ARGUMENTS, NUMBERED, Set, is_argument, kept_as};
+use super::{COMPUTED, Judge};
 use crate::tools::exec::shell::{Splitting, Word};
+
+/// The name under which a script knows itself, which whoever starts it chooses.
+pub(super) const OWN_NAME: &str = "0";
 
 impl Judge<'_> {
     /// Notes the arguments of a script, by their numbers and together.
@@ -81,15 +85,48 @@ impl Judge<'_> {
         }
     }
 
+    /// Judges a script that is given these, its own name first, which nobody else has.
+    pub(super) fn given_as(&mut self, args: &[Word], judge: impl FnOnce(&mut Self)) {
+        let (name, args) = args.split_at(args.len().min(1));
+        let outer = self.variables.remove(OWN_NAME);
+        let noted = self.noted;
+        self.note_values(OWN_NAME, name);
+        self.noted = noted;
+        self.given(args, judge);
+        self.variables.remove(OWN_NAME);
+        self.variables
+            .extend(outer.map(|set| (OWN_NAME.to_owned(), set)));
+    }
+
+    /// A script that holds an argument of the one around it: what that runs is not known where that
+    /// argument is not.
+    pub(super) fn hands_argument_on(&mut self, script: &Word, whole: &str) {
+        let is_computed = |part: &Part<'_>| match part {
+            Part::Variable(Variable { name, .. }) => {
+                let sets = self.variables.get(kept_as(name));
+                (is_argument(name) || *name == OWN_NAME)
+                    && sets.is_some_and(|sets| sets.contains(&Set::Computed))
+            }
+            Part::Text(_) | Part::Unread => false,
+        };
+        if script.has_variable && parts(&script.text).iter().any(is_computed) {
+            self.raise("computed_command", whole, COMPUTED);
+        }
+    }
+
     /// Judges something of whose arguments nothing is known.
     pub(super) fn given_anything(&mut self, judge: impl FnOnce(&mut Self)) {
         self.given(&[], |it| {
             let noted = it.noted;
-            for name in NUMBERED.into_iter().chain([ARGUMENTS]) {
+            let outer = it.variables.remove(OWN_NAME);
+            for name in NUMBERED.into_iter().chain([ARGUMENTS, OWN_NAME]) {
                 it.note(name, Set::Computed);
             }
             it.noted = noted;
             judge(it);
+            it.variables.remove(OWN_NAME);
+            it.variables
+                .extend(outer.map(|set| (OWN_NAME.to_owned(), set)));
         });
     }
 }

@@ -1,6 +1,6 @@
 //! Programs that run commands which stand in their arguments.
 
-use super::tables::CARRIERS;
+use super::tables::{CARRIERS, STDIN_NAMES};
 use super::{Certainty, Judge};
 use crate::tools::exec::shell::Word;
 
@@ -23,9 +23,13 @@ impl Judge<'_> {
             "sed" if sed_may_run(args) => self.certainty = Certainty::MayRunMore,
             _ => {}
         }
+        if matches!(name, "sed" | "awk" | "gawk" | "mawk" | "nawk") && reads_its_script(args) {
+            let what = "runs a script that it reads";
+            self.raise("unreadable_command", name, what);
+        }
         for (_, option, form) in CARRIERS.iter().filter(|(known, ..)| *known == name) {
             for (at, word) in args.iter().enumerate() {
-                let Some(value) = word.text.strip_prefix(option) else {
+                let Some(value) = value_of(&word.text, option) else {
                     continue;
                 };
                 let behind = args.get(at + 1).map_or("", |word| word.text.as_str());
@@ -54,6 +58,32 @@ impl Judge<'_> {
             self.certainty = Certainty::MayRunMore;
         }
     }
+}
+
+/// Whether `sed` or `awk` is told to take its script from what it reads: `-f -`.
+fn reads_its_script(args: &[Word]) -> bool {
+    let texts = || args.iter().map(|word| word.text.as_str());
+    let is_input = |it: &str| STDIN_NAMES.contains(&it);
+    let attached = |it: &str| {
+        let file = it.strip_prefix("-f").or_else(|| it.strip_prefix("--file="));
+        file.is_some_and(is_input)
+    };
+    let is_option = |it: &str| it == "--file" || (it.starts_with('-') && it.ends_with('f'));
+    let mut pairs = texts().zip(texts().skip(1));
+    texts().any(attached) || pairs.any(|(option, file)| is_option(option) && is_input(file))
+}
+
+/// What is behind an option in its word; as much of a long one as is enough will do.
+fn value_of<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let is_begun = name.len() > 2 && name.starts_with("--") && option.starts_with(name);
+    let attached = text.strip_prefix(option);
+    // At the end of several letters: `script -qc '…'`.
+    let letter = option.strip_prefix('-').filter(|it| it.len() == 1);
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    let is_last = letter.is_some_and(|it| letters.ends_with(it))
+        && letters.bytes().all(|it| it.is_ascii_alphabetic());
+    attached.or_else(|| (is_begun || is_last).then_some(value))
 }
 
 /// Whether `sed` gets a script that may run something, or one that is not read.

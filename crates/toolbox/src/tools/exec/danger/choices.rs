@@ -3,7 +3,6 @@
 
 use super::expansion::{Form, Part, Variable, parts};
 use super::input::is_interpreter;
-use super::tables::{ACTIONS, PAIRS};
 use super::wrappers::assigned;
 use super::{Judge, program};
 use crate::tools::exec::shell::{Simple, Splitting, Word};
@@ -15,8 +14,6 @@ const WAYS_MAX: usize = 1024;
 const WAYS_DEPTH_MAX: usize = 2;
 /// Words of a list whose first ones may be gone that are told apart: each of them may be the first.
 const CUT_WORDS_MAX: usize = 64;
-
-const MAY_ACT: &str = "may do what can not be undone, which is only known when it runs";
 
 impl Judge<'_> {
     /// Judges a command once more for each of the values that its variables may hold. `resolved` is the
@@ -148,73 +145,6 @@ impl Judge<'_> {
             };
         }
         found
-    }
-
-    /// A program of which a word decides what it does.
-    pub(super) fn acts(&mut self, name: &str, args: &[Word], whole: &str) {
-        let has = |words: &[&str]| args.iter().any(|word| words.contains(&word.text.as_str()));
-        for (_, actions, what) in ACTIONS.iter().filter(|(known, ..)| *known == name) {
-            if has(actions) {
-                self.raise("irreversible_command", whole, what);
-            }
-        }
-        for (_, of, actions, what) in PAIRS.iter().filter(|(known, ..)| *known == name) {
-            if has(&[*of]) && has(actions) {
-                self.raise("irreversible_command", whole, what);
-            }
-        }
-        self.may_act(name, args, whole);
-    }
-
-    /// The same, where nobody knows that word.
-    fn may_act(&mut self, name: &str, args: &[Word], whole: &str) {
-        let is_word = |actions: &[&str]| actions.iter().any(|it| !it.starts_with('-'));
-        let acts = ACTIONS
-            .iter()
-            .any(|(known, actions, _)| *known == name && is_word(actions))
-            || PAIRS.iter().any(|(known, ..)| *known == name)
-            || name == "aws";
-        if acts && self.is_unknown_action(args) {
-            self.raise("irreversible_command", whole, MAY_ACT);
-        }
-    }
-
-    /// `… | xargs git`: the word that decides comes from elsewhere.
-    pub(super) fn may_be_any_action(&mut self, behind: &[Word], is_known: bool, whole: &str) {
-        let Some((first, args)) = behind.split_first().filter(|_| !is_known) else {
-            return;
-        };
-        let name = program(first);
-        if !args.iter().all(|word| word.text.starts_with('-')) {
-            return;
-        }
-        self.open.insert(name.to_owned());
-        let acts = name == "git"
-            || ACTIONS.iter().any(|(known, ..)| *known == name)
-            || PAIRS.iter().any(|(known, ..)| *known == name);
-        if acts {
-            self.raise("irreversible_command", whole, MAY_ACT);
-        }
-    }
-
-    pub(super) fn is_unknown_action(&mut self, args: &[Word]) -> bool {
-        // The word behind an option may be its value.
-        let mut may_be_value = false;
-        for word in args {
-            if word.text.starts_with(['-', '+']) {
-                may_be_value = !word.text.contains('=');
-                continue;
-            }
-            let is_unknown = self.may_be_option(word) || self.is_vague(word);
-            if !std::mem::take(&mut may_be_value) {
-                return is_unknown;
-            }
-            let is_computed = word.has_substitution || self.is_known(word);
-            if is_unknown && is_computed && word.splitting == Splitting::Splits {
-                return true;
-            }
-        }
-        false
     }
 }
 

@@ -72,7 +72,7 @@ impl Judge<'_> {
         if word.has_substitution {
             return true;
         }
-        if !word.has_variable {
+        if !word.has_variable || self.is_own_temporary(word) {
             return false;
         }
         let Some(wholes) = self.directories(&word.text) else {

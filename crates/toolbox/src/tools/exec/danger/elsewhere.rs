@@ -20,6 +20,7 @@ impl Judge<'_> {
         whole: &str,
     ) {
         let (workspace, places) = (self.workspace, std::mem::take(&mut self.places));
+        let aside = std::mem::take(&mut self.aside);
         self.workspace = Path::new(THERE);
         self.places = vec![None];
         // What is set here is not set there.
@@ -47,7 +48,7 @@ impl Judge<'_> {
                 self.raise("unreadable_command", whole, what);
             }
         }
-        (self.workspace, self.places) = (workspace, places);
+        (self.workspace, self.places, self.aside) = (workspace, places, aside);
         self.setters = before;
     }
 

@@ -42,7 +42,9 @@ impl Judge<'_> {
             } else if recursive && self.is_uncertain_directory(target) {
                 let what = "works through a directory that is only known when it runs";
                 self.raise("destructive_command", whole, what);
-            } else if may_recurse && name == "rm" && self.is_whole_workspace(target) {
+            } else if (may_recurse && name == "rm" || empties(name, target))
+                && self.is_whole_workspace(target)
+            {
                 self.raise("destructive_command", whole, "removes the whole workspace");
             } else if name == "rm" && self.is_repository(target) {
                 self.raise("destructive_command", whole, wipes::REPOSITORY);
@@ -70,4 +72,9 @@ impl Judge<'_> {
             }
         }
     }
+}
+
+/// `truncate -s0 *`: without a directory to work through it takes a pattern to be everything.
+fn empties(name: &str, target: &Word) -> bool {
+    name == "truncate" && target.has_pattern()
 }

@@ -24,7 +24,10 @@ impl Judge<'_> {
         self.settings(args, whole, depth);
         let is_push = |word: &Word| GIT_PUSHES.contains(&word.text.as_str());
         if let Some(at) = args.iter().position(is_push) {
-            self.push_to_others(args.get(at + 1..).unwrap_or_default(), whole);
+            let behind = args.get(at + 1..).unwrap_or_default();
+            if !is_rehearsed(args.get(at), behind) {
+                self.push_to_others(behind, whole);
+            }
         }
         let Some((name, rest)) = subcommand(args) else {
             return;
@@ -35,6 +38,7 @@ impl Judge<'_> {
             self.may_push_more(rest, printed, whole);
         }
         self.loses(name, args, rest, whole);
+        self.loses_by_index(name, rest, whole);
         match name {
             "config" => self.configures(rest, whole, depth),
             "remote" if mirrors(rest) => self.raise("irreversible_command", whole, OVERWRITES),
@@ -228,6 +232,16 @@ fn subcommand(args: &[Word]) -> Option<(&Word, &[Word])> {
         rest = behind.get(taken..).unwrap_or_default();
     }
     None
+}
+
+/// `git push --dry-run`, which does nothing whatever else is there.
+fn is_rehearsed(name: Option<&Word>, args: &[Word]) -> bool {
+    let options = Options::of("push", args);
+    let is_plain = |word: &Word| !word.has_variable && !word.has_substitution;
+    name.is_some_and(|it| it.text == "push")
+        && args.iter().all(is_plain)
+        && options.has_surely('n', "dry-run")
+        && !options.spelt().any(|name| name.starts_with("no-d"))
 }
 
 /// Whether a push overwrites or removes.

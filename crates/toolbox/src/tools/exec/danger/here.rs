@@ -1,5 +1,6 @@
 //! The directory that a command is in: `$PWD/build`.
 
+use super::temporary::TEMPORARY;
 use super::variables::Set;
 use super::{Judge, Setters};
 use crate::tools::exec::shell::{Splitting, Word};
@@ -55,8 +56,10 @@ impl Judge<'_> {
 
     /// Notes that one of these may not be what the shell has set.
     pub(super) fn note_here(&mut self, args: &[Word]) {
-        if args.iter().any(|word| word.text == HERE) {
-            self.forget_here();
+        for name in [HERE, TEMPORARY] {
+            if args.iter().any(|word| word.text == name) {
+                self.note(name, Set::Computed);
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a command reads, where what it reads runs.
 
+use super::code::{inline_program, only_reads_data, runs_what_it_reads};
 use super::elsewhere::removes_data;
+use super::feeders::is_read_into_script;
 use super::tables::{
     DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, RIGHTS, SHELLS, STDIN_NAMES, WRAPPERS,
 };
@@ -33,8 +35,6 @@ pub(super) struct Feeding<'a> {
 /// Commands of one pipe that are looked at from its end; a longer one counts as unreadable.
 const PIPED_MAX: usize = 64;
 const PRINTED: &str = "runs what another command prints";
-/// Strings of one line of a program from which on its strings are read as one command.
-const LITERAL_STARTS_MAX: usize = 16;
 
 impl<'a> Feeding<'a> {
     pub(super) fn new(stdin: Option<&'a str>) -> Self {
@@ -125,22 +125,32 @@ impl Judge<'_> {
         let whole = shown(&simple.words);
         let piped: Vec<&Simple> = piped(simple, all).collect();
         self.removes_list(behind, &piped, &whole);
-        let runs_lines = match behind.split_first() {
+        let is_from_file = reads_file(&simple.words, before)
+            || piped.iter().copied().chain([simple]).any(is_redirected);
+        if is_from_file {
+            self.removes_from_file(behind, &whole);
+        }
+        if is_from_file || fed.is_unknown {
+            self.fed_anything(behind, simple, depth);
+        }
+        let runs_lines = match behind.first() {
             None => names_no_program(&simple.words),
-            Some((first, args)) => {
-                let is_script = is_interpreter(program(first)) && inline(args).is_some();
-                is_script || is_replaced(first, &simple.words)
+            Some(first) => {
+                is_read_into_script(behind, &simple.words) || is_replaced(first, &simple.words)
             }
         };
-        self.may_be_any_action(behind, is_known, &whole);
-        if !runs_lines {
-            return;
+        if !is_known {
+            self.is_given_action(behind, simple);
         }
-        if let Some((script, _)) = behind.get(1..).and_then(inline_with_args) {
+        let runs_script = behind.first().is_some_and(|it| is_interpreter(program(it)));
+        if runs_script && let Some(script) = behind.get(1..).and_then(inline) {
             let text = script.text.clone();
             self.given_anything(|judge| judge.script(&text, depth + 1));
         }
-        if fed.is_unknown || !simple.reads.is_empty() || reads_file(&simple.words, before) {
+        if !runs_lines {
+            return;
+        }
+        if fed.is_unknown || is_from_file {
             self.raise("unreadable_command", &whole, PRINTED);
         } else if !is_known {
             self.certainty = Certainty::MayRunMore;
@@ -180,7 +190,7 @@ impl Judge<'_> {
             fed.is_unknown |= match (passes_on(&from.words), only_reads_input(&from.words)) {
                 (true, _) => !from.reads.is_empty(),
                 // Without an input it prints nothing.
-                (false, true) => !is_last || self.feeding.stdin.is_some(),
+                (false, true) => !is_last || self.feeding.stdin.is_some() || is_redirected(from),
                 (false, false) => true,
             };
             is_direct = false;
@@ -244,7 +254,8 @@ impl Judge<'_> {
                 // Some set variables in ways of their own.
                 self.setters = Setters::Unknown;
             }
-            self.given(behind, |judge| judge.script(&text, depth + 1));
+            self.hands_argument_on(script, whole);
+            self.given_as(behind, |judge| judge.script(&text, depth + 1));
             self.setters = before;
         } else if !is_shell && let Some(program) = inline_program(args) {
             self.code(program, depth + 1);
@@ -252,7 +263,12 @@ impl Judge<'_> {
         self.computed(name, args, simple, all, whole);
         let fed = self.fed(simple, all);
         let reads = reads_its_program(name, args);
-        if fed.is_unknown && reads && (is_shell || inline_program(args).is_none()) {
+        let runs_input = if is_shell || inline_program(args).is_none() {
+            reads
+        } else {
+            runs_what_it_reads(args)
+        };
+        if fed.is_unknown && runs_input {
             self.raise("unreadable_command", whole, PRINTED);
         }
         if let Some(text) = fed.text {
@@ -299,29 +315,6 @@ impl Judge<'_> {
             self.raise("computed_command", whole, COMPUTED);
         }
     }
-
-    /// A program in another language. Only the commands it spells out in strings are seen: one by
-    /// one, as for `system("…")`, and those of a line together from each on, as for
-    /// `run(["rm", "…"])`.
-    pub(super) fn code(&mut self, text: &str, depth: usize) {
-        // A variable in a string of its own is not the shell's.
-        self.forget_here();
-        let before = std::mem::replace(&mut self.setters, Setters::Unknown);
-        for line in text.lines() {
-            let literals = literals(line);
-            let starts = literals.len().min(LITERAL_STARTS_MAX);
-            let together = (0..starts).map(|at| literals.get(at..).unwrap_or_default().join(" "));
-            let alone = literals.iter().filter(|_| literals.len() > 1).cloned();
-            for command in alone.chain(together) {
-                let script = shell::read(&command);
-                // A sentence is none: its quotes seldom end.
-                if !script.is_unreadable || script.is_deep {
-                    self.script(&command, depth + 1);
-                }
-            }
-        }
-        self.setters = before;
-    }
 }
 
 /// Whether it runs what it reads or is told; `python3.13` is `python`.
@@ -350,7 +343,7 @@ fn names_no_program(words: &[Word]) -> bool {
 }
 
 /// Whether the program has what is read in it: `xargs -I {} {} x`.
-fn is_replaced(first: &Word, words: &[Word]) -> bool {
+pub(super) fn is_replaced(first: &Word, words: &[Word]) -> bool {
     let behind = behind_feeder(words);
     let options = || behind.iter().map(|word| word.text.as_str());
     let next = options().zip(options().skip(1));
@@ -372,6 +365,11 @@ fn reads_file(words: &[Word], before: usize) -> bool {
     options.any(|option| option.starts_with("-a") || option.starts_with("--arg-file"))
 }
 
+/// Whether a command reads a file, and one in which there may be something.
+fn is_redirected(simple: &Simple) -> bool {
+    simple.reads.iter().any(|file| file.text != "/dev/null")
+}
+
 /// The commands that a command reads from through pipes, the nearest first.
 fn piped<'s>(simple: &Simple, all: &'s [Simple]) -> impl Iterator<Item = &'s Simple> {
     let first = simple.reads_from.and_then(|at| all.get(at));
@@ -390,7 +388,7 @@ pub(super) fn is_download(simple: &Simple, all: &[Simple]) -> bool {
 
 fn runs_download(simple: &Simple, all: &[Simple]) -> bool {
     let mut inside = simple.inside.iter().filter_map(|at| all.get(*at));
-    is_download(simple, all) || inside.any(downloads)
+    inside.any(downloads) || (is_download(simple, all) && !only_reads_data(&simple.words))
 }
 
 fn downloads(simple: &Simple) -> bool {
@@ -399,11 +397,11 @@ fn downloads(simple: &Simple) -> bool {
 }
 
 /// The script behind `-c`, also behind `-xc`.
-fn inline(args: &[Word]) -> Option<&Word> {
+pub(super) fn inline(args: &[Word]) -> Option<&Word> {
     inline_with_args(args).map(|(script, _)| script)
 }
 
-/// The same, with the arguments that the script gets: `sh -c '…' name one two`.
+/// The same, with what the script gets, its own name first: `sh -c '…' name one two`.
 fn inline_with_args(args: &[Word]) -> Option<(&Word, &[Word])> {
     let at = args.iter().position(|word| {
         word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
@@ -423,28 +421,7 @@ fn inline_with_args(args: &[Word]) -> Option<(&Word, &[Word])> {
         }
     }
     let script = behind.get(skipped)?;
-    Some((script, behind.get(skipped + 2..).unwrap_or_default()))
-}
-
-/// The program behind `-c`, `-e` and their like, in another language: also at the end of several
-/// options in one (`perl -lane`), and without a blank between (`perl -e'…'`).
-fn inline_program(args: &[Word]) -> Option<&str> {
-    const NAMES: [&str; 4] = ["-E", "--eval", "--print", "eval"];
-    const LETTERS: [char; 4] = ['c', 'e', 'r', 'p'];
-    args.iter().enumerate().find_map(|(at, word)| {
-        let text = word.text.as_str();
-        let behind = || args.get(at + 1).map(|word| word.text.as_str());
-        if NAMES.contains(&text) {
-            return behind();
-        }
-        let options = text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
-        let is_bundle = options.chars().all(|sign| sign.is_ascii_alphabetic());
-        if is_bundle && options.ends_with(LETTERS) {
-            return behind();
-        }
-        let attached = options.strip_prefix(['c', 'e']);
-        attached.filter(|_| !is_bundle)
-    })
+    Some((script, behind.get(skipped + 1..).unwrap_or_default()))
 }
 
 /// Whether an interpreter gets its program from the standard input, or may do so.
@@ -475,24 +452,4 @@ pub(super) fn reads_its_program(name: &str, args: &[Word]) -> bool {
         }
     }
     !matches!(name, "source" | ".")
-}
-
-/// What stands in quotes in one line of a program.
-fn literals(line: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut signs = line.chars();
-    while let Some(quote) = signs.find(|sign| matches!(sign, '\'' | '"' | '`')) {
-        let mut literal = String::new();
-        while let Some(sign) = signs.next().filter(|sign| *sign != quote) {
-            literal.extend(if sign == '\\' {
-                signs.next()
-            } else {
-                Some(sign)
-            });
-        }
-        if !literal.trim().is_empty() {
-            found.push(literal);
-        }
-    }
-    found
 }

@@ -1,18 +1,23 @@
 //! Work that git does not keep and that is gone for good: what was never committed, or what nothing
 //! points to any more.
 
-use super::Judge;
+use std::path::{Path, PathBuf};
+
+use super::disk::Lies;
 use super::git::is_forced;
 use super::options::{Options, firsts};
 use super::tables::NO_LETTER;
 use super::variables::Printed;
+use super::wipes::all_in;
+use super::{Judge, normal};
 use crate::tools::exec::shell::{Splitting, Word};
 
 const CLEANS: &str = "removes files that git does not keep";
 const MAY_CLEAN: &str = "may remove files that git does not keep";
-const UNCOMMITTED: &str = "throws away changes that were never committed";
+pub(super) const UNCOMMITTED: &str = "throws away changes that were never committed";
 const STASHED: &str = "throws away what was stashed";
 const UNREACHABLE: &str = "takes away the last name of commits";
+const MAY_BE_UNREACHABLE: &str = "may take away the last name of commits";
 const REWRITES: &str = "writes the history anew";
 const MAY_OVERWRITE: &str =
     "may overwrite or remove what others have, which is only known when it runs";
@@ -23,6 +28,7 @@ const LOSING: &[&str] = &[
     "reset",
     "checkout",
     "restore",
+    "switch",
     "rm",
     "worktree",
     "stash",
@@ -35,6 +41,7 @@ impl Judge<'_> {
     /// What a command of git throws away. `all` are its arguments, `args` those behind its name.
     pub(super) fn loses(&mut self, name: &str, all: &[Word], args: &[Word], whole: &str) {
         let options = Options::of(name, args);
+        let has_directory = self.names_directory(name, all, args, &options);
         let everything = |judge: &Self| args.iter().any(|word| judge.is_everything(word));
         let is_first = |known: &[&str]| firsts(args).iter().any(|it| known.contains(&&*it.text));
         let force = options.has('f', "force");
@@ -42,22 +49,98 @@ impl Judge<'_> {
             "clean" => return self.cleans(all, &options, whole),
             "reset" if options.has_name("hard") => UNCOMMITTED,
             "checkout" | "switch" if force || options.has_name("discard-changes") => UNCOMMITTED,
-            "checkout" if everything(self) => UNCOMMITTED,
-            "restore" if everything(self) && touches_files(&options) => UNCOMMITTED,
+            "restore" if !touches_files(&options) => return,
+            "checkout" | "restore" if has_directory || everything(self) => UNCOMMITTED,
+            "switch" if options.has('C', "force-create") => MAY_BE_UNREACHABLE,
             // Without it the files stay.
             "rm" if force && everything(self) && !options.has_surely(NO_LETTER, "cached") => {
                 UNCOMMITTED
             }
             "worktree" if is_first(&["remove"]) && force => UNCOMMITTED,
+            "checkout" | "worktree" if options.has_letter('B') => MAY_BE_UNREACHABLE,
             "stash" if is_first(&["drop", "clear"]) => STASHED,
             "branch" if options.has_letter('D') => UNREACHABLE,
             "branch" if force && options.has('d', "delete") => UNREACHABLE,
+            "branch" if moves_branch(&options) => MAY_BE_UNREACHABLE,
             "reflog" if is_first(&["expire", "delete", "drop"]) => UNREACHABLE,
             "update-ref" if options.has_letter('d') => UNREACHABLE,
             "filter-branch" | "filter-repo" => REWRITES,
             _ => return,
         };
         self.raise("irreversible_command", whole, what);
+    }
+
+    /// Whether `git checkout` or `git restore` is given a directory, or what may be one: all that is
+    /// below it is meant.
+    fn names_directory(
+        &mut self,
+        name: &str,
+        all: &[Word],
+        args: &[Word],
+        options: &Options<'_>,
+    ) -> bool {
+        let named = options.named.iter().chain(&options.may_be_named).copied();
+        let (paths, others): (Vec<&Word>, Vec<&Word>) = match name {
+            "restore" => (named.collect(), Vec::new()),
+            "checkout" => {
+                let at = args.iter().position(|word| word.text == "--");
+                let behind = at.and_then(|at| args.get(at + 1..)).unwrap_or_default();
+                // What a new branch is made of is no path.
+                let is_new = options.has_surely('b', "orphan");
+                (behind.iter().collect(), named.filter(|_| !is_new).collect())
+            }
+            _ => return false,
+        };
+        let within = directory(all);
+        let mut paths = paths.into_iter();
+        let mut others = others.into_iter();
+        options.has_name("pathspec-from-file")
+            || paths.any(|word| self.may_be_directory(word, within.as_deref()))
+            || others.any(|word| self.is_directory(word, within.as_deref()) == Some(true))
+    }
+
+    /// Whether a path of git's is a directory, or nothing speaks against it.
+    fn may_be_directory(&mut self, word: &Word, within: Option<&Path>) -> bool {
+        // What it holds has been looked at, as far as that is known.
+        let is_variable = word.has_variable || word.has_substitution;
+        let is_unlike = || is_variable || has_extension(&word.text);
+        self.is_directory(word, within)
+            .unwrap_or_else(|| !is_unlike())
+    }
+
+    /// Whether a path of git's is a directory, as its name or the disk tells. Nothing if neither does.
+    fn is_directory(&mut self, word: &Word, within: Option<&Path>) -> Option<bool> {
+        let from_here = self.as_from_here(word);
+        let word = from_here.as_ref().unwrap_or(word);
+        let text = word.text.as_str();
+        if text.ends_with('/') || matches!(last_name(text), "." | "..") || all_in(text).is_some() {
+            return Some(true);
+        }
+        let is_pattern = text.contains(['*', '?', '[']);
+        if is_pattern && has_extension(text) {
+            return Some(false);
+        }
+        // Signs before a path say how it is meant.
+        let is_told = word.has_variable || word.has_substitution || word.is_home;
+        if is_told || is_pattern || text.starts_with(':') {
+            return None;
+        }
+        let places = self.places.clone();
+        let mut is_known = true;
+        for place in &places {
+            let lies = match (place, within) {
+                (Some(place), Some(within)) => {
+                    self.lies_at(&normal(&place.join(within).join(text)))
+                }
+                _ => Lies::Unknown,
+            };
+            match lies {
+                Lies::Directory => return Some(true),
+                Lies::Unknown => is_known = false,
+                Lies::Nothing | Lies::Other => {}
+            }
+        }
+        is_known.then_some(false)
     }
 
     /// `git clean`: named directories are like those of `rm`, everything is not, and what is ignored
@@ -121,7 +204,179 @@ impl Judge<'_> {
     }
 }
 
+/// Where git is told to work, from where it is; nothing if that is only known when it runs.
+fn directory(all: &[Word]) -> Option<PathBuf> {
+    let mut within = PathBuf::new();
+    let mut words = all.iter().take_while(|word| word.text != "--");
+    while let Some(word) = words.next() {
+        if word.text.starts_with("--work-tree") || word.text.starts_with("--git-dir") {
+            return None;
+        }
+        if word.text == "-C" {
+            let dir = words.next()?;
+            if dir.has_variable || dir.has_substitution || dir.is_home || dir.has_pattern() {
+                return None;
+            }
+            within.push(&dir.text);
+        }
+    }
+    Some(within)
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Whether a path is spelt as that of a file.
+fn has_extension(path: &str) -> bool {
+    let name = last_name(path).trim_start_matches('.');
+    name.contains('.')
+}
+
+/// Whether `git branch` makes a name that may be there already stand for something else. That of the
+/// branch one is on, which every guide calls `main` so, is another case: what it stands for stays.
+fn moves_branch(options: &Options<'_>) -> bool {
+    let copies = options.has_letter('C') || options.has('c', "copy");
+    let is_forced = options.has_letter('M') || options.has_letter('C') || options.has('f', "force");
+    let renames = options.has_surely('M', "move") || options.has_surely('m', "move");
+    let named = options.named.len() + options.may_be_named.len();
+    let may_be_more = |word: &&Word| {
+        word.splitting == Splitting::Splits && (word.has_variable || word.has_substitution)
+    };
+    let is_one = named <= 1 && !options.named.iter().any(may_be_more);
+    is_forced && named > 0 && !(renames && !copies && is_one)
+}
+
 /// Whether `git restore` works on the files, and not only on what is to be committed.
 fn touches_files(options: &Options<'_>) -> bool {
     !options.has_surely('S', "staged") || options.has('W', "worktree")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evasions::{asked, not_asked};
+    use super::super::{Judged, reasons};
+
+    /// Branches that may be the last name of something.
+    const MOVED: &[&str] = &[
+        "git branch -M a b",
+        "git branch -C a b",
+        "git branch -C b",
+        "git branch -m -f a b",
+        "git branch --move --force a b",
+        "git branch -M $names",
+        "git branch -f main HEAD~3",
+        "git branch --force main",
+        "git checkout -B main",
+        "git checkout -B main origin/main",
+        "git checkout -qBmain HEAD~1",
+        "git switch -C main HEAD~1",
+        "git switch --force-create main",
+        "git switch --force-cr=main",
+        "git worktree add -B main ../x HEAD~1",
+        "o=-B; git checkout $o main",
+        "git \"$x\" -C a b",
+    ];
+
+    const NOT_MOVED: &[&str] = &[
+        "git branch -M main",
+        "git branch -M \"$name\"",
+        "git branch -m -f main",
+        "git branch -m a b",
+        "git branch -c a b",
+        "git branch new HEAD~1",
+        "git branch -vv",
+        "git -C sub branch -a",
+        "git checkout -b main origin/main",
+        "git switch -c main",
+        "git worktree add -b main x",
+    ];
+
+    #[test]
+    fn branches_that_are_moved_are_asked_about() {
+        let wrong = not_asked(&[("irreversible_command", MOVED)]);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let wrong = asked(NOT_MOVED);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// All below a directory; `src` is one, and so is `sub/dir`.
+    const DIRECTORIES: &[&str] = &[
+        "git restore src",
+        "git restore src/",
+        "git restore gone/",
+        "git restore ./src",
+        "git restore a.txt src",
+        "git restore -s HEAD~1 src",
+        "git restore 'src/*'",
+        "git restore src/*",
+        "git restore s*",
+        "git restore :/src",
+        "git restore -- src",
+        "git restore \"$PWD/src\"",
+        "D=src; git restore \"$D\"",
+        "git restore --pathspec-from-file=list",
+        "git restore sub/..",
+        "git checkout -- src",
+        "git checkout HEAD -- src",
+        "git checkout HEAD src",
+        "git checkout src",
+        "git checkout src/",
+        "git checkout -- sub/dir",
+        "git -C sub checkout -- dir",
+        "git -C sub restore dir",
+        "git -C \"$X\" restore dir",
+        "cd sub && git restore dir",
+        "cd sub && git restore .",
+        "cd sub; git checkout -- src",
+        "cd \"$X\" && git restore dir",
+        "git \"$x\" src",
+    ];
+
+    const FILES: &[&str] = &[
+        "git restore a.txt",
+        "git restore Makefile",
+        "git restore src/a.rs sub/dir/b",
+        "git restore link",
+        "git restore --staged src",
+        "git restore src/*.rs",
+        "git checkout -- Makefile a.txt",
+        "git checkout HEAD~1 -- src/a.rs",
+        "git checkout main",
+        "git checkout -b src",
+        "git checkout -b new src",
+        "git checkout \"$b\"",
+        "cd \"$X\" && git checkout main",
+        "cd \"$X\" && git restore a.txt",
+        "git -C sub checkout src",
+        "git -C sub restore Makefile",
+    ];
+
+    #[test]
+    fn a_directory_is_all_that_is_below_it() {
+        let space = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(space.path().join("src")).expect("made");
+        std::fs::create_dir_all(space.path().join("sub/dir")).expect("made");
+        std::os::unix::fs::symlink("src", space.path().join("link")).expect("linked");
+        let is_asked = |command: &&&str| {
+            let judged = Judged {
+                workspace: space.path(),
+                ..super::super::tests::judged(command, None)
+            };
+            let found = reasons(&judged);
+            found.iter().any(|it| it.code == "irreversible_command")
+        };
+        let missed: Vec<_> = DIRECTORIES.iter().filter(|it| !is_asked(it)).collect();
+        assert!(missed.is_empty(), "{missed:#?}");
+        let alarms: Vec<_> = FILES.iter().filter(is_asked).collect();
+        assert!(alarms.is_empty(), "{alarms:#?}");
+    }
+
+    #[test]
+    fn the_disk_is_not_looked_at_without_end() {
+        let names = (0..5_000).map(|at| format!("f{at} "));
+        let command = format!("git restore {}", names.collect::<String>());
+        let found = reasons(&super::super::tests::judged(&command, None));
+        assert_eq!(found.len(), 1);
+    }
 }

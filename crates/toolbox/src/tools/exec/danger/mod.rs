@@ -9,8 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::Reason;
-use holdfast_reliability::canonical::Digest;
-use serde_json::json;
 
 use self::bounds::Extent;
 use self::functions::{Body, Called};
@@ -20,34 +18,47 @@ pub(super) use self::paths::normal;
 pub(super) use self::people::answers_for_people;
 pub(super) use self::ran::runs;
 use self::tables::{DATABASES, DESTROYERS};
+pub(super) use self::temporary::Temporary;
 use self::variables::{Variables, printed};
-use super::confined::LETS_OUT;
+use super::confined::lets_out;
 use super::shell::{self, Simple, Splitting, Word};
-use crate::tools::text::one_line;
 
+mod actions;
 mod aliases;
 mod arguments;
 mod assign;
 mod bounds;
 mod braces;
 mod carriers;
+mod certain;
 mod choices;
+mod code;
+mod deciding;
+mod deeds;
 mod directories;
+mod disk;
 mod downloads;
 mod elsewhere;
 mod expansion;
+mod feeders;
 mod files;
 mod functions;
 mod git;
+mod hands;
 mod here;
 mod input;
 mod losses;
 mod options;
+mod parted;
 mod paths;
 mod people;
 mod ran;
+mod reasons;
 mod rounds;
+mod scripts;
+mod sed;
 mod tables;
+mod temporary;
 mod variables;
 mod wipes;
 mod wrappers;
@@ -72,11 +83,21 @@ pub(super) struct Judged<'a> {
     pub(super) stdin: Option<&'a str>,
     pub(super) workspace: &'a Path,
     pub(super) working_dir: Option<&'a str>,
+    pub(super) temporary: Temporary,
 }
 
 /// Everything in the command, and in what it is given to run, that a person has to see.
 pub(super) fn reasons(judged: &Judged<'_>) -> Vec<Reason> {
-    judge(judged).found
+    let found = judge(judged).found;
+    // Approved, it is let out, and then what is left of `$TMPDIR` is another one, or none.
+    if judged.relies_on_temporary() && found.iter().any(lets_out) {
+        let judged = Judged {
+            temporary: Temporary::Anywhere,
+            ..*judged
+        };
+        return judge(&judged).found;
+    }
+    found
 }
 
 fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
@@ -87,6 +108,8 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
     let mut judge = Judge {
         workspace: judged.workspace,
         places: vec![Some(normal(&start))],
+        aside: Vec::new(),
+        depth: 0,
         binding: Binding::ToPlaces,
         whole: None,
         judged: *judged,
@@ -103,6 +126,7 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         judged_commands: 0,
         judged_bytes: 0,
         looked_bytes: 0,
+        looks: 0,
         extent: Extent::Whole,
         called_commands: 0,
         loop_is_fed: false,
@@ -152,6 +176,10 @@ struct Judge<'a> {
     /// known when it runs. A relative path is judged in all of them, because a subshell ends and
     /// `&&` may not be reached.
     places: Vec<Option<PathBuf>>,
+    /// Where it may be again once those are over that are certainly in `places`.
+    aside: Vec<Option<PathBuf>>,
+    /// How many scripts the one that is read stands in.
+    depth: usize,
     /// What the commands make of the standard input.
     feeding: Feeding<'a>,
     /// Names of files that were downloaded.
@@ -172,10 +200,11 @@ struct Judge<'a> {
     noted: usize,
     is_repeated: bool,
     /// How many commands were judged, bytes of scripts and of what variables hold, those that were
-    /// looked at for words and reasons, and whether all of it is judged.
+    /// looked at for words and reasons, looks at the disk, and whether all of it is judged.
     judged_commands: usize,
     judged_bytes: usize,
     looked_bytes: usize,
+    looks: usize,
     extent: Extent,
     /// How many commands of functions were judged once more.
     called_commands: usize,
@@ -226,52 +255,19 @@ impl Judge<'_> {
         let mut ends = script.commands.iter().filter(|simple| simple.ends_loop());
         self.loop_is_fed |= ends.any(is_fed);
         let commands = self.note_functions(script);
+        let around = std::mem::replace(&mut self.depth, depth);
         self.in_order(&commands, 0..commands.len(), depth);
-    }
-
-    fn raise(&mut self, code: &str, subject: &str, what: &str) {
-        if self.found.len() > REASONS_MAX || !self.may_raise(subject) {
-            return;
-        }
-        if self.found.len() == REASONS_MAX {
-            // Covers what is left out, for this very command only.
-            self.binding = Binding::ToAll;
-            self.push("unreadable_command", "…", "and more of the kind");
-            return;
-        }
-        self.push(code, subject, what);
-    }
-
-    fn push(&mut self, code: &str, subject: &str, what: &str) {
-        let is_new = self.said.insert((code.to_owned(), what.to_owned()));
-        if self.ways > 0 && !is_new {
-            // Another way of the same command gave the same reason.
-            return;
-        }
-        let mut bound = json!([subject, self.places]);
-        // Approved, these let the whole command line out: nothing else may ride along later.
-        let lets_out = LETS_OUT.contains(&code);
-        if lets_out || self.binding == Binding::ToAll || self.places.contains(&None) {
-            let Judged { command, stdin, .. } = self.judged;
-            let whole = self.whole.get_or_insert_with(|| {
-                Digest::of(json!([command, stdin]).to_string().as_bytes()).to_string()
-            });
-            bound = json!([bound, whole]);
-        }
-        let digest = Digest::of(bound.to_string().as_bytes()).to_string();
-        let subject = one_line(subject, SUBJECT_CHARS_MAX);
-        let text = format!("`{subject}` {what}");
-        let reason = Reason::new(code, subject, text).bound_to(digest);
-        // A command may be judged in several ways that come to the same.
-        if !self.found.contains(&reason) {
-            self.found.push(reason);
-        }
+        self.depth = around;
     }
 
     fn simple(&mut self, simple: &Simple, all: &[Simple], depth: usize) {
         self.judged_commands += 1;
         if self.is_too_much() {
             return;
+        }
+        if depth > 0 {
+            // What others run, git or `find`, they may run elsewhere.
+            self.widen();
         }
         let before = self.binding;
         let said = if self.ways == 0 {
@@ -289,6 +285,7 @@ impl Judge<'_> {
         self.simple_bound(simple, all, depth);
         self.simple_resolved(simple, all, depth);
         self.simple_spread(simple, all, depth);
+        self.simple_parted(simple, all, depth);
         self.binding = before;
         self.said.extend(said);
     }
@@ -329,6 +326,12 @@ impl Judge<'_> {
         let Some(first) = words.first() else { return };
         let (name, args) = (program(first), words.get(1..).unwrap_or_default());
         self.note_run(words);
+        let option = set.last().map(|word| word.text.as_str());
+        if matches!(option, Some("-c" | "--command")) {
+            // `flock x -c '…'`: not a program, but a script.
+            self.script(&first.text, depth + 1);
+        }
+        self.hands_on(words, simple, all, depth, &whole);
         self.stands_for(&first.text, args, simple, all, depth);
         self.calls(&first.text, args, depth);
         if first.has_substitution || first.has_pattern() {
@@ -346,7 +349,7 @@ impl Judge<'_> {
         if name.starts_with("mkfs") {
             self.raise("destructive_command", &whole, "erases what was on a device");
         }
-        self.acts(name, args, &whole);
+        self.does(name, args, simple, all, &whole);
         match name {
             "rm" | "rmdir" | "unlink" | "truncate" => self.removal(name, args, &whole),
             "chmod" | "chown" | "chgrp" => {
@@ -455,6 +458,8 @@ fn is_fork_bomb(text: &str) -> bool {
 mod amounts;
 #[cfg(test)]
 mod evasions;
+#[cfg(test)]
+mod handed;
 #[cfg(test)]
 mod stand_ins;
 #[cfg(test)]

@@ -16,7 +16,7 @@ const VALUED: &[(&str, &str, &[&str])] = &[
         &["push-option", "exec", "receive-pack", "repo"],
     ),
     ("restore", "s", &["source"]),
-    ("switch", "cC", &["create", "orphan"]),
+    ("switch", "cC", &["create", "force-create", "orphan"]),
     ("update-ref", "m", &[]),
     ("worktree", "bB", &["reason"]),
 ];

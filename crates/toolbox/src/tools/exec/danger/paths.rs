@@ -7,6 +7,7 @@ use crate::tools::exec::shell::Word;
 
 impl Judge<'_> {
     pub(super) fn change_dir(&mut self, args: &[Word]) {
+        self.widen();
         let target = args
             .iter()
             .find(|word| !word.text.starts_with('-') || word.text == "-");

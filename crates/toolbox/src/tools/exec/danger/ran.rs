@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use holdfast_contract::Reason;
 
+use super::deciding::Deciding;
 use super::{Certainty, Judge, Judged, judge, program};
 use crate::tools::exec::shell::Word;
 
@@ -44,7 +45,7 @@ impl Judge<'_> {
         let texts = words.iter().map(|word| word.text.clone());
         self.runs.push(texts.filter(|_| is_known).collect());
         if let Some((first, args)) = words.split_first()
-            && self.is_unknown_action(args)
+            && self.deciding(program(first), args) == Deciding::Unknown
         {
             self.open.insert(program(first).to_owned());
         }

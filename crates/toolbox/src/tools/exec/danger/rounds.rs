@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::Judge;
+use super::certain::is_straight;
 use super::variables::Set;
 use crate::tools::exec::shell::Simple;
 
@@ -19,6 +20,7 @@ impl Judge<'_> {
         let before = (first, self.noted, self.places.clone());
         let mut start = before.clone();
         let mut open = 0_usize;
+        let is_straight = depth == 0 && is_straight(all, ran);
         for (at, simple) in all.iter().enumerate().take(end).skip(first) {
             if self.is_too_much() {
                 break;
@@ -28,7 +30,10 @@ impl Judge<'_> {
                 start = (at, self.noted, self.places.clone());
             }
             open += begun;
+            self.go_on(at, simple);
+            let goes = is_straight.then(|| self.goes(at, all)).flatten();
             self.simple(simple, all, depth);
+            self.went(goes, simple);
             let is_end = simple.ends_loop();
             if is_end && open == 0 {
                 // Its beginning was not seen: it may be anywhere.
@@ -42,6 +47,7 @@ impl Judge<'_> {
                 self.again(all, *from..at + 1, places, depth);
             }
         }
+        self.come_back();
     }
 
     /// Judges the commands of a loop until nothing new comes of it. It begins where it did before.

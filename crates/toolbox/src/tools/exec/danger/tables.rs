@@ -1,5 +1,7 @@
 //! Which programs do what.
 
+pub(super) use super::actions::{ACTIONS, PAIRS};
+
 /// What they do can not be undone, whatever the arguments.
 pub(super) const DESTROYERS: &[(&str, &str)] = &[
     ("shred", "overwrites files beyond recovery"),
@@ -45,108 +47,6 @@ pub(super) const DESTROYERS: &[(&str, &str)] = &[
 /// They act with other rights than ours.
 pub(super) const RIGHTS: &[&str] = &[
     "sudo", "doas", "su", "pkexec", "runuser", "chroot", "nsenter",
-];
-
-/// A program and the words of which one makes it irreversible.
-pub(super) const ACTIONS: &[(&str, &[&str], &str)] = &[
-    (
-        "npm",
-        &["publish", "unpublish", "deprecate"],
-        "publishes to others",
-    ),
-    ("poetry", &["publish"], "publishes to others"),
-    ("uv", &["publish"], "publishes to others"),
-    ("hatch", &["publish"], "publishes to others"),
-    ("flit", &["publish"], "publishes to others"),
-    ("bun", &["publish"], "publishes to others"),
-    ("vsce", &["publish", "unpublish"], "publishes to others"),
-    ("mvn", &["deploy"], "publishes to others"),
-    ("podman", &["push", "prune"], "publishes or removes images"),
-    ("pnpm", &["publish"], "publishes to others"),
-    ("yarn", &["publish"], "publishes to others"),
-    ("cargo", &["publish", "yank"], "publishes to others"),
-    ("twine", &["upload"], "publishes to others"),
-    ("gem", &["push", "yank"], "publishes to others"),
-    ("docker", &["push", "prune"], "publishes or removes images"),
-    ("terraform", &["apply", "destroy"], "changes infrastructure"),
-    ("tofu", &["apply", "destroy"], "changes infrastructure"),
-    (
-        "kubectl",
-        &["delete", "drain"],
-        "removes what runs in a cluster",
-    ),
-    (
-        "helm",
-        &["uninstall", "delete"],
-        "removes what runs in a cluster",
-    ),
-    (
-        "systemctl",
-        &[
-            "stop", "disable", "mask", "poweroff", "reboot", "halt", "kill",
-        ],
-        "stops services",
-    ),
-    ("gh", &["delete", "merge"], "changes a repository of others"),
-    ("crontab", &["-r"], "removes all scheduled jobs"),
-    ("init", &["0", "6"], "stops the machine"),
-    ("sysctl", &["-w"], "changes the kernel"),
-    ("gcloud", &["delete"], REMOVES_CLOUD),
-    ("az", &["delete", "purge"], REMOVES_CLOUD),
-    ("doctl", &["delete"], REMOVES_CLOUD),
-    ("hcloud", &["delete"], REMOVES_CLOUD),
-    ("oci", &["delete", "terminate"], REMOVES_CLOUD),
-    ("openstack", &["delete"], REMOVES_CLOUD),
-    ("fly", &["destroy", "delete"], REMOVES_CLOUD),
-    ("flyctl", &["destroy", "delete"], REMOVES_CLOUD),
-    ("heroku", &["apps:destroy", "pg:reset"], REMOVES_CLOUD),
-    ("pulumi", &["up", "destroy"], "changes infrastructure"),
-    ("vagrant", &["destroy"], "removes a machine"),
-    ("virsh", &["destroy", "undefine"], "removes a machine"),
-    ("wrangler", &["delete"], REMOVES_CLOUD),
-    ("gsutil", &["rm", "rb"], REMOVES_CLOUD),
-    (
-        "s3cmd",
-        &["del", "rm", "rb", "--delete-removed"],
-        REMOVES_CLOUD,
-    ),
-    (
-        "rclone",
-        &["delete", "deletefile", "purge", "sync", "cleanup"],
-        REMOVES_CLOUD,
-    ),
-    ("etcdctl", &["del"], REMOVES_CLOUD),
-    ("vault", &["delete", "destroy"], REMOVES_CLOUD),
-    ("mysqladmin", &["drop"], "removes a database"),
-    ("pg_restore", &["-c", "--clean"], "removes a database"),
-    ("rails", &["db:drop", "db:reset"], "removes a database"),
-    ("rake", &["db:drop", "db:reset"], "removes a database"),
-    ("zfs", &["destroy", "rollback"], "removes a volume"),
-    ("zpool", &["destroy"], "removes a volume"),
-    ("nvme", &["format", "sanitize"], "erases a device"),
-    ("7z", &["-sdel"], "removes what it puts into an archive"),
-];
-
-const REMOVES_VOLUMES: &str = "removes what containers keep";
-/// A program, a word, and others of which one behind it makes it irreversible.
-pub(super) const PAIRS: &[(&str, &str, &[&str], &str)] = &[
-    ("docker", "volume", &["rm", "remove"], REMOVES_VOLUMES),
-    ("docker", "down", &["-v", "--volumes"], REMOVES_VOLUMES),
-    (
-        "docker-compose",
-        "down",
-        &["-v", "--volumes"],
-        REMOVES_VOLUMES,
-    ),
-    ("podman", "volume", &["rm", "remove"], REMOVES_VOLUMES),
-    ("btrfs", "subvolume", &["delete"], "removes a volume"),
-    ("prisma", "migrate", &["reset"], "removes a database"),
-    (
-        "kubectl",
-        "replace",
-        &["--force"],
-        "removes what runs in a cluster",
-    ),
 ];
 
 pub(super) const REMOVES_CLOUD: &str = "removes what runs or is kept elsewhere";
@@ -380,11 +280,18 @@ pub(super) const FLAGS: &[(&str, &str, &[&str])] = &[
 /// Programs that run what stands behind an option, and what parts it from the rest of the value.
 pub(super) const CARRIERS: &[(&str, &str, &str)] = &[
     ("make", "SHELL", "="),
+    ("nix-shell", "--command", ""),
+    ("nix-shell", "--run", ""),
+    ("npm", "--call", ""),
+    ("npm", "-c", ""),
+    ("npx", "--call", ""),
+    ("npx", "-c", ""),
     ("rsync", "--rsh", ""),
     ("rsync", "-e", ""),
     ("script", "--command", ""),
     ("script", "-c", ""),
     ("sort", "--compress-program", ""),
+    ("split", "--filter", ""),
     ("ssh", "-o", "Command="),
     ("su", "--command", ""),
     ("su", "-c", ""),

@@ -95,10 +95,7 @@ impl Judge<'_> {
         };
         if starts.iter().any(|word| self.is_whole_workspace(word)) {
             Some(WIPES)
-        } else if starts
-            .iter()
-            .any(|word| word.has_variable || word.has_substitution)
-        {
+        } else if starts.iter().any(|word| self.is_unknown(word)) {
             Some(UNKNOWN)
         } else {
             None
@@ -224,11 +221,15 @@ impl Judge<'_> {
             Some(WIPES)
         } else if self.is_repository(target) {
             Some(REPOSITORY)
-        } else if target.has_variable || target.has_substitution {
+        } else if self.is_unknown(target) {
             Some(UNKNOWN)
         } else {
             None
         }
+    }
+
+    fn is_unknown(&self, word: &Word) -> bool {
+        (word.has_variable || word.has_substitution) && !self.is_own_temporary(word)
     }
 
     /// Whether a command prints the names of all there is.
@@ -320,7 +321,7 @@ fn seeks_repositories(word: &Word) -> bool {
 }
 
 /// The directory of which a pattern fits everything: `a/*`, `.[!.]*`, `{*,.*}`.
-fn all_in(pattern: &str) -> Option<&str> {
+pub(super) fn all_in(pattern: &str) -> Option<&str> {
     let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
     let is_any = last.contains('*') && !is_specific(last);
     is_any.then_some(dir)

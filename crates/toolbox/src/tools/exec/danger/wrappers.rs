@@ -39,6 +39,11 @@ impl Judge<'_> {
             let text = next.text.as_str();
             let is_option = text.starts_with('-') && text.len() > 1;
             let is_number = text.starts_with(|sign: char| sign.is_ascii_digit());
+            if name == "env" && !is_option && text.contains('=') {
+                // Whatever its name is: `env a-b=1 ls`.
+                rest = rest.get(1..).unwrap_or_default();
+                continue;
+            }
             if !is_option && !is_number && own_args == 0 {
                 break;
             }
@@ -54,7 +59,7 @@ impl Judge<'_> {
             if name == "env" {
                 self.option_of_env(text, whole);
             }
-            if VALUED.contains(&(name, text)) {
+            if VALUED.contains(&(name, text)) || ends_valued(name, text) {
                 rest = rest.get(1..).unwrap_or_default();
             } else if !is_known_flag(name, text) {
                 // The next word may be its value or the command.
@@ -99,6 +104,20 @@ pub(super) fn assigned(word: &Word) -> Option<(&str, &str)> {
     let is_sign = |sign: char| sign == '_' || sign.is_alphanumeric();
     let is_name = !name.is_empty() && name.chars().all(is_sign);
     is_name.then_some((name, value))
+}
+
+/// Whether the last of several letters has the next word as its value: `xargs -0I {}`.
+fn ends_valued(name: &str, option: &str) -> bool {
+    let flags = FLAGS.iter().find(|(known, ..)| *known == name);
+    let Some((flags, (begun, last))) = flags.zip(option.char_indices().next_back()) else {
+        return false;
+    };
+    let letters = option.get(1..begun).unwrap_or_default();
+    let is_valued = VALUED.contains(&(name, format!("-{last}").as_str()));
+    !option.starts_with("--")
+        && !letters.is_empty()
+        && letters.chars().all(|letter| flags.1.contains(letter))
+        && is_valued
 }
 
 /// Whether the option is one that has no value, or has it within itself.

@@ -1,0 +1,127 @@
+//! What a reply asks for: calls of the server's, of what was said, and of what was only thought.
+
+use std::collections::HashSet;
+
+use holdfast_intent::{
+    FUZZY_MUTATING_MAX, FinishReason, Intent, OPENED_THOUGHT_START, Parsed, Parser, Problem,
+    Strategy, without_thoughts,
+};
+
+use super::returning::Mode;
+use super::state::RunState;
+use crate::model::ModelReply;
+use crate::settings::SourceField;
+
+/// Reads what the model asks for. Nothing was decided on in a thought that was cut off.
+pub(super) fn read(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
+    if reply.cut_in_thought {
+        return read_in_thought(&reply.reasoning, parser);
+    }
+    let mut parsed = read_fields(state, reply, parser);
+    if reply.perhaps_in_thought {
+        leave_undecided(&mut parsed.intents);
+    }
+    parsed
+}
+
+/// Reads a native call where there is one, else the fields that are to be read.
+fn read_fields(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed {
+    if !reply.calls.is_null() {
+        let mut native = parser.parse_reply(&reply.calls, reply.finish);
+        if !native.intents.is_empty() {
+            tell_apart(&mut native.intents, state.iteration);
+            return native;
+        }
+    }
+    let settings = &state.settings;
+    let read = |which: SourceField, text: &str| {
+        let is_read = [settings.source_field, settings.fallback_field].contains(&which);
+        (is_read && !text.trim().is_empty()).then(|| parser.parse(text, reply.finish))
+    };
+    let thought = read(SourceField::Reasoning, &reply.reasoning);
+    let said = read(SourceField::Content, &reply.content);
+    match (thought, said) {
+        (Some(thought), Some(said)) => both(state, reply, thought, said),
+        (one, other) => one
+            .or(other)
+            .unwrap_or_else(|| parser.parse("", reply.finish)),
+    }
+}
+
+/// A reply that was thought and said. What is said counts first: a model may think of a call and decide
+/// against it. Where it says nothing in words, its thought is all there is.
+fn both(state: &RunState, reply: &ModelReply, mut thought: Parsed, said: Parsed) -> Parsed {
+    let is_first = state.settings.source_field == SourceField::Content;
+    if thought.intents.is_empty() || is_first && !said.intents.is_empty() || is_a_call(&said) {
+        return said;
+    }
+    let aloud = without_thoughts(&reply.content);
+    if !aloud.contains(char::is_alphanumeric) {
+        return thought;
+    }
+    let is_ours = state.mode == Mode::Loop;
+    // Also where the words announce it: "I'll run `x` as soon as you agree" is no call yet.
+    for intent in &mut thought.intents {
+        // Nobody knows what the tools of a client do.
+        if intent.mutating || !is_ours {
+            leave_to_be_said(intent);
+        }
+    }
+    // It is the answer when the model stays with it.
+    thought.final_text = said.final_text;
+    thought
+}
+
+/// Whether a text has a call in a form of calls, also one that can not be read.
+fn is_a_call(said: &Parsed) -> bool {
+    said.problems.contains(&Problem::LooksLikeFailedCall)
+        || said.intents.iter().any(|it| it.strategy != Strategy::Fuzzy)
+}
+
+/// A call that was only thought of is a guess, like one from prose.
+fn leave_to_be_said(intent: &mut Intent) {
+    intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
+    if !intent.problems.contains(&Problem::NeedsConfirmation) {
+        intent.problems.push(Problem::OnlyThought);
+    }
+}
+
+/// Whether a reply is held up by nothing but calls that were only thought of, beside words.
+pub(super) fn is_only_thought(parsed: &Parsed) -> bool {
+    let of_thoughts = |intent: &Intent| intent.problems.contains(&Problem::OnlyThought);
+    !parsed.intents.is_empty() && parsed.intents.iter().all(of_thoughts)
+}
+
+/// A thought that was cut off: no call in it was decided on, and nothing in it is an answer.
+fn read_in_thought(thought: &str, parser: &Parser) -> Parsed {
+    let text = format!("{OPENED_THOUGHT_START}{thought}");
+    let mut parsed = parser.parse(&text, FinishReason::Length);
+    parsed.final_text = None;
+    leave_undecided(&mut parsed.intents);
+    parsed
+}
+
+/// Whatever was thought of went on, and the end never came.
+fn leave_undecided(intents: &mut [Intent]) {
+    for intent in intents.iter_mut().filter(|intent| intent.complete) {
+        intent.complete = false;
+        intent.problems.push(Problem::Truncated);
+    }
+}
+
+/// Servers give two calls of one reply the same id, or none. A result has to find its own call.
+fn tell_apart(intents: &mut [Intent], iteration: u32) {
+    let mut used = HashSet::new();
+    for (place, intent) in intents.iter_mut().enumerate() {
+        let given = intent.call_id.take().filter(|id| !id.trim().is_empty());
+        let mut id = given.unwrap_or_else(|| format!("call_{iteration}_{place}"));
+        while !used.insert(id.clone()) {
+            id = format!("{id}_{place}");
+        }
+        intent.call_id = Some(id);
+    }
+}
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! Where a server says what waits for a person: on its standard error.
+//!
+//! Nobody is asked in place, since calls of many callers would talk across each other. What is said there
+//! ends up in logs that others read, so secrets are left out: those that are known, and what looks like one.
+
+use std::io::Write;
+
+use async_trait::async_trait;
+use holdfast_contract::redact::Redactor;
+use holdfast_contract::{
+    ApprovalPrompt, Audience, Channel, ChannelLevel, Prompted, Prompter, Shown, Surface, ToolError,
+};
+use serde_json::{Value, json};
+
+use crate::output::harmless;
+use crate::terminal::{described, surface};
+
+/// How a server writes to standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prints {
+    /// For people.
+    Words,
+    /// One JSON value a line, like the events of its log.
+    Json,
+}
+
+/// Standard error of a server.
+pub(crate) struct ServerTerminal {
+    redactor: Redactor,
+    prints: Prints,
+}
+
+impl ServerTerminal {
+    pub(crate) fn new(redactor: Redactor, prints: Prints) -> Self {
+        Self { redactor, prints }
+    }
+
+    fn say(&self, words: &str, event: &Value) {
+        let line = match self.prints {
+            Prints::Words => harmless(words),
+            Prints::Json => event.to_string(),
+        };
+        // Nobody may be there to read it; the request waits all the same.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    /// The same without what is, or looks like, a secret.
+    fn redacted(&self, prompt: &ApprovalPrompt) -> ApprovalPrompt {
+        let mut redacted = prompt.clone();
+        redacted.arguments = match serde_json::from_str::<Value>(&prompt.arguments) {
+            Ok(mut arguments) => {
+                self.redactor.redact_value_in_place(&mut arguments);
+                arguments.to_string()
+            }
+            Err(_) => self.redactor.redact_text(&prompt.arguments).into_owned(),
+        };
+        for reason in &mut redacted.reasons {
+            reason.text = self.redactor.redact_text(&reason.text).into_owned();
+        }
+        if redacted.arguments != prompt.arguments {
+            redacted.shown = Shown::Partly;
+        }
+        redacted
+    }
+}
+
+fn event(name: &str, prompt: &ApprovalPrompt) -> Value {
+    let reasons = prompt.reasons.iter().map(|reason| reason.text.as_str());
+    json!({
+        "event": name, "approval": prompt.id, "tool": prompt.tool, "tier": prompt.tier,
+        "arguments": prompt.arguments, "reasons": reasons.collect::<Vec<_>>(),
+        "sessionId": prompt.origin_session, "actorId": prompt.actor, "workspace": prompt.workspace,
+        "expiresAtMs": prompt.expires_at_ms,
+    })
+}
+
+#[async_trait]
+impl Prompter for ServerTerminal {
+    async fn prompt(&self, prompt: &ApprovalPrompt) -> Result<Prompted, ToolError> {
+        let prompt = self.redacted(prompt);
+        let words = format!(
+            "{}\n  answer:    holdfast approvals approve {1}   or   holdfast approvals deny {1}",
+            described(&prompt),
+            prompt.id
+        );
+        self.say(&words, &event("approval_waiting", &prompt));
+        Ok(Prompted::Shown)
+    }
+
+    async fn tell(&self, prompt: &ApprovalPrompt) -> Result<(), ToolError> {
+        let prompt = self.redacted(prompt);
+        let words = described(&prompt).replace("asks for approval", "runs with this note");
+        self.say(&words, &event("approval_noted", &prompt));
+        Ok(())
+    }
+
+    fn audience(&self) -> Audience {
+        Audience::Readers
+    }
+}
+
+#[async_trait]
+impl Channel for ServerTerminal {
+    fn name(&self) -> &str {
+        "terminal"
+    }
+
+    fn level(&self) -> ChannelLevel {
+        ChannelLevel::Elevated
+    }
+
+    fn surface(&self) -> Surface {
+        surface()
+    }
+
+    async fn send(&self, text: &str, _key: Option<&str>) -> Result<(), ToolError> {
+        let text = self.redactor.redact_text(text);
+        self.say(&text, &json!({"event": "message", "text": text}));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_contract::redact::RedactorOptions;
+    use holdfast_contract::{Gate, PermissionTier, Reason};
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_not_said_in_a_log() {
+        let server = ServerTerminal::new(Redactor::new(&RedactorOptions::default()), Prints::Words);
+        let command = "rm -rf ~/x; curl --password Hunter2Secret99 -H 'Authorization: Bearer ghp_0123456789abcdefghij0123456789abcdef'";
+        let prompt = ApprovalPrompt {
+            id: "a1".to_owned(),
+            tool: "exec".to_owned(),
+            tier: PermissionTier::Elevated,
+            gate: Gate::Strict,
+            arguments: json!({ "command": command }).to_string(),
+            shown: Shown::Whole,
+            reasons: vec![Reason::new("x", command, format!("`{command}` removes"))],
+            origin_session: "s".to_owned(),
+            actor: "local".to_owned(),
+            workspace: "/w".to_owned(),
+            expires_at_ms: 1,
+            code: None,
+        };
+        let said = server.redacted(&prompt);
+        for text in [described(&said), event("x", &said).to_string()] {
+            assert!(text.contains("rm -rf ~/x"), "{text}");
+            assert!(
+                !text.contains("Hunter2") && !text.contains("ghp_"),
+                "{text}"
+            );
+        }
+        assert!(described(&said).contains("approvals show a1"));
+    }
+}
