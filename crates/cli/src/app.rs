@@ -34,6 +34,7 @@ use crate::config::{Config, expand, state_dir, user_file};
 use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::logfile;
+use crate::loud;
 use crate::records::{self, Held, Shared};
 use crate::running::{Running, mains};
 use crate::secrets;
@@ -259,7 +260,8 @@ impl App {
             Life::OneCall | Life::Run => Arc::new(TerminalChannel::new()),
             Life::Long => {
                 let redactor = secrets::redactor(self);
-                Arc::new(ServerTerminal::new(redactor, self.prints))
+                let server = ServerTerminal::new(redactor, self.prints, self.clock.clone());
+                Arc::new(server.map_err(|error| loud::unwritable(&error))?)
             }
         })
     }

@@ -39,7 +39,10 @@ pub use extras::{Extras, MemoryOpener, MemoryPlace};
 /// Does what the process was asked to do.
 pub fn run(extras: Extras) -> ExitCode {
     extras.install();
-    let cli = args::Cli::try_parse().unwrap_or_else(|error| args::refused::end(&error));
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return args::refused::end(&error),
+    };
     let json = cli.global.json;
     match commands::run(cli) {
         Ok(code) => code,

@@ -8,7 +8,13 @@ use holdfast_reliability::observe::log::LineSink;
 use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_reliability::observe::{Event, Observer};
 
+use crate::fail::Failure;
 use crate::output;
+
+/// Nothing could be said there.
+pub(crate) fn unwritable(error: &std::io::Error) -> Failure {
+    Failure::failed(format!("standard error can not be written to: {error}"))
+}
 
 /// See the [module](self).
 pub(crate) struct Loud {

@@ -178,6 +178,9 @@ pub struct Parsed {
     pub final_text: Option<String>,
     /// Whether the model says it is done: an explicit signal, or nothing left to do.
     pub completed: bool,
+    /// Whether it was such a signal.
+    #[serde(skip)]
+    pub signalled: bool,
     /// What is wrong with the reply as a whole.
     pub problems: Vec<Problem>,
 }

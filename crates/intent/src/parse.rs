@@ -173,7 +173,12 @@ impl Parser {
             failed,
             ..Reply::default()
         };
-        settle(&doc, calls)
+        let mut parsed = settle(&doc, calls);
+        if failed && !parsed.intents.is_empty() {
+            // One of them is no call of anything, and the others do not make up for it.
+            parsed.problems.push(Problem::LooksLikeFailedCall);
+        }
+        parsed
     }
 
     /// The text of a server's reply that has no calls.
@@ -315,6 +320,11 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
                 && (intent.call_id.is_none() || known.call_id == intent.call_id)
         });
         match known {
+            // The same once more, written so that it can be run.
+            Some(known) if intent.is_runnable() && !parsed.intents[known].is_runnable() => {
+                parsed.intents.remove(known);
+                parsed.intents.push(intent);
+            }
             Some(known) => say_repeated(&mut parsed.intents[known]),
             None if parsed.intents.len() < INTENTS_MAX => parsed.intents.push(intent),
             None => {}
@@ -347,7 +357,8 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
         parsed.problems.push(Problem::EmptyReply);
     }
     // An answer that was cut off is not the answer.
-    parsed.completed = (reply.done && !cut || nothing_left) && !empty;
+    parsed.signalled = reply.done && !cut;
+    parsed.completed = (parsed.signalled || nothing_left) && !empty;
     parsed
 }
 

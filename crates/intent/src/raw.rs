@@ -266,6 +266,10 @@ pub(crate) fn args_of_value(value: Value) -> ReadArgs {
     match value {
         Value::Object(map) => of((Args::from_map(map), Shape::Named)),
         Value::Null => of((Args::default(), Shape::Named)),
+        // Some servers write it so for a tool without arguments.
+        Value::String(text) if matches!(text.trim(), "null" | "None") => {
+            of((Args::default(), Shape::Named))
+        }
         Value::String(text) => read_args(&text, 0, text.len()),
         Value::Array(items) => of(of_list(items)),
         other => of((Args::bare(other), Shape::Bare)),

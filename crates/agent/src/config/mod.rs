@@ -297,17 +297,23 @@ fn is_meant(top: &yaml::Yaml) -> bool {
     let yaml::Yaml::Map(sections) = top else {
         return false;
     };
+    let is_ours = |name: &str| SECTIONS.contains(&name) || name == OWN_SECTION;
+    // Beside a section of the other kind a name with the wrong signs is a slip in that kind.
+    let has_others = sections
+        .iter()
+        .any(|(name, _)| name.value != EXECUTOR && !is_ours(&name.value));
     sections.iter().any(|(name, section)| {
-        let is_ours = SECTIONS.contains(&name.value.as_str()) || name.value == OWN_SECTION;
         let keys = match &section.value {
             yaml::Yaml::Map(keys) if name.value == EXECUTOR => keys.as_slice(),
             _ => &[],
         };
         // The other kind of file writes its names without these signs, so one that is misspelt is known too.
         let mut names = keys.iter().map(|(key, _)| key.value.as_str());
-        let is_key =
-            |key: &str| key.contains('_') || read::row_of(&format!("{EXECUTOR}.{key}")).is_some();
-        is_ours || names.any(is_key)
+        let is_key = |key: &str| {
+            let is_spelt_so = key.contains('_') && !has_others;
+            is_spelt_so || read::row_of(&format!("{EXECUTOR}.{key}")).is_some()
+        };
+        is_ours(&name.value) || names.any(is_key)
     })
 }
 

@@ -1,5 +1,6 @@
 //! Turns what happens in a run into events and errors.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -104,6 +105,8 @@ pub(crate) struct Watched<'a> {
     watch: Option<&'a Watch>,
     inner: &'a dyn Checkpoint,
     seen: Mutex<Seen>,
+    /// The calls that wait for a person, by their places.
+    waiting: Mutex<BTreeMap<usize, String>>,
 }
 
 /// What has been seen of the run and is not told yet.
@@ -124,6 +127,31 @@ impl<'a> Watched<'a> {
             watch,
             inner,
             seen: Mutex::default(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// What a person has not answered yet, in words.
+    pub(crate) fn waits_for(&self) -> Option<String> {
+        let waiting = self.waiting.lock();
+        let calls: Vec<&str> = waiting.values().map(String::as_str).collect();
+        (!calls.is_empty()).then(|| calls.join(" and "))
+    }
+
+    fn note_waiting(&self, what: Happened<'_>) {
+        match what {
+            Happened::NeedsApproval {
+                place,
+                tool,
+                approval,
+            } => {
+                let call = format!("approval {approval} of `{tool}`");
+                self.waiting.lock().insert(place, call);
+            }
+            Happened::Called { place, .. } => {
+                self.waiting.lock().remove(&place);
+            }
+            _ => {}
         }
     }
 
@@ -380,6 +408,7 @@ impl Checkpoint for Watched<'_> {
     }
 
     fn told(&self, state: &RunState, what: Happened<'_>) {
+        self.note_waiting(what);
         if let Some(watch) = self.watch {
             self.happened(watch, state, what);
         }

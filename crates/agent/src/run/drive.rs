@@ -21,7 +21,7 @@ use super::offer::Offer;
 use super::opened::OpenedThoughts;
 use super::progress::Happened;
 use super::reading::read;
-use super::returning::{Mode, heard_for_client};
+use super::returning::{Mode, end_with_held, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunError, RunErrorCode, RunState, Telling};
 use super::step;
@@ -162,8 +162,9 @@ impl Loop {
             };
             match stepped {
                 Some(done) => done?,
-                None => step::timed_out(&mut state),
+                None => step::timed_out(&mut state, kept.waits_for().as_deref()),
             }
+            end_with_held(&mut state);
             state.take_ups = 0;
             kept.keep(&state).await?;
         }
@@ -356,7 +357,8 @@ impl Loop {
         offer: &Offer<'_>,
         kept: &dyn Checkpoint,
     ) -> (Result<ModelReply, ModelError>, Option<Range<usize>>) {
-        if state.telling == Telling::Whole {
+        // Beside calls that are held no words are the answer.
+        if state.telling == Telling::Whole || state.held.is_some() {
             return (offer.model.complete(asked).await, None);
         }
         let mut saying = Saying::new(state, offer, self.opened.of(state));

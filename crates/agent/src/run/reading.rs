@@ -52,18 +52,26 @@ fn read_fields(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed 
 /// against it. Where it says nothing in words, its thought is all there is.
 fn both(state: &RunState, reply: &ModelReply, mut thought: Parsed, said: Parsed) -> Parsed {
     let is_first = state.settings.source_field == SourceField::Content;
-    if thought.intents.is_empty() || is_first && !said.intents.is_empty() || is_a_call(&said) {
+    let is_said = is_first && !said.intents.is_empty() || is_a_call(&said) || said.signalled;
+    if thought.intents.is_empty() || is_said {
         return said;
     }
     let aloud = without_thoughts(&reply.content);
     if !aloud.contains(char::is_alphanumeric) {
         return thought;
     }
+    // Nobody knows what the tools of a client do.
     let is_ours = state.mode == Mode::Loop;
+    let may_run = |intent: &Intent| is_ours && !intent.mutating && intent.is_runnable();
+    // A guess at what a thought's prose may mean is no reason to ask anybody about an answer.
+    let is_vague = |intent: &Intent| intent.strategy == Strategy::Fuzzy && !may_run(intent);
+    thought.intents.retain(|intent| !is_vague(intent));
+    if thought.intents.is_empty() {
+        return said;
+    }
     // Also where the words announce it: "I'll run `x` as soon as you agree" is no call yet.
     for intent in &mut thought.intents {
-        // Nobody knows what the tools of a client do.
-        if intent.mutating || !is_ours {
+        if !may_run(intent) {
             leave_to_be_said(intent);
         }
     }
@@ -81,9 +89,11 @@ fn is_a_call(said: &Parsed) -> bool {
 /// A call that was only thought of is a guess, like one from prose.
 fn leave_to_be_said(intent: &mut Intent) {
     intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
-    if !intent.problems.contains(&Problem::NeedsConfirmation) {
-        intent.problems.push(Problem::OnlyThought);
-    }
+    // It says what the other does, and what to do where it is not meant.
+    intent
+        .problems
+        .retain(|it| *it != Problem::NeedsConfirmation);
+    intent.problems.push(Problem::OnlyThought);
 }
 
 /// Whether a reply is held up by nothing but calls that were only thought of, beside words.

@@ -96,14 +96,66 @@ fn a_call_that_was_thought_of_and_declined_is_asked_back_and_not_made() {
     }
 }
 
+/// Whoever says that it is done is not made to go on by what it thought, whatever that was.
 #[test]
-fn the_answer_is_what_was_meant_for_the_user() {
-    let mut state = begun(RunSettings::default());
-    let [thought, ..] = thoughts_of_a_call();
-    for _ in 0..2 {
-        heard(&mut state, &reply(&thought, "Final Answer: No."), &parser());
+fn what_is_marked_as_the_answer_is_the_answer() {
+    let read = "Action: read\nAction Input: {\"path\": \"a\"}".to_owned();
+    let guess = "Let me search for the weather in Bern.".to_owned();
+    for thought in thoughts_of_a_call().into_iter().chain([read, guess]) {
+        for settings in orders() {
+            let mut state = begun(settings);
+            heard(&mut state, &reply(&thought, "Final Answer: No."), &parser());
+            assert_eq!(answer(&state), "No.", "{thought}");
+        }
     }
-    assert_eq!(answer(&state), "No.");
+    // Cut off, it is not the answer yet.
+    let mut state = begun(RunSettings::default());
+    let mut cut = reply(
+        "Action: read\nAction Input: {\"path\": \"a\"}",
+        "Final Answer: N",
+    );
+    cut.finish = FinishReason::Length;
+    heard(&mut state, &cut, &parser());
+    assert_eq!(planned(&state), [("read", true)]);
+}
+
+/// What may be meant by the prose of a thought holds up no answer, also not where nobody may be asked.
+#[test]
+fn a_guess_at_a_thought_is_no_reason_to_ask() {
+    let guesses = [
+        "I'll run `cargo test`.",
+        "I will execute the command `touch X` now.",
+    ];
+    for (guess, max_iterations) in guesses.into_iter().zip([1, 5]) {
+        let alone = begun(RunSettings::default());
+        let found = read(&alone, &reply(guess, ""), &parser()).intents;
+        assert!(
+            found.iter().any(|it| it.strategy == Strategy::Fuzzy),
+            "{guess}"
+        );
+        let mut state = begun(RunSettings {
+            max_iterations,
+            ..RunSettings::default()
+        });
+        heard(&mut state, &reply(guess, "All tests pass."), &parser());
+        assert_eq!(answer(&state), "All tests pass.", "{guess}");
+    }
+}
+
+/// A call that can not be made, and was only thought of, costs nobody the answer at the end.
+#[test]
+fn a_broken_call_in_a_thought_does_not_cost_the_last_answer() {
+    for thought in [
+        "Action: read\nAction Input: {}",
+        "Action: exce\nAction Input: {\"command\": \"touch X\"}",
+    ] {
+        let mut state = begun(RunSettings {
+            max_iterations: 1,
+            ..RunSettings::default()
+        });
+        heard(&mut state, &reply(thought, "It is 4."), &parser());
+        assert_eq!(answer(&state), "It is 4.", "{thought}");
+    }
 }
 
 /// Nobody can be asked any more, and what was said is an answer.

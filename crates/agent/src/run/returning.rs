@@ -1,5 +1,7 @@
 //! Runs whose calls are the client's to make: one reply in, dependable calls out.
 
+use std::collections::HashSet;
+
 use holdfast_intent::{
     FinishReason, Intent, Parsed, Parser, Problem, Strategy, ToolSpec, without_thoughts,
 };
@@ -8,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::reading::read;
-use super::state::{CallLeftOut, Ending, Phase, RunErrorCode, RunState};
+use super::state::{CallLeftOut, Ending, HeldCalls, Phase, RunErrorCode, RunState};
 use super::step::{
     answer, answer_or_fail, asked_anew_for_nothing, correction, go_on, in_brief, note, said,
     says_a_call,
@@ -21,8 +23,11 @@ use crate::settings::WhenUsedUp;
 /// What a model hears that calls a tool where it has none.
 const NO_TOOLS: &str = "No tool can be called here. Answer in words.";
 
-/// What a model hears of whose calls one is wrong.
-const ALL_AGAIN: &str = "None of your calls was made. Make all calls again, in one reply.";
+/// What a model hears of whose calls only some are wrong.
+const OTHERS_ARE_MADE: &str = "Your other calls are right and are made: do not repeat them. Make those that are wrong again, mended.";
+
+/// The name of a call of which nobody could read what it calls.
+const UNREAD: &str = "(unread)";
 
 /// Where the calls of a run go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -106,7 +111,8 @@ impl Mode {
 }
 
 /// The model has answered a client that has tools of its own. Calls that can be made go back as they
-/// are; when there are others, the model is asked once more, and those that stay wrong are named.
+/// are; when there are others, the model is asked for those once more, and what stays wrong is named.
+/// Nothing that was right is lost by asking: whatever comes then, or does not come.
 pub fn heard_for_client(
     state: &mut RunState,
     reply: &ModelReply,
@@ -125,7 +131,7 @@ pub fn heard_for_client(
         heard_without_tools(state, reply, parser);
         return;
     }
-    if demand.is_none() && asked_anew_for_nothing(state, reply) {
+    if demand.is_none() && state.held.is_none() && asked_anew_for_nothing(state, reply) {
         return;
     }
     let mut parsed = read(state, reply, parser);
@@ -146,12 +152,21 @@ pub fn heard_for_client(
     let mut left_out = [misfits.as_slice(), &others].concat();
     left_out.retain(|_| !is_all_wanted);
     let wrong = how_wrong(&misfits, parser, &parsed);
+    let calls: Vec<NativeCall> = calls.into_iter().map(unnamed).collect();
+    if let Some(held) = state.held.take() {
+        let words = parsed.final_text.as_deref().unwrap_or_default();
+        let said = beside(reply, words);
+        end_with(state, said, held.and(calls, left_out));
+        return;
+    }
     if !calls.is_empty() {
-        if left_out.is_empty() || !may_be_asked_back(state) {
-            give_back(state, reply, &calls, left_out);
+        let held = HeldCalls { calls, left_out };
+        if at_once == CallsAtOnce::One || held.left_out.is_empty() || !may_be_asked_back(state) {
+            end_with(state, beside(reply, ""), held);
         } else {
+            state.held = Some(held);
             let wrong = wrong.unwrap_or_default();
-            ask_back(state, reply, format!("{wrong}\n{ALL_AGAIN}"));
+            ask_back(state, reply, format!("{wrong}\n{OTHERS_ARE_MADE}"));
         }
         return;
     }
@@ -176,23 +191,31 @@ pub fn heard_for_client(
     }
 }
 
-/// The calls are the client's to make.
-fn give_back(
-    state: &mut RunState,
-    reply: &ModelReply,
-    calls: &[&Intent],
-    left_out: Vec<CallLeftOut>,
-) {
-    let content = if reply.calls.is_null() {
-        String::new()
+/// What is said beside calls; `words` where they were written as such.
+fn beside(reply: &ModelReply, words: &str) -> String {
+    if reply.calls.is_null() {
+        words.to_owned()
     } else {
         without_thoughts(&reply.content).trim().to_owned()
-    };
+    }
+}
+
+/// The calls are the client's to make.
+fn end_with(state: &mut RunState, content: String, made: HeldCalls) {
     state.phase = Phase::Ended(Ending::Calls {
         content,
-        calls: named(&state.id, calls),
-        left_out,
+        calls: named(&state.id, made.calls),
+        left_out: made.left_out,
     });
+}
+
+/// A run that failed while it asked for the calls that were wrong has those that were right.
+pub(super) fn end_with_held(state: &mut RunState) {
+    if matches!(state.ending(), Some(Ending::Failed(_)))
+        && let Some(held) = state.held.take()
+    {
+        end_with(state, String::new(), held);
+    }
 }
 
 /// The model hears what is wrong, and is asked again.
@@ -213,14 +236,12 @@ fn tell_of_the_named(parsed: &mut Parsed, client: &ClientTools) {
     let ToolChoice::Named(only) = &client.choice else {
         return;
     };
-    let is_clients = |name: &str| {
-        let mut specs = client.tools.iter().filter_map(ToolSpec::from_json);
-        specs.any(|spec| spec.name == name)
-    };
+    let specs = client.tools.iter().filter_map(ToolSpec::from_json);
+    let clients: HashSet<String> = specs.map(|spec| spec.name).collect();
     let of_calls = parsed.intents.iter_mut().flat_map(|it| &mut it.problems);
     for problem in of_calls.chain(&mut parsed.problems) {
         if let Problem::UnknownTool { name, .. } = problem
-            && is_clients(name)
+            && clients.contains(name)
         {
             *problem = Problem::NotNow {
                 name: std::mem::take(name),
@@ -267,7 +288,7 @@ struct Checked<'p> {
     calls: Vec<&'p Intent>,
     /// Those that the schemas have something against.
     misfits: Vec<CallLeftOut>,
-    /// Those that could not be read as calls of a tool that is there.
+    /// Those that could not be read as calls of a tool that is there; they count beside `calls` only.
     others: Vec<CallLeftOut>,
 }
 
@@ -287,12 +308,18 @@ fn checked<'p>(registry: &Registry, parsed: &'p Parsed) -> Checked<'p> {
         }
     }
     for problem in &parsed.problems {
-        if let Problem::UnknownTool { name, .. } | Problem::NotNow { name, .. } = problem {
-            others.push(CallLeftOut {
-                name: name.clone(),
-                reason: in_brief(&problem.message()),
-            });
-        }
+        let name = match problem {
+            Problem::UnknownTool { name, .. } | Problem::NotNow { name, .. } => name,
+            Problem::Truncated
+            | Problem::LooksLikeFailedCall
+            | Problem::TooManyIntents
+            | Problem::ReadingGivenUp => UNREAD,
+            _ => continue,
+        };
+        others.push(CallLeftOut {
+            name: name.to_owned(),
+            reason: in_brief(&problem.message()),
+        });
     }
     Checked {
         calls,
@@ -355,16 +382,23 @@ fn problem(registry: &Registry, intent: &Intent) -> Option<String> {
     }
 }
 
-/// Names that no other answer's calls have: servers use `call_0` again and again.
-fn named(run: &str, calls: &[&Intent]) -> Vec<NativeCall> {
-    let digits: Vec<char> = run.chars().filter(char::is_ascii_alphanumeric).collect();
-    let tail: String = digits.iter().rev().take(20).rev().collect();
-    let name = |(place, intent): (usize, &&Intent)| NativeCall {
-        id: format!("call_{tail}{place:02}"),
+/// A call that has no name yet.
+fn unnamed(intent: &Intent) -> NativeCall {
+    NativeCall {
+        id: String::new(),
         name: intent.name.clone(),
         arguments: intent.arguments.clone(),
-    };
-    calls.iter().enumerate().map(name).collect()
+    }
+}
+
+/// Names that no other answer's calls have: servers use `call_0` again and again.
+fn named(run: &str, mut calls: Vec<NativeCall>) -> Vec<NativeCall> {
+    let digits: Vec<char> = run.chars().filter(char::is_ascii_alphanumeric).collect();
+    let tail: String = digits.iter().rev().take(20).rev().collect();
+    for (place, call) in calls.iter_mut().enumerate() {
+        call.id = format!("call_{tail}{place:02}");
+    }
+    calls
 }
 
 #[cfg(test)]

@@ -20,6 +20,15 @@ fn heard(client: &ClientTools, reply: &ModelReply) -> RunState {
 }
 
 fn heard_under(settings: RunSettings, client: &ClientTools, reply: &ModelReply) -> RunState {
+    heard_each(settings, client, std::iter::repeat(reply))
+}
+
+/// What becomes of these replies, as far as they are asked for.
+fn heard_each<'r>(
+    settings: RunSettings,
+    client: &ClientTools,
+    replies: impl IntoIterator<Item = &'r ModelReply>,
+) -> RunState {
     let registry = client.registry().unwrap();
     // Only what is offered is known, as in a run.
     let specs = client.tools.iter().filter_map(ToolSpec::from_json);
@@ -29,7 +38,10 @@ fn heard_under(settings: RunSettings, client: &ClientTools, reply: &ModelReply) 
     let task = Message::text(Role::User, "How is the weather?");
     let mut state = RunState::new("run-1", "gpt-oss-tools", vec![task], settings, 0);
     state.mode = Mode::Return(client.clone());
-    while state.phase == Phase::Ask {
+    for reply in replies {
+        if state.phase != Phase::Ask {
+            break;
+        }
         heard_for_client(&mut state, reply, &parser, &registry);
     }
     state
@@ -222,7 +234,7 @@ fn a_wrong_call_beside_a_right_one_is_asked_back_and_then_named() {
         ] {
             let state = heard(&client, &reply);
             let told = &state.messages.last().unwrap().content;
-            for part in [name, reason, "Make all calls again"] {
+            for part in [name, reason, "Your other calls are right and are made"] {
                 assert!(told.contains(part), "no {part}: {told}");
             }
             assert_eq!(state.iteration, 2, "it was told once");
@@ -238,6 +250,63 @@ fn a_wrong_call_beside_a_right_one_is_asked_back_and_then_named() {
             assert!(left_out[0].reason.contains(reason), "{left_out:?}");
         }
     }
+}
+
+/// The calls that a client gets, by their tools, and those that it is told of.
+fn ended(state: &RunState) -> (Vec<&str>, Vec<&str>, &str) {
+    let Some(Ending::Calls {
+        content,
+        calls,
+        left_out,
+    }) = state.ending()
+    else {
+        panic!("{:?}", state.phase)
+    };
+    let ids: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids.len(), calls.len(), "{calls:?}");
+    (
+        calls.iter().map(|call| call.name.as_str()).collect(),
+        left_out.iter().map(|call| call.name.as_str()).collect(),
+        content,
+    )
+}
+
+/// The model was told that its right calls are made, so they are: whatever it makes of the others.
+#[test]
+fn what_was_right_is_not_lost_by_asking_for_the_rest() {
+    const MENDED: (&str, &str) = ("send_mail", "{\"to\": \"bob\"}");
+    let client = two_tools(ToolChoice::Auto, CallsAtOnce::Many);
+    let first = calls(&[RIGHT, ("send_mail", "{}")]);
+    let after = |second: &ModelReply| heard_each(RunSettings::default(), &client, [&first, second]);
+    let both = ["get_weather", "send_mail"];
+    for second in [calls(&[MENDED]), calls(&[RIGHT, MENDED])] {
+        let state = after(&second);
+        assert_eq!(ended(&state), (both.to_vec(), vec![], ""));
+    }
+    let in_text = "Action: send_mail\nAction Input: {\"to\": \"bob\"}";
+    let state = after(&says(in_text, FinishReason::Stop));
+    assert_eq!(ended(&state), (both.to_vec(), vec![], ""));
+    // In words, or with nothing, the wrong one stays wrong, and is named.
+    let state = after(&says("I have no address.", FinishReason::Stop));
+    let (weather, mail) = (vec!["get_weather"], vec!["send_mail"]);
+    assert_eq!(
+        ended(&state),
+        (weather.clone(), mail.clone(), "I have no address.")
+    );
+    let state = after(&says("", FinishReason::Stop));
+    assert_eq!(ended(&state), (weather.clone(), mail.clone(), ""));
+    let state = after(&calls(&[("teleport", "{}")]));
+    assert_eq!(ended(&state), (weather.clone(), vec!["teleport"], ""));
+    // The question for it may fail.
+    let mut state = heard_each(RunSettings::default(), &client, [&first]);
+    assert_eq!(state.phase, Phase::Ask);
+    let mut cancelled = state.clone();
+    state.fail(RunErrorCode::GptOssUnreachable, "gone".to_owned());
+    end_with_held(&mut state);
+    assert_eq!(ended(&state), (weather, mail, ""));
+    cancelled.cancel();
+    end_with_held(&mut cancelled);
+    assert_eq!(cancelled.ending(), Some(&Ending::Cancelled));
 }
 
 #[test]

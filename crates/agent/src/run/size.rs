@@ -21,6 +21,10 @@ pub(crate) fn bytes(state: &RunState) -> usize {
             Mode::Return(client) => sum(&client.tools, value),
         },
         phase(&state.phase),
+        state
+            .held
+            .as_ref()
+            .map_or(0, |it| for_client(&it.calls, &it.left_out)),
         sum(&state.tools_called, |it| text(it)),
         size_of_val(state.tokens.as_slice()),
         size_of_val(state.made.as_slice()),
@@ -58,8 +62,12 @@ fn phase(phase: &Phase) -> usize {
             content,
             calls,
             left_out,
-        }) => text(content) + sum(calls, native) + sum(left_out, unmade),
+        }) => text(content) + for_client(calls, left_out),
     }
+}
+
+fn for_client(calls: &[NativeCall], left_out: &[CallLeftOut]) -> usize {
+    sum(calls, native) + sum(left_out, unmade)
 }
 
 fn unmade(call: &CallLeftOut) -> usize {
@@ -91,6 +99,7 @@ pub(crate) fn fields(all: &Map<String, Value>) -> usize {
 mod tests {
     use serde_json::json;
 
+    use super::super::state::HeldCalls;
     use super::*;
     use crate::chat::Role;
     use crate::settings::RunSettings;
@@ -110,7 +119,7 @@ mod tests {
             arguments: arguments.clone(),
         };
         let empty = bytes(&run());
-        let filled: [fn(&mut RunState, &str, &NativeCall); 8] = [
+        let filled: [fn(&mut RunState, &str, &NativeCall); 9] = [
             |it, much, _| it.messages.push(Message::text(Role::User, much)),
             |it, _, call| {
                 it.messages.push(Message {
@@ -133,6 +142,12 @@ mod tests {
             |it, _, call| {
                 it.phase = Phase::Ended(Ending::Calls {
                     content: String::new(),
+                    calls: vec![call.clone()],
+                    left_out: Vec::new(),
+                });
+            },
+            |it, _, call| {
+                it.held = Some(HeldCalls {
                     calls: vec![call.clone()],
                     left_out: Vec::new(),
                 });

@@ -83,6 +83,9 @@ pub struct RunState {
     pub effects: Effects,
     /// Whether the last thing the model heard was that its call could not be read.
     pub corrected: bool,
+    /// The calls for the client that were right when others were asked back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldCalls>,
     /// Whether the last thing the model said was nothing, and it was just asked again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub said_nothing: bool,
@@ -213,6 +216,33 @@ impl std::fmt::Display for CallLeftOut {
     }
 }
 
+/// Calls for the client, and those beside them that it is not given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeldCalls {
+    /// The calls; they get their ids when they are given back.
+    pub calls: Vec<NativeCall>,
+    /// Those that were wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<CallLeftOut>,
+}
+
+impl HeldCalls {
+    /// With what came when the wrong ones were asked for again. Where nothing came, they stay wrong.
+    pub(super) fn and(mut self, calls: Vec<NativeCall>, left_out: Vec<CallLeftOut>) -> Self {
+        if !calls.is_empty() || !left_out.is_empty() {
+            self.left_out = left_out;
+        }
+        let is_held = |call: &NativeCall| {
+            let is_same =
+                |held: &NativeCall| held.name == call.name && held.arguments == call.arguments;
+            self.calls.iter().any(is_same)
+        };
+        let new: Vec<NativeCall> = calls.into_iter().filter(|it| !is_held(it)).collect();
+        self.calls.extend(new);
+        self
+    }
+}
+
 impl Ending {
     /// Why an answer ends where it does, in the words of chat completions.
     pub fn finish_reason(&self) -> &'static str {
@@ -323,6 +353,7 @@ impl RunState {
             made: Vec::new(),
             effects: Effects::None,
             corrected: false,
+            held: None,
             said_nothing: false,
             told_to_stop: false,
             said_a_call: false,
@@ -384,6 +415,7 @@ impl RunState {
             made: self.made.clone(),
             effects: self.effects,
             corrected: self.corrected,
+            held: None,
             said_nothing: self.said_nothing,
             told_to_stop: self.told_to_stop,
             said_a_call: self.said_a_call,
@@ -398,6 +430,7 @@ impl RunState {
     pub fn empty(&mut self) {
         self.messages = Vec::new();
         self.passed_on = Map::new();
+        self.held = None;
         self.content = String::new();
         self.reasoning = String::new();
     }

@@ -19,14 +19,16 @@ use crate::settings::WhenUsedUp;
 /// Calls of one reply that run.
 pub const CALLS_PER_REPLY_MAX: usize = 32;
 
-/// The run's time is up.
-pub fn timed_out(state: &mut RunState) {
+/// The run's time is up, and what a person has not answered by then.
+pub fn timed_out(state: &mut RunState, waits_for: Option<&str>) {
     state.note_calls_under_way();
     let seconds = state.settings.run_timeout_ms / 1000;
-    state.fail(
-        RunErrorCode::TimeoutExceeded,
-        format!("executor run exceeded timeout ({seconds} s)"),
-    );
+    let mut why = format!("executor run exceeded timeout ({seconds} s)");
+    if let Some(asked) = waits_for {
+        why.push_str("; it waited for a person to answer ");
+        why.push_str(asked);
+    }
+    state.fail(RunErrorCode::TimeoutExceeded, why);
 }
 
 /// What the model said goes into the books.

@@ -307,7 +307,7 @@ fn a_call_that_can_not_be_made_is_never_the_answer() {
 /// A run that ends in the middle of its calls has made those that are under way.
 #[test]
 fn calls_under_way_count_as_called_when_a_run_is_cut_off() {
-    let ends: [fn(&mut RunState); 2] = [RunState::cancel, timed_out];
+    let ends: [fn(&mut RunState); 2] = [RunState::cancel, |state| timed_out(state, None)];
     let reads = READ.to_owned() + "\n" + &READ.replace("notes", "more");
     let write = "Action: write\nAction Input: {\"path\": \"a\", \"content\": \"b\"}\n";
     let writes = write.to_owned() + &write.replace("\"a\"", "\"c\"");

@@ -1,16 +1,44 @@
 //! What is said of arguments that are wrong.
 
+use std::process::ExitCode;
+
 use clap::CommandFactory;
 use clap::error::{ContextKind, Error};
 
 use super::Cli;
+use crate::fail::Failure;
+use crate::output;
 
-/// Says what is wrong, and ends the process. Where an argument came from a variable of the environment,
-/// that is what is named: nobody has written the option.
-pub(crate) fn end(error: &Error) -> ! {
-    match of_variable(error) {
-        Some(named) => named.exit(),
-        None => error.exit(),
+/// Says what is wrong, and what the process ends with. Where an argument came from a variable of the
+/// environment, that is what is named: nobody has written the option. Help is no mistake.
+pub(crate) fn end(error: &Error) -> ExitCode {
+    let named = of_variable(error);
+    let error = named.as_ref().unwrap_or(error);
+    if error.use_stderr() && wants_json(std::env::args().skip(1)) {
+        output::failure(&as_failure(error), true);
+    } else {
+        // Nobody may be there to read it.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Whether JSON was asked for, in words of which some are wrong.
+fn wants_json(words: impl Iterator<Item = String>) -> bool {
+    words
+        .take_while(|word| word != "--")
+        .any(|word| word == "--json")
+}
+
+/// What is wrong, and everything behind that as advice: what is near, how it is used.
+fn as_failure(error: &Error) -> Failure {
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (message, advice) = text.split_once("\n\n").unwrap_or((text, ""));
+    let failure = Failure::usage(message.trim());
+    match advice.trim() {
+        "" => failure,
+        advice => failure.hint(advice),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
 
 /// What a command left in the background has ended by now: nothing outlives this process.
 fn say_ended(result: &mut ToolResultEnvelope) {
-    let ran_here = !result.from_cache;
+    let ran_here = !result.from_cache && result.tool_name == "exec";
     let output = result.output.as_mut().filter(|_| ran_here);
     let Some(content) = output.map(|it| &mut it.content) else {
         return;
@@ -65,7 +65,14 @@ fn say_ended(result: &mut ToolResultEnvelope) {
     if content["still_running"] == true {
         let content = Arc::make_mut(content);
         content["still_running"] = false.into();
-        content["hint"] = LEFT_BEHIND.into();
+        // It may be told already why something was forbidden.
+        let hints = [content["hint"].as_str(), Some(LEFT_BEHIND)];
+        content["hint"] = hints
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .into();
     }
 }
 

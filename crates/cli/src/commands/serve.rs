@@ -34,7 +34,7 @@ use crate::environment;
 use crate::executor;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
-use crate::loud::Loud;
+use crate::loud::{self, Loud};
 use crate::output;
 
 /// How long commands of cancelled calls may take to end before we go without them.
@@ -196,9 +196,8 @@ fn watcher(app: &App, trouble: &Arc<TroubleWatch>) -> Outcome<Arc<dyn Observer>>
     if app.logs_to_stderr() {
         return Ok(trouble.clone());
     }
-    let loud = Loud::new(trouble.clone(), app.config.redactor()).map_err(|error| {
-        Failure::failed(format!("standard error can not be written to: {error}"))
-    })?;
+    let loud = Loud::new(trouble.clone(), app.config.redactor())
+        .map_err(|error| loud::unwritable(&error))?;
     Ok(Arc::new(loud))
 }
 

@@ -118,6 +118,15 @@ fn what_a_call_leaves_behind_ends_with_it() {
     assert_eq!(content["still_running"], false, "{content}");
     let told = content["hint"].as_str().expect("a hint");
     assert!(told.contains("ended with this call"), "{told}");
+    // Why it failed is told as before.
+    let outside = tempfile::tempdir().expect("a directory");
+    let command = format!("sleep {seconds} & touch {}/x", outside.path().display());
+    let answer = house.exec("denied", &command, &[]).success();
+    let told = answer["output"]["content"]["hint"].to_string();
+    assert!(
+        told.contains("ended with this call") && told.contains("confine"),
+        "{told}"
+    );
     let processes = std::fs::read_dir("/proc").expect("there").flatten();
     let mut lines = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
     let left = format!("sleep\0{seconds}\0");

@@ -18,6 +18,36 @@ fn arguments_have_to_be_a_json_object() {
     assert!(said["error"]["message"].is_string() && said["error"]["hint"].is_string());
 }
 
+/// Whoever asked for JSON reads JSON, also of words that nobody knows; help stays for people.
+#[test]
+fn words_that_are_wrong_are_told_as_json_where_that_was_asked_for() {
+    let house = House::new();
+    let said = |words: &[&str]| {
+        let ran = house.run(words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        let said: serde_json::Value = serde_json::from_str(&ran.stderr).expect("JSON");
+        (
+            said["error"]["message"].to_string(),
+            said["error"]["hint"].to_string(),
+        )
+    };
+    let (message, hint) = said(&["--json", "cal", "read"]);
+    assert!(
+        message.contains("'cal'") && hint.contains("'call'"),
+        "{message} {hint}"
+    );
+    let (message, hint) = said(&["call", "read", "--json", "--turns", "x"]);
+    assert!(
+        message.contains("--turns") && hint.contains("--turn"),
+        "{message} {hint}"
+    );
+    assert!(said(&["--json", "call"]).0.contains("required"));
+    let plain = house.run(&["cal", "--", "--json"]);
+    assert!(plain.stderr.starts_with("error: "), "{plain:?}");
+    let help = house.run(&["--json", "--help"]);
+    assert!(help.code == Some(0) && help.stdout.contains("Usage"));
+}
+
 #[test]
 fn arguments_come_from_a_file_or_standard_input() {
     let house = House::new();

@@ -48,12 +48,21 @@ impl QueuedSink {
     }
 }
 
-impl LineSink for QueuedSink {
-    fn line(&self, line: &[u8]) {
+impl QueuedSink {
+    /// Whether there was room for the line.
+    pub fn takes(&self, line: &[u8]) -> bool {
         let lines = self.lines.as_ref();
-        if lines.is_none_or(|lines| lines.try_send(line.to_vec()).is_err()) {
+        let is_taken = lines.is_some_and(|lines| lines.try_send(line.to_vec()).is_ok());
+        if !is_taken {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        is_taken
+    }
+}
+
+impl LineSink for QueuedSink {
+    fn line(&self, line: &[u8]) {
+        self.takes(line);
     }
 }
 

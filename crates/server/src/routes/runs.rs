@@ -12,7 +12,7 @@ use holdfast_agent::runs::{Cancelled, KeptRun, ResumeError};
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::chat::{self, ChatError, Source, calls_shown, client_of, status_word};
+use super::chat::{self, ChatError, Source, calls_shown, client_of, left_out, status_word};
 use crate::access::Client;
 use crate::executor::Executor;
 use crate::limits::PAGE_RUNS_MAX;
@@ -213,11 +213,13 @@ fn result(state: &RunState) -> RunResult<'_> {
             content,
             tool_calls: None,
             finish_reason: ending.finish_reason(),
+            calls_left_out: left_out(state),
         },
         Some(ending @ Ending::Calls { content, calls, .. }) => RunResult::Answer {
             content,
             tool_calls: Some(calls_shown(calls)),
             finish_reason: ending.finish_reason(),
+            calls_left_out: left_out(state),
         },
         Some(Ending::Failed(error)) => RunResult::Failed {
             error: RunErrorShown {

@@ -205,6 +205,9 @@ pub enum RunResult<'a> {
         tool_calls: Option<Vec<CallShown>>,
         /// `stop`, `length`, `content_filter` or `tool_calls`.
         finish_reason: &'a str,
+        /// Calls beside those that stayed wrong.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        calls_left_out: Vec<CallLeftOut<'a>>,
     },
     /// With an error.
     Failed {

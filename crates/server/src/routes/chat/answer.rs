@@ -148,7 +148,7 @@ pub(super) fn metadata<'a>(state: &'a RunState, notes: &Notes) -> Metadata<'a> {
 }
 
 /// The calls that are not given to the client because they stayed wrong.
-fn left_out(state: &RunState) -> Vec<CallLeftOut<'_>> {
+pub(crate) fn left_out(state: &RunState) -> Vec<CallLeftOut<'_>> {
     let Some(Ending::Calls { left_out, .. }) = state.ending() else {
         return Vec::new();
     };

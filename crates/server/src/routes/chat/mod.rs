@@ -35,7 +35,7 @@ use crate::repeats::{Repeats, Try};
 use crate::respond::whole_seconds;
 use crate::server::{Peer, Server};
 
-pub(crate) use answer::{calls_shown, status_word};
+pub(crate) use answer::{calls_shown, left_out, status_word};
 pub(crate) use error::ChatError;
 use request::{Asked, Delivery, Usage};
 
@@ -175,7 +175,7 @@ async fn begin_keyed(
     client: &str,
     key: &RunKey,
 ) -> Result<Source, ChatError> {
-    let by = Instant::now() + Duration::from_millis(RUN_BEGINS_MS_MAX);
+    let mut by = None;
     loop {
         let started = executor
             .runs
@@ -184,6 +184,9 @@ async fn begin_keyed(
             Started::Begun(listener) => return Ok(Source::Live(listener)),
             Started::Known(known) => Some(known),
         };
+        // From here on: before, it may have stood in line for its own place.
+        let patience = Duration::from_millis(RUN_BEGINS_MS_MAX);
+        let by = *by.get_or_insert_with(|| Instant::now() + patience);
         while known == Some(KeyClaim::Begins) && Instant::now() < by {
             sleep(Duration::from_millis(RUN_BEGINS_LOOK_MS)).await;
             known = executor.runs.store().key_of(key).await?;
