@@ -109,6 +109,19 @@ impl Judge<'_> {
         }
     }
 
+    /// Judges what runs in a process of its own: wherever that goes, what started it stays where it is.
+    pub(super) fn in_child(&mut self, judge: impl FnOnce(&mut Self)) {
+        let (places, aside) = (self.places.clone(), self.aside.clone());
+        let before = self.runs.len();
+        judge(self);
+        (self.places, self.aside) = (places, aside);
+        // It may have moved the directory itself.
+        let mut ran = self.runs.iter().skip(before);
+        if ran.any(|run| run.first().is_none_or(|it| it.ends_with("mv"))) {
+            self.come_back();
+        }
+    }
+
     /// The end of what is joined.
     pub(super) fn come_back(&mut self) {
         self.widen();

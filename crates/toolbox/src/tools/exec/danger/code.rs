@@ -132,6 +132,9 @@ impl Judge<'_> {
     /// one, as for `system("…")`, and those of a line together from each on, as for
     /// `run(["rm", "…"])`.
     pub(super) fn code(&mut self, text: &str, depth: usize) {
+        if !self.may_look(text.len()) {
+            return;
+        }
         // A variable in a string of its own is not the shell's.
         self.forget_here();
         let before = std::mem::replace(&mut self.setters, Setters::Unknown);
@@ -141,14 +144,20 @@ impl Judge<'_> {
             [Some(plain), differ.then_some(more)]
         });
         for literals in both.flatten() {
+            if self.has_too_much() {
+                break;
+            }
             let starts = literals.len().min(LITERAL_STARTS_MAX);
             let together = (0..starts).map(|at| literals.get(at..).unwrap_or_default().join(" "));
             let alone = literals.iter().filter(|_| literals.len() > 1).cloned();
             for command in alone.chain(together) {
+                if !self.may_read(&command) {
+                    break;
+                }
                 let script = shell::read(&command);
                 // A sentence is none: its quotes seldom end.
                 if !script.is_unreadable || script.is_deep {
-                    self.script(&command, depth + 1);
+                    self.read_script(&command, script, depth + 1);
                 }
             }
             // A string may be a program with strings of its own: `exec('…')`.
