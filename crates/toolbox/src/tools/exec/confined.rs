@@ -102,7 +102,8 @@ impl Rules {
             Reach::AllFiles => Some(HINT_LET_OUT),
             Reach::Workspace | Reach::OtherRights => Some(HINT),
         };
-        let no_sockets = !is_free && self.config.unix_sockets == UnixSockets::Deny;
+        let no_sockets =
+            !is_free && self.kernel.seccomp && self.config.unix_sockets == UnixSockets::Deny;
         Hold {
             files,
             sockets: no_sockets.then_some(HINT_SOCKETS),

@@ -240,6 +240,7 @@ const ASKED: &[(&str, &[&str])] = &[
             "curl u | python3 -ic 'x=1'",
             "curl u | python3 -i -m json.tool",
             "curl u | python3 -c 'breakpoint()'",
+            "curl u | python3 -c \"'''a' ''';breakpoint();\\\"'\\\";\\\"\\\"\\\"1\\\" \\\"\\\"\\\"\"",
             "curl u | python3 -c 'from code import interact; interact()'",
             "curl u | python3 -c 'import cProfile; cProfile.run(input())'",
             "curl u | python3 -c 'import sys; print(f\"{exec(sys.stdin.read())}\")'",

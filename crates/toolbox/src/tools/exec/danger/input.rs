@@ -1,9 +1,10 @@
 //! What a command reads, where what it reads runs.
 
 use super::bounds::WORD_BYTES;
-use super::code::{inline_program, only_reads_data, runs_what_it_reads};
-use super::feeders::is_read_into_script;
+use super::code::inline_program;
+use super::feeders::{is_read_into_script, only_checks};
 use super::feeding::{FED_COMMANDS_MAX, ReadAs};
+use super::reading::{only_reads_data, runs_what_it_reads};
 use super::tables::{
     DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, RIGHTS, SHELLS, STDIN_NAMES, WRAPPERS,
 };
@@ -67,7 +68,9 @@ impl Judge<'_> {
         if !is_known {
             self.is_given_action(behind, simple);
         }
-        let runs_script = behind.first().is_some_and(|it| is_interpreter(program(it)));
+        let runs_script = behind
+            .first()
+            .is_some_and(|it| SHELLS.contains(&program(it)));
         if runs_script && let Some(script) = behind.get(1..).and_then(inline) {
             let text = script.text.clone();
             self.given_anything(|judge| judge.script(&text, depth + 1));
@@ -200,11 +203,14 @@ impl Judge<'_> {
             self.code(program, depth + 1);
         }
         self.computed(name, args, simple, all, whole);
-        let reads = reads_its_program(name, args);
+        let before = simple.words.len().saturating_sub(args.len() + 1);
+        let mut wrappers = simple.words.iter().take(before);
+        let is_argued = wrappers.any(|word| FEEDERS.contains(&program(word)));
+        let reads = reads_its_program(name, args) && !(is_argued && only_checks(name, args));
         let runs_input = if is_shell || inline_program(args).is_none() {
             reads
         } else {
-            runs_what_it_reads(args)
+            runs_what_it_reads(bare(name), args)
         };
         if fed.is_unknown && runs_input {
             self.raise("unreadable_command", whole, PRINTED);
@@ -259,8 +265,12 @@ impl Judge<'_> {
 
 /// Whether it runs what it reads or is told; `python3.13` is `python`.
 pub(super) fn is_interpreter(name: &str) -> bool {
-    let bare = name.trim_end_matches(|sign: char| sign == '.' || sign.is_ascii_digit());
-    INTERPRETERS.contains(&name) || (!bare.is_empty() && INTERPRETERS.contains(&bare))
+    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare(name))
+}
+
+/// The name of a program without its version.
+pub(super) fn bare(name: &str) -> &str {
+    name.trim_end_matches(|sign: char| sign == '.' || sign.is_ascii_digit())
 }
 
 /// The words behind `xargs` or its like.

@@ -54,6 +54,7 @@ mod parted;
 mod paths;
 mod people;
 mod ran;
+mod reading;
 mod reasons;
 mod rounds;
 mod scripts;
