@@ -141,6 +141,15 @@ fn a_long_standard_input_is_read_once() {
 }
 
 #[test]
+fn rules_within_rules_are_counted() {
+    let nested = format!("make --eval='{}'", "$(shell ".repeat(16_000));
+    assert!(is_too_much(&nested, None));
+    let value = "b ".repeat(30);
+    let rules = format!("A = {value}\nx:\n\techo {}\n", "$(A)".repeat(250_000));
+    assert!(is_too_much("make -f -", Some(&rules)));
+}
+
+#[test]
 fn strings_that_are_no_commands_are_counted() {
     let strings = "'a ${' ".repeat(20_000);
     let command = format!("python3 -c \"{}\"", strings.replace('$', "\\$"));

@@ -49,6 +49,7 @@ mod hands;
 mod here;
 mod input;
 mod losses;
+mod makefile;
 mod options;
 mod parted;
 mod paths;

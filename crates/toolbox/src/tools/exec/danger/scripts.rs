@@ -57,22 +57,6 @@ impl Judge<'_> {
         }
     }
 
-    /// Rules for `make`, each line with what it runs.
-    pub(super) fn rules(&mut self, text: &str, depth: usize) {
-        // `$$` is the shell's, and all but one kind of `$(…)` are variables.
-        const SHELLS: &str = "\u{1}";
-        let text = text.replace("\\t", "\t").replace("$$", SHELLS);
-        let text = text.replace("$(shell ", "\u{1}(").replace("$(", "(");
-        let text = text.replace(SHELLS, "$");
-        for line in text.lines() {
-            let ran = line.split_once(';').map_or(line, |(_, behind)| behind);
-            self.script(
-                ran.trim_start_matches([' ', '\t', '@', '-', '+']),
-                depth + 1,
-            );
-        }
-    }
-
     /// `vim -c '!…'`
     fn edits(&mut self, args: &[Word], depth: usize) {
         let named = values(args, "--cmd", 'c').into_iter();
