@@ -88,7 +88,7 @@ fn literals<'t>(line: &'t str, next: fn(&'t str) -> Option<(char, &'t str)>) -> 
     let mut found = Vec::new();
     let mut rest = line;
     while let Some((opened, behind)) = next(rest) {
-        let before = rest.strip_suffix(behind).unwrap_or_default();
+        let before = rest.get(..rest.len() - behind.len()).unwrap_or_default();
         let before = before.strip_suffix(opened).unwrap_or_default();
         let (text, left) = quoted(opened, behind);
         if !text.trim().is_empty() {
