@@ -4,9 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use holdfast_confine::{
-    Confinement, ConfinementConfig, Has, Kernel, Mark, Mode, Plan, UnixSockets,
-};
+use holdfast_confine::kernel::Has;
+use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan, UnixSockets};
 use holdfast_contract::{Reason, SessionContext, ToolError, ToolResult};
 use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Mode as RawMode, OFlags};
