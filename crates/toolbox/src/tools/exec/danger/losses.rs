@@ -37,7 +37,6 @@ const LOSING: &[&str] = &[
     "branch",
     "reflog",
     "update-ref",
-    "prune",
 ];
 
 impl Judge<'_> {
@@ -67,16 +66,23 @@ impl Judge<'_> {
             "branch" if moves_branch(&options) => MAY_BE_UNREACHABLE,
             "reflog" if is_first(&["expire", "delete", "drop"]) => UNREACHABLE,
             "update-ref" if options.has_letter('d') => UNREACHABLE,
-            "update-ref" if names_two(&options) || options.has_name("stdin") => MAY_BE_UNREACHABLE,
-            "fetch" if force || args.iter().any(is_forced_name) => {
-                if !args.iter().any(moves_own) {
-                    return;
-                }
-                MAY_BE_UNREACHABLE
-            }
-            "gc" if options.values(NO_LETTER, "prune").flatten().any(is_young) => PRUNES,
-            "prune" if !options.has_surely('n', "dry-run") => PRUNES,
             "filter-branch" | "filter-repo" => REWRITES,
+            _ => return,
+        };
+        self.raise("irreversible_command", whole, what);
+    }
+
+    /// Commits that git no longer finds. A command that nobody knows is not taken for one of these, which
+    /// need no option to do so: every `git "$x"` would be.
+    pub(super) fn loses_commits(&mut self, name: &str, args: &[Word], whole: &str) {
+        let options = Options::of(name, args);
+        let is_forced = || options.has('f', "force") || args.iter().any(is_forced_name);
+        let mut ages = options.values(NO_LETTER, "prune").flatten();
+        let what = match name {
+            "update-ref" if names_two(&options) || options.has_name("stdin") => MAY_BE_UNREACHABLE,
+            "fetch" if is_forced() && args.iter().any(moves_own) => MAY_BE_UNREACHABLE,
+            "gc" if ages.any(is_young) => PRUNES,
+            "prune" if !options.has_surely('n', "dry-run") => PRUNES,
             _ => return,
         };
         self.raise("irreversible_command", whole, what);
@@ -354,6 +360,8 @@ mod tests {
         "git update-ref -h",
         "git gc",
         "git gc --auto",
+        "git \"$x\" a b",
+        "git \"$x\"",
         "git gc --prune=2.weeks.ago",
         "git prune -n",
         "git remote prune origin",
