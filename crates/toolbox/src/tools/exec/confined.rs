@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use holdfast_confine::kernel::Has;
 use holdfast_confine::{Confinement, ConfinementConfig, Kernel, Mark, Mode, Plan, UnixSockets};
 use holdfast_contract::{Reason, SessionContext, ToolError, ToolResult};
 use holdfast_reliability::canonical::Digest;
@@ -102,7 +103,9 @@ impl Rules {
             Reach::AllFiles => Some(HINT_LET_OUT),
             Reach::Workspace | Reach::OtherRights => Some(HINT),
         };
-        let no_sockets = !is_free && self.config.unix_sockets == UnixSockets::Deny;
+        let no_sockets = !is_free
+            && self.kernel.seccomp == Has::Yes
+            && self.config.unix_sockets == UnixSockets::Deny;
         Hold {
             files,
             sockets: no_sockets.then_some(HINT_SOCKETS),
@@ -302,6 +305,24 @@ mod tests {
         let writable = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(&made, writable).expect("set");
         assert_eq!(ours(made, owner), None);
+    }
+
+    /// What nothing filters was not denied.
+    #[test]
+    fn sockets_are_denied_only_where_the_kernel_filters() {
+        let session = SessionContext::main("s", "a", "/w".into());
+        let config = ConfinementConfig {
+            unix_sockets: UnixSockets::Deny,
+            ..ConfinementConfig::default()
+        };
+        for (seccomp, expected) in [(Has::Yes, true), (Has::No, false)] {
+            let kernel = Kernel {
+                landlock_abi: 0,
+                seccomp,
+            };
+            let rules = Rules::new(&config, kernel, &session, Mark::new(1));
+            assert_eq!(rules.hold().sockets.is_some(), expected, "{seccomp:?}");
+        }
     }
 
     #[test]

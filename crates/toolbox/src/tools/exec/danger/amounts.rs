@@ -88,6 +88,71 @@ fn reasons_are_counted_by_the_command_they_are_given_for() {
     assert!(is_too_much(&command, None));
 }
 
+/// A function that is called with each of 32 times 32 words, as often as two more loops go round.
+fn in_many_ways(body: &str) -> String {
+    let values: Vec<String> = ('a'..='z').chain('0'..='5').map(String::from).collect();
+    let values = values.join(" ");
+    let loops: String = ["a", "b", "c", "d"]
+        .map(|name| format!("for {name} in {values}; do "))
+        .concat();
+    format!("f() {{ {body}\n}}\n{loops} f $a $b; done; done; done; done")
+}
+
+#[test]
+fn what_commands_are_fed_is_counted_each_time() {
+    let words = "x ".repeat(1500);
+    let strings = "'${'\n".repeat(600);
+    for (program, text) in [
+        ("docker exec -i d psql $c $d", &words),
+        ("python3 $c $d", &strings),
+    ] {
+        let command = in_many_ways(&format!("{program} <<'E'\n{text}\nE"));
+        let judged = judge(&judged(&command, None));
+        assert_eq!(judged.extent, Extent::Cut, "{program}");
+        // It is what they are fed that is too much, long before there are too many of them.
+        assert!(judged.judged_commands < 32 * 1024, "{program}");
+    }
+}
+
+/// However many commands read it, also in a container.
+#[test]
+fn a_long_standard_input_is_read_once() {
+    let text = "x ".repeat(512 * 1024);
+    for part in [
+        "mongosh;",
+        "psql;",
+        "make -f -;",
+        "read x;",
+        "ssh h mongosh;",
+        "docker exec -i d mongosh;",
+    ] {
+        let command = part.repeat(16_000 / part.len());
+        assert!(!is_too_much(&command, Some(&text)), "{part}");
+    }
+    let removes = format!("{text}; db.x.drop(); DROP TABLE x");
+    for command in ["mongosh", "psql", "docker exec -i d mongosh"] {
+        let found = reasons(&judged(command, Some(&removes)));
+        let is_seen = found.iter().any(|it| it.code == "irreversible_command");
+        assert!(is_seen, "{command}");
+    }
+}
+
+#[test]
+fn rules_within_rules_are_counted() {
+    let nested = format!("make --eval='{}'", "$(shell ".repeat(16_000));
+    assert!(is_too_much(&nested, None));
+    let value = "b ".repeat(30);
+    let rules = format!("A = {value}\nx:\n\techo {}\n", "$(A)".repeat(250_000));
+    assert!(is_too_much("make -f -", Some(&rules)));
+}
+
+#[test]
+fn strings_that_are_no_commands_are_counted() {
+    let strings = "'a ${' ".repeat(20_000);
+    let command = format!("python3 -c \"{}\"", strings.replace('$', "\\$"));
+    assert!(is_too_much(&command, None));
+}
+
 /// An answer to one of them says nothing of another.
 #[test]
 fn what_is_too_much_is_bound_to_all_of_it() {

@@ -308,7 +308,7 @@ impl Judge<'_> {
         let fed = self.fed(simple, all);
         let is_fed = simple.reads_from.is_some() || !simple.reads.is_empty() || self.loop_is_fed;
         let stdin = self.feeding.stdin().filter(|_| !is_fed && !fed.is_unknown);
-        let text = fed.text.or_else(|| stdin.map(str::to_owned));
+        let text = fed.text.as_deref().or(stdin);
         let mut names: Vec<&str> = named(args).map(|word| word.text.as_str()).collect();
         if names.is_empty() {
             names.push(if name == "read" { "REPLY" } else { "MAPFILE" });
@@ -320,8 +320,8 @@ impl Judge<'_> {
         let is_cut = has_letter(args, CUTS) || separators.any(|set| !matches!(set, Set::To(_)));
         let is_raw = name != "read" || has_letter(args, &['r']);
         let is_known =
-            |text: &&String| text.len() <= READ_BYTES_MAX && (is_raw || !text.contains('\\'));
-        let known = text.as_ref().filter(is_known);
+            |text: &&str| text.len() <= READ_BYTES_MAX && (is_raw || !text.contains('\\'));
+        let known = text.filter(is_known);
         let is_unknown = fed.is_unknown || is_cut || known.is_none();
         for name in &names {
             // What nobody has set may be anything as it is.
@@ -332,7 +332,7 @@ impl Judge<'_> {
             }
         }
         let is_parted = names.len() > 1 || has_letter(args, &['a']) || self.has_separators();
-        self.note_lines(&names, is_parted, known.map_or("", String::as_str));
+        self.note_lines(&names, is_parted, known.unwrap_or_default());
     }
 
     /// Each line may be the one that is read; of several variables each gets a part of it.

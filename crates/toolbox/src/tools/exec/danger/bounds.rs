@@ -5,13 +5,13 @@ use crate::tools::exec::shell::{Simple, Word};
 
 /// Commands that are judged, each as often as it is run, and bytes of scripts and of what words mean
 /// that are read for them; a command line that stands for more counts as unreadable.
-const JUDGED_COMMANDS_MAX: usize = 128 * 1024;
+const JUDGED_COMMANDS_MAX: usize = 64 * 1024;
 pub(super) const JUDGED_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Bytes that are looked at for words, each from each directory that it may be meant in, and for
-/// reasons, with all of the command that they are given for.
+/// Bytes that are looked at for words, each from each directory that it may be meant in, for what commands
+/// are fed, and for reasons, with all of the command that they are given for.
 const LOOKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What it takes to keep a word, however short it is.
-const WORD_BYTES: usize = 64;
+pub(super) const WORD_BYTES: usize = 64;
 
 /// Whether all of a command line is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,22 +41,34 @@ impl Judge<'_> {
             || self.looked_bytes > LOOKED_BYTES_MAX
     }
 
-    /// Counts the words of a command; whether they are still looked at.
+    /// Counts the words of a command, and the text that it is fed, which goes wherever they go; whether
+    /// they are still looked at.
     pub(super) fn may_look_at(&mut self, simple: &Simple) -> bool {
         let per_word = self.placed_bytes() + WORD_BYTES;
         let bytes = |word: &Word| word.text.len().saturating_add(per_word);
         let words = simple.words.iter().chain(&simple.writes);
-        let looked = words.map(bytes).fold(0, usize::saturating_add);
-        self.looked_bytes = self.looked_bytes.saturating_add(looked);
+        let fed = simple.input.as_ref().map_or(0, String::len);
+        let looked = words.map(bytes).fold(fed, usize::saturating_add);
+        self.may_look(looked)
+    }
+
+    /// Counts a text that is looked through; whether it still is.
+    pub(super) fn may_look(&mut self, bytes: usize) -> bool {
+        self.looked_bytes = self.looked_bytes.saturating_add(bytes);
+        !self.is_too_much()
+    }
+
+    /// Counts a text that is read as commands; whether it still is. One that turns out to be none took
+    /// its time as well.
+    pub(super) fn may_read(&mut self, text: &str) -> bool {
+        self.judged_bytes = self.judged_bytes.saturating_add(text.len() + 1);
         !self.is_too_much()
     }
 
     /// Counts a reason, which is bound to all of its command and to where that may run; whether it is
     /// still told apart from others.
     pub(super) fn may_raise(&mut self, subject: &str) -> bool {
-        let looked = self.placed_bytes().saturating_add(subject.len());
-        self.looked_bytes = self.looked_bytes.saturating_add(looked);
-        !self.is_too_much()
+        self.may_look(self.placed_bytes().saturating_add(subject.len()))
     }
 
     /// The length of all directories that a command may be in.

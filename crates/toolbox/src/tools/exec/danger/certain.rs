@@ -109,6 +109,19 @@ impl Judge<'_> {
         }
     }
 
+    /// Judges what runs in a process of its own: wherever that goes, what started it stays where it is.
+    pub(super) fn in_child(&mut self, judge: impl FnOnce(&mut Self)) {
+        let (places, aside) = (self.places.clone(), self.aside.clone());
+        let before = self.runs.len();
+        judge(self);
+        (self.places, self.aside) = (places, aside);
+        // It may have moved the directory itself.
+        let mut ran = self.runs.iter().skip(before);
+        if ran.any(|run| run.first().is_none_or(|it| it.ends_with("mv"))) {
+            self.come_back();
+        }
+    }
+
     /// The end of what is joined.
     pub(super) fn come_back(&mut self) {
         self.widen();
@@ -233,7 +246,15 @@ mod tests {
         "cd sub && $X && rm ../x",
         "cd sub && mv ../sub ../../y && rm ../x",
         "cd sub && pushd .. && rm ../x",
+        "cd sub && sh -c 'mv ../sub ../../y' && rm ../x",
+        "cd sub && npx sh -c 'cd .. && rm ../x'",
+        "cd sub && npx rimraf ../../x",
+        "cd sub && sh -c make; rm ../x",
+        "sh -c 'cd ..; rm x'",
+        "f() { cd ..; }; f; rm x",
         // It is run elsewhere.
+        "cd sub && pnpm -C .. exec rm ../x",
+        "cd sub && uv run --directory .. rm ../x",
         "cd sub && find .. -execdir rm ../x \\;",
         "cd sub && git rebase -x 'rm ../x' main",
         "cd sub && git -c alias.x='!rm ../x' x",
@@ -265,6 +286,12 @@ mod tests {
         "make; ls",
         "false || (cd sub && rm ../x)",
         "cd sub && make > ../log 2>&1; echo $?",
+        "cd web && npx rimraf ../dist",
+        "cd web && npx tsc && echo ok > ../log",
+        "cd web && npm exec -- rimraf ../dist && rm ../x",
+        "cd sub && sh -c make && rm ../x",
+        "cd sub && docker exec web ls && rm ../x",
+        "sh -c 'cd ..'; rm x",
     ];
 
     #[test]

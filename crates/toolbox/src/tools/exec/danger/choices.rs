@@ -160,7 +160,7 @@ fn chosen(choices: &[Vec<Vec<Word>>], mut way: usize) -> Vec<Word> {
 }
 
 /// Whether a word stands for all that a list holds, and not for one of them: `${a[1]}`.
-fn is_list(word: &Word) -> bool {
+pub(super) fn is_list(word: &Word) -> bool {
     let is_list = |part: &Part<'_>| match part {
         Part::Variable(Variable { name, form }) => {
             matches!(form, Form::List(_))

@@ -1,137 +1,22 @@
-//! Programs in other languages that stand in arguments: what they spell out in strings, and whether they
-//! run what they read.
+//! Programs in other languages: what they spell out in strings.
 
-use super::tables::STDIN_NAMES;
-use super::{Judge, SCRIPT_DEPTH_MAX, Setters, program};
+use super::files::UNCERTAIN;
+use super::hands::plain;
+use super::wipes::is_recursive;
+use super::{Judge, SCRIPT_DEPTH_MAX, Setters};
 use crate::tools::exec::shell::{self, Word};
 
 /// Strings of one line of a program from which on its strings are read as one command.
 const LITERAL_STARTS_MAX: usize = 16;
-
-/// Modules of Python that only print what they make of what they read.
-const READING_MODULES: &[&str] = &["ast", "base64", "gzip", "json", "json.tool", "tokenize"];
-/// All names that a line of Python may use for what it reads to be data: with no others it can neither run
-/// nor write anything. A list of what is dangerous would never be whole.
-const PLAIN_NAMES: &[&str] = &[
-    "False",
-    "None",
-    "True",
-    "all",
-    "and",
-    "any",
-    "append",
-    "bool",
-    "body",
-    "content",
-    "count",
-    "csv",
-    "data",
-    "dict",
-    "doc",
-    "dumps",
-    "elif",
-    "else",
-    "endswith",
-    "enumerate",
-    "ensure_ascii",
-    "filter",
-    "float",
-    "for",
-    "get",
-    "id",
-    "if",
-    "import",
-    "in",
-    "indent",
-    "int",
-    "is",
-    "item",
-    "items",
-    "join",
-    "json",
-    "key",
-    "keys",
-    "lambda",
-    "len",
-    "line",
-    "lines",
-    "list",
-    "load",
-    "loads",
-    "lower",
-    "lstrip",
-    "map",
-    "max",
-    "message",
-    "min",
-    "name",
-    "names",
-    "not",
-    "obj",
-    "or",
-    "out",
-    "print",
-    "range",
-    "re",
-    "read",
-    "reader",
-    "readline",
-    "readlines",
-    "replace",
-    "res",
-    "resp",
-    "result",
-    "results",
-    "reverse",
-    "round",
-    "row",
-    "rows",
-    "rstrip",
-    "sep",
-    "separators",
-    "set",
-    "sort_keys",
-    "sorted",
-    "split",
-    "splitlines",
-    "startswith",
-    "status",
-    "stdin",
-    "str",
-    "strip",
-    "sum",
-    "sys",
-    "tag",
-    "tags",
-    "text",
-    "total",
-    "tuple",
-    "upper",
-    "url",
-    "value",
-    "values",
-    "version",
-    "zip",
-];
-/// Ways in which a program names what it reads.
-const READING: &[&str] = &[
-    "stdin",
-    "STDIN",
-    "input(",
-    "readFileSync(0",
-    "<>",
-    "$<",
-    "gets",
-    "ARGF",
-    "$_",
-    "/dev/",
-];
 
 impl Judge<'_> {
     /// A program in another language. Only the commands it spells out in strings are seen: one by
     /// one, as for `system("…")`, and those of a line together from each on, as for
     /// `run(["rm", "…"])`.
     pub(super) fn code(&mut self, text: &str, depth: usize) {
+        if !self.may_look(text.len()) {
+            return;
+        }
         // A variable in a string of its own is not the shell's.
         self.forget_here();
         let before = std::mem::replace(&mut self.setters, Setters::Unknown);
@@ -141,42 +26,118 @@ impl Judge<'_> {
             [Some(plain), differ.then_some(more)]
         });
         for literals in both.flatten() {
-            let starts = literals.len().min(LITERAL_STARTS_MAX);
-            let together = (0..starts).map(|at| literals.get(at..).unwrap_or_default().join(" "));
-            let alone = literals.iter().filter(|_| literals.len() > 1).cloned();
-            for command in alone.chain(together) {
-                let script = shell::read(&command);
-                // A sentence is none: its quotes seldom end.
-                if !script.is_unreadable || script.is_deep {
-                    self.script(&command, depth + 1);
-                }
+            if self.has_too_much() {
+                break;
             }
-            // A string may be a program with strings of its own: `exec('…')`.
-            let within = literals.iter().filter(|it| it.contains(['\'', '"', '`']));
-            for inner in within.filter(|_| depth < SCRIPT_DEPTH_MAX) {
-                self.judged_bytes += inner.len();
-                if self.is_too_much() {
-                    break;
-                }
-                self.code(inner, depth + 1);
-            }
+            self.strings(&literals, depth);
         }
         self.setters = before;
+    }
+
+    /// The strings of one line.
+    fn strings(&mut self, literals: &[Literal<'_>], depth: usize) {
+        if let Some(removal) = removal_of_computed(literals) {
+            self.raise("destructive_command", removal, UNCERTAIN);
+        }
+        let texts: Vec<&str> = literals.iter().map(|it| it.text.as_str()).collect();
+        let starts = texts.len().min(LITERAL_STARTS_MAX);
+        let together = (0..starts).map(|at| texts.get(at..).unwrap_or_default().join(" "));
+        let alone = texts.iter().filter(|_| texts.len() > 1);
+        for command in alone.map(|it| (*it).to_owned()).chain(together) {
+            if !self.may_read(&command) {
+                return;
+            }
+            let script = shell::read(&command);
+            // A sentence is none: its quotes seldom end.
+            if !script.is_unreadable || script.is_deep {
+                self.read_script(&command, script, depth + 1);
+            }
+        }
+        // A string may be a program with strings of its own: `exec('…')`.
+        let within = texts.iter().filter(|it| it.contains(['\'', '"', '`']));
+        for inner in within.filter(|_| depth < SCRIPT_DEPTH_MAX) {
+            if !self.may_read(inner) {
+                return;
+            }
+            self.code(inner, depth + 1);
+        }
+    }
+}
+
+/// A string of a program.
+#[derive(Debug, PartialEq, Eq)]
+struct Literal<'t> {
+    /// What is between it and the one before.
+    before: &'t str,
+    text: String,
+}
+
+impl Literal<'_> {
+    /// Whether nothing that is computed stands before it.
+    fn is_next(&self) -> bool {
+        matches!(self.before.trim(), "" | "," | "+" | ".")
+    }
+
+    fn is_option(&self) -> bool {
+        self.text.trim().starts_with('-')
     }
 }
 
 /// What stands in quotes in one line of a program, by where they open.
-fn literals(line: &str, next: fn(&str) -> Option<(char, &str)>) -> Vec<String> {
+fn literals<'t>(line: &'t str, next: fn(&'t str) -> Option<(char, &'t str)>) -> Vec<Literal<'t>> {
     let mut found = Vec::new();
     let mut rest = line;
     while let Some((opened, behind)) = next(rest) {
-        let (literal, left) = quoted(opened, behind);
-        if !literal.trim().is_empty() {
-            found.push(literal);
+        let before = rest.get(..rest.len() - behind.len()).unwrap_or_default();
+        let before = before.strip_suffix(opened).unwrap_or_default();
+        let (text, left) = quoted(opened, behind);
+        if !text.trim().is_empty() {
+            found.push(Literal { before, text });
         }
         rest = left;
     }
     found
+}
+
+/// A string that removes directories of which the program only knows the names when it runs:
+/// `"rm -rf " + x`, `["rm", "-rf", x]`, `f"rm -rf {x}"`.
+fn removal_of_computed<'l>(literals: &'l [Literal<'_>]) -> Option<&'l str> {
+    let mut literals = literals;
+    while let Some((literal, behind)) = literals.split_first() {
+        if removes_computed(&literal.text, behind) {
+            return Some(&literal.text);
+        }
+        literals = behind;
+    }
+    None
+}
+
+/// Whether the last command of a string does so. `behind` are the strings that follow.
+fn removes_computed(text: &str, behind: &[Literal<'_>]) -> bool {
+    let last = text.rsplit([';', '&', '|', '(']).next().unwrap_or_default();
+    let mut words = last.split_whitespace();
+    let name = words.next().and_then(|it| it.rsplit('/').next());
+    if !matches!(name, Some("rm" | "rimraf")) {
+        return false;
+    }
+    let (mut options, named): (Vec<&str>, Vec<&str>) =
+        words.partition(|word| word.starts_with('-'));
+    let added = behind.iter().take_while(|it| it.is_option());
+    options.extend(added.map(|it| it.text.trim()));
+    let options: Vec<Word> = options.into_iter().map(plain).collect();
+    let is_left_open = if named.is_empty() {
+        let next = behind.iter().find(|it| !it.is_option());
+        !next.is_some_and(Literal::is_next)
+    } else {
+        named.iter().any(|word| is_filled_in(word))
+    };
+    is_left_open && (name == Some("rimraf") || is_recursive(&options))
+}
+
+/// Whether a word has a place in it that a program fills: `{x}`, `%s`, and not `{a,b}`.
+fn is_filled_in(word: &str) -> bool {
+    let is_braced = word.contains('{') && word.contains('}') && !word.contains(',');
+    is_braced || word.contains("%s")
 }
 
 /// The next quote that opens, and what is behind it.
@@ -261,70 +222,46 @@ pub(super) fn inline_program(args: &[Word]) -> Option<&str> {
     })
 }
 
-/// Whether an interpreter has all of its program in its arguments, and what it reads is surely data to that.
-/// `words` are those of the whole command: a variable before it may change what it does.
-pub(super) fn only_reads_data(words: &[Word]) -> bool {
-    let is_plain = |word: &Word| !word.has_variable && !word.has_substitution;
-    let Some((first, args)) = words.split_first() else {
-        return false;
-    };
-    let is_python = program(first)
-        .strip_prefix("python")
-        .is_some_and(|version| version.chars().all(|it| it == '.' || it.is_ascii_digit()));
-    let texts: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
-    let is_data = match texts.as_slice() {
-        ["-m", module, ..] => READING_MODULES.contains(module),
-        ["-c", code, ..] => has_plain_names(code),
-        _ => false,
-    };
-    is_python
-        && is_data
-        && words.iter().all(is_plain)
-        && !texts.iter().any(|it| STDIN_NAMES.contains(it))
-}
+#[cfg(test)]
+mod tests {
+    use super::super::evasions::{asked, not_asked};
 
-/// Whether Python text uses no names but plain ones, and no signs that hide others.
-fn has_plain_names(code: &str) -> bool {
-    let mut signs = code.chars().peekable();
-    while let Some(sign) = signs.next() {
-        match sign {
-            '\'' | '"' => {
-                let mut is_escaped = false;
-                let ends = |it: &char| {
-                    let is_end = *it == sign && !is_escaped;
-                    is_escaped = *it == '\\' && !is_escaped;
-                    is_end
-                };
-                if signs.by_ref().find(ends).is_none() {
-                    return false;
-                }
-            }
-            _ if sign == '_' || sign.is_ascii_alphabetic() => {
-                let mut name = String::from(sign);
-                let is_part = |it: &char| *it == '_' || it.is_ascii_alphanumeric();
-                while let Some(part) = signs.next_if(is_part) {
-                    name.push(part);
-                }
-                // A letter before a quote makes another string of it, which may hold code: `f"{…}"`.
-                let is_prefix = matches!(signs.peek(), Some('\'' | '"'));
-                let is_short = name.len() == 1;
-                if is_prefix || !(is_short || PLAIN_NAMES.contains(&&*name)) {
-                    return false;
-                }
-            }
-            '\\' | '#' | '@' | '`' => return false,
-            _ if !sign.is_ascii() => return false,
-            _ => {}
-        }
+    /// What is removed is only known when it runs.
+    const COMPUTED: &[&str] = &[
+        "awk '{system(\"rm -rf \" $1)}' list",
+        "awk '{cmd = \"rm -rf \" $1; system(cmd)}' list",
+        "python3 -c 'import os,sys; os.system(\"rm -rf \" + sys.argv[1])'",
+        "python3 -c 'import os,sys; os.system(\"rm -rf \" + sys.argv[1] + \" && echo done\")'",
+        "python3 -c 'import os,sys; os.system(\"cd x && rm -rf \" + sys.argv[1]); print(\"done\")'",
+        "python3 -c 'import subprocess; subprocess.run([\"rm\",\"-rf\",p])'",
+        "python3 -c 'import subprocess; subprocess.run([\"rm\", \"-r\", \"-f\", p]); print(\"done\")'",
+        "python3 -c 'import os; os.system(f\"rm -rf {p}\")'",
+        "python3 -c 'import os; os.system(\"rm -rf %s\" % p)'",
+        "python3 -c 'import os; os.system(\"rm -rf {}\".format(p))'",
+        "ruby -e 'system(\"rm -rf #{ARGV[0]}\")'",
+        "ruby -e 'system(\"rm\", \"-rf\", ARGV[0])'",
+        "perl -e 'system(\"rm -rf $ARGV[0]\")' x",
+        "node -e 'require(\"child_process\").execSync(\"/bin/rm --recursive \" + d)'",
+        "node -e 'require(\"child_process\").execFileSync(\"rm\", [\"-rf\", d])'",
+        "node -e 'require(\"child_process\").execSync(\"rimraf \" + d)'",
+        "python3 - <<'E'\nimport os\nos.system('rm -rf ' + d)\nE",
+    ];
+    const KNOWN: &[&str] = &[
+        "awk '{system(\"rm -f \" $1)}' list",
+        "python3 -c 'import os; os.system(\"rm -rf build\")'",
+        "python3 -c 'import os; os.system(\"rm -rf \" + \"build\")'",
+        "python3 -c 'import os; os.system(\"rm -rf {build,dist}\")'",
+        "python3 -c 'import subprocess; subprocess.run([\"rm\", \"-rf\", \"build\"]); print(x, \"done\")'",
+        "node -e 'require(\"child_process\").execFileSync(\"rm\", [\"-rf\", \"dist\"])'",
+        "python3 -c 'print(\"use rm -rf to remove\", x)'",
+        "python3 -c 'import subprocess; subprocess.run([\"rm\", p])'",
+    ];
+
+    #[test]
+    fn what_a_program_computes_is_not_removed_unseen() {
+        let wrong = not_asked(&[("destructive_command", COMPUTED)]);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let wrong = asked(KNOWN);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
-    true
-}
-
-/// Whether the program in the arguments of an interpreter runs what it reads.
-pub(super) fn runs_what_it_reads(args: &[Word]) -> bool {
-    let text = inline_program(args).unwrap_or_default();
-    READING.iter().any(|it| text.contains(it))
-        && ["exec", "eval", "system", "popen", "/ee", "Function("]
-            .iter()
-            .any(|it| text.contains(it))
 }

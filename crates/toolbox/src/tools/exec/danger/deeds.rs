@@ -2,6 +2,7 @@
 //! dropped or emptied, and what only rehearses that.
 
 use super::actions::{PUBLISHES, REMOVES_DATABASE};
+use super::feeding::ReadAs;
 use super::hands::plain;
 use super::losses::UNCOMMITTED;
 use super::options::Options;
@@ -115,12 +116,12 @@ impl Judge<'_> {
 
     /// Statements for a document store, also those that it reads.
     fn mongo(&mut self, args: &[Word], simple: &Simple, all: &[Simple], whole: &str) {
-        let fed = self.fed(simple, all).text;
-        let stdin = self.feeding.stdin().filter(|_| simple.reads_from.is_none());
-        let texts = [Some(written(args)), fed, stdin.map(str::to_owned)];
-        let removes = |text: &String| MONGO_REMOVES.iter().any(|it| text.contains(it));
-        if texts.iter().flatten().any(removes) {
+        let fed = self.fed(simple, all).text.unwrap_or_default();
+        if removes_documents(&written(args)) || removes_documents(&fed) {
             self.raise("irreversible_command", whole, DROPS_DATA);
+        }
+        if simple.reads_from.is_none() {
+            self.feeding.is_read_as(ReadAs::Documents);
         }
     }
 
@@ -143,6 +144,11 @@ impl Judge<'_> {
             self.raise("irreversible_command", whole, UNCOMMITTED);
         }
     }
+}
+
+/// Whether a text tells a document store to remove something.
+pub(super) fn removes_documents(text: &str) -> bool {
+    MONGO_REMOVES.iter().any(|it| text.contains(it))
 }
 
 fn has(args: &[Word], known: &str) -> bool {

@@ -2,15 +2,36 @@
 
 use std::path::Path;
 
-use super::tables::{AWS_REMOVES, DROPPED, REMOVES_CLOUD, SSH_VALUED};
-use super::{Judge, Setters, input, program, written};
-use crate::tools::exec::shell::{self, Simple, Word};
+use super::feeding::ReadAs;
+use super::tables::{AWS_REMOVES, DATABASES, DROPPED, FEEDERS, REMOVES_CLOUD, SSH_VALUED};
+use super::{Judge, Setters, hands, input, program, written};
+use crate::tools::exec::shell::{self, Quoting, Simple, Word};
 
 /// No path leads into the workspace there.
 const THERE: &str = "/another machine";
 
 impl Judge<'_> {
-    /// Judges what a shell on another machine is given as that. Every path is outside there.
+    /// Judges what runs on another machine, or in a container: every path is outside there, and what is
+    /// set here is not set there.
+    pub(super) fn elsewhere(&mut self, judge: impl FnOnce(&mut Self)) {
+        let is_there = self.workspace == Path::new(THERE);
+        let (workspace, places) = (self.workspace, std::mem::take(&mut self.places));
+        let aside = std::mem::take(&mut self.aside);
+        self.workspace = Path::new(THERE);
+        self.places = vec![None];
+        let before = std::mem::replace(&mut self.setters, Setters::Unknown);
+        if !is_there {
+            self.feeding.change_place();
+        }
+        judge(self);
+        if !is_there {
+            self.feeding.change_place();
+        }
+        (self.workspace, self.places, self.aside) = (workspace, places, aside);
+        self.setters = before;
+    }
+
+    /// Judges what a shell on another machine is given as that.
     pub(super) fn ssh(
         &mut self,
         args: &[Word],
@@ -19,37 +40,59 @@ impl Judge<'_> {
         depth: usize,
         whole: &str,
     ) {
-        let (workspace, places) = (self.workspace, std::mem::take(&mut self.places));
-        let aside = std::mem::take(&mut self.aside);
-        self.workspace = Path::new(THERE);
-        self.places = vec![None];
-        // What is set here is not set there.
-        let before = std::mem::replace(&mut self.setters, Setters::Unknown);
         let command = written(behind_host(args));
-        self.script(&command, depth + 1);
+        let fed = self.fed(simple, all);
+        let input = fed.text.as_deref();
         let first = shell::read(&command).commands.into_iter().next();
-        let runs_input = first.is_none_or(|first| {
-            let words = first.words;
-            let name = words.first().map(program);
-            let args = words.get(1..).unwrap_or_default();
-            name.is_some_and(|name| {
-                input::is_interpreter(name) && input::reads_its_program(name, args)
-            })
+        let runs_input = first.is_none_or(|first| runs_input(&first.words));
+        self.elsewhere(|judge| {
+            judge.script_fed(&command, input, depth + 1);
+            match input.filter(|_| runs_input) {
+                Some(text) => judge.script(text, depth + 1),
+                None if runs_input => judge.feeding.is_read_as(ReadAs::Commands),
+                None => {}
+            }
         });
-        if runs_input {
-            let fed = self.fed(simple, all);
-            if let Some(text) = &fed.text {
-                self.script(text, depth + 1);
-            } else {
-                self.feeding.runs();
-            }
-            if fed.is_unknown || !simple.reads.is_empty() {
-                let what = "runs elsewhere what another command prints";
-                self.raise("unreadable_command", whole, what);
-            }
+        self.runs_there(runs_input && fed.is_unknown, runs_input, simple, whole);
+    }
+
+    /// Judges what runs in a container. No shell reads its words once more, and it reads what its runner
+    /// is fed.
+    pub(super) fn contained(
+        &mut self,
+        ran: Vec<Word>,
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+        whole: &str,
+    ) {
+        self.runs_there(false, runs_input(&ran), simple, whole);
+        self.elsewhere(|judge| judge.handed(ran, simple, all, depth));
+    }
+
+    /// A file that holds what is run there is none that the kernel would hold to anything.
+    fn runs_there(&mut self, is_unknown: bool, runs_input: bool, simple: &Simple, whole: &str) {
+        if is_unknown || (runs_input && !simple.reads.is_empty()) {
+            let what = "runs elsewhere what another command prints";
+            self.raise("unreadable_command", whole, what);
         }
-        (self.workspace, self.places, self.aside) = (workspace, places, aside);
-        self.setters = before;
+    }
+
+    /// Judges a script of which each command may read this.
+    pub(super) fn script_fed(&mut self, text: &str, input: Option<&str>, depth: usize) {
+        if !self.may_read(text) {
+            return;
+        }
+        let mut script = shell::read(text);
+        let readers = script.commands.iter_mut().filter(|it| reads_input(it));
+        for (simple, input) in readers.zip(std::iter::repeat(input)) {
+            let Some(input) = input.filter(|it| self.may_look(it.len())) else {
+                break;
+            };
+            simple.input = Some(input.to_owned());
+            simple.input_quoting = Quoting::Quoted;
+        }
+        self.read_script(text, script, depth);
     }
 
     /// Statements for a database.
@@ -59,7 +102,7 @@ impl Judge<'_> {
             self.raise("irreversible_command", whole, super::DROPS_DATA);
         }
         if simple.reads_from.is_none() {
-            self.feeding.states();
+            self.feeding.is_read_as(ReadAs::Statements);
         }
     }
 
@@ -103,32 +146,197 @@ fn behind_host(args: &[Word]) -> &[Word] {
     rest
 }
 
+/// Whether a command runs what it reads.
+fn runs_input(words: &[Word]) -> bool {
+    let args = words.get(1..).unwrap_or_default();
+    words
+        .first()
+        .map(program)
+        .is_some_and(|name| input::is_interpreter(name) && input::reads_its_program(name, args))
+}
+
+/// Whether a command makes something of what the script around it reads: nothing else feeds it, and it is
+/// a database's, runs commands, or hands both on.
+fn reads_input(simple: &Simple) -> bool {
+    let is_told = |word: &Word| {
+        let name = program(word);
+        DATABASES.contains(&name)
+            || FEEDERS.contains(&name)
+            || matches!(name, "ssh" | "make" | "gmake")
+            || input::is_interpreter(name)
+            || hands::is_runner(name)
+    };
+    simple.input.is_none()
+        && simple.reads.is_empty()
+        && simple.reads_from.is_none()
+        && simple.words.iter().any(is_told)
+}
+
+/// Words that empty something whatever stands beside them; an option's letter may stand before one.
+const EMPTYING: &[&str] = &[
+    "TRUNCATE",
+    "ETRUNCATE",
+    "FLUSHALL",
+    "FLUSHDB",
+    "DROPDATABASE",
+];
+
 /// Whether a statement among these drops or empties something.
 pub(super) fn removes_data(text: &str) -> bool {
-    text.to_ascii_uppercase().split(';').any(|statement| {
-        let words: Vec<&str> = statement
-            .split(|sign: char| sign != '_' && !sign.is_ascii_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
-        let has = |known: &str| words.contains(&known);
-        let pair = |first: &str, second: &[&str]| {
-            let mut pairs = words.iter().zip(words.iter().skip(1));
-            pairs.any(|(one, two)| {
-                // `mysql -e'DROP …'`: an option's letter stands before it.
-                let one = one.strip_prefix('E').unwrap_or(one);
-                one == first && second.contains(two)
-            })
-        };
-        pair("DROP", DROPPED)
-            || (pair("DELETE", &["FROM"]) && !has("WHERE"))
-            || [
-                "TRUNCATE",
-                "ETRUNCATE",
-                "FLUSHALL",
-                "FLUSHDB",
-                "DROPDATABASE",
-            ]
-            .into_iter()
-            .any(has)
-    })
+    text.split(';').any(is_removing)
+}
+
+fn is_removing(statement: &str) -> bool {
+    let is = |word: &str, known: &[&str]| known.iter().any(|it| word.eq_ignore_ascii_case(it));
+    let is_between = |sign: char| sign != '_' && !sign.is_ascii_alphanumeric();
+    let mut before = "";
+    let (mut empties, mut chooses) = (false, false);
+    for word in statement.split(is_between).filter(|it| !it.is_empty()) {
+        // `mysql -e'DROP …'`: an option's letter stands before it.
+        let first = before.strip_prefix(['e', 'E']).unwrap_or(before);
+        if is(word, EMPTYING) || (is(first, &["DROP"]) && is(word, DROPPED)) {
+            return true;
+        }
+        empties |= is(first, &["DELETE"]) && is(word, &["FROM"]);
+        chooses |= is(word, &["WHERE"]);
+        before = word;
+    }
+    empties && !chooses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evasions::{asked, not_asked};
+    use super::super::reasons;
+    use super::super::tests::judged;
+    use super::removes_data;
+
+    const REMOVES_FILES: &[&str] = &[
+        "docker exec web sh -c \"rm -rf $DIR\"",
+        "docker exec web sh -c \"rm -rf $(cat list)\"",
+        "docker exec web sh -c \"cd /srv && rm -rf *\"",
+        "D=/srv; docker exec web sh -c \"rm -rf $D\"",
+        "docker exec web rm -rf \"$DIR\"",
+        "docker exec web bash -lc 'sh -c \"rm -rf data\"'",
+        "docker exec -i web sh <<E\nrm -rf data\nE",
+        "echo 'rm -rf data' | docker exec -i web sh",
+        "echo data | docker exec -i web xargs rm -rf",
+        "ssh host sh <<E\nrm -rf data\nE",
+        "echo 'rm -rf data' | ssh host 'cd /srv && sh'",
+        "docker exec -i web xargs rm -rf < list",
+        "docker exec web docker exec db rm -rf data",
+        // In a container that is made for it.
+        "docker run --rm -v \"$PWD:/w\" alpine rm -rf /w",
+        "podman run -v \"$PWD\":/w:z -w /w alpine sh -c 'rm -rf *'",
+        "docker run --rm --gpus all -it img rm -rf /w",
+        "docker run --unheard of img rm -rf /w",
+        "docker run --rm --entrypoint rm img -rf /w",
+        "docker run --rm --entrypoint=rm img -rf /w",
+        "docker compose -f x.yml run --rm web rm -rf data",
+    ];
+    const REMOVES_DATA: &[&str] = &[
+        "kubectl exec pod -- sh -c \"psql -c 'DROP TABLE $t'\"",
+        "echo 'DROP TABLE users' | docker exec -i db psql -U u",
+        "docker compose exec -T db psql <<E\nDROP DATABASE x;\nE",
+        "docker exec -i db sh -c 'psql -U $USER' <<E\nDROP TABLE x;\nE",
+        "echo 'db.users.drop()' | docker exec -i db mongosh x",
+        "kubectl exec -i db -- mongosh <<< 'db.users.drop()'",
+        "echo 'DROP TABLE x' | ssh host psql",
+        "echo 'DROP TABLE x' | ssh host 'cd /srv && psql -U u'",
+        "ssh host mongosh <<< 'db.users.drop()'",
+        "ssh host 'docker exec -i db psql' <<< 'DROP TABLE x'",
+        "sh -c psql <<< 'DROP TABLE x'",
+        "docker compose run --rm web rails db:drop",
+        "docker compose run web bundle exec rake db:drop",
+    ];
+    const UNREADABLE: &[&str] = &[
+        "cat x | docker exec -i web sh",
+        "docker exec -i web sh < x.sh",
+        "cat x | ssh host",
+        "ssh host sh < x.sh",
+    ];
+    const UNASKED: &[&str] = &[
+        "docker run --rm alpine ls",
+        "docker run --rm -it -v \"$PWD:/w\" -w /w node:20 npm test",
+        "docker run -d --name db -p 5432:5432 -e POSTGRES_PASSWORD=x postgres:16",
+        "docker compose run --rm web pytest -q",
+        "docker compose up -d",
+        "podman run --rm -v ./x:/x:Z img make",
+        "kubectl run x --image=y --rm -it -- sh",
+        "docker exec web sh -c \"ls $DIR\"",
+        "docker exec web sh -c \"grep x $(cat list)\"",
+        "docker exec web cat /etc/hosts > hosts.txt",
+        "docker exec -i db psql -U u < schema.sql",
+        "cat schema.sql | docker exec -i db psql -U u",
+        "echo 'select 1' | docker exec -i db psql",
+        "docker exec -i db psql <<E\nDELETE FROM x WHERE a = 1;\nE",
+        "ssh host uptime",
+        "echo 'select 1' | ssh host psql",
+        "sh -c 'psql -U u' <<< 'select 1'",
+    ];
+
+    #[test]
+    fn what_runs_elsewhere_is_judged_as_if_it_ran_here() {
+        let wrong = not_asked(&[
+            ("destructive_command", REMOVES_FILES),
+            ("irreversible_command", REMOVES_DATA),
+            ("unreadable_command", UNREADABLE),
+        ]);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let wrong = asked(UNASKED);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// What is in the workspace here is not there.
+    #[test]
+    fn what_is_read_elsewhere_is_judged_there() {
+        for (command, stdin) in [
+            ("docker exec -i web sh", "rm -rf data"),
+            ("docker exec -i web xargs rm -rf", "data"),
+            ("kubectl exec -i web -- sh -s", "rm -rf data"),
+            ("ssh host", "rm -rf data"),
+            ("ssh host 'cd x; sh'", "rm -rf data"),
+            ("docker exec -i db psql", "DROP TABLE x"),
+            ("docker exec -i db mongosh", "db.users.drop()"),
+            ("ssh host mongosh", "db.users.drop()"),
+            ("sh", "docker exec -i db psql\nDROP TABLE x"),
+        ] {
+            let found = reasons(&judged(command, Some(stdin)));
+            assert!(!found.is_empty(), "{command} < {stdin}");
+        }
+        for (command, stdin) in [
+            ("sh", "rm -rf data"),
+            ("docker exec web ls; sh", "rm -rf data"),
+            ("xargs rm -rf", "data"),
+            ("docker exec -i db psql", "select 1"),
+            ("docker exec -i db mongosh", "db.users.find()"),
+        ] {
+            let found = reasons(&judged(command, Some(stdin)));
+            assert_eq!(found, [], "{command} < {stdin}");
+        }
+    }
+
+    #[test]
+    fn statements_that_remove_are_told_from_others() {
+        for text in [
+            "drop table x",
+            "select 1; Drop Database x",
+            "-eDROP TABLE x",
+            "delete from x; select 1 where a",
+            "TRUNCATE x",
+            "-etruncate x",
+            "flushall",
+        ] {
+            assert!(removes_data(text), "{text}");
+        }
+        for text in [
+            "",
+            "select * from drops",
+            "delete from x where a = 1",
+            "drop the table",
+            "insert into x values ('dropped')",
+        ] {
+            assert!(!removes_data(text), "{text}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! What `xargs` and its like make of words that nobody knows before they read them.
 
-use super::input::{inline, is_interpreter};
-use super::tables::{FEEDERS, REMOVERS};
+use super::input::{bare, inline, is_interpreter};
+use super::reading::{has_plain_names, may_run};
+use super::tables::{FEEDERS, INTERPRETER_VALUED, REMOVERS, SHELLS};
 use super::wipes::is_recursive;
 use super::{Judge, SCRIPT_DEPTH_MAX, program};
 use crate::tools::exec::shell::{self, Simple, Splitting, Word};
@@ -110,18 +111,99 @@ pub(super) fn is_read_into_script(behind: &[Word], words: &[Word]) -> bool {
     let Some((first, args)) = behind.split_first() else {
         return false;
     };
-    if !is_interpreter(program(first)) {
-        return false;
-    }
-    let takes_script = |word: &Word| word.text.starts_with('-') && word.text.contains('c');
-    let Some(script) = inline(args) else {
-        return args.iter().any(takes_script);
+    let name = bare(program(first));
+    let is_shell = SHELLS.contains(&name);
+    let script = match given_program(name, args) {
+        Given::Read => return true,
+        Given::Here(script) => script,
+        Given::File => return false,
     };
-    let is_parallel = words.iter().any(|word| program(word) == "parallel");
+    let is_parallel = words.iter().any(|word| program(word) == "parallel") && is_shell;
     let has_mark = marks(words)
         .iter()
         .any(|mark| script.text.contains(mark.as_str()));
-    is_parallel || has_mark || script.has_substitution || !uses_plainly(&script.text)
+    let is_plain = match name {
+        _ if is_shell => uses_plainly(&script.text),
+        "python" => has_plain_names(&script.text),
+        _ => !may_run(name, &script.text),
+    };
+    is_parallel || has_mark || script.has_substitution || !is_plain
+}
+
+/// Where an interpreter has its program from.
+enum Given<'w> {
+    /// It stands there.
+    Here(&'w Word),
+    /// It is the first word that is read.
+    Read,
+    /// From a file, or it is none that takes a program in its arguments.
+    File,
+}
+
+/// Interpreters with the letters of the options that have the program behind them.
+const PROGRAM_LETTERS: &[(&str, &[char])] = &[
+    ("bun", &['e', 'p']),
+    ("lua", &['e']),
+    ("node", &['e', 'p']),
+    ("perl", &['e', 'E']),
+    ("php", &['r']),
+    ("python", &['c']),
+    ("ruby", &['e']),
+];
+
+fn given_program<'w>(name: &str, args: &'w [Word]) -> Given<'w> {
+    if SHELLS.contains(&name) {
+        let takes_script = |word: &Word| is_bundle(&word.text) && word.text.contains('c');
+        return match inline(args) {
+            Some(script) => Given::Here(script),
+            None if args.iter().any(takes_script) => Given::Read,
+            None => Given::File,
+        };
+    }
+    let letters = PROGRAM_LETTERS.iter().find(|(known, _)| *known == name);
+    let Some((_, letters)) = letters else {
+        return Given::File;
+    };
+    let mut rest = args.iter();
+    while let Some(word) = rest.next() {
+        let text = word.text.as_str();
+        // `-M` and its like have a name behind them that may end in any letter.
+        let is_named = text.starts_with("-M") || text.starts_with("-I");
+        let is_taken = is_bundle(text) && text.ends_with(*letters) && !is_named;
+        if is_taken || matches!(text, "--eval" | "--print") {
+            return rest.next().map_or(Given::Read, Given::Here);
+        }
+        if INTERPRETER_VALUED.contains(&text) {
+            rest.next();
+        } else if text == "-m" || !text.starts_with('-') {
+            break;
+        }
+    }
+    Given::File
+}
+
+/// Interpreters with the letter of the option with which they run nothing, but look whether they could.
+const CHECKING: &[(&str, char)] = &[("node", 'c'), ("perl", 'c'), ("php", 'l'), ("ruby", 'c')];
+
+/// Whether an interpreter only checks the files whose names it is given.
+pub(super) fn only_checks(name: &str, args: &[Word]) -> bool {
+    let checking = CHECKING.iter().find(|(known, _)| *known == name);
+    let letter = match checking {
+        Some((_, letter)) => *letter,
+        None if SHELLS.contains(&name) => 'n',
+        None => return false,
+    };
+    let is_checking = |word: &Word| {
+        let is_named = name == "node" && word.text == "--check";
+        is_named || (is_bundle(&word.text) && word.text.contains(letter))
+    };
+    args.iter().any(is_checking) && matches!(given_program(name, args), Given::File)
+}
+
+/// Whether it is one letter behind a dash, or several.
+fn is_bundle(option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
+    !letters.is_empty() && letters.chars().all(|it| it.is_ascii_alphanumeric())
 }
 
 /// Programs that only print what is in the files they are given, or what they are given: all else may run
@@ -147,4 +229,55 @@ fn uses_plainly(script: &str) -> bool {
         !is_used || (name.is_some_and(|it| READERS.contains(&it)) && !is_written)
     };
     !read.is_unreadable && read.functions.is_empty() && read.commands.iter().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evasions::{asked, not_asked};
+
+    /// What is read is run, or may be.
+    const RUN: &[&str] = &[
+        "cat l | xargs sh -c",
+        "cat l | xargs sh -ec --",
+        "cat l | xargs bash -ce",
+        "cat l | xargs -n1 python3 -c",
+        "cat l | xargs -d '\\n' -n1 perl -ne",
+        "cat l | xargs -n1 node -e",
+        "cat l | xargs -n1 node --eval",
+        "cat l | xargs -n1 ruby -e",
+        "cat l | xargs -n1 php -r",
+        "cat l | xargs python3 -c 'import os,sys; [os.system(a) for a in sys.argv[1:]]'",
+        "cat l | xargs python3.12 -c 'import os,sys; os.execvp(sys.argv[1], sys.argv[1:])'",
+        "cat l | xargs perl -e 'system @ARGV'",
+        "cat l | xargs perl -we '`$ARGV[0]`'",
+        "cat l | xargs node -e 'require(\"child_process\").execSync(process.argv[1])'",
+        "cat l | xargs -I{} perl -e 'print \"{}\"'",
+        "cat l | xargs -I{} python3 -c 'print(\"{}\")'",
+    ];
+    const CHECKED: &[&str] = &[
+        "git ls-files '*.py' | xargs python3 -m black --check",
+        "git ls-files '*.py' | xargs python -m flake8 --config=x",
+        "git ls-files '*.py' | xargs python3 -m pytest -p no:cacheprovider",
+        "git ls-files '*.py' | xargs python3 -m py_compile",
+        "git ls-files '*.js' | xargs -n1 node --check",
+        "git ls-files '*.rb' | xargs -n1 ruby -c",
+        "git ls-files '*.rb' | xargs ruby -wc",
+        "git ls-files '*.pl' | xargs perl -wc",
+        "git ls-files '*.php' | xargs -n1 php -l",
+        "git ls-files '*.ts' | xargs deno fmt --check",
+        "git ls-files '*.sh' | xargs -n1 bash -n",
+        "git ls-files | xargs perl -pi -e 's/a/b/'",
+        "git ls-files | xargs perl -MSome -ne 'print if /a/'",
+        "git ls-files | xargs ruby -ne 'puts $_ if /a/'",
+        "cat l | xargs python3 -c 'import sys; print(len(sys.argv))'",
+        "cat l | xargs sh -c 'wc -l \"$@\"' _",
+    ];
+
+    #[test]
+    fn what_is_read_is_told_from_what_is_run() {
+        let wrong = not_asked(&[("unreadable_command", RUN)]);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let wrong = asked(CHECKED);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }

@@ -4,6 +4,8 @@ use super::paths::is_device;
 use super::{Judge, wipes};
 use crate::tools::exec::shell::{Simple, Splitting, Word};
 
+pub(super) const UNCERTAIN: &str = "works through a directory that is only known when it runs";
+
 impl Judge<'_> {
     pub(super) fn overwrites(&mut self, simple: &Simple, whole: &str) {
         for target in &simple.writes {
@@ -40,8 +42,7 @@ impl Judge<'_> {
                     "reaches outside the workspace",
                 );
             } else if recursive && self.is_uncertain_directory(target) {
-                let what = "works through a directory that is only known when it runs";
-                self.raise("destructive_command", whole, what);
+                self.raise("destructive_command", whole, UNCERTAIN);
             } else if (may_recurse && name == "rm" || empties(name, target))
                 && self.is_whole_workspace(target)
             {

@@ -39,6 +39,7 @@ impl Judge<'_> {
         }
         self.loses(name, args, rest, whole);
         self.loses_by_index(name, rest, whole);
+        self.loses_commits(name, rest, whole);
         match name {
             "config" => self.configures(rest, whole, depth),
             "remote" if mirrors(rest) => self.raise("irreversible_command", whole, OVERWRITES),

@@ -3,7 +3,7 @@
 use super::arguments::OWN_NAME;
 use super::expansion::{Part, Variable, parts};
 use super::{COMPUTED, Certainty, Judge, SCRIPT_DEPTH_MAX, program};
-use crate::tools::exec::shell::{Simple, Splitting, Word};
+use crate::tools::exec::shell::{Simple, Word};
 
 /// Variables that hold a shell.
 const SHELL_NAMES: &[&str] = &["SHELL", "BASH", OWN_NAME];
@@ -51,30 +51,80 @@ const fn here(
 const fn within(program: &'static str) -> Runner {
     Runner {
         program,
-        verbs: &["exec"],
-        valued: &[
-            "-u",
-            "-w",
-            "-e",
-            "-n",
-            "-c",
-            "-f",
-            "-p",
-            "--user",
-            "--workdir",
-            "--env",
-            "--env-file",
-            "--namespace",
-            "--container",
-            "--context",
-            "--index",
-            "--detach-keys",
-        ],
+        verbs: &["exec", "run"],
+        valued: CONTAINER,
         own: 1,
         place: Place::Elsewhere,
     }
 }
 
+/// Options of what runs a command in a container, in one that is there and in a new one.
+const CONTAINER: &[&str] = &[
+    "-c",
+    "-e",
+    "-f",
+    "-h",
+    "-l",
+    "-m",
+    "-n",
+    "-p",
+    "-u",
+    "-v",
+    "-w",
+    "--add-host",
+    "--cap-add",
+    "--cap-drop",
+    "--container",
+    "--context",
+    "--cpus",
+    "--detach-keys",
+    "--device",
+    "--dns",
+    "--entrypoint",
+    "--env",
+    "--env-file",
+    "--expose",
+    "--gpus",
+    "--group-add",
+    "--hostname",
+    "--image",
+    "--index",
+    "--ipc",
+    "--label",
+    "--link",
+    "--log-driver",
+    "--log-opt",
+    "--memory",
+    "--mount",
+    "--name",
+    "--namespace",
+    "--net",
+    "--network",
+    "--pid",
+    "--platform",
+    "--publish",
+    "--pull",
+    "--restart",
+    "--security-opt",
+    "--shm-size",
+    "--tmpfs",
+    "--ulimit",
+    "--user",
+    "--volume",
+    "--volumes-from",
+    "--workdir",
+];
+/// Options with which a runner goes elsewhere before it runs anything.
+const MOVING: &[&str] = &[
+    "-C",
+    "-w",
+    "--cwd",
+    "--dir",
+    "--directory",
+    "--prefix",
+    "--project",
+    "--workspace",
+];
 const PACKAGE: &[&str] = &[
     "-p",
     "--package",
@@ -167,6 +217,19 @@ const FLAGS: &[&str] = &[
     "--no-project",
     "--offline",
     "--no-capture-output",
+    // Of containers that are made for the command.
+    "--build",
+    "--init",
+    "--no-deps",
+    "--quiet-pull",
+    "--read-only",
+    "--remove-orphans",
+    "--rm",
+    "--service-ports",
+    "--use-aliases",
+    "-P",
+    "-dit",
+    "-itd",
 ];
 
 impl Judge<'_> {
@@ -196,15 +259,34 @@ impl Judge<'_> {
         for runner in RUNNERS.iter().filter(|it| it.program == name) {
             for ran in self.ran_by(runner, args) {
                 match runner.place {
-                    Place::Here => self.handed(package(ran), simple, all, depth),
-                    Place::Elsewhere => self.contained(ran, simple, all, depth, whole),
+                    Place::Here if is_moved(args) => {
+                        self.handed(package(ran), simple, all, depth);
+                    }
+                    Place::Here => self.handed_here(package(ran), simple, all, depth),
+                    Place::Elsewhere => {
+                        let ran = begun_by(args, ran);
+                        self.contained(ran, simple, all, depth, whole);
+                    }
                 }
             }
         }
         self.hands_script(name, args, simple, all, depth, whole);
     }
 
-    fn handed(&mut self, words: Vec<Word>, simple: &Simple, all: &[Simple], depth: usize) {
+    /// Judges a command that runs where its runner is, and nowhere else.
+    fn handed_here(&mut self, words: Vec<Word>, simple: &Simple, all: &[Simple], depth: usize) {
+        let aside = std::mem::take(&mut self.aside);
+        self.handed(words, simple, all, depth);
+        self.aside = aside;
+    }
+
+    pub(super) fn handed(
+        &mut self,
+        words: Vec<Word>,
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+    ) {
         if depth >= SCRIPT_DEPTH_MAX {
             let whole = super::shown(&words);
             self.raise("unreadable_command", &whole, "can not be read in full");
@@ -215,23 +297,7 @@ impl Judge<'_> {
             writes: Vec::new(),
             ..simple.clone()
         };
-        self.simple(&handed, all, depth + 1);
-    }
-
-    /// What runs in a container is like what runs on another machine, but its words stay as they are.
-    fn contained(
-        &mut self,
-        ran: &[Word],
-        simple: &Simple,
-        all: &[Simple],
-        depth: usize,
-        whole: &str,
-    ) {
-        let args: Vec<Word> = [plain("container")]
-            .into_iter()
-            .chain(ran.iter().map(quoted))
-            .collect();
-        self.ssh(&args, simple, all, depth, whole);
+        self.in_child(|judge| judge.simple(&handed, all, depth + 1));
     }
 
     /// Whether a word stands for a shell: `$SHELL`, `$0`, `/proc/self/exe`.
@@ -291,7 +357,7 @@ impl Judge<'_> {
             } else if !FLAGS.contains(&text) && !text.contains('=') {
                 // The next word may be its value or the command.
                 self.certainty = Certainty::MayRunMore;
-                found.extend(rest.get(1..).filter(|it| !it.is_empty()));
+                found.extend(rest.get(1 + own..).filter(|it| !it.is_empty()));
             }
         }
         found.truncate(BEGINNINGS_MAX);
@@ -314,15 +380,31 @@ pub(super) fn plain(text: &str) -> Word {
     }
 }
 
-/// A word as a shell would have to be given it to leave it as it is.
-fn quoted(word: &Word) -> Word {
-    if word.has_variable || word.has_substitution || word.splitting != Splitting::Never {
-        return word.clone();
-    }
-    Word {
-        text: format!("'{}'", word.text.replace('\'', "'\\''")),
-        ..word.clone()
-    }
+/// Whether a program may hand a command on.
+pub(super) fn is_runner(name: &str) -> bool {
+    RUNNERS.iter().any(|it| it.program == name)
+}
+
+/// Whether a runner is told to go elsewhere first.
+fn is_moved(args: &[Word]) -> bool {
+    let is_moving = |word: &Word| {
+        let name = word.text.split('=').next().unwrap_or_default();
+        MOVING.contains(&name)
+    };
+    args.iter().any(is_moving)
+}
+
+/// The command of a container: what `--entrypoint` names comes before all else.
+fn begun_by(args: &[Word], ran: &[Word]) -> Vec<Word> {
+    const NAME: &str = "--entrypoint";
+    let named = args.iter().enumerate().find_map(|(at, word)| {
+        let value = word.text.strip_prefix(NAME)?.strip_prefix('=');
+        match value {
+            Some(value) => Some(plain(value)),
+            None => args.get(at + 1).filter(|_| word.text == NAME).cloned(),
+        }
+    });
+    named.into_iter().chain(ran.iter().cloned()).collect()
 }
 
 /// The command that comes with a package: `rimraf@5`, `@changesets/cli`.

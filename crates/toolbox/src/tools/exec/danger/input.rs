@@ -1,67 +1,22 @@
 //! What a command reads, where what it reads runs.
 
-use super::code::{inline_program, only_reads_data, runs_what_it_reads};
-use super::elsewhere::removes_data;
-use super::feeders::is_read_into_script;
+use super::bounds::WORD_BYTES;
+use super::code::inline_program;
+use super::feeders::{is_read_into_script, only_checks};
+use super::feeding::{FED_COMMANDS_MAX, ReadAs};
+use super::reading::{only_reads_data, runs_what_it_reads};
 use super::tables::{
     DOWNLOADERS, FEEDERS, INTERPRETER_VALUED, INTERPRETERS, RIGHTS, SHELLS, STDIN_NAMES, WRAPPERS,
 };
 use super::wipes::only_reads_input;
-use super::{Binding, COMPUTED, Certainty, DROPS_DATA, Judge, Setters, program, shown, written};
+use super::{COMPUTED, Certainty, Judge, Setters, program, shown, written};
 use crate::tools::exec::shell::{self, Simple, Word};
 
 /// Shells of which all that sets a variable is known.
 const FOLLOWED_SHELLS: &[&str] = &["sh", "bash", "dash", "ash"];
-/// Commands that make arguments of the standard input and are followed; with more of them the
-/// command counts as unreadable.
-const FED_COMMANDS_MAX: usize = 16;
-
-/// The standard input, and what the command makes of it.
-///
-/// It is judged once, after everything else and in every directory seen: judging it wherever a
-/// shell is named would take as many times its length.
-pub(super) struct Feeding<'a> {
-    stdin: Option<&'a str>,
-    runs_as_shell: bool,
-    runs_as_code: bool,
-    /// A database gets it as statements.
-    states: bool,
-    /// Commands that get its words as arguments.
-    argued: Vec<Vec<Word>>,
-    /// Commands that were judged with a here-document from further up their pipe.
-    piped: usize,
-}
-
 /// Commands of one pipe that are looked at from its end; a longer one counts as unreadable.
 const PIPED_MAX: usize = 64;
 const PRINTED: &str = "runs what another command prints";
-
-impl<'a> Feeding<'a> {
-    pub(super) fn new(stdin: Option<&'a str>) -> Self {
-        Self {
-            stdin,
-            runs_as_shell: false,
-            runs_as_code: false,
-            states: false,
-            argued: Vec::new(),
-            piped: 0,
-        }
-    }
-
-    pub(super) fn stdin(&self) -> Option<&'a str> {
-        self.stdin
-    }
-
-    /// Something runs it as commands, or may do so.
-    pub(super) fn runs(&mut self) {
-        self.runs_as_shell = true;
-    }
-
-    /// A database may get it.
-    pub(super) fn states(&mut self) {
-        self.states = true;
-    }
-}
 
 /// What the command line hands to a command.
 #[derive(Debug, Default)]
@@ -73,32 +28,6 @@ pub(super) struct Fed {
 }
 
 impl Judge<'_> {
-    /// Judges the standard input as what the command makes of it.
-    pub(super) fn standard_input(&mut self) {
-        let Some(text) = self.feeding.stdin else {
-            return;
-        };
-        self.binding = Binding::ToAll;
-        if self.feeding.runs_as_shell {
-            self.script(text, 1);
-        }
-        if self.feeding.runs_as_code {
-            self.code(text, 1);
-        }
-        if self.feeding.states && removes_data(text) {
-            self.raise("irreversible_command", text, DROPS_DATA);
-        }
-        let argued = std::mem::take(&mut self.feeding.argued);
-        // Nothing that is started with its words reads it once more.
-        self.feeding.stdin = None;
-        if argued.len() > FED_COMMANDS_MAX {
-            self.raise("unreadable_command", text, "is read by too many commands");
-        }
-        for words in argued.into_iter().take(FED_COMMANDS_MAX) {
-            self.with_arguments(words, text, 1);
-        }
-    }
-
     /// `xargs` and its like: what they read are arguments of the command behind them.
     pub(super) fn fed_by_words(
         &mut self,
@@ -113,14 +42,11 @@ impl Judge<'_> {
             return;
         }
         let fed = self.fed(simple, all);
-        let is_known = fed.text.is_some() || self.feeding.stdin.is_some();
+        let is_known = fed.text.is_some() || self.feeding.stdin().is_some();
         if let Some(text) = fed.text {
             self.with_arguments(behind.to_vec(), &text, depth + 1);
-        } else if self.feeding.stdin.is_some()
-            && self.feeding.argued.len() <= FED_COMMANDS_MAX
-            && !self.feeding.argued.iter().any(|it| it == behind)
-        {
-            self.feeding.argued.push(behind.to_vec());
+        } else {
+            self.feeding.argues(behind);
         }
         let whole = shown(&simple.words);
         let piped: Vec<&Simple> = piped(simple, all).collect();
@@ -142,7 +68,9 @@ impl Judge<'_> {
         if !is_known {
             self.is_given_action(behind, simple);
         }
-        let runs_script = behind.first().is_some_and(|it| is_interpreter(program(it)));
+        let runs_script = behind
+            .first()
+            .is_some_and(|it| SHELLS.contains(&program(it)));
         if runs_script && let Some(script) = behind.get(1..).and_then(inline) {
             let text = script.text.clone();
             self.given_anything(|judge| judge.script(&text, depth + 1));
@@ -163,6 +91,17 @@ impl Judge<'_> {
             text: simple.input.clone(),
             is_unknown: false,
         };
+        // Whoever asks gets a copy, and looks through it.
+        let looked = |it: &Simple| {
+            it.words.len() * WORD_BYTES + it.input.as_ref().map_or(0, |input| 2 * input.len())
+        };
+        let bytes = looked(simple) + piped(simple, all).map(looked).sum::<usize>();
+        if !self.may_look(bytes) {
+            return Fed {
+                text: None,
+                is_unknown: true,
+            };
+        }
         if fed.text.is_some() {
             return fed;
         }
@@ -190,7 +129,7 @@ impl Judge<'_> {
             fed.is_unknown |= match (passes_on(&from.words), only_reads_input(&from.words)) {
                 (true, _) => !from.reads.is_empty(),
                 // Without an input it prints nothing.
-                (false, true) => !is_last || self.feeding.stdin.is_some() || is_redirected(from),
+                (false, true) => !is_last || self.feeding.stdin().is_some() || is_redirected(from),
                 (false, false) => true,
             };
             is_direct = false;
@@ -206,7 +145,7 @@ impl Judge<'_> {
         fed
     }
 
-    fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
+    pub(super) fn with_arguments(&mut self, mut words: Vec<Word>, text: &str, depth: usize) {
         if self.is_too_much() {
             return;
         }
@@ -241,6 +180,7 @@ impl Judge<'_> {
             self.raise("runs_download", whole, "runs what it downloads");
         }
         let is_shell = SHELLS.contains(&name) || matches!(name, "source" | "." | "at" | "batch");
+        let fed = self.fed(simple, all);
         if name == "eval" {
             self.script(&written(args), depth + 1);
             if args.iter().any(|word| self.is_vague(word)) {
@@ -255,18 +195,22 @@ impl Judge<'_> {
                 self.setters = Setters::Unknown;
             }
             self.hands_argument_on(script, whole);
-            self.given_as(behind, |judge| judge.script(&text, depth + 1));
+            let input = fed.text.as_deref();
+            let judge_script = |judge: &mut Self| judge.script_fed(&text, input, depth + 1);
+            self.given_as(behind, |judge| judge.in_child(judge_script));
             self.setters = before;
         } else if !is_shell && let Some(program) = inline_program(args) {
             self.code(program, depth + 1);
         }
         self.computed(name, args, simple, all, whole);
-        let fed = self.fed(simple, all);
-        let reads = reads_its_program(name, args);
+        let before = simple.words.len().saturating_sub(args.len() + 1);
+        let mut wrappers = simple.words.iter().take(before);
+        let is_argued = wrappers.any(|word| FEEDERS.contains(&program(word)));
+        let reads = reads_its_program(name, args) && !(is_argued && only_checks(name, args));
         let runs_input = if is_shell || inline_program(args).is_none() {
             reads
         } else {
-            runs_what_it_reads(args)
+            runs_what_it_reads(bare(name), args)
         };
         if fed.is_unknown && runs_input {
             self.raise("unreadable_command", whole, PRINTED);
@@ -279,9 +223,9 @@ impl Judge<'_> {
             }
         } else if reads {
             if is_shell || name == "eval" {
-                self.feeding.runs_as_shell = true;
+                self.feeding.is_read_as(ReadAs::Commands);
             } else {
-                self.feeding.runs_as_code = true;
+                self.feeding.is_read_as(ReadAs::Code);
             }
         }
     }
@@ -308,10 +252,12 @@ impl Judge<'_> {
             let inside = all.get(*at).map(|it| it.words.as_slice());
             inside.is_some_and(only_reads_input)
         });
+        if !script.has_substitution || is_input || !self.may_read(&script.text) {
+            return;
+        }
         let runs = shell::read(&script.text).commands;
         let is_run = |it: &Simple| it.words.first().is_some_and(|first| first.has_variable);
-        let is_all = script.text.is_empty() || runs.iter().any(is_run);
-        if script.has_substitution && is_all && !is_input {
+        if script.text.is_empty() || runs.iter().any(is_run) {
             self.raise("computed_command", whole, COMPUTED);
         }
     }
@@ -319,8 +265,12 @@ impl Judge<'_> {
 
 /// Whether it runs what it reads or is told; `python3.13` is `python`.
 pub(super) fn is_interpreter(name: &str) -> bool {
-    let bare = name.trim_end_matches(|sign: char| sign == '.' || sign.is_ascii_digit());
-    INTERPRETERS.contains(&name) || (!bare.is_empty() && INTERPRETERS.contains(&bare))
+    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare(name))
+}
+
+/// The name of a program without its version.
+pub(super) fn bare(name: &str) -> &str {
+    name.trim_end_matches(|sign: char| sign == '.' || sign.is_ascii_digit())
 }
 
 /// The words behind `xargs` or its like.

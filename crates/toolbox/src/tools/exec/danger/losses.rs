@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::choices::is_list;
 use super::disk::Lies;
 use super::git::is_forced;
 use super::options::{Options, firsts};
@@ -18,6 +19,7 @@ pub(super) const UNCOMMITTED: &str = "throws away changes that were never commit
 const STASHED: &str = "throws away what was stashed";
 const UNREACHABLE: &str = "takes away the last name of commits";
 const MAY_BE_UNREACHABLE: &str = "may take away the last name of commits";
+const PRUNES: &str = "removes commits that nothing points to";
 const REWRITES: &str = "writes the history anew";
 const MAY_OVERWRITE: &str =
     "may overwrite or remove what others have, which is only known when it runs";
@@ -70,6 +72,22 @@ impl Judge<'_> {
         self.raise("irreversible_command", whole, what);
     }
 
+    /// Commits that git no longer finds. A command that nobody knows is not taken for one of these, which
+    /// need no option to do so: every `git "$x"` would be.
+    pub(super) fn loses_commits(&mut self, name: &str, args: &[Word], whole: &str) {
+        let options = Options::of(name, args);
+        let is_forced = || options.has('f', "force") || args.iter().any(is_forced_name);
+        let mut ages = options.values(NO_LETTER, "prune").flatten();
+        let what = match name {
+            "update-ref" if names_two(&options) || options.has_name("stdin") => MAY_BE_UNREACHABLE,
+            "fetch" if is_forced() && args.iter().any(moves_own) => MAY_BE_UNREACHABLE,
+            "gc" if ages.any(is_young) => PRUNES,
+            "prune" if !options.has_surely('n', "dry-run") => PRUNES,
+            _ => return,
+        };
+        self.raise("irreversible_command", whole, what);
+    }
+
     /// Whether `git checkout` or `git restore` is given a directory, or what may be one: all that is
     /// below it is meant.
     fn names_directory(
@@ -101,6 +119,11 @@ impl Judge<'_> {
 
     /// Whether a path of git's is a directory, or nothing speaks against it.
     fn may_be_directory(&mut self, word: &Word, within: Option<&Path>) -> bool {
+        // As many files as there are may stand in its place, which is as good as a directory.
+        let may_be_several = word.splitting == Splitting::Splits || is_list(word);
+        if may_be_several && self.is_vague(word) {
+            return true;
+        }
         // What it holds has been looked at, as far as that is known.
         let is_variable = word.has_variable || word.has_substitution;
         let is_unlike = || is_variable || has_extension(&word.text);
@@ -117,8 +140,10 @@ impl Judge<'_> {
             return Some(true);
         }
         let is_pattern = text.contains(['*', '?', '[']);
+        // Git's own stars, unlike a shell's, fit what is in directories as well.
+        let is_gits = !word.has_pattern() && text.contains('*');
         if is_pattern && has_extension(text) {
-            return Some(false);
+            return Some(is_gits);
         }
         // Signs before a path say how it is meant.
         let is_told = word.has_variable || word.has_substitution || word.is_home;
@@ -247,6 +272,35 @@ fn moves_branch(options: &Options<'_>) -> bool {
     is_forced && named > 0 && !(renames && !copies && is_one)
 }
 
+/// Whether `git update-ref` is told what a name is to stand for.
+fn names_two(options: &Options<'_>) -> bool {
+    let may_be_more = |word: &&Word| word.splitting == Splitting::Splits;
+    let named = || options.named.iter().chain(&options.may_be_named);
+    named().count() > 1 || named().any(may_be_more)
+}
+
+/// Whether what is only some days old goes as well, and perhaps was meant to be found again.
+fn is_young(age: &str) -> bool {
+    let units = ["day", "week", "month", "year"];
+    age != "never" && !units.iter().any(|unit| age.contains(unit))
+}
+
+/// `+a:b`, for `git fetch`.
+fn is_forced_name(word: &Word) -> bool {
+    word.text.starts_with('+') && word.text.contains(':')
+}
+
+/// Whether a word of `git fetch` writes to a branch of one's own: `a:b`, and neither an address nor what
+/// is kept of others' branches.
+fn moves_own(word: &Word) -> bool {
+    let Some((_, to)) = word.text.rsplit_once(':') else {
+        return false;
+    };
+    let is_address = to.starts_with('/') || word.text.contains('@') || word.text.starts_with('-');
+    let is_others = to.starts_with("refs/remotes/") || to.starts_with("refs/tags/");
+    !to.is_empty() && !is_address && !is_others
+}
+
 /// Whether `git restore` works on the files, and not only on what is to be committed.
 fn touches_files(options: &Options<'_>) -> bool {
     !options.has_surely('S', "staged") || options.has('W', "worktree")
@@ -276,6 +330,17 @@ mod tests {
         "git worktree add -B main ../x HEAD~1",
         "o=-B; git checkout $o main",
         "git \"$x\" -C a b",
+        "git fetch -f . a:b",
+        "git fetch . +a:b",
+        "git fetch --force origin main:main",
+        "git fetch origin '+refs/heads/*:refs/heads/*'",
+        "git update-ref refs/heads/main HEAD~3",
+        "git update-ref -m why refs/heads/main HEAD~3 HEAD",
+        "git update-ref --stdin",
+        "git gc --prune=now",
+        "git gc --aggressive --prune=all",
+        "git prune",
+        "git prune --expire=now",
     ];
 
     const NOT_MOVED: &[&str] = &[
@@ -286,6 +351,20 @@ mod tests {
         "git branch -c a b",
         "git branch new HEAD~1",
         "git branch -vv",
+        "git fetch -f origin",
+        "git fetch --force --tags origin",
+        "git fetch -f git@host:a/b main",
+        "git fetch -f https://host/a/b.git main",
+        "git fetch origin a:b",
+        "git fetch origin '+refs/heads/*:refs/remotes/origin/*'",
+        "git update-ref -h",
+        "git gc",
+        "git gc --auto",
+        "git \"$x\" a b",
+        "git \"$x\"",
+        "git gc --prune=2.weeks.ago",
+        "git prune -n",
+        "git remote prune origin",
         "git -C sub branch -a",
         "git checkout -b main origin/main",
         "git switch -c main",
@@ -310,6 +389,23 @@ mod tests {
         "git restore -s HEAD~1 src",
         "git restore 'src/*'",
         "git restore src/*",
+        "git restore '*.py'",
+        "git restore 'src/**/*.ts'",
+        "git restore \"*.py\"",
+        "git checkout -- '*.rs'",
+        "git checkout '*.rs'",
+        "P='*.rs'; git checkout -- \"$P\"",
+        // As many as another command names.
+        "git checkout -- $(git ls-files -m)",
+        "git checkout HEAD -- `git ls-files -m`",
+        "git restore $(git diff --name-only)",
+        "git diff --name-only | xargs git checkout --",
+        "git diff --name-only | xargs git restore",
+        "F=$(git diff --name-only); git restore $F",
+        "F=($(git ls-files -m)); git restore \"${F[@]}\"",
+        "mapfile -t F < list; git checkout -- \"${F[@]}\"",
+        "set -- $(git ls-files -m); git restore \"$@\"",
+        "git ls-files -m | xargs sh -c 'git checkout -- \"$@\"' _",
         "git restore s*",
         "git restore :/src",
         "git restore -- src",
@@ -340,6 +436,15 @@ mod tests {
         "git restore link",
         "git restore --staged src",
         "git restore src/*.rs",
+        "git restore 'app/[id]/page.tsx'",
+        "git restore \"$f\"",
+        "F=a.txt; git restore $F",
+        "for f in a.txt b.txt; do git restore $f; done",
+        "set -- a.txt b.txt; git restore \"$@\"",
+        "r() { git restore \"$@\"; }; r a.txt",
+        "git checkout $(git rev-parse HEAD)",
+        "git restore --staged $(git diff --name-only)",
+        "git diff --name-only | xargs git add",
         "git checkout -- Makefile a.txt",
         "git checkout HEAD~1 -- src/a.rs",
         "git checkout main",

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use holdfast_contract::Reason;
 
 use self::bounds::Extent;
+use self::feeding::{Feeding, ReadAs};
 use self::functions::{Body, Called};
-use self::input::Feeding;
 use self::paths::is_device;
 pub(super) use self::paths::normal;
 pub(super) use self::people::answers_for_people;
@@ -21,7 +21,7 @@ use self::tables::{DATABASES, DESTROYERS};
 pub(super) use self::temporary::Temporary;
 use self::variables::{Variables, printed};
 use super::confined::lets_out;
-use super::shell::{self, Simple, Splitting, Word};
+use super::shell::{self, Script, Simple, Splitting, Word};
 
 mod actions;
 mod aliases;
@@ -41,6 +41,7 @@ mod downloads;
 mod elsewhere;
 mod expansion;
 mod feeders;
+mod feeding;
 mod files;
 mod functions;
 mod git;
@@ -48,11 +49,13 @@ mod hands;
 mod here;
 mod input;
 mod losses;
+mod makefile;
 mod options;
 mod parted;
 mod paths;
 mod people;
 mod ran;
+mod reading;
 mod reasons;
 mod rounds;
 mod scripts;
@@ -236,14 +239,16 @@ enum Certainty {
 
 impl Judge<'_> {
     fn script(&mut self, text: &str, depth: usize) {
-        self.judged_bytes += text.len() + 1;
-        if self.is_too_much() {
-            return;
+        if self.may_read(text) {
+            self.read_script(text, shell::read(text), depth);
         }
+    }
+
+    /// Judges a script that has been counted and taken apart.
+    fn read_script(&mut self, text: &str, script: Script, depth: usize) {
         if is_fork_bomb(text) {
             self.raise("fork_bomb", text, "multiplies itself without end");
         }
-        let script = shell::read(text);
         if script.is_unreadable || depth >= SCRIPT_DEPTH_MAX {
             self.raise("unreadable_command", text, "can not be read in full");
         }
@@ -408,7 +413,7 @@ impl Judge<'_> {
 
     /// A command that is not known: it could be `rm`, and the words of its braces arguments.
     fn any_command(&mut self, first: &Word, args: &[Word], whole: &str, depth: usize) {
-        self.feeding.runs();
+        self.feeding.is_read_as(ReadAs::Commands);
         let braced = first.text.trim_matches(['{', '}']).split(',');
         let spelt = braced.filter(|_| first.has_pattern()).map(|text| Word {
             text: text.to_owned(),

@@ -1,5 +1,6 @@
 //! Programs that have a language of their own in which a command may stand: `make`, `vim`, `sed`, `awk`.
 
+use super::feeding::ReadAs;
 use super::sed::{Runs, runs_of};
 use super::tables::STDIN_NAMES;
 use super::{Certainty, Judge};
@@ -49,25 +50,10 @@ impl Judge<'_> {
         if fed.is_unknown && fed.text.is_none() {
             self.raise("unreadable_command", whole, PRINTED);
         }
-        let stdin = self.feeding.stdin().filter(|_| simple.reads_from.is_none());
-        if let Some(text) = fed.text.or_else(|| stdin.map(str::to_owned)) {
-            self.rules(&text, depth);
-        }
-    }
-
-    /// Rules for `make`, each line with what it runs.
-    fn rules(&mut self, text: &str, depth: usize) {
-        // `$$` is the shell's, and all but one kind of `$(…)` are variables.
-        const SHELLS: &str = "\u{1}";
-        let text = text.replace("\\t", "\t").replace("$$", SHELLS);
-        let text = text.replace("$(shell ", "\u{1}(").replace("$(", "(");
-        let text = text.replace(SHELLS, "$");
-        for line in text.lines() {
-            let ran = line.split_once(';').map_or(line, |(_, behind)| behind);
-            self.script(
-                ran.trim_start_matches([' ', '\t', '@', '-', '+']),
-                depth + 1,
-            );
+        match fed.text {
+            Some(text) => self.rules(&text, depth),
+            None if simple.reads_from.is_none() => self.feeding.is_read_as(ReadAs::Rules),
+            None => {}
         }
     }
 
