@@ -1,6 +1,5 @@
 //! Turns what happens in a run into events and errors.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -105,8 +104,8 @@ pub(crate) struct Watched<'a> {
     watch: Option<&'a Watch>,
     inner: &'a dyn Checkpoint,
     seen: Mutex<Seen>,
-    /// The calls that wait for a person, by their places.
-    waiting: Mutex<BTreeMap<usize, String>>,
+    /// The last approval that was needed, and for which tool.
+    asked: Mutex<Option<(String, String)>>,
 }
 
 /// What has been seen of the run and is not told yet.
@@ -127,32 +126,13 @@ impl<'a> Watched<'a> {
             watch,
             inner,
             seen: Mutex::default(),
-            waiting: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
-    /// What a person has not answered yet, in words.
-    pub(crate) fn waits_for(&self) -> Option<String> {
-        let waiting = self.waiting.lock();
-        let calls: Vec<&str> = waiting.values().map(String::as_str).collect();
-        (!calls.is_empty()).then(|| calls.join(" and "))
-    }
-
-    fn note_waiting(&self, what: Happened<'_>) {
-        match what {
-            Happened::NeedsApproval {
-                place,
-                tool,
-                approval,
-            } => {
-                let call = format!("approval {approval} of `{tool}`");
-                self.waiting.lock().insert(place, call);
-            }
-            Happened::Called { place, .. } => {
-                self.waiting.lock().remove(&place);
-            }
-            _ => {}
-        }
+    /// The last approval that was needed, and for which tool.
+    pub(crate) fn last_asked(&self) -> Option<(String, String)> {
+        self.asked.lock().clone()
     }
 
     fn kept(&self, watch: &Watch, state: &RunState) {
@@ -408,7 +388,9 @@ impl Checkpoint for Watched<'_> {
     }
 
     fn told(&self, state: &RunState, what: Happened<'_>) {
-        self.note_waiting(what);
+        if let Happened::NeedsApproval { tool, approval, .. } = what {
+            *self.asked.lock() = Some((approval.to_owned(), tool.to_owned()));
+        }
         if let Some(watch) = self.watch {
             self.happened(watch, state, what);
         }

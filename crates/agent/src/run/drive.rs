@@ -25,7 +25,7 @@ use super::returning::{Mode, end_with_held, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunError, RunErrorCode, RunState, Telling};
 use super::step;
-use super::waiting::heard_waiting;
+use super::waiting::{heard_waiting, unanswered};
 use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
@@ -162,7 +162,10 @@ impl Loop {
             };
             match stepped {
                 Some(done) => done?,
-                None => step::timed_out(&mut state, kept.waits_for().as_deref()),
+                None => {
+                    let waits_for = unanswered(&self.stack, kept.last_asked()).await;
+                    step::timed_out(&mut state, waits_for.as_deref());
+                }
             }
             end_with_held(&mut state);
             state.take_ups = 0;

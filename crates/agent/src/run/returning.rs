@@ -9,8 +9,9 @@ use holdfast_toolbox::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::held::{HeldCalls, UNREAD};
 use super::reading::read;
-use super::state::{CallLeftOut, Ending, HeldCalls, Phase, RunErrorCode, RunState};
+use super::state::{CallLeftOut, Ending, Phase, RunErrorCode, RunState};
 use super::step::{
     answer, answer_or_fail, asked_anew_for_nothing, correction, go_on, in_brief, note, said,
     says_a_call,
@@ -23,11 +24,9 @@ use crate::settings::WhenUsedUp;
 /// What a model hears that calls a tool where it has none.
 const NO_TOOLS: &str = "No tool can be called here. Answer in words.";
 
-/// What a model hears of whose calls only some are wrong.
-const OTHERS_ARE_MADE: &str = "Your other calls are right and are made: do not repeat them. Make those that are wrong again, mended.";
-
-/// The name of a call of which nobody could read what it calls.
-const UNREAD: &str = "(unread)";
+/// What a model hears whose first call is wrong, where one is made at a time.
+const ONE_AT_A_TIME: &str =
+    "One call is made at a time, and none of yours was made yet. Make the first one again, mended.";
 
 /// Where the calls of a run go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -156,18 +155,26 @@ pub fn heard_for_client(
     if let Some(held) = state.held.take() {
         let words = parsed.final_text.as_deref().unwrap_or_default();
         let said = beside(reply, words);
-        end_with(state, said, held.and(calls, left_out));
+        let made = match at_once {
+            CallsAtOnce::One => held.or(calls, left_out),
+            CallsAtOnce::Many => held.and(calls, left_out),
+        };
+        end_with(state, said, made);
         return;
     }
     if !calls.is_empty() {
         let held = HeldCalls { calls, left_out };
-        if at_once == CallsAtOnce::One || held.left_out.is_empty() || !may_be_asked_back(state) {
+        if held.left_out.is_empty() || !may_be_asked_back(state) {
             end_with(state, beside(reply, ""), held);
-        } else {
-            state.held = Some(held);
-            let wrong = wrong.unwrap_or_default();
-            ask_back(state, reply, format!("{wrong}\n{OTHERS_ARE_MADE}"));
+            return;
         }
+        let others = match at_once {
+            CallsAtOnce::One => ONE_AT_A_TIME.to_owned(),
+            CallsAtOnce::Many => held.are_made(),
+        };
+        state.held = Some(held);
+        let wrong = wrong.unwrap_or_default();
+        ask_back(state, reply, format!("{wrong}\n{others}"));
         return;
     }
     let asks_back = match &demand {

@@ -234,7 +234,11 @@ fn a_wrong_call_beside_a_right_one_is_asked_back_and_then_named() {
         ] {
             let state = heard(&client, &reply);
             let told = &state.messages.last().unwrap().content;
-            for part in [name, reason, "Your other calls are right and are made"] {
+            for part in [
+                name,
+                reason,
+                "do not repeat them: get_weather({\"city\":\"Bern\"})",
+            ] {
                 assert!(told.contains(part), "no {part}: {told}");
             }
             assert_eq!(state.iteration, 2, "it was told once");
@@ -295,8 +299,18 @@ fn what_was_right_is_not_lost_by_asking_for_the_rest() {
     );
     let state = after(&says("", FinishReason::Stop));
     assert_eq!(ended(&state), (weather.clone(), mail.clone(), ""));
+    // So it is where others come, or only what is made already, in other words or the same.
     let state = after(&calls(&[("teleport", "{}")]));
-    assert_eq!(ended(&state), (weather.clone(), vec!["teleport"], ""));
+    assert_eq!(
+        ended(&state),
+        (weather.clone(), vec!["send_mail", "teleport"], "")
+    );
+    let state = after(&calls(&[RIGHT]));
+    assert_eq!(ended(&state), (weather.clone(), mail.clone(), ""));
+    let state = after(&calls(&[("get_weather", "{\"city\": \"Berne\"}"), MENDED]));
+    assert_eq!(ended(&state), (both.to_vec(), vec!["get_weather"], ""));
+    let state = after(&says("I was", FinishReason::Length));
+    assert_eq!(ended(&state).1.first(), Some(&"send_mail"));
     // The question for it may fail.
     let mut state = heard_each(RunSettings::default(), &client, [&first]);
     assert_eq!(state.phase, Phase::Ask);
@@ -307,6 +321,52 @@ fn what_was_right_is_not_lost_by_asking_for_the_rest() {
     cancelled.cancel();
     end_with_held(&mut cancelled);
     assert_eq!(cancelled.ending(), Some(&Ending::Cancelled));
+}
+
+/// Of two that were wrong one may come back mended.
+#[test]
+fn what_does_not_come_again_stays_named() {
+    const MENDED: (&str, &str) = ("send_mail", "{\"to\": \"bob\"}");
+    let client = two_tools(ToolChoice::Auto, CallsAtOnce::Many);
+    let first = calls(&[
+        RIGHT,
+        ("send_mail", "{}"),
+        ("get_weather", "{\"city\": \"B\"}"),
+    ]);
+    let settings = RunSettings::default;
+    let state = heard_each(settings(), &client, [&first, &calls(&[MENDED])]);
+    let both = vec!["get_weather", "send_mail"];
+    assert_eq!(ended(&state), (both.clone(), vec!["get_weather"], ""));
+    // What could not be read at all may be what comes then.
+    let mut unread = calls(&[RIGHT]);
+    let nameless = json!({"id": "d", "type": "function", "function": {"arguments": "{}"}});
+    unread.calls["tool_calls"]
+        .as_array_mut()
+        .unwrap()
+        .push(nameless);
+    let state = heard_each(settings(), &client, [&unread, &calls(&[MENDED])]);
+    assert_eq!(ended(&state), (both, vec![], ""));
+    let state = heard_each(
+        settings(),
+        &client,
+        [&unread, &says("No.", FinishReason::Stop)],
+    );
+    assert_eq!(ended(&state), (vec!["get_weather"], vec![UNREAD], "No."));
+}
+
+/// Where one call is made at a time, the first one is asked for again, and the next one is not lost.
+#[test]
+fn the_first_of_calls_that_are_made_one_by_one_is_asked_back() {
+    let client = two_tools(ToolChoice::Auto, CallsAtOnce::One);
+    let first = calls(&[("send_mail", "{}"), RIGHT]);
+    let after = |second: &ModelReply| heard_each(RunSettings::default(), &client, [&first, second]);
+    let mended = calls(&[("send_mail", "{\"to\": \"bob\"}"), RIGHT]);
+    assert_eq!(ended(&after(&mended)), (vec!["send_mail"], vec![], ""));
+    let words = after(&says("I have no address.", FinishReason::Stop));
+    assert_eq!(
+        ended(&words),
+        (vec!["get_weather"], vec!["send_mail"], "I have no address.")
+    );
 }
 
 #[test]

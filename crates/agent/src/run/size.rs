@@ -99,7 +99,7 @@ pub(crate) fn fields(all: &Map<String, Value>) -> usize {
 mod tests {
     use serde_json::json;
 
-    use super::super::state::HeldCalls;
+    use super::super::held::HeldCalls;
     use super::*;
     use crate::chat::Role;
     use crate::settings::RunSettings;

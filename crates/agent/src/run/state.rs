@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::doubt::Doubt;
+use super::held::HeldCalls;
 use super::returning::Mode;
 use crate::chat::{Message, NativeCall};
 use crate::context::ContextAccount;
@@ -213,33 +214,6 @@ pub struct CallLeftOut {
 impl std::fmt::Display for CallLeftOut {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "`{}`: {}", self.name, self.reason)
-    }
-}
-
-/// Calls for the client, and those beside them that it is not given.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct HeldCalls {
-    /// The calls; they get their ids when they are given back.
-    pub calls: Vec<NativeCall>,
-    /// Those that were wrong.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<CallLeftOut>,
-}
-
-impl HeldCalls {
-    /// With what came when the wrong ones were asked for again. Where nothing came, they stay wrong.
-    pub(super) fn and(mut self, calls: Vec<NativeCall>, left_out: Vec<CallLeftOut>) -> Self {
-        if !calls.is_empty() || !left_out.is_empty() {
-            self.left_out = left_out;
-        }
-        let is_held = |call: &NativeCall| {
-            let is_same =
-                |held: &NativeCall| held.name == call.name && held.arguments == call.arguments;
-            self.calls.iter().any(is_same)
-        };
-        let new: Vec<NativeCall> = calls.into_iter().filter(|it| !is_held(it)).collect();
-        self.calls.extend(new);
-        self
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use holdfast_toolbox::approval::ApprovalState;
 use holdfast_toolbox::stack::ToolStack;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -27,5 +28,23 @@ pub(super) async fn heard_waiting<T>(
                 Err(RecvError::Closed) => return call.await,
             },
         }
+    }
+}
+
+/// An approval and its tool in words, where nobody has answered.
+pub(super) async fn unanswered(
+    stack: &ToolStack,
+    asked: Option<(String, String)>,
+) -> Option<String> {
+    let (approval, tool) = asked?;
+    let found = stack.approvals()?.get(&approval).await.ok()??;
+    match found.state {
+        // Its caller's time was up first, which withdraws it.
+        ApprovalState::Pending
+        | ApprovalState::Expired { .. }
+        | ApprovalState::Withdrawn { .. } => Some(format!("approval {approval} of `{tool}`")),
+        ApprovalState::Approved { .. }
+        | ApprovalState::Used { .. }
+        | ApprovalState::Denied { .. } => None,
     }
 }

@@ -1,5 +1,6 @@
 //! What is said of arguments that are wrong.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -14,7 +15,7 @@ use crate::output;
 pub(crate) fn end(error: &Error) -> ExitCode {
     let named = of_variable(error);
     let error = named.as_ref().unwrap_or(error);
-    if error.use_stderr() && wants_json(std::env::args().skip(1)) {
+    if error.use_stderr() && wants_json(std::env::args_os().skip(1)) {
         output::failure(&as_failure(error), true);
     } else {
         // Nobody may be there to read it.
@@ -24,7 +25,7 @@ pub(crate) fn end(error: &Error) -> ExitCode {
 }
 
 /// Whether JSON was asked for, in words of which some are wrong.
-fn wants_json(words: impl Iterator<Item = String>) -> bool {
+fn wants_json(words: impl Iterator<Item = OsString>) -> bool {
     words
         .take_while(|word| word != "--")
         .any(|word| word == "--json")
@@ -72,4 +73,22 @@ fn variable(command: &clap::Command, long: &str) -> Option<String> {
     named
         .map(|name| name.to_string_lossy().into_owned())
         .or_else(|| command.get_subcommands().find_map(|it| variable(it, long)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    /// Words need not be text.
+    #[test]
+    fn json_is_asked_for_before_the_words_that_are_not_ours() {
+        let wants = |words: &[&[u8]]| {
+            let words = words.iter().map(|word| OsString::from_vec(word.to_vec()));
+            wants_json(words)
+        };
+        assert!(wants(&[b"call", b"\xff", b"--json"]));
+        assert!(!wants(&[b"\xff", b"--", b"--json"]));
+    }
 }
