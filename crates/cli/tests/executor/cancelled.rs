@@ -117,3 +117,20 @@ fn an_approval_that_a_run_waits_for_is_told_in_its_stream_and_shown() {
     assert_eq!(shown()["status"], "answered");
     assert!(shown().get("waits_for_approvals").is_none());
 }
+
+/// Whoever waits for an answer learns that it was a person who did not give one.
+#[test]
+fn a_run_whose_time_is_up_while_a_person_is_asked_says_so() {
+    let (house, model) = (House::new(), model());
+    let serving = house.serve(&["--model-url", &model.url()]);
+    let mut asked = task("Do it");
+    asked["timeout"] = json!(2);
+    let answer = serving.post("/v1/chat/completions", "none", &asked);
+    assert_eq!(answer.status, 408, "{}", answer.text());
+    let said = answer.json()["error"]["message"].to_string();
+    assert!(said.contains("exceeded timeout (2 s); it waited"), "{said}");
+    let run = runs(&serving)[0]["id"].as_str().expect("a name").to_owned();
+    let shown = serving.get(&format!("/v1/runs/{run}"), None).json();
+    assert_eq!(shown["result"]["error"]["code"], "timeout_exceeded");
+    assert_eq!(house.lines("effects"), 0);
+}
