@@ -160,12 +160,11 @@ impl Loop {
                     Either::Right(_) => None,
                 }
             };
-            match stepped {
-                Some(done) => done?,
-                None => {
-                    let waits_for = unanswered(&self.stack, kept.last_asked()).await;
-                    step::timed_out(&mut state, waits_for.as_deref());
-                }
+            if let Some(done) = stepped {
+                done?;
+            } else {
+                let waits_for = unanswered(&self.stack, kept.last_asked()).await;
+                step::timed_out(&mut state, waits_for.as_deref());
             }
             end_with_held(&mut state);
             state.take_ups = 0;
