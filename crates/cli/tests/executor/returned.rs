@@ -114,6 +114,43 @@ fn a_call_that_stays_wrong_beside_a_right_one_is_named() {
     assert_eq!(executor.model.asked().len(), 4, "each was asked back once");
 }
 
+/// What was right is the client's, whatever becomes of the question for the rest: streamed or not.
+#[test]
+fn a_right_call_outlives_the_question_for_the_wrong_one() {
+    let call = |name: &str, arguments: &str| json!({"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}});
+    let both = json!({"role": "assistant", "content": null, "tool_calls": [
+        call("get_weather", "{\"city\": \"Bern\"}"), call("get_weather", "{}")]});
+    let mended = json!({"role": "assistant", "content": null, "tool_calls": [
+        call("get_weather", "{\"city\": \"Basel\"}")]});
+    let refused = r#"{"error": {"message": "no such model"}}"#.to_owned();
+    for (second, made, named) in [
+        (Say::Message(mended), 2, 0),
+        (Say::says("I know no other city."), 1, 1),
+        (Say::Status(400, refused), 1, 1),
+    ] {
+        for stream in [false, true] {
+            let script = vec![Say::Message(both.clone()), second.clone()];
+            let executor = Executor::on(ModelServer::says(script));
+            let mut body = request();
+            body["stream"] = json!(stream);
+            let answer = executor.ask(&body);
+            let told = match stream {
+                false => vec![answer.json()],
+                true => chunks(&answer),
+            };
+            let calls = told.iter().flat_map(|it| {
+                let choice = &it["choices"][0];
+                let of = [&choice["message"], &choice["delta"]];
+                of.map(|it| it["tool_calls"].as_array().map_or(0, Vec::len))
+            });
+            assert_eq!(calls.sum::<usize>(), made, "{told:?}");
+            let last = told.last().expect("a part");
+            let left_out = last["executor_metadata"]["calls_left_out"].as_array();
+            assert_eq!(left_out.map_or(0, Vec::len), named, "{last}");
+        }
+    }
+}
+
 /// Nobody but the tool's author knows the order of its arguments.
 #[test]
 fn a_list_of_arguments_is_asked_back() {
