@@ -54,6 +54,7 @@ mod options;
 mod parted;
 mod paths;
 mod people;
+mod programs;
 mod ran;
 mod reading;
 mod reasons;
