@@ -146,7 +146,6 @@ const COMPARED_BEFORE: &[&str] = &[
     "==",
     "!=",
     "=~",
-    " in",
     " eq",
     " ne",
     ".includes(",
@@ -241,7 +240,7 @@ pub(super) fn may_run(name: &str, code: &str) -> bool {
 fn has_running_name(name: &str, code: &str) -> bool {
     let is_part = |sign: char| sign == '_' || sign.is_alphanumeric();
     // These look through all of it, so they are asked once.
-    let looks_names_up = LOOKUPS.iter().any(|it| code.contains(it));
+    let looks_names_up = LOOKUPS.iter().any(|it| code.contains(it)) || calls_variable(code);
     let is_script = matches!(name, "node" | "deno" | "bun");
     let needs_files_only = is_script && needs_files_only(code);
     let mut end = 0;
@@ -292,6 +291,13 @@ fn is_compared(before: &str, behind: &str) -> bool {
     })
 }
 
+/// `$f(…)`: what a variable names is called in PHP.
+fn calls_variable(code: &str) -> bool {
+    let is_part = |sign: char| sign == '_' || sign.is_alphanumeric();
+    let mut named = code.split('$').skip(1);
+    named.any(|it| it.trim_start_matches(is_part).trim_start().starts_with('('))
+}
+
 /// Whether a program in JavaScript has nothing at hand but what the language and `fs` have.
 fn needs_files_only(code: &str) -> bool {
     let mut required = code.split("require").skip(1);
@@ -339,6 +345,7 @@ mod tests {
         "cat x | ruby -e 'instance_eval STDIN.read'",
         "cat x | php -r 'shell_exec(fgets(STDIN));'",
         "cat x | php -r '$f=\"system\"; $f(fgets(STDIN));'",
+        "cat x | php -r 'foreach (f() as $f) if ($f == \"system\") $f(fgets(STDIN));'",
         "cat x | ruby -e \"Kernel.send 'system', STDIN.read\"",
         "cat x | python3 -c \"import os,sys; o='system'; getattr(os,o)(sys.stdin.read())\"",
         "cat x | python3 -c \"import os,sys; [getattr(os,n)(sys.stdin.read()) for n in dir(os) if n == 'system']\"",
