@@ -153,6 +153,26 @@ fn strings_that_are_no_commands_are_counted() {
     assert!(is_too_much(&command, None));
 }
 
+/// All of it is looked through once, and not once for each name.
+#[test]
+fn names_that_may_run_a_text_are_counted() {
+    let names = ".exec".repeat(24_000);
+    assert!(!is_too_much(&format!("node -e 'stdin{names}'"), None));
+    let few = ".exec".repeat(2000);
+    let command = in_many_ways(&format!("node -e 'stdin{few}' $c $d"));
+    assert_eq!(judge(&judged(&command, None)).extent, Extent::Cut);
+}
+
+/// Where a command may begin in many places, somebody is told so; ways that meet again are followed once.
+#[test]
+fn options_that_are_not_known_are_followed_to_an_end() {
+    let options = "-a x ".repeat(20_000);
+    assert!(!is_too_much(&format!("docker run {options} img ls"), None));
+    let begun = format!("docker run --entrypoint sh {options} img ls");
+    assert!(is_too_much(&begun, None));
+    assert!(is_too_much(&format!("npx {}", "-a x ".repeat(9)), None));
+}
+
 /// An answer to one of them says nothing of another.
 #[test]
 fn what_is_too_much_is_bound_to_all_of_it() {

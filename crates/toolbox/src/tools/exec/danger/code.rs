@@ -8,6 +8,13 @@ use crate::tools::exec::shell::{self, Word};
 
 /// Strings of one line of a program from which on its strings are read as one command.
 const LITERAL_STARTS_MAX: usize = 16;
+/// Signs behind a string that are looked at.
+const SIGNS_BEHIND_MAX: usize = 24;
+/// Names behind a string that add nothing to it.
+const COMPARING: &[&str] = &[
+    "and", "as", "do", "else", "eq", "for", "if", "in", "is", "ne", "not", "or", "then", "unless",
+    "while",
+];
 
 impl Judge<'_> {
     /// A program in another language. Only the commands it spells out in strings are seen: one by
@@ -69,7 +76,10 @@ impl Judge<'_> {
 struct Literal<'t> {
     /// What is between it and the one before.
     before: &'t str,
+    opened: char,
     text: String,
+    /// The first signs of what follows it.
+    behind: &'t str,
 }
 
 impl Literal<'_> {
@@ -80,6 +90,36 @@ impl Literal<'_> {
 
     fn is_option(&self) -> bool {
         self.text.trim().starts_with('-')
+    }
+
+    /// Whether the program adds something to it that is no string, or to the list that it ends.
+    fn is_added_to(&self) -> bool {
+        let behind = self.behind;
+        let name: &str = behind
+            .split(|sign: char| sign != '_' && !sign.is_alphanumeric())
+            .next()
+            .unwrap_or_default();
+        // Strings are put together by standing beside names, but no commands in backquotes: those are in a
+        // document more often than not.
+        let is_named = !name.is_empty() && !COMPARING.contains(&name);
+        let is_joined = if self.opened == '`' && !self.is_option() {
+            behind.starts_with('+')
+        } else {
+            is_named
+                || behind.starts_with(['+', ',', '.', '%', '$', '\\'])
+                || behind.starts_with("<<")
+        };
+        let ended = behind.trim_start_matches([']', ')', ' ']);
+        let is_list_joined = ended.starts_with(['+', '%']) || ended.starts_with(".concat");
+        is_joined || is_list_joined || self.is_kept_open()
+    }
+
+    /// `c = "rm -rf "; c += x`: with a blank at its end that nothing is compared to.
+    fn is_kept_open(&self) -> bool {
+        let before = self.before.trim_end();
+        let is_compared = before.ends_with(['~', '=']) && !before.ends_with(" =");
+        let is_over = self.behind.is_empty() || self.behind.starts_with(';');
+        self.text.ends_with(' ') && is_over && !is_compared
     }
 }
 
@@ -92,11 +132,22 @@ fn literals<'t>(line: &'t str, next: fn(&'t str) -> Option<(char, &'t str)>) -> 
         let before = before.strip_suffix(opened).unwrap_or_default();
         let (text, left) = quoted(opened, behind);
         if !text.trim().is_empty() {
-            found.push(Literal { before, text });
+            found.push(Literal {
+                before,
+                opened,
+                text,
+                behind: first_signs(left.trim_start()),
+            });
         }
         rest = left;
     }
     found
+}
+
+/// As much of a text as tells what it begins with.
+fn first_signs(text: &str) -> &str {
+    let end = text.char_indices().nth(SIGNS_BEHIND_MAX);
+    end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
 /// A string that removes directories of which the program only knows the names when it runs:
@@ -104,7 +155,7 @@ fn literals<'t>(line: &'t str, next: fn(&'t str) -> Option<(char, &'t str)>) -> 
 fn removal_of_computed<'l>(literals: &'l [Literal<'_>]) -> Option<&'l str> {
     let mut literals = literals;
     while let Some((literal, behind)) = literals.split_first() {
-        if removes_computed(&literal.text, behind) {
+        if removes_computed(literal, behind) {
             return Some(&literal.text);
         }
         literals = behind;
@@ -113,8 +164,12 @@ fn removal_of_computed<'l>(literals: &'l [Literal<'_>]) -> Option<&'l str> {
 }
 
 /// Whether the last command of a string does so. `behind` are the strings that follow.
-fn removes_computed(text: &str, behind: &[Literal<'_>]) -> bool {
-    let last = text.rsplit([';', '&', '|', '(']).next().unwrap_or_default();
+fn removes_computed(literal: &Literal<'_>, behind: &[Literal<'_>]) -> bool {
+    let last = literal
+        .text
+        .rsplit([';', '&', '|', '('])
+        .next()
+        .unwrap_or_default();
     let mut words = last.split_whitespace();
     let name = words.next().and_then(|it| it.rsplit('/').next());
     if !matches!(name, Some("rm" | "rimraf")) {
@@ -122,12 +177,13 @@ fn removes_computed(text: &str, behind: &[Literal<'_>]) -> bool {
     }
     let (mut options, named): (Vec<&str>, Vec<&str>) =
         words.partition(|word| word.starts_with('-'));
-    let added = behind.iter().take_while(|it| it.is_option());
-    options.extend(added.map(|it| it.text.trim()));
+    let added: Vec<&Literal<'_>> = behind.iter().take_while(|it| it.is_option()).collect();
+    options.extend(added.iter().map(|it| it.text.trim()));
     let options: Vec<Word> = options.into_iter().map(plain).collect();
     let is_left_open = if named.is_empty() {
-        let next = behind.iter().find(|it| !it.is_option());
-        !next.is_some_and(Literal::is_next)
+        let next = behind.get(added.len());
+        let last = added.last().copied().unwrap_or(literal);
+        !next.is_some_and(Literal::is_next) && last.is_added_to()
     } else {
         named.iter().any(|word| is_filled_in(word))
     };
@@ -245,6 +301,15 @@ mod tests {
         "node -e 'require(\"child_process\").execFileSync(\"rm\", [\"-rf\", d])'",
         "node -e 'require(\"child_process\").execSync(\"rimraf \" + d)'",
         "python3 - <<'E'\nimport os\nos.system('rm -rf ' + d)\nE",
+        "python3 - <<'E'\nimport os\nc = 'rm -rf '\nc += d\nos.system(c)\nE",
+        "python3 -c 'import os; c = \"rm -rf \"; c += d; os.system(c)'",
+        "python3 -c 'import subprocess; subprocess.run([\"rm\", \"-rf\"] + paths)'",
+        "node -e 'require(\"child_process\").execFileSync(\"rm\", [\"-rf\"].concat(d))'",
+        "node -e 'require(\"child_process\").execFileSync(`rm`, [`-rf`, d])'",
+        "node -e 'require(\"child_process\").execSync(`rm -rf ` + d)'",
+        "php -r 'exec(\"rm -rf \" . $d);'",
+        "ruby -e 'system(\"rm -rf \" << d)'",
+        "awk '{system(\"rm -rf \" d)}' list",
     ];
     const KNOWN: &[&str] = &[
         "awk '{system(\"rm -f \" $1)}' list",
@@ -254,6 +319,14 @@ mod tests {
         "python3 -c 'import subprocess; subprocess.run([\"rm\", \"-rf\", \"build\"]); print(x, \"done\")'",
         "node -e 'require(\"child_process\").execFileSync(\"rm\", [\"-rf\", \"dist\"])'",
         "python3 -c 'print(\"use rm -rf to remove\", x)'",
+        "python3 -c \"import sys; [print(l) for l in sys.stdin if 'rm -rf' in l]\"",
+        "python3 -c \"import sys; [print(l) for l in sys.stdin if 'rm -rf ' in l]\"",
+        "python3 -c \"import sys; [print(l) for l in sys.stdin if l == 'rm -rf']\"",
+        "awk '$0 ~ \"rm -rf\"' log",
+        "awk '$0 ~ \"rm -rf \"' log",
+        "awk '$0 ~ \"rm -rf\" {print $1}' log",
+        "python3 - <<'E'\np = 'README.md'\ns = open(p).read()\ns = s.replace('never use `rm -rf` here', 'ask')\nopen(p, 'w').write(s)\nE",
+        "python3 - <<'E'\ns = \"\"\"\nWhat `rm -rf` removes, `rm -rf`, is gone: `rm -rf`.\n\"\"\"\nE",
         "python3 -c 'import subprocess; subprocess.run([\"rm\", p])'",
     ];
 

@@ -4,11 +4,20 @@ use std::path::Path;
 
 use super::feeding::ReadAs;
 use super::tables::{AWS_REMOVES, DATABASES, DROPPED, FEEDERS, REMOVES_CLOUD, SSH_VALUED};
-use super::{Judge, Setters, hands, input, program, written};
+use super::{Judge, Setters, input, program, runners, written};
 use crate::tools::exec::shell::{self, Quoting, Simple, Word};
 
 /// No path leads into the workspace there.
 const THERE: &str = "/another machine";
+
+/// What of a place is there when a command has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    Files,
+    /// A container that is made for the command goes with it, and sees nothing but the workspace. What it
+    /// does to single files is of no more weight than if that was done here.
+    Nothing,
+}
 
 impl Judge<'_> {
     /// Judges what runs on another machine, or in a container: every path is outside there, and what is
@@ -19,6 +28,7 @@ impl Judge<'_> {
         let aside = std::mem::take(&mut self.aside);
         self.workspace = Path::new(THERE);
         self.places = vec![None];
+        let keeps = std::mem::replace(&mut self.keeps, Keeps::Files);
         let before = std::mem::replace(&mut self.setters, Setters::Unknown);
         if !is_there {
             self.feeding.change_place();
@@ -29,6 +39,7 @@ impl Judge<'_> {
         }
         (self.workspace, self.places, self.aside) = (workspace, places, aside);
         self.setters = before;
+        self.keeps = keeps;
     }
 
     /// Judges what a shell on another machine is given as that.
@@ -61,13 +72,17 @@ impl Judge<'_> {
     pub(super) fn contained(
         &mut self,
         ran: Vec<Word>,
+        keeps: Keeps,
         simple: &Simple,
         all: &[Simple],
         depth: usize,
         whole: &str,
     ) {
         self.runs_there(false, runs_input(&ran), simple, whole);
-        self.elsewhere(|judge| judge.handed(ran, simple, all, depth));
+        self.elsewhere(|judge| {
+            judge.keeps = keeps;
+            judge.handed(ran, simple, all, depth);
+        });
     }
 
     /// A file that holds what is run there is none that the kernel would hold to anything.
@@ -164,7 +179,7 @@ fn reads_input(simple: &Simple) -> bool {
             || FEEDERS.contains(&name)
             || matches!(name, "ssh" | "make" | "gmake")
             || input::is_interpreter(name)
-            || hands::is_runner(name)
+            || runners::is_runner(name)
     };
     simple.input.is_none()
         && simple.reads.is_empty()
@@ -233,6 +248,25 @@ mod tests {
         "docker run --rm --entrypoint rm img -rf /w",
         "docker run --rm --entrypoint=rm img -rf /w",
         "docker compose -f x.yml run --rm web rm -rf data",
+        "docker run --rm --entrypoint sh -v \"$PWD:/w\" alpine -c 'rm -rf /w/*'",
+        "podman run --rm --entrypoint '[\"sh\",\"-c\"]' -v \"$PWD:/w\" alpine 'rm -rf /w/*'",
+        "docker compose run --entrypoint 'sh -c' web 'rm -rf /w/*'",
+        "echo 'rm -rf /w/*' | docker run -i -v \"$PWD:/w\" --entrypoint sh alpine",
+        "docker run --runtime nvidia --rm -v /srv:/w img rm -rf /w",
+        "docker run -itv /srv:/w img rm -rf /w",
+        "docker run --rm -- img rm -rf /w",
+        "docker run --rm -v \"$PWD:/w\" alpine sh -c 'rm -f /w/*'",
+        "docker run --rm -v \"$PWD:/w\" alpine mv /w/src /tmp/src",
+        // It sees what is outside.
+        "docker run --rm -v /:/host alpine sh -c 'echo x > /host/etc/passwd'",
+        "docker run --rm -itv/etc:/e alpine rm /e/passwd",
+        "docker run --rm -v ~/.ssh:/s alpine chmod 777 /s/id",
+        "docker run --rm -v \"$HOME:/h\" alpine sh -c 'echo x > /h/.bashrc'",
+        "docker run --rm --mount type=bind,source=/etc,target=/e alpine rm /e/passwd",
+        "docker run --rm --volumes-from db alpine rm /data/x",
+        "cd ..; docker run --rm -v \"$PWD:/w\" alpine rm /w/x",
+        "docker exec web sh -c 'echo x > a'",
+        "docker run --rm img ssh host 'echo x > a'",
     ];
     const REMOVES_DATA: &[&str] = &[
         "kubectl exec pod -- sh -c \"psql -c 'DROP TABLE $t'\"",
@@ -261,6 +295,17 @@ mod tests {
         "docker run -d --name db -p 5432:5432 -e POSTGRES_PASSWORD=x postgres:16",
         "docker compose run --rm web pytest -q",
         "docker compose up -d",
+        "docker run --rm img sh -c 'echo x > /tmp/a'",
+        "docker run --rm img sh -c 'echo x > /etc/a'",
+        "docker run --rm -v \"$PWD:/w\" -w /w node:20 sh -c 'npm ci > ci.log'",
+        "docker run --rm -v \"$(pwd):/w\" -w /w node:20 sh -c 'npm ci > ci.log'",
+        "docker run --rm -v ./x:/x -v cache:/c img sh -c 'date > /x/log'",
+        "docker run --rm --mount type=bind,src=\"$PWD\",dst=/w img sh -c 'date > /w/log'",
+        "docker run --rm img sh -c 'chmod +x gradlew && ./gradlew build'",
+        "docker run --rm img sh -c 'rm /app/x.log'",
+        "docker run --rm img tool --entrypoint rm -rf x",
+        "docker run --rm --runtime nvidia img nvidia-smi",
+        "docker run --cidfile c --log-x y --oom-z w --unheard of img ls",
         "podman run --rm -v ./x:/x:Z img make",
         "kubectl run x --image=y --rm -it -- sh",
         "docker exec web sh -c \"ls $DIR\"",

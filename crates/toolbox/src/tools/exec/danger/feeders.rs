@@ -1,8 +1,9 @@
 //! What `xargs` and its like make of words that nobody knows before they read them.
 
-use super::input::{bare, inline, is_interpreter};
+use super::input::{bare, is_interpreter};
+use super::programs::{Given, Spelt, given_program, is_bundle};
 use super::reading::{has_plain_names, may_run};
-use super::tables::{FEEDERS, INTERPRETER_VALUED, REMOVERS, SHELLS};
+use super::tables::{FEEDERS, REMOVERS, SHELLS};
 use super::wipes::is_recursive;
 use super::{Judge, SCRIPT_DEPTH_MAX, program};
 use crate::tools::exec::shell::{self, Simple, Splitting, Word};
@@ -33,7 +34,7 @@ impl Judge<'_> {
         if is_judged || depth >= SCRIPT_DEPTH_MAX {
             return;
         }
-        let marks = marks(&simple.words);
+        let marks = marks(&simple.words, behind);
         let mut words: Vec<Word> = behind.iter().map(|word| marked(word, &marks)).collect();
         if marks.is_empty() {
             words.push(anything(Splitting::Splits));
@@ -75,8 +76,10 @@ fn marked(word: &Word, marks: &[String]) -> Word {
 }
 
 /// What `xargs` is told to replace: `-I{}`, `-I %`, `-0I{}`, `-i`, `--replace=X`.
-fn marks(words: &[Word]) -> Vec<String> {
-    let mut texts = words.iter().map(|word| word.text.as_str());
+/// What stands behind it has options of its own.
+fn marks(words: &[Word], behind: &[Word]) -> Vec<String> {
+    let own = words.len().saturating_sub(behind.len());
+    let mut texts = words.iter().take(own).map(|word| word.text.as_str());
     texts.find(|text| FEEDERS.contains(&text.rsplit('/').next().unwrap_or_default()));
     let mut found = Vec::new();
     while let Some(option) = texts.next() {
@@ -113,73 +116,24 @@ pub(super) fn is_read_into_script(behind: &[Word], words: &[Word]) -> bool {
     };
     let name = bare(program(first));
     let is_shell = SHELLS.contains(&name);
-    let script = match given_program(name, args) {
+    let scripts = match given_program(name, args) {
         Given::Read => return true,
-        Given::Here(script) => script,
+        Given::Here(scripts) => scripts,
         Given::File => return false,
     };
     let is_parallel = words.iter().any(|word| program(word) == "parallel") && is_shell;
-    let has_mark = marks(words)
-        .iter()
-        .any(|mark| script.text.contains(mark.as_str()));
-    let is_plain = match name {
-        _ if is_shell => uses_plainly(&script.text),
-        "python" => has_plain_names(&script.text),
-        _ => !may_run(name, &script.text),
-    };
-    is_parallel || has_mark || script.has_substitution || !is_plain
-}
-
-/// Where an interpreter has its program from.
-enum Given<'w> {
-    /// It stands there.
-    Here(&'w Word),
-    /// It is the first word that is read.
-    Read,
-    /// From a file, or it is none that takes a program in its arguments.
-    File,
-}
-
-/// Interpreters with the letters of the options that have the program behind them.
-const PROGRAM_LETTERS: &[(&str, &[char])] = &[
-    ("bun", &['e', 'p']),
-    ("lua", &['e']),
-    ("node", &['e', 'p']),
-    ("perl", &['e', 'E']),
-    ("php", &['r']),
-    ("python", &['c']),
-    ("ruby", &['e']),
-];
-
-fn given_program<'w>(name: &str, args: &'w [Word]) -> Given<'w> {
-    if SHELLS.contains(&name) {
-        let takes_script = |word: &Word| is_bundle(&word.text) && word.text.contains('c');
-        return match inline(args) {
-            Some(script) => Given::Here(script),
-            None if args.iter().any(takes_script) => Given::Read,
-            None => Given::File,
+    let marks = marks(words, behind);
+    let is_plain = |script: &Spelt<'_>| {
+        let text = script.text;
+        let has_mark = marks.iter().any(|mark| text.contains(mark.as_str()));
+        let is_harmless = match name {
+            _ if is_shell => uses_plainly(text),
+            "python" => has_plain_names(text),
+            _ => !may_run(name, text),
         };
-    }
-    let letters = PROGRAM_LETTERS.iter().find(|(known, _)| *known == name);
-    let Some((_, letters)) = letters else {
-        return Given::File;
+        is_harmless && !has_mark && !script.word.has_substitution
     };
-    let mut rest = args.iter();
-    while let Some(word) = rest.next() {
-        let text = word.text.as_str();
-        // `-M` and its like have a name behind them that may end in any letter.
-        let is_named = text.starts_with("-M") || text.starts_with("-I");
-        let is_taken = is_bundle(text) && text.ends_with(*letters) && !is_named;
-        if is_taken || matches!(text, "--eval" | "--print") {
-            return rest.next().map_or(Given::Read, Given::Here);
-        }
-        if INTERPRETER_VALUED.contains(&text) {
-            rest.next();
-        } else if text == "-m" || !text.starts_with('-') {
-            break;
-        }
-    }
-    Given::File
+    is_parallel || !scripts.iter().all(is_plain)
 }
 
 /// Interpreters with the letter of the option with which they run nothing, but look whether they could.
@@ -198,12 +152,6 @@ pub(super) fn only_checks(name: &str, args: &[Word]) -> bool {
         is_named || (is_bundle(&word.text) && word.text.contains(letter))
     };
     args.iter().any(is_checking) && matches!(given_program(name, args), Given::File)
-}
-
-/// Whether it is one letter behind a dash, or several.
-fn is_bundle(option: &str) -> bool {
-    let letters = option.strip_prefix('-').unwrap_or_default();
-    !letters.is_empty() && letters.chars().all(|it| it.is_ascii_alphanumeric())
 }
 
 /// Programs that only print what is in the files they are given, or what they are given: all else may run
@@ -251,6 +199,24 @@ mod tests {
         "cat l | xargs perl -e 'system @ARGV'",
         "cat l | xargs perl -we '`$ARGV[0]`'",
         "cat l | xargs node -e 'require(\"child_process\").execSync(process.argv[1])'",
+        "cat l | xargs -n1 pwsh -c",
+        "cat l | xargs -n1 pwsh -NoProfile -Command",
+        "cat l | xargs -n1 pwsh -EncodedCommand",
+        "cat l | xargs pwsh -ExecutionPolicy Bypass -c Get-Item",
+        "cat l | xargs -n1 deno eval",
+        "cat l | xargs -n1 deno -q eval",
+        "cat l | xargs deno eval 'eval(Deno.args[0])'",
+        "cat l | xargs -n1 php --run",
+        "cat l | xargs python3 -c'import os,sys;os.system(sys.argv[1])'",
+        "cat l | xargs python3 -Ic'import os,sys;os.system(sys.argv[1])'",
+        "cat l | xargs perl -e'exec @ARGV'",
+        "cat l | xargs perl -we'exec @ARGV'",
+        "cat l | xargs perl -i.e -e 'exec @ARGV'",
+        "cat l | xargs perl -e 'print 1;' -e 'exec @ARGV'",
+        "cat l | xargs php -r'system($argv[1]);'",
+        "cat l | xargs lua -e 'os.execute(arg[1])'",
+        "cat l | xargs node --eval='require(\"child_process\").execSync(process.argv[1])'",
+        "cat l | xargs node -pe 'eval(process.argv[1])'",
         "cat l | xargs -I{} perl -e 'print \"{}\"'",
         "cat l | xargs -I{} python3 -c 'print(\"{}\")'",
     ];
@@ -269,6 +235,12 @@ mod tests {
         "git ls-files | xargs perl -pi -e 's/a/b/'",
         "git ls-files | xargs perl -MSome -ne 'print if /a/'",
         "git ls-files | xargs ruby -ne 'puts $_ if /a/'",
+        "git ls-files | xargs perl -pi.orig -e 's/a/b/'",
+        "git ls-files | xargs perl -ne'print if /a/' x",
+        "git ls-files '*.ps1' | xargs -n1 pwsh -NoProfile -File check.ps1",
+        "git ls-files '*.ts' | xargs deno check -q",
+        "git ls-files '*.tcl' | xargs tclsh check.tcl",
+        "cat l | xargs python3 -c'import sys; print(len(sys.argv))'",
         "cat l | xargs python3 -c 'import sys; print(len(sys.argv))'",
         "cat l | xargs sh -c 'wc -l \"$@\"' _",
     ];

@@ -1,5 +1,6 @@
 //! Files that a command names itself: what it writes over, removes, or locks out of.
 
+use super::elsewhere::Keeps;
 use super::paths::is_device;
 use super::{Judge, wipes};
 use crate::tools::exec::shell::{Simple, Splitting, Word};
@@ -11,7 +12,7 @@ impl Judge<'_> {
         for target in &simple.writes {
             if is_device(&target.text) {
                 self.raise("destructive_command", whole, "writes to a device");
-            } else if self.leaves(target) {
+            } else if self.keeps == Keeps::Files && self.leaves(target) {
                 let what = "overwrites a file outside the workspace";
                 self.raise(
                     "destructive_command",
@@ -30,6 +31,9 @@ impl Judge<'_> {
             || args
                 .iter()
                 .any(|word| is_printed(word) && self.may_be_option(word));
+        if self.keeps == Keeps::Nothing && !may_recurse && is_of_files(name, args) {
+            return;
+        }
         // What has no name is not there.
         let is_named = |word: &&Word| !word.text.is_empty() && !word.text.starts_with('-');
         for target in args.iter().filter(is_named) {
@@ -63,7 +67,7 @@ impl Judge<'_> {
                     text: path.to_owned(),
                     ..target.clone()
                 };
-                if is_device(path) || self.leaves(&target) {
+                if is_device(path) || (self.keeps == Keeps::Files && self.leaves(&target)) {
                     self.raise(
                         "destructive_command",
                         whole,
@@ -78,4 +82,14 @@ impl Judge<'_> {
 /// `truncate -s0 *`: without a directory to work through it takes a pattern to be everything.
 fn empties(name: &str, target: &Word) -> bool {
     name == "truncate" && target.has_pattern()
+}
+
+/// Whether a command without directories to work through does nothing but to files that it names, or only
+/// changes their modes. What is moved may be a directory.
+fn is_of_files(name: &str, args: &[Word]) -> bool {
+    match name {
+        "chmod" | "chown" | "chgrp" => true,
+        "mv" => false,
+        _ => !args.iter().any(Word::has_pattern),
+    }
 }

@@ -1,7 +1,11 @@
 //! Programs that hand a command on: a shell by another name, what runs its arguments, containers.
 
 use super::arguments::OWN_NAME;
+use super::elsewhere::Keeps;
 use super::expansion::{Part, Variable, parts};
+use super::runners::{
+    BEGINNINGS_MAX, Place, Runner, beginnings, entrypoint, is_new, runners, stays,
+};
 use super::{COMPUTED, Certainty, Judge, SCRIPT_DEPTH_MAX, program};
 use crate::tools::exec::shell::{Simple, Word};
 
@@ -11,226 +15,6 @@ const SHELL_NAMES: &[&str] = &["SHELL", "BASH", OWN_NAME];
 const LAST_WORD: &str = "_";
 /// How a function begins that `env` hands to a shell.
 const EXPORTED: &str = "BASH_FUNC_";
-/// Places at which a command may begin, where options are not known, that are told apart.
-const BEGINNINGS_MAX: usize = 4;
-
-/// A program that runs a command in its arguments.
-struct Runner {
-    program: &'static str,
-    /// The words of which one has to be there before the command; without them it is behind the program.
-    verbs: &'static [&'static str],
-    /// Options that have the next word as their value.
-    valued: &'static [&'static str],
-    /// Words of its own before the command.
-    own: usize,
-    place: Place,
-}
-
-/// Where a command runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Here,
-    /// In a container, where no path leads into the workspace.
-    Elsewhere,
-}
-
-const fn here(
-    program: &'static str,
-    verbs: &'static [&'static str],
-    valued: &'static [&'static str],
-) -> Runner {
-    Runner {
-        program,
-        verbs,
-        valued,
-        own: 0,
-        place: Place::Here,
-    }
-}
-
-const fn within(program: &'static str) -> Runner {
-    Runner {
-        program,
-        verbs: &["exec", "run"],
-        valued: CONTAINER,
-        own: 1,
-        place: Place::Elsewhere,
-    }
-}
-
-/// Options of what runs a command in a container, in one that is there and in a new one.
-const CONTAINER: &[&str] = &[
-    "-c",
-    "-e",
-    "-f",
-    "-h",
-    "-l",
-    "-m",
-    "-n",
-    "-p",
-    "-u",
-    "-v",
-    "-w",
-    "--add-host",
-    "--cap-add",
-    "--cap-drop",
-    "--container",
-    "--context",
-    "--cpus",
-    "--detach-keys",
-    "--device",
-    "--dns",
-    "--entrypoint",
-    "--env",
-    "--env-file",
-    "--expose",
-    "--gpus",
-    "--group-add",
-    "--hostname",
-    "--image",
-    "--index",
-    "--ipc",
-    "--label",
-    "--link",
-    "--log-driver",
-    "--log-opt",
-    "--memory",
-    "--mount",
-    "--name",
-    "--namespace",
-    "--net",
-    "--network",
-    "--pid",
-    "--platform",
-    "--publish",
-    "--pull",
-    "--restart",
-    "--security-opt",
-    "--shm-size",
-    "--tmpfs",
-    "--ulimit",
-    "--user",
-    "--volume",
-    "--volumes-from",
-    "--workdir",
-];
-/// Options with which a runner goes elsewhere before it runs anything.
-const MOVING: &[&str] = &[
-    "-C",
-    "-w",
-    "--cwd",
-    "--dir",
-    "--directory",
-    "--prefix",
-    "--project",
-    "--workspace",
-];
-const PACKAGE: &[&str] = &[
-    "-p",
-    "--package",
-    "-w",
-    "--workspace",
-    "--prefix",
-    "-C",
-    "--dir",
-];
-const PYTHON: &[&str] = &[
-    "--with",
-    "--from",
-    "--python",
-    "-p",
-    "--project",
-    "--directory",
-    "--extra",
-    "--group",
-    "--env-file",
-    "--index-url",
-    "--spec",
-    "-n",
-    "--name",
-];
-const RUNNERS: &[Runner] = &[
-    here("npx", &[], PACKAGE),
-    here("pnpx", &[], PACKAGE),
-    here("bunx", &[], PACKAGE),
-    here("npm", &["exec", "x"], PACKAGE),
-    here("pnpm", &["exec", "dlx"], PACKAGE),
-    here("yarn", &["exec", "dlx", "run"], PACKAGE),
-    here("bun", &["x"], PACKAGE),
-    here("bundle", &["exec"], &["--gemfile"]),
-    here("poetry", &["run"], PYTHON),
-    here("pipenv", &["run"], PYTHON),
-    here("pdm", &["run"], PYTHON),
-    here("hatch", &["run"], PYTHON),
-    here("rye", &["run"], PYTHON),
-    here("conda", &["run"], PYTHON),
-    here("pipx", &["run"], PYTHON),
-    here("uv", &["run"], PYTHON),
-    here("uvx", &[], PYTHON),
-    here("mise", &["exec", "x"], &[]),
-    here("shx", &[], &[]),
-    here("cross-env", &[], &[]),
-    here("dotenv", &[], &["-e", "-f"]),
-    here("dotenv", &["run"], &["-f"]),
-    Runner {
-        own: 1,
-        ..here("rustup", &["run"], &[])
-    },
-    Runner {
-        own: 1,
-        ..here("direnv", &["exec"], &[])
-    },
-    within("docker"),
-    within("docker-compose"),
-    within("podman"),
-    within("nerdctl"),
-    within("kubectl"),
-    within("oc"),
-    within("lxc"),
-];
-/// Options of them without a value.
-const FLAGS: &[&str] = &[
-    "-y",
-    "--yes",
-    "-q",
-    "--quiet",
-    "-s",
-    "--silent",
-    "-v",
-    "--verbose",
-    "-i",
-    "-t",
-    "-it",
-    "-ti",
-    "-d",
-    "-T",
-    "--interactive",
-    "--tty",
-    "--detach",
-    "--stdin",
-    "--privileged",
-    "--no-install",
-    "--isolated",
-    "--frozen",
-    "--locked",
-    "--no-sync",
-    "--no-project",
-    "--offline",
-    "--no-capture-output",
-    // Of containers that are made for the command.
-    "--build",
-    "--init",
-    "--no-deps",
-    "--quiet-pull",
-    "--read-only",
-    "--remove-orphans",
-    "--rm",
-    "--service-ports",
-    "--use-aliases",
-    "-P",
-    "-dit",
-    "-itd",
-];
 
 impl Judge<'_> {
     /// Judges the command that a program hands on, where it stands among its arguments.
@@ -256,21 +40,47 @@ impl Judge<'_> {
             self.handed(words, simple, all, depth);
         }
         let name = program(first);
-        for runner in RUNNERS.iter().filter(|it| it.program == name) {
-            for ran in self.ran_by(runner, args) {
-                match runner.place {
-                    Place::Here if is_moved(args) => {
-                        self.handed(package(ran), simple, all, depth);
-                    }
-                    Place::Here => self.handed_here(package(ran), simple, all, depth),
-                    Place::Elsewhere => {
-                        let ran = begun_by(args, ran);
-                        self.contained(ran, simple, all, depth, whole);
-                    }
+        for runner in runners(name) {
+            self.runner(runner, args, simple, all, depth, whole);
+        }
+        self.hands_script(name, args, simple, all, depth, whole);
+    }
+
+    /// Judges the command among the arguments of a program, or each that it may be.
+    fn runner(
+        &mut self,
+        runner: &Runner,
+        args: &[Word],
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+        whole: &str,
+    ) {
+        let found = beginnings(runner, args);
+        if found.is_unsure {
+            self.certainty = Certainty::MayRunMore;
+        }
+        if found.starts.len() > BEGINNINGS_MAX {
+            self.raise("unreadable_command", whole, "can not be read in full");
+        }
+        for at in found.starts.into_iter().take(BEGINNINGS_MAX) {
+            let (before, ran) = args.split_at(at.min(args.len()));
+            match runner.place {
+                Place::Here if stays(runner, before, ran) => {
+                    self.handed_here(package(ran), simple, all, depth);
+                }
+                Place::Here => self.handed(package(ran), simple, all, depth),
+                Place::Elsewhere => {
+                    let keeps = if is_new(runner, before) && self.mounts_within(before) {
+                        Keeps::Nothing
+                    } else {
+                        Keeps::Files
+                    };
+                    let ran = entrypoint(before).into_iter().chain(ran.iter().cloned());
+                    self.contained(ran.collect(), keeps, simple, all, depth, whole);
                 }
             }
         }
-        self.hands_script(name, args, simple, all, depth, whole);
     }
 
     /// Judges a command that runs where its runner is, and nowhere else.
@@ -320,50 +130,6 @@ impl Judge<'_> {
             self.script(&format!("{name}() {body}"), depth + 1);
         }
     }
-
-    /// The command among the arguments of a program, or each that it may be.
-    fn ran_by<'w>(&mut self, runner: &Runner, args: &'w [Word]) -> Vec<&'w [Word]> {
-        let is_verb = |word: &Word| runner.verbs.contains(&word.text.as_str());
-        let verb = args.iter().position(is_verb).map(|at| at + 1);
-        // One letter may as well be a name: `npm install x`.
-        let is_short = |at: usize| args.get(at - 1).is_some_and(|it| it.text.len() == 1);
-        let verb = verb.filter(|at| *at == 1 || !is_short(*at));
-        let start = if runner.verbs.is_empty() {
-            Some(0)
-        } else {
-            verb
-        };
-        let Some(mut rest) = start.and_then(|at| args.get(at..)) else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        let mut own = runner.own;
-        while let Some((word, behind)) = rest.split_first() {
-            let text = word.text.as_str();
-            if text == "--" {
-                rest = behind;
-                break;
-            }
-            let is_option = text.starts_with('-') && text.len() > 1;
-            let is_set = runner.program.ends_with("env") && text.contains('=');
-            if !is_option && !is_set && own == 0 {
-                break;
-            }
-            rest = behind;
-            if !is_option {
-                own -= usize::from(!is_set && own > 0);
-            } else if runner.valued.contains(&text) {
-                rest = rest.get(1..).unwrap_or_default();
-            } else if !FLAGS.contains(&text) && !text.contains('=') {
-                // The next word may be its value or the command.
-                self.certainty = Certainty::MayRunMore;
-                found.extend(rest.get(1 + own..).filter(|it| !it.is_empty()));
-            }
-        }
-        found.truncate(BEGINNINGS_MAX);
-        found.extend(Some(rest).filter(|rest| !rest.is_empty()));
-        found
-    }
 }
 
 /// Whether a word is one of these variables and nothing else.
@@ -378,33 +144,6 @@ pub(super) fn plain(text: &str) -> Word {
         text: text.to_owned(),
         ..Word::default()
     }
-}
-
-/// Whether a program may hand a command on.
-pub(super) fn is_runner(name: &str) -> bool {
-    RUNNERS.iter().any(|it| it.program == name)
-}
-
-/// Whether a runner is told to go elsewhere first.
-fn is_moved(args: &[Word]) -> bool {
-    let is_moving = |word: &Word| {
-        let name = word.text.split('=').next().unwrap_or_default();
-        MOVING.contains(&name)
-    };
-    args.iter().any(is_moving)
-}
-
-/// The command of a container: what `--entrypoint` names comes before all else.
-fn begun_by(args: &[Word], ran: &[Word]) -> Vec<Word> {
-    const NAME: &str = "--entrypoint";
-    let named = args.iter().enumerate().find_map(|(at, word)| {
-        let value = word.text.strip_prefix(NAME)?.strip_prefix('=');
-        match value {
-            Some(value) => Some(plain(value)),
-            None => args.get(at + 1).filter(|_| word.text == NAME).cloned(),
-        }
-    });
-    named.into_iter().chain(ran.iter().cloned()).collect()
 }
 
 /// The command that comes with a package: `rimraf@5`, `@changesets/cli`.

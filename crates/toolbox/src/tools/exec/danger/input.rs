@@ -210,7 +210,8 @@ impl Judge<'_> {
         let runs_input = if is_shell || inline_program(args).is_none() {
             reads
         } else {
-            runs_what_it_reads(bare(name), args)
+            let looked = args.iter().map(|word| word.text.len()).sum();
+            self.may_look(looked) && runs_what_it_reads(bare(name), args)
         };
         if fed.is_unknown && runs_input {
             self.raise("unreadable_command", whole, PRINTED);

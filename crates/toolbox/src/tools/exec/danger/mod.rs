@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use holdfast_contract::Reason;
 
 use self::bounds::Extent;
+use self::elsewhere::Keeps;
 use self::feeding::{Feeding, ReadAs};
 use self::functions::{Body, Called};
 use self::paths::is_device;
@@ -54,10 +55,12 @@ mod options;
 mod parted;
 mod paths;
 mod people;
+mod programs;
 mod ran;
 mod reading;
 mod reasons;
 mod rounds;
+mod runners;
 mod scripts;
 mod sed;
 mod tables;
@@ -112,6 +115,7 @@ fn judge<'a>(judged: &Judged<'a>) -> Judge<'a> {
         workspace: judged.workspace,
         places: vec![Some(normal(&start))],
         aside: Vec::new(),
+        keeps: Keeps::Files,
         depth: 0,
         binding: Binding::ToPlaces,
         whole: None,
@@ -181,6 +185,7 @@ struct Judge<'a> {
     places: Vec<Option<PathBuf>>,
     /// Where it may be again once those are over that are certainly in `places`.
     aside: Vec<Option<PathBuf>>,
+    keeps: Keeps,
     /// How many scripts the one that is read stands in.
     depth: usize,
     /// What the commands make of the standard input.

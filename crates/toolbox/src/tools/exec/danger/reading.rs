@@ -128,6 +128,39 @@ const READING: &[&str] = &[
 /// Programs in which a text in backquotes is a command.
 const BACKQUOTING: &[&str] = &["perl", "ruby", "php"];
 
+/// Ways to get at what has a name that is only known when a program runs: what it compares names to is
+/// what it may look for.
+const LOOKUPS: &[&str] = &[
+    "getattr",
+    "__",
+    "globals",
+    "locals",
+    "vars(",
+    "send",
+    "method",
+    "call_user_func",
+    "Reflect",
+];
+/// What stands before a text that is compared, and what behind it.
+const COMPARED_BEFORE: &[&str] = &[
+    "==",
+    "!=",
+    "=~",
+    " eq",
+    " ne",
+    ".includes(",
+    ".include?(",
+    "startswith(",
+    "startsWith(",
+    "endswith(",
+    "endsWith(",
+];
+const COMPARED_BEHIND: &[&str] = &["in ", "not in ", "==", "!=", "=~"];
+/// What runs a text in Lua, by names that are harmless elsewhere.
+const LUA_RUNS: &[&str] = &["dofile", "execute", "load", "loadstring"];
+/// What may stand behind `require` for it to be nothing that runs a text.
+const FILES: &[&str] = &["(\"fs\")", "('fs')", "(\"node:fs\")", "('node:fs')"];
+
 /// Whether an interpreter has all of its program in its arguments, and what it reads is surely data to that.
 /// `words` are those of the whole command: a variable before it may change what it does.
 pub(super) fn only_reads_data(words: &[Word]) -> bool {
@@ -206,15 +239,22 @@ pub(super) fn may_run(name: &str, code: &str) -> bool {
 
 fn has_running_name(name: &str, code: &str) -> bool {
     let is_part = |sign: char| sign == '_' || sign.is_alphanumeric();
+    // These look through all of it, so they are asked once.
+    let looks_names_up = LOOKUPS.iter().any(|it| code.contains(it)) || calls_variable(code);
+    let is_script = matches!(name, "node" | "deno" | "bun");
+    let needs_files_only = is_script && needs_files_only(code);
     let mut end = 0;
     for piece in code.split_inclusive(|sign| !is_part(sign)) {
         let named = piece.trim_end_matches(|sign| !is_part(sign));
         let before = code.get(..end).unwrap_or_default();
         let behind = code.get(end + named.len()..).unwrap_or_default();
-        if is_running(named)
-            && !is_quoted(before, behind)
-            && !is_matching(name, named, before, code)
-        {
+        let is_matching = || {
+            let is_method = is_script && named == "exec" && before.ends_with('.');
+            is_method && (needs_files_only || is_behind_pattern(before))
+        };
+        let is_compared = || !looks_names_up && is_compared(before, behind);
+        let may_run = is_running(named) || (name == "lua" && LUA_RUNS.contains(&named));
+        if may_run && !is_compared() && !is_matching() {
             return true;
         }
         end += piece.len();
@@ -234,26 +274,54 @@ fn is_running(named: &str) -> bool {
         || matches!(&*named, "system" | "subprocess" | "proc_open" | "passthru")
 }
 
-/// Whether a name is nothing but a text to be compared: `'system' in line`. One that something is looked
-/// up by is more: `getattr(os, 'system')`.
-fn is_quoted(before: &str, behind: &str) -> bool {
+/// Whether a name is nothing but a text that something is compared to: `'system' in line`. All other texts
+/// may be what something is looked up by: `getattr(os, 'system')`, `$f = "system"; $f(…)`.
+fn is_compared(before: &str, behind: &str) -> bool {
     let quote = before
         .chars()
         .next_back()
         .filter(|it| matches!(it, '\'' | '"'));
-    let is_closed = quote.is_some_and(|quote| behind.starts_with(quote));
-    let around = quote
-        .and_then(|quote| before.strip_suffix(quote))
-        .unwrap_or_default();
-    is_closed && !around.trim_end().ends_with([',', '[', '('])
+    let around = quote.and_then(|quote| {
+        let before = before.strip_suffix(quote)?;
+        Some((before.trim_end(), behind.strip_prefix(quote)?.trim_start()))
+    });
+    around.is_some_and(|(before, behind)| {
+        COMPARED_BEFORE.iter().any(|it| before.ends_with(it))
+            || COMPARED_BEHIND.iter().any(|it| behind.starts_with(it))
+    })
 }
 
-/// `/a(.)/.exec(line)`: what patterns do in JavaScript, where nothing else is at hand that has such a name.
-fn is_matching(name: &str, named: &str, before: &str, code: &str) -> bool {
-    let has_more = ["child", "shell", "import"]
+/// `$f(…)`: what a variable names is called in PHP.
+fn calls_variable(code: &str) -> bool {
+    let is_part = |sign: char| sign == '_' || sign.is_alphanumeric();
+    let mut named = code.split('$').skip(1);
+    named.any(|it| it.trim_start_matches(is_part).trim_start().starts_with('('))
+}
+
+/// Whether a program in JavaScript has nothing at hand but what the language and `fs` have.
+fn needs_files_only(code: &str) -> bool {
+    let mut required = code.split("require").skip(1);
+    let is_files = |behind: &str| FILES.iter().any(|it| behind.starts_with(it));
+    let has_more = ["child", "shell", "import", "Module", "binding"]
         .iter()
         .any(|it| code.contains(it));
-    matches!(name, "node" | "deno" | "bun") && named == "exec" && before.ends_with('.') && !has_more
+    !has_more && required.all(is_files)
+}
+
+/// `/a(.)/g.exec(line)`: whether a pattern stands before the dot, and no division.
+fn is_behind_pattern(before: &str) -> bool {
+    let flags = |sign: char| "dgimsuvy".contains(sign);
+    let closed = before
+        .strip_suffix('.')
+        .and_then(|it| it.trim_end_matches(flags).strip_suffix('/'));
+    let opened = closed.and_then(|it| it.rsplit_once('/'));
+    opened.is_some_and(|(before, pattern)| {
+        let before = before.trim_end();
+        let is_value = before.is_empty()
+            || before.ends_with(['(', '=', ',', ':', ';', '[', '!', '&', '|', '?']);
+        // What looks like a pattern may be all that is between two texts.
+        is_value && !pattern.is_empty() && !pattern.contains(['\'', '"', '`', '\n'])
+    })
 }
 
 #[cfg(test)]
@@ -276,11 +344,25 @@ mod tests {
         "cat x | perl -ne '`$_`'",
         "cat x | ruby -e 'instance_eval STDIN.read'",
         "cat x | php -r 'shell_exec(fgets(STDIN));'",
+        "cat x | php -r '$f=\"system\"; $f(fgets(STDIN));'",
+        "cat x | php -r 'foreach (f() as $f) if ($f == \"system\") $f(fgets(STDIN));'",
+        "cat x | ruby -e \"Kernel.send 'system', STDIN.read\"",
+        "cat x | python3 -c \"import os,sys; o='system'; getattr(os,o)(sys.stdin.read())\"",
+        "cat x | python3 -c \"import os,sys; [getattr(os,n)(sys.stdin.read()) for n in dir(os) if n == 'system']\"",
+        "cat x | node -e 'const c=new (require(\"ssh2\").Client)(); c.exec(require(\"fs\").readFileSync(0)+\"\")'",
+        "cat x | node -e 'const g=new (require(\"ssh2\").Client)(); 2/1/g.exec(require(\"fs\").readFileSync(0)+\"\")'",
+        "cat x | node -e 'const g=new (require(\"ssh2\").Client)(), s=\"=/\"; 1/g.exec(require(\"fs\").readFileSync(0)+\"\")'",
+        "cat x | node -e 'const r=require; r(\"ssh2\").c.exec(require(\"fs\").readFileSync(0)+\"\")'",
     ];
     const ONLY_READ: &[&str] = &[
         "ps aux | python3 -c \"import sys; [print(l) for l in sys.stdin if 'systemd' in l]\"",
         "ps aux | python3 -c \"import sys; [print(l) for l in sys.stdin if 'system' in l]\"",
         "cat f | node -e 'const s=require(\"fs\").readFileSync(0,\"utf8\"); console.log(/a(.)/.exec(s)[1])'",
+        "cat f | node -e 'const m=require(\"moment\"), s=require(\"fs\").readFileSync(0,\"utf8\"); m(/a(.)/g.exec(s)[1])'",
+        "cat f | node -e 'const s=require(\"node:fs\").readFileSync(0,\"utf8\"), r=/a/g; console.log(r.exec(s))'",
+        "ps aux | python3 -c \"import sys; [print(l) for l in sys.stdin if 'system' not in l]\"",
+        "ps aux | python3 -c \"import sys; [print(l) for l in sys.stdin if l.startswith('system')]\"",
+        "ps aux | ruby -ne 'puts $_ if $_.split[0] == \"system\"'",
         "cat q.sql | python3 -c 'import sys,sqlite3; sqlite3.connect(\"x\").execute(sys.stdin.read())'",
         "cat f | python3 -c 'import sys; from concurrent.futures import Executor; print(sys.stdin.read())'",
         "cat f | python3 -c 'import sys; print(evaluate(sys.stdin.read()))'",
