@@ -7,6 +7,7 @@ mod ansi;
 mod brackets;
 mod expand;
 mod functions;
+mod groups;
 mod joined;
 mod redirect;
 
@@ -15,6 +16,7 @@ use std::borrow::Cow;
 use brackets::Bracket;
 use expand::Quotes;
 pub(super) use functions::Function;
+use groups::Inputs;
 pub(super) use joined::Joined;
 use joined::Link;
 
@@ -141,6 +143,8 @@ pub(super) struct Simple {
     pub(super) inside: Vec<usize>,
     /// It is no command, but what this variable is to hold: `a=(…)`.
     pub(super) fills: Option<String>,
+    /// It is no command, but the end of a subshell that begins with this one.
+    pub(super) ends_subshell: Option<usize>,
 }
 
 /// What was found.
@@ -162,6 +166,7 @@ pub(super) fn read(text: &str) -> Script {
         script: Script::default(),
         depth: 0,
         heredocs: Vec::new(),
+        inputs: Inputs::default(),
     };
     reader.list(None);
     reader.script.end_functions();
@@ -175,6 +180,7 @@ struct Reader {
     depth: usize,
     /// Here-documents whose bodies follow the line.
     heredocs: Vec<HereDocument>,
+    inputs: Inputs,
 }
 
 /// What is known of a here-document before its body comes.
@@ -302,6 +308,9 @@ impl Reader {
             return found;
         }
         self.depth += 1;
+        let around = self.inputs.depth();
+        self.inputs
+            .enter(Link::default(), self.script.commands.len());
         // Those of the line outside have their bodies after that line.
         let outside = std::mem::take(&mut self.heredocs);
         let mut open = Open::default();
@@ -343,7 +352,10 @@ impl Reader {
                     let last = self.close(&mut open, link, &mut found);
                     match begun {
                         None => self.is_case(last),
-                        Some(Bracket::Subshell(from)) => self.script.free_braces(from),
+                        Some(Bracket::Subshell(from)) => {
+                            self.script.free_braces(from);
+                            self.end_subshell(&mut open);
+                        }
                         Some(Bracket::Values(_) | Bracket::Sum) => {}
                     }
                     link = Link::default();
@@ -354,7 +366,7 @@ impl Reader {
                     self.close(&mut open, link, &mut found);
                     match function {
                         Some(name) => self.define(name),
-                        None => self.begin_bracket(array, &mut brackets),
+                        None => self.begin_bracket(array, link, &mut brackets),
                     }
                     link = Link::default();
                 }
@@ -382,6 +394,7 @@ impl Reader {
         // A body that never came: shells differ in what they make of it.
         self.script.is_unreadable |= end.is_some() && !self.heredocs.is_empty();
         self.heredocs = outside;
+        self.inputs.leave_to(around);
         self.depth -= 1;
         found
     }
@@ -404,7 +417,8 @@ impl Reader {
             ..
         } = std::mem::take(open);
         self.take_keyword(&mut simple);
-        if let Some(head) = functions::take_loop(&mut simple) {
+        if let Some(mut head) = functions::take_loop(&mut simple) {
+            self.takes_input(&mut head, link, false);
             self.script.commands.push(head);
             found.push(self.script.commands.len() - 1);
         }
@@ -413,7 +427,8 @@ impl Reader {
         if is_empty && simple.input.is_none() && heredocs.is_empty() {
             return None;
         }
-        (simple.reads_from, simple.joined) = (link.reads_from, link.joined);
+        simple.joined = link.joined;
+        self.takes_input(&mut simple, link, !heredocs.is_empty());
         self.script.commands.push(simple);
         found.push(self.script.commands.len() - 1);
         let command = found.last().copied();

@@ -1,5 +1,7 @@
 //! What a command reads, where what it reads runs.
 
+use std::ops::Range;
+
 use super::bounds::WORD_BYTES;
 use super::code::inline_program;
 use super::feeders::{is_read_into_script, only_checks};
@@ -16,6 +18,8 @@ use crate::tools::exec::shell::{self, Simple, Word};
 const FOLLOWED_SHELLS: &[&str] = &["sh", "bash", "dash", "ash"];
 /// Commands of one pipe that are looked at from its end; a longer one counts as unreadable.
 const PIPED_MAX: usize = 64;
+/// Commands before the end of a group of which it is looked at what they say.
+const GROUP_COMMANDS_MAX: usize = 64;
 const PRINTED: &str = "runs what another command prints";
 
 /// What the command line hands to a command.
@@ -25,6 +29,8 @@ pub(super) struct Fed {
     pub(super) text: Option<String>,
     /// Something that does not stand there: what another command prints, or makes of the text.
     pub(super) is_unknown: bool,
+    /// There may be more than the text.
+    is_part: bool,
 }
 
 impl Judge<'_> {
@@ -42,14 +48,24 @@ impl Judge<'_> {
             return;
         }
         let fed = self.fed(simple, all);
-        let is_known = fed.text.is_some() || self.feeding.stdin().is_some();
+        let is_told = fed.text.is_some() && !fed.is_part;
+        let is_known = is_told || self.feeding.stdin().is_some();
         if let Some(text) = fed.text {
             self.with_arguments(behind.to_vec(), &text, depth + 1);
         } else {
             self.feeding.argues(behind);
         }
         let whole = shown(&simple.words);
-        let piped: Vec<&Simple> = piped(simple, all).collect();
+        let sources = |(at, from): (usize, &Simple)| -> Range<usize> {
+            let first = if from.ends_group() {
+                group_start(at)
+            } else {
+                at
+            };
+            first..at + 1
+        };
+        let piped = piped(simple, all).flat_map(sources);
+        let piped: Vec<&Simple> = piped.filter_map(|at| all.get(at)).collect();
         self.removes_list(behind, &piped, &whole);
         let is_from_file = reads_file(&simple.words, before)
             || piped.iter().copied().chain([simple]).any(is_redirected);
@@ -89,17 +105,18 @@ impl Judge<'_> {
     pub(super) fn fed(&mut self, simple: &Simple, all: &[Simple]) -> Fed {
         let mut fed = Fed {
             text: simple.input.clone(),
-            is_unknown: false,
+            ..Fed::default()
         };
         // Whoever asks gets a copy, and looks through it.
         let looked = |it: &Simple| {
             it.words.len() * WORD_BYTES + it.input.as_ref().map_or(0, |input| 2 * input.len())
         };
-        let bytes = looked(simple) + piped(simple, all).map(looked).sum::<usize>();
+        let piped_bytes = piped(simple, all).map(|(_, from)| looked(from));
+        let bytes = looked(simple) + piped_bytes.sum::<usize>();
         if !self.may_look(bytes) {
             return Fed {
-                text: None,
                 is_unknown: true,
+                ..Fed::default()
             };
         }
         if fed.text.is_some() {
@@ -107,12 +124,18 @@ impl Judge<'_> {
         }
         let mut is_direct = true;
         fed.is_unknown = piped(simple, all).count() == PIPED_MAX;
-        for from in piped(simple, all) {
+        for (at, from) in piped(simple, all) {
             let name = from.words.first().map(program);
             let prints = matches!(name, Some("echo" | "printf"));
             if let Some(input) = &from.input {
                 fed.text = Some(input.clone());
                 fed.is_unknown |= !passes_on(&from.words);
+                break;
+            }
+            if from.ends_group() {
+                let text = printed_in(all.get(group_start(at)..at).unwrap_or_default());
+                (fed.is_unknown, fed.is_part) = (true, true);
+                fed.text = self.may_look(2 * text.len()).then_some(text);
                 break;
             }
             if prints {
@@ -321,10 +344,28 @@ fn is_redirected(simple: &Simple) -> bool {
     simple.reads.iter().any(|file| file.text != "/dev/null")
 }
 
-/// The commands that a command reads from through pipes, the nearest first.
-fn piped<'s>(simple: &Simple, all: &'s [Simple]) -> impl Iterator<Item = &'s Simple> {
-    let first = simple.reads_from.and_then(|at| all.get(at));
-    std::iter::successors(first, |from| all.get(from.reads_from?)).take(PIPED_MAX)
+/// The commands that a command reads from through pipes, the nearest first, and where they stand.
+fn piped<'s>(simple: &Simple, all: &'s [Simple]) -> impl Iterator<Item = (usize, &'s Simple)> {
+    let at = |index: Option<usize>| index.and_then(|at| Some((at, all.get(at)?)));
+    std::iter::successors(at(simple.reads_from), move |(_, from)| at(from.reads_from))
+        .take(PIPED_MAX)
+}
+
+/// Where a group may begin that ends here. Which of the commands before its end belong to it is not told:
+/// none that does is left out, unless it has very many.
+fn group_start(end: usize) -> usize {
+    end.saturating_sub(GROUP_COMMANDS_MAX)
+}
+
+/// What these commands say, as far as it stands there.
+fn printed_in(group: &[Simple]) -> String {
+    let prints = |word: &Word| matches!(program(word), "echo" | "printf");
+    let said = group.iter().filter_map(|simple| {
+        let at = simple.words.iter().position(prints);
+        let args = at.and_then(|at| simple.words.get(at + 1..));
+        args.map(written).or_else(|| simple.input.clone())
+    });
+    said.collect::<Vec<String>>().join("\n")
 }
 
 /// Whether a command prints what it reads, as it is.
@@ -334,7 +375,7 @@ fn passes_on(words: &[Word]) -> bool {
 
 /// Whether it reads what another command downloads.
 pub(super) fn is_download(simple: &Simple, all: &[Simple]) -> bool {
-    piped(simple, all).any(downloads)
+    piped(simple, all).any(|(_, from)| downloads(from))
 }
 
 fn runs_download(simple: &Simple, all: &[Simple]) -> bool {

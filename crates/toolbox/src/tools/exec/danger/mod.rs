@@ -323,6 +323,9 @@ impl Judge<'_> {
         }
         let whole = shown(&simple.words);
         self.overwrites(simple, &whole);
+        if simple.ends_subshell.is_some() {
+            return;
+        }
         let words = self.unwrapped(&simple.words, &whole);
         let before = simple.words.len() - words.len();
         let set = simple.words.get(..before).unwrap_or_default();
@@ -468,6 +471,8 @@ fn is_fork_bomb(text: &str) -> bool {
 mod amounts;
 #[cfg(test)]
 mod evasions;
+#[cfg(test)]
+mod grouped;
 #[cfg(test)]
 mod handed;
 #[cfg(test)]

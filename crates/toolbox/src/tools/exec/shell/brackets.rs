@@ -1,6 +1,7 @@
 //! What brackets are for.
 
 use super::expand::NAME_BYTES_MAX;
+use super::joined::Link;
 use super::{Open, Quoting, Reader, Script, StandsFor};
 
 /// Signs of a sum among which its end is looked for.
@@ -40,9 +41,17 @@ impl Bracket {
 
 impl Reader {
     /// Notes the bracket just taken. What is deeper than is told apart is read all the same.
-    pub(super) fn begin_bracket(&mut self, array: Option<String>, brackets: &mut Vec<Bracket>) {
+    pub(super) fn begin_bracket(
+        &mut self,
+        array: Option<String>,
+        link: Link,
+        brackets: &mut Vec<Bracket>,
+    ) {
         if brackets.len() < BRACKETS_DEPTH_MAX {
             let bracket = self.bracket(array, brackets.last());
+            if let Bracket::Subshell(first) = bracket {
+                self.inputs.enter(link, first);
+            }
             brackets.push(bracket);
         } else {
             self.script.goes_deep();

@@ -97,6 +97,26 @@ fn leading(words: &[Word]) -> usize {
     words.iter().take_while(begins).count()
 }
 
+/// How many groups of commands begin with a command, and how many end.
+pub(super) fn compound(simple: &Simple) -> (usize, usize) {
+    let words = || {
+        simple
+            .words
+            .iter()
+            .filter(|word| word.quoting == Quoting::Bare)
+    };
+    let at = leading(&simple.words);
+    let is_begun = |word: &&Word| matches!(&*word.text, "{" | "if" | "while" | "until");
+    let named = simple
+        .words
+        .get(at)
+        .filter(|word| word.quoting == Quoting::Bare);
+    let is_named = named.is_some_and(|word| matches!(&*word.text, "for" | "select" | "case"));
+    let begun = words().take(at).filter(is_begun).count() + usize::from(is_named);
+    let ended = words().take_while(|word| ENDS.contains(&&*word.text));
+    (begun, ended.count())
+}
+
 /// `for x do …`: takes what is before the `do` off the command, which begins there.
 pub(super) fn take_loop(simple: &mut Simple) -> Option<Simple> {
     let at = leading(&simple.words);
@@ -129,6 +149,11 @@ impl Simple {
     pub(in crate::tools::exec) fn begins_loops(&self) -> usize {
         let words = self.words.iter().take(leading(&self.words) + 1);
         words.filter(|word| LOOPS.contains(&&*word.text)).count()
+    }
+
+    /// Whether it stands for all the commands of a group, which it ends.
+    pub(in crate::tools::exec) fn ends_group(&self) -> bool {
+        self.ends_subshell.is_some() || compound(self).1 > 0
     }
 
     pub(in crate::tools::exec) fn ends_loop(&self) -> bool {
