@@ -13,7 +13,7 @@ impl Judge<'_> {
             if is_device(&target.text) {
                 self.raise("destructive_command", whole, "writes to a device");
             } else if self.keeps == Keeps::Files && self.leaves(target) {
-                let what = "overwrites a file outside the workspace";
+                let what = "writes to a file outside the workspace";
                 self.raise(
                     "destructive_command",
                     &format!("{whole} > {}", target.shown()),

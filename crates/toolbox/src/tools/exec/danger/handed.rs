@@ -116,6 +116,13 @@ const ASKED: &[(&str, &[&str])] = &[
             "docker exec db psql -c 'DROP TABLE x'",
             "bundle exec rake db:drop",
             "npx prisma migrate reset",
+            "sqlx database drop -y",
+            "diesel database reset",
+            "dotnet ef database drop --force",
+            "dbmate drop",
+            "alembic downgrade base",
+            "npx drizzle-kit push --force",
+            "nerdctl system prune -af --volumes",
             // Published.
             "docker buildx build --push -t x .",
             "python3 -m twine upload dist/*",
