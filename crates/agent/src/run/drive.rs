@@ -360,7 +360,7 @@ impl Loop {
         kept: &dyn Checkpoint,
     ) -> (Result<ModelReply, ModelError>, Option<Range<usize>>) {
         // Beside calls that are held no words are the answer.
-        if state.telling == Telling::Whole || state.held.is_some() {
+        if state.telling == Telling::Whole || state.holds_calls() {
             return (offer.model.complete(asked).await, None);
         }
         let mut saying = Saying::new(state, offer, self.opened.of(state));

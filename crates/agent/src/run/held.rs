@@ -1,4 +1,4 @@
-//! Calls for the client that were right in a reply in which others were not.
+//! Calls for the client that were right in a reply in which others were not, and those others.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +25,11 @@ pub struct HeldCalls {
 }
 
 impl HeldCalls {
+    /// Whether anything of it can be given to the client.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     /// What the model is told when it is asked for the others only. Its history does not show it the
     /// calls that it made natively.
     pub(super) fn are_made(&self) -> String {

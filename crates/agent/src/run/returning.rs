@@ -130,7 +130,7 @@ pub fn heard_for_client(
         heard_without_tools(state, reply, parser);
         return;
     }
-    if demand.is_none() && state.held.is_none() && asked_anew_for_nothing(state, reply) {
+    if demand.is_none() && !state.holds_calls() && asked_anew_for_nothing(state, reply) {
         return;
     }
     let mut parsed = read(state, reply, parser);
@@ -152,7 +152,7 @@ pub fn heard_for_client(
     left_out.retain(|_| !is_all_wanted);
     let wrong = how_wrong(&misfits, parser, &parsed);
     let calls: Vec<NativeCall> = calls.into_iter().map(unnamed).collect();
-    if let Some(held) = state.held.take() {
+    if let Some(held) = state.held.take_if(|it| it.has_calls() || !calls.is_empty()) {
         let words = parsed.final_text.as_deref().unwrap_or_default();
         let said = beside(reply, words);
         let made = match at_once {
@@ -188,6 +188,8 @@ pub fn heard_for_client(
         None => correction(state, &parsed, parser),
     };
     if let Some(text) = asks_back {
+        // What does not come again is named beside what does.
+        state.held = Some(HeldCalls { calls, left_out });
         ask_back(state, reply, text);
         return;
     }
@@ -219,7 +221,7 @@ fn end_with(state: &mut RunState, content: String, made: HeldCalls) {
 /// A run that failed while it asked for the calls that were wrong has those that were right.
 pub(super) fn end_with_held(state: &mut RunState) {
     if matches!(state.ending(), Some(Ending::Failed(_)))
-        && let Some(held) = state.held.take()
+        && let Some(held) = state.held.take_if(|it| it.has_calls())
     {
         end_with(state, String::new(), held);
     }

@@ -354,6 +354,25 @@ fn what_does_not_come_again_stays_named() {
     assert_eq!(ended(&state), (vec!["get_weather"], vec![UNREAD], "No."));
 }
 
+/// Also where none was right at first.
+#[test]
+fn of_calls_that_were_all_wrong_those_that_stay_away_are_named() {
+    let client = two_tools(ToolChoice::Auto, CallsAtOnce::Many);
+    let first = calls(&[("send_mail", "{}"), ("send_mail", "{\"cc\": \"ann\"}")]);
+    let mended = calls(&[("send_mail", "{\"to\": \"bob\"}")]);
+    let after = |second: &ModelReply| heard_each(RunSettings::default(), &client, [&first, second]);
+    assert_eq!(
+        ended(&after(&mended)),
+        (vec!["send_mail"], vec!["send_mail"], "")
+    );
+    let words = after(&says("I have no address.", FinishReason::Stop));
+    assert!(matches!(words.ending(), Some(Ending::Answered { .. })));
+    let mut failed = heard_each(RunSettings::default(), &client, [&first]);
+    failed.fail(RunErrorCode::GptOssUnreachable, "gone");
+    end_with_held(&mut failed);
+    assert!(matches!(failed.ending(), Some(Ending::Failed(_))));
+}
+
 /// Where one call is made at a time, the first one is asked for again, and the next one is not lost.
 #[test]
 fn the_first_of_calls_that_are_made_one_by_one_is_asked_back() {

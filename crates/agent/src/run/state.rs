@@ -409,6 +409,11 @@ impl RunState {
         self.reasoning = String::new();
     }
 
+    /// Whether there are calls for the client already.
+    pub(super) fn holds_calls(&self) -> bool {
+        self.held.as_ref().is_some_and(HeldCalls::has_calls)
+    }
+
     /// How it ended, if it has.
     pub fn ending(&self) -> Option<&Ending> {
         match &self.phase {

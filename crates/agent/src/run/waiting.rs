@@ -42,7 +42,9 @@ pub(super) async fn unanswered(
         // Its caller's time was up first, which withdraws it.
         ApprovalState::Pending
         | ApprovalState::Expired { .. }
-        | ApprovalState::Withdrawn { .. } => Some(format!("approval {approval} of `{tool}`")),
+        | ApprovalState::Withdrawn { .. } => Some(format!(
+            "approval {approval} of `{tool}`, which is withdrawn"
+        )),
         ApprovalState::Approved { .. }
         | ApprovalState::Used { .. }
         | ApprovalState::Denied { .. } => None,
