@@ -134,9 +134,10 @@ fn a_right_call_outlives_the_question_for_the_wrong_one() {
             let mut body = request();
             body["stream"] = json!(stream);
             let answer = executor.ask(&body);
-            let told = match stream {
-                false => vec![answer.json()],
-                true => chunks(&answer),
+            let told = if stream {
+                chunks(&answer)
+            } else {
+                vec![answer.json()]
             };
             let calls = told.iter().flat_map(|it| {
                 let choice = &it["choices"][0];
