@@ -5,11 +5,13 @@ use crate::tools::exec::shell::{Simple, Word};
 
 /// Commands that are judged, each as often as it is run, and bytes of scripts and of what words mean
 /// that are read for them; a command line that stands for more counts as unreadable.
-const JUDGED_COMMANDS_MAX: usize = 64 * 1024;
+const JUDGED_COMMANDS_MAX: usize = 32 * 1024;
 pub(super) const JUDGED_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Bytes that are looked at for words, each from each directory that it may be meant in, for what commands
 /// are fed, and for reasons, with all of the command that they are given for.
 const LOOKED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How much longer it takes to look for statements in a text than to copy it.
+pub(super) const STATEMENT_COST: usize = 8;
 /// What it takes to keep a word, however short it is.
 pub(super) const WORD_BYTES: usize = 64;
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::bounds::STATEMENT_COST;
 use super::feeding::ReadAs;
 use super::tables::{AWS_REMOVES, DATABASES, DROPPED, FEEDERS, REMOVES_CLOUD, SSH_VALUED};
 use super::{Judge, Setters, input, program, runners, written};
@@ -113,7 +114,8 @@ impl Judge<'_> {
     /// Statements for a database.
     pub(super) fn database(&mut self, args: &[Word], simple: &Simple, all: &[Simple], whole: &str) {
         let fed = self.fed(simple, all).text.unwrap_or_default();
-        if removes_data(&written(args)) || removes_data(&fed) {
+        let may_look = self.may_look(STATEMENT_COST * fed.len());
+        if removes_data(&written(args)) || may_look && removes_data(&fed) {
             self.raise("irreversible_command", whole, super::DROPS_DATA);
         }
         if simple.reads_from.is_none() {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::bounds::WORD_BYTES;
 use super::{Judge, SCRIPT_DEPTH_MAX};
 use crate::tools::exec::shell::{Script, Simple, Word};
 
@@ -43,30 +44,72 @@ impl Judge<'_> {
         all
     }
 
-    /// Judges the function of this name, with the arguments it is given. Where it is defined its
-    /// body was judged without them.
-    pub(super) fn calls(&mut self, name: &str, args: &[Word], depth: usize) {
+    /// Judges the function of this name, with the arguments it is given and what it reads. Where it is
+    /// defined its body was judged without them.
+    pub(super) fn calls(
+        &mut self,
+        name: &str,
+        args: &[Word],
+        simple: &Simple,
+        all: &[Simple],
+        depth: usize,
+    ) {
         if self.called.contains_key(name) {
             self.calls_itself(name, args);
             return;
         }
-        let Some(bodies) = self.functions.remove(name) else {
+        let Some(defined) = self.functions.remove(name) else {
             return;
         };
+        let bodies = self.fed_bodies(&defined, simple, all);
+        let bodies = bodies.as_deref().unwrap_or(&defined);
         self.called.insert(name.to_owned(), Called::default());
-        self.call(name, &bodies, args, depth);
+        self.call(name, bodies, args, depth);
         // What it gives itself comes after, and may bring more of it.
         let mut followed = 0;
         while let Some(args) = self.recursion(name, followed) {
-            self.call(name, &bodies, &args, depth);
+            self.call(name, bodies, &args, depth);
             followed += 1;
         }
         if self.called.remove(name).is_some_and(|it| it.has_more) {
             self.called.insert(name.to_owned(), Called::default());
-            self.call_with_anything(&bodies, depth);
+            self.call_with_anything(bodies, depth);
             self.called.remove(name);
         }
-        self.functions.insert(name.to_owned(), bodies);
+        self.functions.insert(name.to_owned(), defined);
+    }
+
+    /// The bodies of a function that is given something to read: all in them that read nothing else read
+    /// that.
+    fn fed_bodies(
+        &mut self,
+        bodies: &[Body],
+        simple: &Simple,
+        all: &[Simple],
+    ) -> Option<Vec<Body>> {
+        simple.is_fed().then_some(())?;
+        let text = self.fed(simple, all).text;
+        let length: usize = bodies.iter().map(|body| body.all.len()).sum();
+        // Too much of it ends the judging, and is said.
+        self.may_look(length * WORD_BYTES).then_some(())?;
+        let fed = |body: &Body| {
+            let mut all = body.all.to_vec();
+            let end = all.len();
+            let within = all.get_mut(body.ran.clone()).unwrap_or_default();
+            for reader in within.iter_mut().filter(|it| !it.is_fed()) {
+                reader.reads_from = Some(end);
+            }
+            all.push(Simple {
+                input: text.clone(),
+                ends_subshell: Some(body.ran.start),
+                ..Simple::default()
+            });
+            Body {
+                all: all.into(),
+                ran: body.ran.clone(),
+            }
+        };
+        Some(bodies.iter().map(fed).collect())
     }
 
     fn call(&mut self, name: &str, bodies: &[Body], args: &[Word], depth: usize) {

@@ -346,7 +346,7 @@ impl Judge<'_> {
         }
         self.hands_on(words, simple, all, depth, &whole);
         self.stands_for(&first.text, args, simple, all, depth);
-        self.calls(&first.text, args, depth);
+        self.calls(&first.text, args, simple, all, depth);
         if first.has_substitution || first.has_pattern() {
             self.raise("computed_command", &whole, COMPUTED);
         }

@@ -68,6 +68,18 @@ impl Inputs {
     }
 }
 
+impl Simple {
+    /// Whether it is told what to read.
+    fn is_given(&self) -> bool {
+        self.input.is_some() || !self.reads.is_empty()
+    }
+
+    /// Whether it reads something else than what all of the command line reads.
+    pub(in crate::tools::exec) fn is_fed(&self) -> bool {
+        self.is_given() || self.reads_from.is_some()
+    }
+}
+
 impl Reader {
     /// Says what a command reads, and begins or ends the groups that it begins or ends.
     pub(super) fn takes_input(&mut self, simple: &mut Simple, link: Link, has_documents: bool) {
@@ -81,7 +93,7 @@ impl Reader {
             self.inputs.begin(link, at);
         }
         simple.reads_from = self.inputs.behind(link);
-        let is_given = has_documents || simple.input.is_some() || !simple.reads.is_empty();
+        let is_given = has_documents || simple.is_given();
         if let Some(group) = group.filter(|_| is_given) {
             self.gives(group.first, at);
         }
@@ -93,7 +105,7 @@ impl Reader {
     /// What is given to the end of a group is read by all in it that read nothing else.
     fn gives(&mut self, first: usize, end: usize) {
         for simple in self.script.commands.iter_mut().skip(first) {
-            if simple.reads_from.is_none() && simple.input.is_none() && simple.reads.is_empty() {
+            if !simple.is_fed() {
                 simple.reads_from = Some(end);
             }
         }
