@@ -3,15 +3,15 @@
 //!
 //! Times are times of one thread on one core, as the kernel accounts them, on both sides.
 
-#[path = "../../../crates/intent/tests/adversary/mod.rs"]
+#[path = "../../../crates/intent/tests/it/adversary/mod.rs"]
 mod adversary;
 mod broken;
 mod clock;
-#[path = "../../../crates/intent/tests/bfcl/data.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/data.rs"]
 #[expect(dead_code, reason = "only the type of a call is used here")]
 mod data;
 mod linear;
-#[path = "../../../crates/intent/tests/bfcl/pen.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/pen.rs"]
 #[expect(dead_code, reason = "only JSON is written here")]
 mod pen;
 mod prose;

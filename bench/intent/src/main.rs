@@ -1,26 +1,26 @@
 //! How well replies are read, form by form, next to two baselines on the same texts: the seed's
 //! regular expressions, and strict JSON only. Run by `bench/intent/run`, which also builds it.
 
-#[path = "../../../crates/intent/tests/support/mod.rs"]
+#[path = "../../../crates/intent/tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "tests ask cases for more")]
 mod cases;
-#[path = "../../../crates/intent/tests/bfcl/data.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/data.rs"]
 #[expect(dead_code, reason = "tests name the item that went wrong")]
 mod data;
-#[path = "../../../crates/intent/tests/bfcl/forms.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/forms.rs"]
 mod forms;
-#[path = "../../../crates/intent/tests/bfcl/pen.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/pen.rs"]
 mod pen;
-#[path = "../../../crates/intent/tests/bfcl/plain.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/plain.rs"]
 mod plain;
 mod report;
 mod score;
 mod seed;
 mod strict;
-#[path = "../../../crates/intent/tests/bfcl/trial.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/trial.rs"]
 #[expect(dead_code, reason = "scores are counted here, not complaints")]
 mod trial;
-#[path = "../../../crates/intent/tests/bfcl/writers.rs"]
+#[path = "../../../crates/intent/tests/it/bfcl/writers.rs"]
 mod writers;
 
 use std::io;

@@ -19,7 +19,7 @@ pub(crate) fn visit(bytes: usize) {
 pub(crate) fn visit(_bytes: usize) {}
 
 #[cfg(test)]
-#[path = "../tests/adversary/mod.rs"]
+#[path = "../tests/it/adversary/mod.rs"]
 mod adversary;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use holdfast_contract::{
     ApprovalPrompt, Channel, ChannelLevel, Clock, Effect, Prompted, Prompter, Shown, Shows,
     Surface, ToolError,
 };
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
@@ -56,11 +56,10 @@ impl HttpChannel {
                 url.scheme()
             ));
         }
-        let client = Client::builder()
+        let client = holdfast_client::builder()
             // What the model client may speak was not meant for others.
             .http1_only()
             .timeout(Duration::from_millis(WEB_TIMEOUT_MS))
-            .redirect(redirect::Policy::none())
             .no_proxy()
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use holdfast_contract::{Cause, Clock, HostRule, PermissionTier, ToolError};
 use holdfast_reliability::retry::{TransportCode, parse_retry_after};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Response, StatusCode, Url};
 
 use crate::limits::{URL_BYTES_MAX, WEB_BODY_BYTES_MAX, WEB_REDIRECTS_MAX};
 use crate::names::{Checked, Forbidden};
@@ -124,11 +124,10 @@ impl WebClient {
         checked: Checked,
     ) -> Result<Self, String> {
         let builder = || {
-            Client::builder()
+            holdfast_client::builder()
                 // What the model client may speak was not meant for others.
                 .http1_only()
                 .timeout(timeout)
-                .redirect(redirect::Policy::none())
                 // A proxy would resolve the name itself, out of our sight.
                 .no_proxy()
                 .referer(false)

@@ -10,7 +10,7 @@ use holdfast_contract::{
     ToolContext, ToolError, ToolResult,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
-use reqwest::{Client, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
@@ -52,12 +52,10 @@ impl GatewayClient {
                 Ok::<_, String>(value)
             })
             .transpose()?;
-        let client = Client::builder()
+        let client = holdfast_client::builder()
             // What the model client may speak was not meant for others.
             .http1_only()
             .timeout(Duration::from_millis(GATEWAY_TIMEOUT_MS))
-            // A token goes where it was meant to go, and nowhere that a server sends us on to.
-            .redirect(redirect::Policy::none())
             .no_proxy()
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;

@@ -18,6 +18,9 @@ pub struct Readable {
     pub text: String,
 }
 
+/// What these elements hold is no text.
+const SKIPPED_TAGS: &[&str] = &["script", "style", "noscript", "iframe", "svg", "template"];
+
 /// For the thread that reads a page: the readers go down by recursion.
 const STACK_BYTES: usize = 32 * 1024 * 1024;
 
@@ -74,12 +77,7 @@ fn read(html: &str, address: &str) -> Readable {
         Ok(article) => (Some(article.title), article.content.to_string()),
         Err(_) => (None, html.to_owned()),
     };
-    let converter = htmd::HtmlToMarkdown::builder()
-        .skip_tags(vec![
-            "script", "style", "noscript", "iframe", "svg", "template",
-        ])
-        .build();
-    let text = converter.convert(&content).unwrap_or_default();
+    let text = dom_query::Document::from(content).md(Some(SKIPPED_TAGS));
     Readable {
         title: title.filter(|title| !title.trim().is_empty()),
         text: text.trim().to_owned(),

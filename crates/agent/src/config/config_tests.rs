@@ -8,7 +8,7 @@ use super::*;
 use crate::settings::{PromptPlace, SourceField, StructuredOutput};
 
 /// The keys and values of the specification's example.
-const SEED: &str = include_str!("../../tests/data/executor.yaml");
+const SEED: &str = include_str!("../../tests/it/data/executor.yaml");
 
 fn variables(set: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());

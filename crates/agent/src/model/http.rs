@@ -7,7 +7,7 @@ use holdfast_contract::redact::REDACTED;
 use holdfast_contract::{Clock, SystemClock};
 use holdfast_reliability::retry::parse_retry_after;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, Response, Url};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -49,9 +49,7 @@ impl HttpModel {
     /// A client with these settings; the error says which one can not be.
     pub fn new(config: &HttpModelConfig) -> Result<Self, String> {
         let key = config.api_key.as_deref().map(bearer).transpose()?;
-        let mut client = Client::builder()
-            // A key goes where it was meant to go, and nowhere that a server sends us on to.
-            .redirect(redirect::Policy::none());
+        let mut client = holdfast_client::builder();
         client = match config.http2 {
             Http2::Negotiated => client,
             Http2::Always => client.http2_prior_knowledge(),

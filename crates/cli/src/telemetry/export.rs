@@ -125,6 +125,7 @@ fn otlp_exporter(config: &OtlpConfig) -> Result<opentelemetry_otlp::SpanExporter
 /// A client that never follows a redirect: the headers are meant for the configured address only.
 fn http_client(timeout: Duration) -> Result<reqwest::blocking::Client, String> {
     let build = move || {
+        holdfast_client::install_cryptography();
         reqwest::blocking::Client::builder()
             .timeout(timeout)
             .redirect(reqwest::redirect::Policy::none())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_contract::memory::MEMORY_DIMENSIONS_MAX;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, Response, Url};
 use serde::{Deserialize, Serialize};
 
 use super::{EMBEDDING_RESPONSE_BYTES_MAX, EmbedError, Embedder, EmbeddingConfig, Purpose};
@@ -57,12 +57,10 @@ impl OpenAiEmbedder {
                 Ok::<_, String>(value)
             })
             .transpose()?;
-        let client = Client::builder()
+        let client = holdfast_client::builder()
             // What the model client may speak was not meant for others.
             .http1_only()
             .timeout(Duration::from_millis(config.timeout_ms))
-            // A key goes where it was meant to go, and nowhere that a server sends us on to.
-            .redirect(redirect::Policy::none())
             .build()
             .map_err(|error| format!("the HTTP client can not be built: {error}"))?;
         let label = match config.dimensions {

@@ -37,7 +37,7 @@ impl fmt::Display for Violation {
         writeln!(f, "seed {}: {}", self.seed, self.message)?;
         write!(
             f,
-            "replay with: {SEED_ENV}={} cargo test -p holdfast-toolbox --test simulation \
+            "replay with: {SEED_ENV}={} cargo test -p holdfast-toolbox --test it \
              every_promise_is_kept -- --nocapture",
             self.seed
         )

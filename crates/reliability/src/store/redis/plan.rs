@@ -150,8 +150,7 @@ impl Plan {
             |info: &&mut ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         let mut certs = None;
         for secured in infos.iter_mut().filter(is_tls) {
-            // Another provider that was chosen before is as good.
-            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+            holdfast_client::install_cryptography();
             let found = certificates(&options.tls)?;
             let client = Client::build_with_tls(secured.clone(), found.clone())
                 .map_err(|error| format!("the certificates can not be used: {error}"))?;

@@ -1,0 +1,19 @@
+//! What the crate `agent` promises, one module a capability, in one program.
+
+#![expect(
+    clippy::allow_attributes,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod acting;
+mod brake;
+mod budgets;
+mod chaos;
+mod common;
+mod http2;
+mod log;
+mod run;
+mod run_end;
+mod runs;

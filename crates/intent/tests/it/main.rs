@@ -1,0 +1,17 @@
+//! What the crate `intent` promises, one module a capability, in one program.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod bfcl;
+mod budget;
+mod cases;
+mod corrective;
+mod cuts;
+mod fuzzy_safety;
+mod properties;
+mod support;

@@ -1,0 +1,8 @@
+//! What the crate `server` promises, one module a capability, in one program.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod http;

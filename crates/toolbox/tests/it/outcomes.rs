@@ -1,0 +1,11 @@
+//! What becomes of a call, in every case: status, code, record, and what a duplicate gets.
+
+mod cancelled;
+mod content;
+mod keys;
+mod modes;
+mod rate;
+mod reconcile;
+mod store;
+mod table;
+mod unknown;

@@ -1,0 +1,18 @@
+//! What the crate `transcript` promises, one module a capability, in one program.
+
+#![expect(
+    clippy::allow_attributes,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod common;
+mod damage;
+mod files;
+mod glued;
+mod mutation;
+mod pending;
+mod properties;
+mod reading;
+mod store;
