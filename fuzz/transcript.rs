@@ -9,7 +9,12 @@ pub fn check(format: Format, bytes: &[u8]) {
     for line in bytes.split(|byte| *byte == b'\n') {
         // What an adapter accepts is JSON to everybody, and what is not it does not accept.
         let is_json = serde_json::from_slice::<&RawValue>(line).is_ok();
-        assert_eq!(read::entry(format, line).is_ok(), is_json, "{}", line.escape_ascii());
+        assert_eq!(
+            read::entry(format, line).is_ok(),
+            is_json,
+            "{}",
+            line.escape_ascii()
+        );
     }
     // The whole, in whatever format it turns out to be.
     let Ok(report) = scan_bytes("-", bytes) else {
@@ -25,8 +30,18 @@ pub fn check(format: Format, bytes: &[u8]) {
         };
         for found in left.findings {
             let may_stay = strategy.leaves(found.fault);
-            assert!(may_stay, "{}: {found:?}\n{}", strategy.name(), repaired.escape_ascii());
+            assert!(
+                may_stay,
+                "{}: {found:?}\n{}",
+                strategy.name(),
+                repaired.escape_ascii()
+            );
         }
-        assert_eq!(repair_bytes(&repaired, strategy).ok().flatten(), None, "{}", strategy.name());
+        assert_eq!(
+            repair_bytes(&repaired, strategy).ok().flatten(),
+            None,
+            "{}",
+            strategy.name()
+        );
     }
 }

@@ -3,8 +3,20 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use holdfast_contract::SystemClock;
+use holdfast_reliability::canonical::Digest;
+use holdfast_reliability::idempotency::key::StoredKey;
+use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
+use holdfast_reliability::idempotency::transition::{
+    ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
+};
+use holdfast_reliability::retry::RepeatSafety;
+use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
+use holdfast_reliability::store::{Claim, DedupeStore};
 use serde::Serialize;
 
 /// Tasks that claim at the same time.
@@ -15,10 +27,10 @@ pub const TOGETHER: usize = 64;
 pub struct Durable {
     /// One small append and one sync at a time: what the disk allows without batching.
     pub syncs_per_second: f64,
-    /// Calls of one task, one sync for each of their two steps. Absent when built without the `durable` feature.
-    pub alone_per_second: Option<f64>,
+    /// Calls of one task, one sync for each of their two steps.
+    pub alone_per_second: f64,
     /// Calls of [`TOGETHER`] tasks.
-    pub together_per_second: Option<f64>,
+    pub together_per_second: f64,
 }
 
 /// Turns that the three measurements take, so that whatever the machine does meanwhile happens to
@@ -49,11 +61,10 @@ pub fn measure(span: Duration) -> io::Result<Durable> {
         figures.sort_unstable_by(f64::total_cmp);
         figures[figures.len() / 2]
     };
-    let with_store = |figure: f64| cfg!(feature = "durable").then_some(figure);
     Ok(Durable {
         syncs_per_second: median(0),
-        alone_per_second: with_store(median(1)),
-        together_per_second: with_store(median(2)),
+        alone_per_second: median(1),
+        together_per_second: median(2),
     })
 }
 
@@ -69,38 +80,13 @@ fn syncs(path: &Path, span: Duration) -> io::Result<f64> {
     Ok(f64::from(count) / begun.elapsed().as_secs_f64())
 }
 
-#[cfg(not(feature = "durable"))]
-struct Claims;
-
-#[cfg(not(feature = "durable"))]
-#[expect(
-    clippy::unnecessary_wraps,
-    clippy::unused_self,
-    reason = "the other one can fail and has something in it"
-)]
-impl Claims {
-    fn open(_: &Path) -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    fn per_second(&self, _: usize, _: Duration) -> io::Result<f64> {
-        Ok(0.0)
-    }
-}
-
-#[cfg(feature = "durable")]
 struct Claims {
     runtime: tokio::runtime::Runtime,
-    store: std::sync::Arc<holdfast_reliability::store::sqlite::SqliteState>,
+    store: Arc<SqliteState>,
 }
 
-#[cfg(feature = "durable")]
 impl Claims {
     fn open(dir: &Path) -> io::Result<Self> {
-        use holdfast_contract::SystemClock;
-        use holdfast_reliability::store::sqlite::{SqliteOptions, SqliteState};
-        use std::sync::Arc;
-
         let store = SqliteState::open(dir, Arc::new(SystemClock), SqliteOptions::default())
             .map_err(io::Error::other)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -112,94 +98,74 @@ impl Claims {
 
     fn per_second(&self, tasks: usize, span: Duration) -> io::Result<f64> {
         self.runtime
-            .block_on(with_claims::per_second(self.store.clone(), tasks, span))
+            .block_on(run_claims(self.store.clone(), tasks, span))
     }
 }
 
-#[cfg(feature = "durable")]
-mod with_claims {
-    use std::io;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use std::time::{Duration, Instant};
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-    use holdfast_reliability::canonical::Digest;
-    use holdfast_reliability::idempotency::key::StoredKey;
-    use holdfast_reliability::idempotency::record::{Execution, RecordRequest};
-    use holdfast_reliability::idempotency::transition::{
-        ClaimRequest, Ending, Finalisation, Hold, Lifetimes, OnRetriableFailure,
-    };
-    use holdfast_reliability::retry::RepeatSafety;
-    use holdfast_reliability::store::{Claim, DedupeStore};
-
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-    fn wish() -> ClaimRequest {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let digest = Digest::of(&number.to_le_bytes());
-        ClaimRequest {
-            key: StoredKey::from_bytes(*digest.as_bytes()),
-            content: None,
-            tool: "send_message".into(),
-            idempotency_key: "computed".into(),
-            request: Arc::new(RecordRequest {
-                session_key: "agent:main:session-0042".into(),
-                workspace_id: None,
-                actor_id: "user-17".into(),
-                request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
-                tool_call_id: None,
-                params_digest: digest,
-            }),
-            owner: format!("{number:032x}").into(),
-            lifetimes: Lifetimes::default(),
-            repeat: RepeatSafety::Unsafe,
-            on_retriable_failure: OnRetriableFailure::Replay,
-            hold: Hold::None,
-        }
+fn wish() -> ClaimRequest {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let digest = Digest::of(&number.to_le_bytes());
+    ClaimRequest {
+        key: StoredKey::from_bytes(*digest.as_bytes()),
+        content: None,
+        tool: "send_message".into(),
+        idempotency_key: "computed".into(),
+        request: Arc::new(RecordRequest {
+            session_key: "agent:main:session-0042".into(),
+            workspace_id: None,
+            actor_id: "user-17".into(),
+            request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
+            tool_call_id: None,
+            params_digest: digest,
+            shadow: false,
+        }),
+        owner: format!("{number:032x}").into(),
+        lifetimes: Lifetimes::default(),
+        repeat: RepeatSafety::Unsafe,
+        on_retriable_failure: OnRetriableFailure::Replay,
+        hold: Hold::None,
     }
+}
 
-    /// Calls per second of so many tasks: each claims, ends its claim, and only then goes on. Both
-    /// steps are on disk before they are answered, alone with a sync each.
-    pub(super) async fn per_second(
-        store: Arc<dyn DedupeStore>,
-        tasks: usize,
-        span: Duration,
-    ) -> io::Result<f64> {
-        let begun = Instant::now();
-        let running: Vec<_> = (0..tasks)
-            .map(|_| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    let mut count = 0_u32;
-                    while begun.elapsed() < span {
-                        let wish = wish();
-                        match store.claim(&wish).await {
-                            Ok(Claim::Granted { .. }) => {}
-                            other => return Err(io::Error::other(format!("{other:?}"))),
-                        }
-                        match store.finalise(done(wish)).await {
-                            Ok(Ok(())) => count += 1,
-                            other => return Err(io::Error::other(format!("{other:?}"))),
-                        }
+/// Calls per second of so many tasks: each claims, ends its claim, and only then goes on. Both
+/// steps are on disk before they are answered, alone with a sync each.
+async fn run_claims(store: Arc<dyn DedupeStore>, tasks: usize, span: Duration) -> io::Result<f64> {
+    let begun = Instant::now();
+    let running: Vec<_> = (0..tasks)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut count = 0_u32;
+                while begun.elapsed() < span {
+                    let wish = wish();
+                    match store.claim(&wish).await {
+                        Ok(Claim::Granted { .. }) => {}
+                        other => return Err(io::Error::other(format!("{other:?}"))),
                     }
-                    Ok(count)
-                })
+                    match store.finalise(done(wish)).await {
+                        Ok(Ok(())) => count += 1,
+                        other => return Err(io::Error::other(format!("{other:?}"))),
+                    }
+                }
+                Ok(count)
             })
-            .collect();
-        let mut count = 0.0;
-        for task in running {
-            count += f64::from(task.await.map_err(io::Error::other)??);
-        }
-        Ok(count / begun.elapsed().as_secs_f64())
+        })
+        .collect();
+    let mut count = 0.0;
+    for task in running {
+        count += f64::from(task.await.map_err(io::Error::other)??);
     }
+    Ok(count / begun.elapsed().as_secs_f64())
+}
 
-    fn done(wish: ClaimRequest) -> Finalisation {
-        Finalisation {
-            key: wish.key,
-            owner: wish.owner,
-            ending: Ending::DoneWithoutOutput,
-            execution: Execution::default(),
-            lifetimes: wish.lifetimes,
-        }
+fn done(wish: ClaimRequest) -> Finalisation {
+    Finalisation {
+        key: wish.key,
+        owner: wish.owner,
+        ending: Ending::DoneWithoutOutput,
+        execution: Execution::default(),
+        lifetimes: wish.lifetimes,
     }
 }

@@ -102,7 +102,7 @@ fn rounds(
     template: &Path,
 ) -> io::Result<(Vec<Subject>, Vec<TwoThreads>)> {
     let sink = Path::new(SINK);
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("node/bench.mjs");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("call/node/bench.mjs");
     let mut node = Node::start(&script, template, sink)?;
     let mut floor_calls = Calls::new(MUTATING, 1);
     let mut tower = peers::tower();

@@ -62,6 +62,7 @@ async fn fill(store: &MemoryDedupeStore, from: usize) -> io::Result<()> {
                 request_id: format!("0198c0de-0000-7000-8000-{number:012}"),
                 tool_call_id: None,
                 params_digest: digest,
+                shadow: false,
             }),
             owner: format!("{number:032x}").into(),
             lifetimes: Lifetimes::default(),

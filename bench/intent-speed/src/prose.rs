@@ -92,7 +92,7 @@ pub fn prose(kind: Prose, bytes: usize, seed: u64) -> String {
         number += 1;
         let template = match kind {
             Prose::Worst => pick(ALMOST),
-            Prose::Usual if number % 97 == 0 => pick(WISHES),
+            Prose::Usual if number.is_multiple_of(97) => pick(WISHES),
             Prose::Usual if dice.chance(8) => pick(ALMOST),
             Prose::Usual => pick(PLAIN),
         };

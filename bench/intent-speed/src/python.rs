@@ -30,7 +30,7 @@ pub struct Python {
 impl Python {
     /// Starts the interpreter with the groups of documents in a file.
     pub fn start(interpreter: &Path, documents: &Path) -> io::Result<Self> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/bench.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("intent-speed/python/bench.py");
         let mut child = Command::new(interpreter)
             .args([script.as_path(), documents])
             .stdin(Stdio::piped())

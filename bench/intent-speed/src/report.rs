@@ -112,10 +112,7 @@ impl Report {
         let _ = write!(
             out,
             "\n{:<36}",
-            format!(
-                "ns/byte, {} MB / 10 KB",
-                self.large_bytes / 1_000_000
-            )
+            format!("ns/byte, {} MB / 10 KB", self.large_bytes / 1_000_000)
         );
         for strategy in &strategies {
             let _ = write!(out, " {strategy:>11}");

@@ -65,7 +65,9 @@ pub fn make(count: usize, questions: usize) -> Data {
     let centers: Vec<Vec<f32>> = (0..SUBJECTS).map(|_| numbers.vector()).collect();
     let records: Vec<MemoryRecord> = (0..count)
         .map(|place| {
-            let words: Vec<String> = (0..12 + numbers.below(30)).map(|_| word(&mut numbers)).collect();
+            let words: Vec<String> = (0..12 + numbers.below(30))
+                .map(|_| word(&mut numbers))
+                .collect();
             let center = &centers[numbers.below(SUBJECTS)];
             MemoryRecord {
                 id: format!("{place:08}"),
@@ -88,7 +90,10 @@ pub fn make(count: usize, questions: usize) -> Data {
             let about = &records[numbers.below(records.len())];
             let words: Vec<&str> = about.content.split(' ').collect();
             let asked: Vec<&str> = (0..4).map(|_| words[numbers.below(words.len())]).collect();
-            let vector = about.embedding.as_ref().map_or(&[][..], |found| &found.vector);
+            let vector = about
+                .embedding
+                .as_ref()
+                .map_or(&[][..], |found| &found.vector);
             (asked.join(" "), near(vector, &mut numbers, 0.4))
         })
         .collect();

@@ -17,9 +17,7 @@ use holdfast_contract::{Embedding, MemoryQuery, MemoryRead};
 use holdfast_memory::backend::RecallPlan;
 use holdfast_memory::embed::Purpose;
 use holdfast_memory::terms::{Terms, terms};
-use holdfast_memory::{
-    Backend, EmbedError, Embedder, Memory, SqliteMemory, SqliteMemoryOptions,
-};
+use holdfast_memory::{Backend, EmbedError, Embedder, Memory, SqliteMemory, SqliteMemoryOptions};
 use serde::Serialize;
 
 use data::{Data, MODEL};
@@ -68,7 +66,10 @@ impl Embedder for Known {
     }
 
     async fn embed(&self, texts: &[String], _: Purpose) -> Result<Vec<Vec<f32>>, EmbedError> {
-        Ok(texts.iter().filter_map(|text| self.0.get(text).cloned()).collect())
+        Ok(texts
+            .iter()
+            .filter_map(|text| self.0.get(text).cloned())
+            .collect())
     }
 }
 
@@ -76,12 +77,22 @@ fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (plan, machine, out) = match arguments[..] {
-        ["--machine", machine, "--out", out] => {
-            (Plan { records: 100_000, questions: 400 }, machine, out)
-        }
-        ["--quick", "--machine", machine, "--out", out] => {
-            (Plan { records: 20_000, questions: 60 }, machine, out)
-        }
+        ["--machine", machine, "--out", out] => (
+            Plan {
+                records: 100_000,
+                questions: 400,
+            },
+            machine,
+            out,
+        ),
+        ["--quick", "--machine", machine, "--out", out] => (
+            Plan {
+                records: 20_000,
+                questions: 60,
+            },
+            machine,
+            out,
+        ),
         _ => return Err("use bench/memory/run".into()),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -94,7 +105,10 @@ fn main() -> Result<(), Failed> {
 async fn measure(plan: &Plan, machine: serde_json::Value) -> Result<Report, Failed> {
     let data = data::make(plan.records, plan.questions);
     let dir = tempfile::tempdir()?;
-    let backend = Arc::new(SqliteMemory::new(dir.path(), SqliteMemoryOptions::default()));
+    let backend = Arc::new(SqliteMemory::new(
+        dir.path(),
+        SqliteMemoryOptions::default(),
+    ));
     let begun = Instant::now();
     for batch in data.records.chunks(1_000) {
         backend.insert(batch.to_vec()).await?;
@@ -127,7 +141,10 @@ fn by_vector(vector: &[f32]) -> RecallPlan {
     RecallPlan {
         text: String::new(),
         terms: Terms::default(),
-        vector: Some(Embedding { model: MODEL.to_owned(), vector: vector.to_vec() }),
+        vector: Some(Embedding {
+            model: MODEL.to_owned(),
+            vector: vector.to_vec(),
+        }),
         memory_type: None,
         limit: 10,
         depth: 50,
@@ -175,12 +192,19 @@ async fn ask(
         timer.take(&mut times[4]);
         whole.search(&query).await?;
         timer.take(&mut times[5]);
-        let found: Vec<&str> = found.hits.iter().map(|hit| hit.record.id.as_str()).collect();
+        let found: Vec<&str> = found
+            .hits
+            .iter()
+            .map(|hit| hit.record.id.as_str())
+            .collect();
         let ids = exact.iter().map(|place| data.records[*place].id.as_str());
         right += ids.filter(|id| found.contains(id)).count();
     }
     let recall = right as f64 / (10 * data.questions.len()) as f64;
-    let subjects = NAMES.into_iter().zip(times).map(|(name, times)| subject(name, times));
+    let subjects = NAMES
+        .into_iter()
+        .zip(times)
+        .map(|(name, times)| subject(name, times));
     Ok((subjects.collect(), recall))
 }
 
@@ -251,14 +275,24 @@ impl Report {
         let vectors = self.p50("vectors: brute force") / self.p50("vectors: holdfast");
         let own = self.p50("vectors: holdfast");
         let aims = [
-            ("text / plain FTS5", format!("{words:.2}x"), "at most 1.3x", words <= 1.3),
+            (
+                "text / plain FTS5",
+                format!("{words:.2}x"),
+                "at most 1.3x",
+                words <= 1.3,
+            ),
             (
                 "brute force / vectors",
                 format!("{vectors:.1}x at {own:.1} ms"),
                 "at least 5x, or under 20 ms",
                 vectors >= 5.0 || own < 20.0,
             ),
-            ("recall@10", format!("{:.3}", self.recall_at_10), "at least 0.95", self.recall_at_10 >= 0.95),
+            (
+                "recall@10",
+                format!("{:.3}", self.recall_at_10),
+                "at least 0.95",
+                self.recall_at_10 >= 0.95,
+            ),
         ];
         text.push('\n');
         for (what, figure, aim, met) in aims {

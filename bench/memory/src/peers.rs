@@ -65,7 +65,9 @@ fn unit(vector: &[f32]) -> Vec<f32> {
 
 impl BruteForce {
     pub fn new(records: &[MemoryRecord]) -> Self {
-        let vectors = records.iter().filter_map(|record| record.embedding.as_ref());
+        let vectors = records
+            .iter()
+            .filter_map(|record| record.embedding.as_ref());
         Self {
             numbers: vectors.flat_map(|found| unit(&found.vector)).collect(),
         }
@@ -103,7 +105,8 @@ impl SqliteVec {
                 *mut *mut std::os::raw::c_char,
                 *const rusqlite::ffi::sqlite3_api_routines,
             ) -> std::os::raw::c_int;
-            let init = std::mem::transmute::<*const (), Init>(sqlite_vec::sqlite3_vec_init as *const ());
+            let init =
+                std::mem::transmute::<*const (), Init>(sqlite_vec::sqlite3_vec_init as *const ());
             rusqlite::ffi::sqlite3_auto_extension(Some(init));
         }
         let mut conn = Connection::open(file)?;
@@ -113,7 +116,9 @@ impl SqliteVec {
         ))?;
         let step = conn.transaction()?;
         for (place, record) in records.iter().enumerate() {
-            let Some(found) = &record.embedding else { continue };
+            let Some(found) = &record.embedding else {
+                continue;
+            };
             step.prepare_cached("INSERT INTO vec (rowid, numbers) VALUES (?1, ?2)")?
                 .execute(params![place as i64, bytes(&found.vector)])?;
         }

@@ -44,6 +44,7 @@ fn wish(number: u64) -> ClaimRequest {
             request_id: format!("01890000-0000-7000-8000-{number:012x}"),
             tool_call_id: None,
             params_digest: Digest::of(b"{}"),
+            shadow: false,
         }),
         owner: format!("{number:032x}").into(),
         lifetimes: Lifetimes::default(),
@@ -140,7 +141,10 @@ fn sent(server: &RedisServer) -> Result<BTreeMap<String, u64>, Error> {
     let info = server.command(&["INFO", "commandstats"])?;
     let mut found = BTreeMap::new();
     for line in info.lines() {
-        let Some((name, rest)) = line.trim().strip_prefix("cmdstat_").and_then(|l| l.split_once(':'))
+        let Some((name, rest)) = line
+            .trim()
+            .strip_prefix("cmdstat_")
+            .and_then(|l| l.split_once(':'))
         else {
             continue;
         };
@@ -156,7 +160,9 @@ fn sent(server: &RedisServer) -> Result<BTreeMap<String, u64>, Error> {
 /// How often the server has read something from a connection.
 fn reads(server: &RedisServer) -> Result<u64, Error> {
     let info = server.command(&["INFO", "stats"])?;
-    let line = info.lines().find_map(|line| line.trim().strip_prefix("total_reads_processed:"));
+    let line = info
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("total_reads_processed:"));
     Ok(line.ok_or("the server does not count its reads")?.parse()?)
 }
 
@@ -189,7 +195,10 @@ async fn round_trips(server: &RedisServer, store: &Arc<RedisState>) -> Result<Va
 fn redis_benchmark(port: u16) -> Option<f64> {
     let output = Command::new("redis-benchmark")
         .args(["-h", "127.0.0.1", "-p", &port.to_string()])
-        .args(["-t", "set", "-c", "1", "-P", "64", "-n", "300000", "-d", "464", "-r", "1000000", "--csv"])
+        .args([
+            "-t", "set", "-c", "1", "-P", "64", "-n", "300000", "-d", "464", "-r", "1000000",
+            "--csv",
+        ])
         .output()
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -231,7 +240,11 @@ async fn measure(persistence: Persistence, rounds: usize, time: Duration) -> Res
     let benchmark = redis_benchmark(server.port());
     println!("{:28} {}", "round trips a pair", trips["perPair"]);
     if let Some(benchmark) = benchmark {
-        println!("{:28} {:>10.0} pairs of SET/s", "redis-benchmark -c 1 -P 64", benchmark / 2.0);
+        println!(
+            "{:28} {:>10.0} pairs of SET/s",
+            "redis-benchmark -c 1 -P 64",
+            benchmark / 2.0
+        );
     }
     Ok(json!({
         "persistence": format!("{persistence:?}"), "tasks": TASKS, "payloadBytes": PAYLOAD_BYTES,
@@ -252,7 +265,9 @@ fn main() -> Result<(), Error> {
     } else {
         (9, Duration::from_secs(2))
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let mut results = Vec::new();
     for persistence in [Persistence::None, Persistence::Always] {
         results.push(runtime.block_on(measure(persistence, rounds, time))?);

@@ -79,11 +79,14 @@ fn peak_kb() -> io::Result<u64> {
     peak.ok_or_else(|| io::Error::other("the kernel does not say how much memory was used"))
 }
 
+/// Writes one message of a provider's history.
+type Message = fn(usize, &str) -> Value;
+
 /// How long the library takes for a history of 10,000 messages that an agent holds in memory: as each
 /// provider takes it, and with one result whose call is gone.
 fn validate() {
     let text = "x".repeat(400);
-    let histories: [(&str, fn(usize, &str) -> Value); 3] = [
+    let histories: [(&str, Message); 3] = [
         ("anthropic", anthropic),
         ("chat", chat),
         ("responses", responses),

@@ -107,9 +107,7 @@ fn holdfast(dir: &Path, kind: &str) -> Result<Arc<Server>, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = Metrics::new();
     let trouble = Arc::new(TroubleWatch::new(clock.clone(), Redactor::default()));
-    let mut observers = Observers::new()
-        .with(metrics.clone())
-        .with(trouble.clone());
+    let mut observers = Observers::new().with(metrics.clone()).with(trouble.clone());
     let state = match kind {
         "sqlite" => Some(SqliteState::open(
             dir,

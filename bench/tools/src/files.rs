@@ -17,6 +17,9 @@ const READ_BYTES: usize = 100 * 1024 * 1024;
 const EDIT_BYTES: usize = 10 * 1024 * 1024;
 const LINES: u64 = 100;
 
+/// Reads some lines of a file in its own way.
+type Peer = fn(&Path, u64) -> Result<String, Failed>;
+
 /// A file of lines of about 100 bytes; says how many.
 fn lines(path: &Path, bytes: usize) -> Result<u64, Failed> {
     let mut text = Vec::with_capacity(bytes + 128);
@@ -138,8 +141,7 @@ async fn read(rounds: usize, dir: &Path, context: &ToolContext) -> Result<Vec<Su
                 return Err(format!("not what was asked for: {params}").into());
             }
         }
-        let peers: [fn(&Path, u64) -> Result<String, Failed>; 3] =
-            [plain_range, buffered_range, sed_range];
+        let peers: [Peer; 3] = [plain_range, buffered_range, sed_range];
         for (meter, peer) in meters.iter_mut().skip(ours.len()).zip(peers) {
             let from = Instant::now();
             let found = peer(&path, middle)?;

@@ -1,7 +1,6 @@
 //! What the crate `agent` promises, one module a capability, in one program.
 
 #![expect(
-    clippy::allow_attributes,
     clippy::expect_used,
     clippy::panic,
     reason = "a helper that fails is a test that fails"

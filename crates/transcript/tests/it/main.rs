@@ -1,7 +1,6 @@
 //! What the crate `transcript` promises, one module a capability, in one program.
 
 #![expect(
-    clippy::allow_attributes,
     clippy::expect_used,
     clippy::print_stdout,
     reason = "a helper that fails is a test that fails"
