@@ -11,8 +11,7 @@
 // the processor to nobody else ("alone") are counted by themselves too.
 
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
-import { readFileSync } from "node:fs";
-import { cpus, loadavg, release, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
@@ -32,7 +31,7 @@ const PROGRESS_MS = 10_000;
 /** The log is written when it has not grown for so long. */
 const QUIET_MS = 1_000;
 
-const [folder, count, commit, output] = process.argv.slice(2);
+const [folder, count, described, output] = process.argv.slice(2);
 const calls = Number(count);
 const plugin = (await import(pathToFileURL(join(folder, "dist/tool-guard/index.js")))).default;
 const scratch = await mkdtemp(join(tmpdir(), "holdfast-bench-"));
@@ -177,10 +176,9 @@ async function report(name, kind, amount, aimMs) {
 for (const [name, kind] of Object.entries(kinds)) await report(name, kind, calls, AIM_MS);
 for (const [name, kind] of Object.entries(longKinds)) await report(name, kind, Math.ceil(calls / LONG_SHARE), LONG_AIM_MS);
 console.log(`aim: p99 under ${AIM_MS} ms, and ${LONG_AIM_MS} ms with a megabyte; "busy": missed, and by a loop of the same length that does nothing too`);
-const cpu = /model name\s*: (.*)/.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1] ?? cpus()[0]?.model;
-const machine = { cpu, cores: cpus().length, kernel: release(), node: process.version, commit, date: new Date().toISOString(), loadAverage: loadavg() };
+const machine = JSON.parse(described);
 const rssBytes = process.memoryUsage.rss();
-console.log(`memory at the end: ${Math.round(rssBytes / 1e6)} MB; load average ${machine.loadAverage.map((load) => load.toFixed(1)).join(" ")}`);
+console.log(`memory at the end: ${Math.round(rssBytes / 1e6)} MB; load average ${machine.loadAverage}`);
 await writeFile(output, `${JSON.stringify({ machine, calls, aimMs: AIM_MS, rssBytes, results }, null, 2)}\n`);
 await logWritten();
 await rm(scratch, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

@@ -16,8 +16,6 @@ use crate::embed::{EmbedError, Embedder, Purpose};
 use crate::memory::Memory;
 use crate::transfer;
 
-/// The size of a drill that shows something: what an agent gathers in years.
-pub const DRILL_RECORDS: usize = 100_000;
 /// Records that are put in at once.
 const BATCH: usize = 5_000;
 const DIMENSIONS: usize = 48;
