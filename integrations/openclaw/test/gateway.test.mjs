@@ -12,7 +12,7 @@ import { HOLDFAST, makeHome, startGateway, TOKEN } from "./rig/openclaw.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 /** What the double in the Rust tests answers. */
-const recorded = JSON.parse(await readFile(join(here, "../../../crates/web/tests/data/gateway.json"), "utf8"));
+const recorded = JSON.parse(await readFile(join(here, "../../../crates/web/tests/it/data/gateway.json"), "utf8"));
 /** Tools that run in the agent only, or in Holdfast itself. */
 const NOT_OVER_HTTP = ["read", "write", "edit", "exec"];
 const OFFERED = [...NOT_OVER_HTTP, "agents_list", "memory_search", "message", "sessions_list", "sessions_history", "session_status", "unheard_of", "web_fetch"];
