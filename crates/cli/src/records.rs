@@ -101,7 +101,7 @@ mod shared {
         /// Says that there is none.
         pub(crate) fn open_shared(&self) -> StoreResult<Arc<Shared>> {
             Err(StoreError::Unavailable(
-                "this build knows no Redis".to_owned(),
+                "this binary was built without Redis: build it with `--features redis`".to_owned(),
             ))
         }
     }

@@ -248,8 +248,11 @@ fn the_container_is_built_of_the_source_and_reaps_what_commands_leave() {
         .collect();
     assert!(lines.contains(&"**/target"));
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
-    assert!(manifest.contains("members = [\"crates/*\"]"), "{manifest}");
-    let mut read = vec![root().join("Cargo.toml"), root().join("Cargo.lock")];
+    let members = "members = [\"crates/*\", \"bench\", \"fuzz\"]";
+    assert!(manifest.contains(members), "{manifest}");
+    let mut read = ["Cargo.toml", "Cargo.lock", "bench", "fuzz"]
+        .map(|name| root().join(name))
+        .to_vec();
     for entry in fs::read_dir(root().join("crates"))
         .expect("reads")
         .flatten()

@@ -245,7 +245,11 @@ impl RedisConfig {
                 }
             }
             if cfg!(not(feature = "redis")) {
-                problem("url", "this build knows no Redis".to_owned());
+                problem(
+                    "url",
+                    "this binary was built without Redis: build it with `--features redis`"
+                        .to_owned(),
+                );
             }
         }
         problems
