@@ -140,7 +140,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The direct dependencies of each of our crates, by kind: those that ship, and those of tests.
+/// The direct dependencies of each crate under `crates`, by kind: those that ship, and those of tests.
+/// Benches and fuzz targets use whatever they measure or feed.
 fn dependencies() -> BTreeMap<String, Vec<(String, bool)>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -148,10 +149,14 @@ fn dependencies() -> BTreeMap<String, Vec<(String, bool)>> {
         .output()
         .expect("cargo can be run");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
-    metadata["packages"]
-        .as_array()
-        .expect("packages")
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours = |package: &&Value| {
+        let manifest = package["manifest_path"].as_str().expect("a path");
+        manifest.contains("/crates/")
+    };
+    packages
         .iter()
+        .filter(ours)
         .map(|package| {
             let found = package["dependencies"]
                 .as_array()

@@ -7,12 +7,14 @@ fn screen(ran: &Ran) -> String {
     let lines = ran.stdout.lines().map(|line| {
         let mut words: Vec<String> = line.split(' ').map(steady).collect();
         for index in 1..words.len() {
-            let is_unit = words[index].trim_end_matches([',', ')']) == "ms";
-            if is_unit
+            let unit = words[index].trim_end_matches([',', ')']);
+            let is_duration = ["ms", "s"].contains(&unit)
                 && words[index - 1]
                     .chars()
-                    .all(|c| c.is_ascii_digit() || c == '(')
-            {
+                    .all(|c| c.is_ascii_digit() || ['(', '.'].contains(&c));
+            if is_duration {
+                // A busy machine takes seconds.
+                words[index] = words[index].replacen(unit, "ms", 1);
                 "[n]".clone_into(&mut words[index - 1]);
             }
         }

@@ -256,7 +256,8 @@ fn metrics_of_one_call() {
 #[test]
 fn a_deadline_and_a_time_limit_end_a_call() {
     let house = House::new();
-    let deadline = ["--deadline-ms", "200"];
+    // Long enough for the process to begin its call on a busy machine.
+    let deadline = ["--deadline-ms", "2000"];
     let answer = house
         .exec("a", "sleep 1000", &deadline)
         .error("outcome_unknown");
