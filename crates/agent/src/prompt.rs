@@ -51,6 +51,14 @@ pub fn placed(prompt: Option<String>, place: PromptPlace, messages: &[Message]) 
     all
 }
 
+/// Says more to the model as its user. Some servers want users and assistants to alternate.
+pub fn join_user(messages: &mut Vec<Message>, text: &str) {
+    match messages.last_mut().filter(|last| last.role == Role::User) {
+        Some(last) => last.content = format!("{}\n\n{text}", last.content),
+        None => messages.push(Message::text(Role::User, text)),
+    }
+}
+
 /// The members of a request that make a server keep to the format of `guided_json`.
 pub fn structured(registry: &Registry, settings: &RunSettings) -> Map<String, Value> {
     let mut members = Map::new();

@@ -42,6 +42,18 @@ pub enum WhenUsedUp {
     Answer,
 }
 
+/// What becomes of a guess at prose that would change things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MutatingGuess {
+    /// The model is asked to say it as a call, as often as iterations remain.
+    AskModel,
+    /// A person is asked whether it may run.
+    AskPerson,
+    /// It runs from a confidence on.
+    Run,
+}
+
 /// How a server is told to keep to the format of `guided_json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -94,6 +106,10 @@ pub struct RunSettings {
     pub fallback_field: SourceField,
     /// How private reasoning stands in the content.
     pub thought: Thought,
+    /// What becomes of a guess at prose that would change things.
+    pub mutating_guess: MutatingGuess,
+    /// From this confidence on such a guess runs, where guesses may run.
+    pub mutating_guess_min: f64,
     /// Characters of a result that the model sees, by tool.
     pub result_limits: BTreeMap<String, usize>,
     /// What becomes of a run whose iterations are used up.
@@ -138,6 +154,8 @@ impl Default for RunSettings {
             source_field: SourceField::Reasoning,
             fallback_field: SourceField::Content,
             thought: Thought::default(),
+            mutating_guess: MutatingGuess::AskModel,
+            mutating_guess_min: 0.6,
             result_limits: limits
                 .into_iter()
                 .map(|(tool, chars)| (tool.to_owned(), chars))

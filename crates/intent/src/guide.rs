@@ -135,7 +135,6 @@ pub(crate) fn intent_of(
         || intent.strategy == Strategy::Fuzzy
         || matches!(found, Some((_, NameMatch::Close)));
     if guessed && intent.mutating {
-        intent.confidence = intent.confidence.min(FUZZY_MUTATING_MAX);
         intent.problems.push(Problem::NeedsConfirmation);
     }
     intent.confidence = (intent.confidence.clamp(0.0, 1.0) * 100.0).round() / 100.0;

@@ -98,6 +98,19 @@ impl Parser {
             && signs::are_all_spoken_of(&doc)
     }
 
+    /// Whether a text only announces what its model does next ("Let me look that up."), and answers
+    /// nothing.
+    ///
+    /// ```
+    /// use holdfast_intent::{FinishReason, Parser};
+    /// let parser = Parser::default();
+    /// assert!(parser.announces("I'll help with that...", FinishReason::Stop));
+    /// assert!(!parser.announces("It is 4.", FinishReason::Stop));
+    /// ```
+    pub fn announces(&self, text: &str, finish: FinishReason) -> bool {
+        fuzzy::announces(&Doc::new(text, &self.tools, finish))
+    }
+
     /// Reads one reply. Never fails: what can not be read is said among the problems.
     pub fn parse(&self, text: &str, finish: FinishReason) -> Parsed {
         let doc = Doc::new(text, &self.tools, finish);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::{Either, pending, select};
 use holdfast_contract::redact::Redactor;
 use holdfast_contract::{
-    EnvelopeError, ErrorCode, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
+    EnvelopeError, ErrorCode, Reason, ResultError, SessionContext, Status, Tool, ToolCallEnvelope,
     ToolResultEnvelope, TurnStand,
 };
 use holdfast_reliability::breaker::{Breaker, BreakerStore};
@@ -39,7 +39,7 @@ use crate::permit::{PermissionConfig, Permissions, Permit, could_run};
 use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
 use crate::session::SessionTree;
-use crate::trust::{TrustBook, Vouch, is_concern};
+use crate::trust::{GUESSED, TrustBook, Vouch, is_concern};
 use crate::validate::Validate;
 
 /// Where the stack keeps what it has to remember.
@@ -366,6 +366,18 @@ impl ToolStack {
             Ok(()) => self.call_checked(envelope, cancelled).await,
             Err(error) => malformed(&error, &self.runtime.redactor),
         }
+    }
+
+    /// Answers a call that was read from a model's prose: a person is asked whether it was meant.
+    pub async fn call_guessed(&self, envelope: ToolCallEnvelope) -> ToolResultEnvelope {
+        if let Err(error) = envelope.check() {
+            return malformed(&error, &self.runtime.redactor);
+        }
+        let mut call = self.admitted(envelope);
+        let text = "the model wished for it in prose, so it may be meant otherwise";
+        let reason = Reason::new(GUESSED, &*call.envelope.tool_name, text);
+        call.concerns.push(reason);
+        self.go(call, pending()).await
     }
 
     /// Answers a call that was captured when it asked for approval and whose process is gone. It is

@@ -12,7 +12,7 @@ use crate::context::WindowSettings;
 use crate::model::Http2;
 use crate::runs::CLIENT_AWAY_MS_MAX;
 use crate::settings::{
-    PromptPlace, RunSettings, SourceField, StructuredOutput, Thought, WhenUsedUp,
+    MutatingGuess, PromptPlace, RunSettings, SourceField, StructuredOutput, Thought, WhenUsedUp,
 };
 
 /// The names under which clients find the model of the first section.
@@ -170,7 +170,15 @@ impl<'a> Maker<'a> {
             top_p: self.decimal_or_none("executor.gpt_oss_top_p", standard.top_p),
             fallback_strategy: fallback,
             result_limits,
-            when_used_up: match self.text("executor.when_used_up") {
+            mutating_guess: match self.text("parser.mutating_guess") {
+                Some("ask_person") => MutatingGuess::AskPerson,
+                Some("run") => MutatingGuess::Run,
+                _ => MutatingGuess::AskModel,
+            },
+            mutating_guess_min: self
+                .decimal("parser.mutating_guess_min")
+                .unwrap_or(standard.mutating_guess_min),
+            when_used_up: match self.text("executor.on_max_iterations") {
                 Some("answer") => WhenUsedUp::Answer,
                 _ => WhenUsedUp::Fail,
             },

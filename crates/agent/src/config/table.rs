@@ -79,6 +79,7 @@ pub(super) const STRATEGIES: Kind = Choice(&[
     "auto",
 ]);
 pub(super) const FIELDS: Kind = Choice(&["reasoning", "content"]);
+pub(super) const GUESSES: Kind = Choice(&["ask_model", "ask_person", "run"]);
 pub(super) const OUTPUTS: Kind = Choice(&["response_format", "guided_json", "off"]);
 pub(super) const HTTP2: Kind = Choice(&["negotiated", "always", "never"]);
 pub(super) const THOUGHTS: Kind = Choice(&["tagged", "opened"]);

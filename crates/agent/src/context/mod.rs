@@ -180,6 +180,15 @@ pub fn account(state: &mut RunState, reply: &mut ModelReply) {
     state.context.scale_permille = now.clamp(1000, SCALE_PERMILLE_MAX);
 }
 
+/// Whether the next question fits, going by what the last one took.
+pub fn has_room(state: &RunState) -> bool {
+    let window = &state.settings.window;
+    let beside = window.reserve_tokens + u64::from(state.settings.max_tokens);
+    let said = state.tokens.last().map_or(0, |used| used.completion);
+    let known = state.context.window_learned.unwrap_or(window.tokens);
+    state.context.asked_tokens + said + beside <= known.min(window.tokens)
+}
+
 /// The server says that the question is too long. True when a shorter one may be tried: once a run.
 pub fn squeeze(state: &mut RunState, why: &str) -> bool {
     if state.context.window_learned.is_some() {

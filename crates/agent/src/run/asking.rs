@@ -16,6 +16,16 @@ use crate::context;
 use crate::model::{ModelError, ModelRequest, Reports};
 use crate::prompt;
 
+/// What the model is told with the last question that its run has left.
+const LAST_REPLY: &str = "This is your last reply in this task: no result of a further call would reach you. \
+                          Write `Final Answer:` and then your answer, and say what is not done.";
+
+/// Whether no question follows this one. A run of one question begins with its last.
+fn is_last_question(state: &RunState) -> bool {
+    let last = state.settings.max_iterations.saturating_sub(1);
+    state.mode == Mode::Loop && last > 0 && state.iteration == last
+}
+
 /// How long and how often an answer is asked for.
 pub(super) fn patience(state: &RunState) -> RetryPolicy {
     let standard = RetryPolicy::standard();
@@ -70,10 +80,11 @@ pub(super) fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRe
     };
     let fitting = context::prepare(state, prompt.as_deref(), &tools)?;
     let settings = &state.settings;
-    let messages: Vec<Value> = prompt::placed(prompt, settings.prompt_place, &fitting)
-        .iter()
-        .map(Message::to_wire)
-        .collect();
+    let mut placed = prompt::placed(prompt, settings.prompt_place, &fitting);
+    if !offer.is_empty() && is_last_question(state) {
+        prompt::join_user(&mut placed, LAST_REPLY);
+    }
+    let messages: Vec<Value> = placed.iter().map(Message::to_wire).collect();
     let mut body = json!({
         // As the client named it, for whoever has several; its server is told its own name.
         "model": state.model,

@@ -33,6 +33,7 @@ use crate::log::watch::Watched;
 use crate::model::upstreams::UPSTREAM_REST_MS;
 use crate::model::{Model, ModelError, ModelReply, ModelRequest, Piece, Reports};
 use crate::results::CallResult;
+use crate::settings::MutatingGuess;
 
 /// Longest wait before the first repetition of a question; doubled each time.
 pub(crate) const MODEL_RETRY_BASE_MS: u64 = 1000;
@@ -261,7 +262,10 @@ impl Loop {
                 }));
                 kept.told(state, Happened::Heard);
             }
-            Phase::Act(calls) => self.act(state, &calls, kept).await?,
+            Phase::Act(calls) => match room_for_results(state, offer) {
+                Ok(()) => self.act(state, &calls, kept).await?,
+                Err(error) => failed(state, error),
+            },
             Phase::Ended(_) => {}
         }
         Ok(())
@@ -426,7 +430,13 @@ impl Loop {
         let envelope = envelope(state, place, call);
         let request = envelope.request_id.clone();
         // The stack is one large future; in a box of its own it is not moved from hand to hand.
-        let calling = Box::pin(self.stack.call(envelope));
+        let calling = async {
+            match call.guess && state.settings.mutating_guess == MutatingGuess::AskPerson {
+                true => self.stack.call_guessed(envelope).await,
+                false => self.stack.call(envelope).await,
+            }
+        };
+        let calling = Box::pin(calling);
         let waits = |approval: &str| {
             let what = Happened::NeedsApproval {
                 place,
@@ -470,6 +480,15 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
     envelope.payload.tool_step = Some(step);
     envelope.control.deadline_at_ms = Some(state.deadline_at_ms());
     envelope
+}
+
+/// Whether the model could be asked again with what its calls return, however short that is. If not, no
+/// call is made: its effect would stay, and nobody would hear of it.
+fn room_for_results(state: &RunState, offer: &Offer<'_>) -> Result<(), ModelError> {
+    if context::has_room(state) {
+        return Ok(());
+    }
+    request(&mut state.clone(), offer).map(|_| ())
 }
 
 fn failed(state: &mut RunState, error: ModelError) {

@@ -25,7 +25,7 @@ pub(crate) use opened::OPENED_UNHEARD_MAX;
 pub use progress::Happened;
 pub use returning::{CallsAtOnce, ClientTools, Mode, ToolChoice, heard_for_client};
 pub use state::{
-    CallLeftOut, Effects, Ending, Phase, PlannedCall, RUN_FORMAT, RunError, RunErrorCode, RunState,
-    Telling, TokensUsed,
+    CallLeftOut, Effects, Ending, NotDone, Phase, PlannedCall, RUN_FORMAT, RunError, RunErrorCode,
+    RunState, Telling, TokensUsed,
 };
 pub use step::{CALLS_PER_REPLY_MAX, acted, heard, timed_out};

@@ -41,35 +41,44 @@ fn read_fields(state: &RunState, reply: &ModelReply, parser: &Parser) -> Parsed 
     let thought = read(SourceField::Reasoning, &reply.reasoning);
     let said = read(SourceField::Content, &reply.content);
     match (thought, said) {
-        (Some(thought), Some(said)) => both(state, reply, thought, said),
+        (Some(thought), Some(said)) => both(state, reply, parser, thought, said),
         (one, other) => one
             .or(other)
             .unwrap_or_else(|| parser.parse("", reply.finish)),
     }
 }
 
-/// A reply that was thought and said. What is said counts first: a model may think of a call and decide
-/// against it. Where it says nothing in words, its thought is all there is.
-fn both(state: &RunState, reply: &ModelReply, mut thought: Parsed, said: Parsed) -> Parsed {
+/// A reply that was thought and said. A call in the content or a marked answer counts first. Beside
+/// nothing, or an announcement, the thought says what to do. An answer in words beats a guess at a
+/// thought's prose, and a structured call beside it is asked about unless it only reads.
+fn both(
+    state: &RunState,
+    reply: &ModelReply,
+    parser: &Parser,
+    mut thought: Parsed,
+    said: Parsed,
+) -> Parsed {
     let is_first = state.settings.source_field == SourceField::Content;
     let is_said = is_first && !said.intents.is_empty() || is_a_call(&said) || said.signalled;
-    if thought.intents.is_empty() || is_said {
+    let is_no_wish = thought.intents.is_empty() && thought.completed;
+    if is_no_wish || is_said {
         return said;
     }
     let aloud = without_thoughts(&reply.content);
-    if !aloud.contains(char::is_alphanumeric) {
+    let is_announced =
+        || parser.announces(aloud.trim(), reply.finish) && is_same_wish(&said, &thought);
+    if !aloud.contains(char::is_alphanumeric) || is_announced() {
         return thought;
     }
     // Nobody knows what the tools of a client do.
     let is_ours = state.mode == Mode::Loop;
     let may_run = |intent: &Intent| is_ours && !intent.mutating && intent.is_runnable();
-    // A guess at what a thought's prose may mean is no reason to ask anybody about an answer.
-    let is_vague = |intent: &Intent| intent.strategy == Strategy::Fuzzy && !may_run(intent);
-    thought.intents.retain(|intent| !is_vague(intent));
+    thought
+        .intents
+        .retain(|intent| intent.strategy != Strategy::Fuzzy);
     if thought.intents.is_empty() {
         return said;
     }
-    // Also where the words announce it: "I'll run `x` as soon as you agree" is no call yet.
     for intent in &mut thought.intents {
         if !may_run(intent) {
             leave_to_be_said(intent);
@@ -78,6 +87,16 @@ fn both(state: &RunState, reply: &ModelReply, mut thought: Parsed, said: Parsed)
     // It is the answer when the model stays with it.
     thought.final_text = said.final_text;
     thought
+}
+
+/// Whether an announcement wants nothing but what was thought: "I'll run `make check` instead" does.
+fn is_same_wish(said: &Parsed, thought: &Parsed) -> bool {
+    said.intents.iter().all(|wish| {
+        thought.intents.iter().any(|call| {
+            let has = |(name, value)| call.arguments.get(name) == Some(value);
+            call.name == wish.name && wish.arguments.iter().all(has)
+        })
+    })
 }
 
 /// Whether a text has a call in a form of calls, also one that can not be read.

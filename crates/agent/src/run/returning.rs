@@ -185,7 +185,7 @@ pub fn heard_for_client(
         Some(demand) => Some(
             wrong.unwrap_or_else(|| format!("You have to make {demand}, in the given format.")),
         ),
-        None => correction(state, &parsed, parser),
+        None => correction(state, reply, &parsed, parser),
     };
     if let Some(text) = asks_back {
         // What does not come again is named beside what does.

@@ -136,6 +136,7 @@ mod tests {
                     arguments: call.arguments.clone(),
                     call_id: None,
                     mutating: false,
+                    guess: false,
                     result: None,
                 }]);
             },

@@ -93,6 +93,9 @@ pub struct RunState {
     /// Whether what the model said, the last time, is a call; looked at where it could be the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub said_a_call: bool,
+    /// What the model wanted with its last reply, and what was not done of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_done: Vec<NotDone>,
     /// Whether the model heard that no tool runs any more in this run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_to_stop: bool,
@@ -151,9 +154,23 @@ pub struct PlannedCall {
     pub call_id: Option<String>,
     /// Whether it changes anything, as far as is known.
     pub mutating: bool,
+    /// Whether it was read from prose, so that a person is asked whether it was meant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guess: bool,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<CallResult>,
+}
+
+/// A wish of the model that nothing came of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotDone {
+    /// The tool, as far as it could be read.
+    pub tool: String,
+    /// The arguments, as far as they could be read.
+    pub arguments: Map<String, Value>,
+    /// Why nothing came of it.
+    pub why: String,
 }
 
 /// What one answer of the model took.
@@ -329,6 +346,7 @@ impl RunState {
             corrected: false,
             held: None,
             said_nothing: false,
+            not_done: Vec::new(),
             told_to_stop: false,
             said_a_call: false,
             reasoning: String::new(),
@@ -391,6 +409,7 @@ impl RunState {
             corrected: self.corrected,
             held: None,
             said_nothing: self.said_nothing,
+            not_done: self.not_done.clone(),
             told_to_stop: self.told_to_stop,
             said_a_call: self.said_a_call,
             reasoning: String::new(),
@@ -443,7 +462,7 @@ impl RunState {
     }
 
     /// Whether the model has been asked as often as it may be.
-    pub(super) fn is_used_up(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.iteration >= self.settings.max_iterations
     }
 

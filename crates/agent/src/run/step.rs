@@ -7,14 +7,20 @@ use holdfast_intent::{
 };
 use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
+use serde_json::{Map, Value};
 
+use super::held::UNREAD;
 use super::reading::{is_only_thought, read};
-use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
+use super::returning::Mode;
+use super::state::{Effects, Ending, NotDone, Phase, PlannedCall, RunErrorCode, RunState};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
 use crate::model::{MODEL_ERROR_CHARS_MAX, ModelReply};
 use crate::results::{Brake, CallResult, batch};
-use crate::settings::WhenUsedUp;
+use crate::settings::{MutatingGuess, WhenUsedUp};
+
+/// The way out for a model whose words were taken for a call.
+const NO_CALL_MEANT: &str = "If you mean no call, write `Final Answer:` and then your answer.";
 
 /// Calls of one reply that run.
 pub const CALLS_PER_REPLY_MAX: usize = 32;
@@ -51,12 +57,16 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         state.said_a_call = says_a_call(reply, parser);
     }
     let parsed = read(state, reply, parser);
-    let (runnable, others): (Vec<&Intent>, Vec<&Intent>) = parsed
-        .intents
-        .iter()
-        .partition(|intent| intent.is_runnable() || intent.is_refusable());
-    if !runnable.is_empty() {
-        state.messages.push(said(reply, &runnable));
+    let (runnable, others): (Vec<&Intent>, Vec<&Intent>) =
+        parsed.intents.iter().partition(|intent| {
+            intent.is_runnable() || intent.is_refusable() || is_guess_to_make(state, intent)
+        });
+    state.not_done = not_done(&parsed, &others);
+    // A server with calls of its own wants a result for each of them, also for one that is wrong.
+    let is_native = others.iter().any(|intent| intent.call_id.is_some());
+    if !runnable.is_empty() || is_native {
+        let all: Vec<&Intent> = parsed.intents.iter().collect();
+        state.messages.push(said(reply, &all));
         state.corrected = false;
         state.said_nothing = false;
         plan(state, &runnable, &others);
@@ -65,7 +75,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
     if asked_anew_for_nothing(state, reply) {
         return;
     }
-    if let Some(correction) = correction(state, &parsed, parser) {
+    if let Some(correction) = correction(state, reply, &parsed, parser) {
         state.messages.push(said(reply, &[]));
         state.messages.push(Message::text(Role::User, correction));
         state.corrected = true;
@@ -73,6 +83,62 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         return;
     }
     answer_or_fail(state, reply, parsed, parser, None);
+}
+
+/// Whether the settings let a guess at prose go on, of a tool that changes things.
+fn is_guess_to_make(state: &RunState, intent: &Intent) -> bool {
+    let is_guess = intent.complete
+        && intent.problems.contains(&Problem::NeedsConfirmation)
+        && intent
+            .problems
+            .iter()
+            .all(|it| *it == Problem::NeedsConfirmation || !it.is_blocking());
+    is_guess
+        && match state.settings.mutating_guess {
+            MutatingGuess::AskModel => false,
+            MutatingGuess::AskPerson => true,
+            MutatingGuess::Run => intent.confidence >= state.settings.mutating_guess_min,
+        }
+}
+
+/// What the model wanted and is not made, each with the reason.
+fn not_done(parsed: &Parsed, others: &[&Intent]) -> Vec<NotDone> {
+    let why = |problems: &[Problem]| {
+        let told = problems.iter().filter(|it| it.is_blocking());
+        let told: Vec<String> = told.map(Problem::message).collect();
+        in_brief(&told.join(" "))
+    };
+    let brief = |value: &Value| match value {
+        Value::String(text) => Value::String(in_brief(text)),
+        other => other.clone(),
+    };
+    let calls = others.iter().map(|intent| NotDone {
+        tool: intent.name.clone(),
+        arguments: intent
+            .arguments
+            .iter()
+            .map(|(name, value)| (name.clone(), brief(value)))
+            .collect(),
+        why: why(&intent.problems),
+    });
+    let is_wish = |problem: &&Problem| {
+        matches!(
+            problem,
+            Problem::LooksLikeFailedCall | Problem::UnknownTool { .. }
+        )
+    };
+    let unread = parsed.problems.iter().filter(is_wish).map(|problem| {
+        let tool = match problem {
+            Problem::UnknownTool { name, .. } => name.clone(),
+            _ => UNREAD.to_owned(),
+        };
+        NotDone {
+            tool,
+            arguments: Map::new(),
+            why: problem.message(),
+        }
+    });
+    calls.chain(unread).take(CALLS_PER_REPLY_MAX).collect()
 }
 
 /// A model that said nothing at all is asked once more: that is no answer.
@@ -135,12 +201,28 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
         Some(said).filter(|text| !text.is_empty())
     };
     let content = final_text.or_else(said);
-    let content = content.unwrap_or_else(|| reply.content.clone());
+    let content = content.unwrap_or_else(|| nothing_more(state, reply));
+    state.not_done.clear();
     state.phase = Phase::Ended(Ending::Answered {
         content,
         cut_off: reply.finish == FinishReason::Length,
         filtered: reply.filtered,
     });
+}
+
+/// What stands in the place of an answer of a model that has ended without words.
+fn nothing_more(state: &RunState, reply: &ModelReply) -> String {
+    let is_explained = reply.finish == FinishReason::Length
+        || reply.filtered
+        || state.passed_on.contains_key("stop")
+        || state.mode.demands_a_call();
+    if is_explained {
+        return reply.content.clone();
+    }
+    match state.tools_called.join(", ") {
+        called if called.is_empty() => "(The model said nothing more.)".to_owned(),
+        called => format!("(The model said nothing more. It has called: {called}.)"),
+    }
 }
 
 /// The same for a reply that was read for calls. A call that can not be made is no answer, however
@@ -244,10 +326,18 @@ pub(super) fn said(reply: &ModelReply, runnable: &[&Intent]) -> Message {
     }
 }
 
-/// A message at most once in a row: a model that does not learn from it is not asked for ever.
-pub(super) fn correction(state: &RunState, parsed: &Parsed, parser: &Parser) -> Option<String> {
+/// What the model is told of a wish that can not be made, as often as iterations remain. A reply that
+/// may as well be an answer is asked about once in a row.
+pub(super) fn correction(
+    state: &RunState,
+    reply: &ModelReply,
+    parsed: &Parsed,
+    parser: &Parser,
+) -> Option<String> {
     // At the end of the iterations nobody can be asked, and what was said beside a thought is an answer.
-    if state.corrected || state.is_used_up() && is_only_thought(parsed) {
+    let may_be_answer =
+        is_only_thought(parsed) || parser.only_speaks_of_calls(&reply.content, reply.finish);
+    if may_be_answer && (state.corrected || state.is_used_up()) {
         return None;
     }
     let waits = parsed
@@ -257,7 +347,11 @@ pub(super) fn correction(state: &RunState, parsed: &Parsed, parser: &Parser) -> 
     if parsed.completed && !waits {
         return None;
     }
-    parser.corrective_message(parsed)
+    let message = parser.corrective_message(parsed)?;
+    Some(match state.mode {
+        Mode::Loop => format!("{message}\n{NO_CALL_MEANT}"),
+        Mode::Return(_) => message,
+    })
 }
 
 fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
@@ -268,6 +362,7 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
             arguments: intent.arguments.clone(),
             call_id: intent.call_id.clone(),
             mutating: intent.mutating,
+            guess: !(intent.is_runnable() || intent.is_refusable()),
             result: None,
         })
         .collect();
@@ -288,9 +383,9 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
         calls.push(PlannedCall {
             name: intent.name.clone(),
             arguments: intent.arguments.clone(),
-            // Not among the native calls of the message above, so it answers none.
-            call_id: None,
+            call_id: intent.call_id.clone(),
             mutating: intent.mutating,
+            guess: false,
             result: Some(not_run(format!("not run: {why}"))),
         });
     }
@@ -397,7 +492,7 @@ pub(super) fn go_on(state: &mut RunState) {
         if state.settings.when_used_up == WhenUsedUp::Answer && is_answer {
             state.phase = Phase::Ended(Ending::Answered {
                 content: said,
-                cut_off: false,
+                cut_off: true,
                 filtered: false,
             });
             return;

@@ -47,36 +47,41 @@ fn nothing_is_an_answer_where_there_is_a_reason_for_it() {
         });
     };
     let as_it_is = |_: &mut RunState| {};
-    let cases: [(ModelReply, Before); 5] = [
-        (cut, as_it_is),
-        (filtered, as_it_is),
-        (nothing.clone(), stops),
-        (nothing.clone(), acted),
-        (nothing, answered),
+    let called = "(The model said nothing more. It has called: read.)";
+    let cases: [(ModelReply, Before, &str); 5] = [
+        (cut, as_it_is, ""),
+        (filtered, as_it_is, ""),
+        (nothing.clone(), stops, ""),
+        (nothing.clone(), acted, called),
+        (nothing, answered, "(The model said nothing more.)"),
     ];
-    for (reply, prepare) in cases {
+    for (reply, prepare, expected) in cases {
         let mut state = begun(RunSettings::default());
         prepare(&mut state);
         while state.phase == Phase::Ask {
             heard(&mut state, &reply, &parser());
         }
-        assert_eq!(answer(&state), "", "{reply:?}");
+        assert_eq!(answer(&state), expected, "{reply:?}");
     }
 }
 
-/// Some servers take no turn that has neither words nor calls.
+/// A server that has calls of its own wants a result for each of them.
 #[test]
-fn a_call_that_can_not_be_made_leaves_no_empty_turn() {
+fn a_native_call_that_can_not_be_made_gets_its_result() {
     let call = json!({"id": "c", "type": "function",
         "function": {"name": "teleport", "arguments": "{}"}});
     let mut reply = thought("", "");
     reply.calls = json!({"content": null, "tool_calls": [call]});
     let mut state = begun(RunSettings::default());
     heard(&mut state, &reply, &parser());
-    assert!(state.corrected, "{:?}", state.phase);
-    let [_, turn, _] = state.messages.as_slice() else {
+    assert_eq!(state.phase, Phase::Ask);
+    let [_, turn, result] = state.messages.as_slice() else {
         panic!("{:?}", state.messages)
     };
-    assert_eq!(turn.role, Role::Assistant);
-    assert!(!turn.content.trim().is_empty() && turn.calls.is_empty());
+    assert_eq!(turn.calls[0].id, "c");
+    assert_eq!(
+        (result.role, result.answers.as_deref()),
+        (Role::Tool, Some("c"))
+    );
+    assert!(result.content.contains("teleport"), "{}", result.content);
 }

@@ -57,6 +57,7 @@ fn a_broken_call_is_no_speech_however_often_it_is_said() {
         let Phase::Ended(Ending::Failed(error)) = &state.phase else {
             panic!("{call}: {:?}", state.phase)
         };
-        assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+        assert_eq!(error.code, RunErrorCode::MaxIterationsExceeded);
+        assert_eq!(state.not_done.len(), 1, "{:?}", state.not_done);
     }
 }

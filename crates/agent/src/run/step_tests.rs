@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::run::TokensUsed;
-use crate::settings::{RunSettings, SourceField};
+use crate::settings::{MutatingGuess, RunSettings, SourceField};
 
 pub(super) fn parser() -> Parser {
     Parser::new(ToolSet::built_in()).with_strategies(Strategy::React, Some(Strategy::Fuzzy))
@@ -130,7 +130,7 @@ fn a_native_call_is_answered_by_its_id() {
 }
 
 #[test]
-fn a_call_that_can_not_be_read_is_corrected_once_in_a_row() {
+fn a_call_that_can_not_be_read_is_asked_back_while_iterations_remain() {
     let broken = thought("Action: read\nAction Input: {\"path\": \"no", "");
     let mut state = begun(RunSettings::default());
     let cut = ModelReply {
@@ -147,8 +147,15 @@ fn a_call_that_can_not_be_read_is_corrected_once_in_a_row() {
             .content
             .contains("Action Input")
     );
-    heard(&mut state, &cut, &parser());
-    assert!(matches!(state.phase, Phase::Ended(_)), "{:?}", state.phase);
+    for _ in 2..=5 {
+        assert_eq!(state.phase, Phase::Ask);
+        heard(&mut state, &cut, &parser());
+    }
+    let Phase::Ended(Ending::Failed(error)) = &state.phase else {
+        panic!("{:?}", state.phase)
+    };
+    assert_eq!(error.code, RunErrorCode::MaxIterationsExceeded);
+    assert_eq!(state.not_done[0].tool, "read");
     assert!(state.tools_called.is_empty());
 }
 
@@ -180,6 +187,46 @@ fn used_up_iterations_may_answer_with_what_there_is() {
     heard(&mut state, &thought(READ, "Still looking."), &parser());
     acted(&mut state, 0, found("x"));
     assert_eq!(answer(&state), "Still looking.");
+    assert_eq!(state.ending().map(Ending::finish_reason), Some("length"));
+}
+
+/// A wish in prose that changes things is asked back, and named where nothing came of it.
+#[test]
+fn a_wish_that_changes_things_is_asked_back_and_never_lost() {
+    let wish = thought("We need to run `echo hi > wish.txt`.", "");
+    for (when_used_up, is_answer) in [(WhenUsedUp::Fail, false), (WhenUsedUp::Answer, false)] {
+        let mut state = begun(RunSettings {
+            when_used_up,
+            ..RunSettings::default()
+        });
+        while state.phase == Phase::Ask {
+            heard(&mut state, &wish, &parser());
+        }
+        assert_eq!(state.iteration, 5);
+        let [wish] = state.not_done.as_slice() else {
+            panic!("{:?}", state.not_done)
+        };
+        assert_eq!(wish.tool, "exec");
+        assert_eq!(wish.arguments["command"], "echo hi > wish.txt");
+        assert_eq!(
+            matches!(state.ending(), Some(Ending::Answered { .. })),
+            is_answer
+        );
+    }
+    // The settings may let it run, or let a person decide.
+    for (mutating_guess, min, runs) in [
+        (MutatingGuess::Run, 0.6, true),
+        (MutatingGuess::Run, 0.9, false),
+        (MutatingGuess::AskPerson, 0.9, true),
+    ] {
+        let mut state = begun(RunSettings {
+            mutating_guess,
+            mutating_guess_min: min,
+            ..RunSettings::default()
+        });
+        heard(&mut state, &wish, &parser());
+        assert_eq!(planned(&state) == ["exec"], runs, "{mutating_guess:?}");
+    }
 }
 
 #[test]
@@ -287,13 +334,14 @@ fn a_call_that_can_not_be_made_is_never_the_answer() {
     let markup = "<tool_call>{\"name\": \"read\", \"argum";
     for (reasoning, content) in [("", unknown), (unknown, ""), ("", markup)] {
         let mut state = begun(RunSettings::default());
-        for _ in 0..2 {
+        while state.phase == Phase::Ask {
             heard(&mut state, &thought(reasoning, content), &parser());
         }
         let Phase::Ended(Ending::Failed(error)) = &state.phase else {
             panic!("{content}: {:?}", state.phase)
         };
-        assert_eq!(error.code, RunErrorCode::ToolExecutionFailed);
+        assert_eq!(error.code, RunErrorCode::MaxIterationsExceeded);
+        assert!(!state.not_done.is_empty());
         assert_eq!(state.content, content, "it can be looked at");
     }
     // What was said beside a call that was only thought of is one.

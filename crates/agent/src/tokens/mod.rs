@@ -1,8 +1,8 @@
 //! How many tokens a text is, counted as gpt-oss counts: `o200k_harmony`, with nothing to download.
 //!
-//! Counts are exact for every text that a person or a tool writes. Only where a text has a run of
-//! one kind of sign longer than [`RUN_BYTES_MAX`], that run is taken at one token a byte: no text
-//! is more, so such a count is never too low, and no text can make counting slow.
+//! Counts are exact for every text that a person or a tool writes. Only a run of one kind of sign
+//! longer than [`RUN_BYTES_MAX`] is counted in pieces of that length, with a few tokens more for each
+//! cut: such a count is never too low, and no text can make counting slow.
 
 mod harmony;
 mod runs;
@@ -14,9 +14,8 @@ pub use runs::RUN_BYTES_MAX;
 use runs::{Span, spans};
 use tiktoken::CoreBpe;
 
-/// A long run is counted apart from its neighbours, which may cost a token on either side more than
-/// in one piece.
-const LONG_RUN_EXTRA_TOKENS: u64 = 4;
+/// What each piece of a long run may cost more than in the whole, on both of its sides.
+const PIECE_EXTRA_TOKENS: u64 = 4;
 
 /// The vocabulary. It is unpacked when it is first asked for, which takes a fifth of a second.
 static VOCABULARY: LazyLock<Option<&'static CoreBpe>> =
@@ -41,9 +40,23 @@ fn count_within(text: &str, run_bytes_max: usize) -> u64 {
     spans(text, run_bytes_max)
         .map(|span| match span {
             Span::Plain(text) => plain(text),
-            Span::Long(bytes) => (bytes as u64).saturating_add(LONG_RUN_EXTRA_TOKENS),
+            Span::Long(run) => in_pieces(run, run_bytes_max),
         })
         .fold(0, u64::saturating_add)
+}
+
+fn in_pieces(mut run: &str, bytes_max: usize) -> u64 {
+    let mut tokens = 0_u64;
+    while !run.is_empty() {
+        let mut end = bytes_max.max(4).min(run.len());
+        while !run.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, rest) = run.split_at(end);
+        tokens = tokens.saturating_add(plain(piece).saturating_add(PIECE_EXTRA_TOKENS));
+        run = rest;
+    }
+    tokens
 }
 
 fn plain(text: &str) -> u64 {
@@ -79,12 +92,16 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_of_one_sign_is_bounded_and_never_too_low() {
+    fn a_megabyte_of_one_sign_is_counted_as_the_model_counts_a_part_of_it() {
         for sign in ["a", " ", "\n", "=", "的", "😀"] {
-            let text = sign.repeat(1024 * 1024 / sign.len());
-            let tokens = count(&text);
-            assert!(tokens >= text.len() as u64, "{sign:?}: {tokens}");
-            assert!(tokens <= text.len() as u64 + LONG_RUN_EXTRA_TOKENS);
+            let part = sign.repeat(RUN_BYTES_MAX / sign.len());
+            let text = part.repeat(256);
+            let (of_part, tokens) = (count(&part), count(&text));
+            assert!(tokens >= of_part * 256, "{sign:?}: {tokens}");
+            assert!(
+                tokens <= (of_part + 2 * PIECE_EXTRA_TOKENS) * 257,
+                "{sign:?}: {tokens}"
+            );
         }
         // Digits are cut into threes by the vocabulary itself.
         assert_eq!(count(&"1".repeat(999_999)), 333_333);

@@ -1,4 +1,4 @@
-//! Finds runs of one kind of sign that are too long to be counted exactly.
+//! Finds runs of one kind of sign that are too long to be counted in one piece.
 //!
 //! The vocabulary cuts a text into words, numbers, blanks and symbols before it looks for tokens,
 //! and the time for one such piece grows faster than its length. A piece is never longer than two
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Bytes of one kind of sign in a row that are counted exactly.
+/// Bytes of one kind of sign in a row that are counted in one piece.
 pub const RUN_BYTES_MAX: usize = 4096;
 
 /// A part of a text.
@@ -16,8 +16,8 @@ pub const RUN_BYTES_MAX: usize = 4096;
 pub(super) enum Span<'a> {
     /// Text without a long run.
     Plain(&'a str),
-    /// A long run of so many bytes.
-    Long(usize),
+    /// A long run.
+    Long(&'a str),
 }
 
 /// Words with their marks, symbols with theirs, blanks. Numbers are cut into threes anyway.
@@ -33,7 +33,7 @@ pub(super) fn spans(text: &str, run_bytes_max: usize) -> impl Iterator<Item = Sp
     for run in runs.into_iter().flat_map(|runs| runs.find_iter(text)) {
         if run.len() > run_bytes_max {
             spans.push(Span::Plain(&text[from..run.start()]));
-            spans.push(Span::Long(run.len()));
+            spans.push(Span::Long(run.as_str()));
             from = run.end();
         }
     }
@@ -57,12 +57,12 @@ mod tests {
         assert_eq!(found("abc def", 3), [Span::Plain("abc def")]);
         assert_eq!(
             found("ab cdef gh", 3),
-            [Span::Plain("ab "), Span::Long(4), Span::Plain(" gh")]
+            [Span::Plain("ab "), Span::Long("cdef"), Span::Plain(" gh")]
         );
         let text = "a".repeat(1024 * 1024);
         assert_eq!(
             found(&text, RUN_BYTES_MAX),
-            [Span::Plain(""), Span::Long(text.len()), Span::Plain("")]
+            [Span::Plain(""), Span::Long(&text), Span::Plain("")]
         );
         // Chinese prose has no blanks, but it has punctuation.
         let prose = "今天天气很好，我们去公园。".repeat(1000);
@@ -77,7 +77,7 @@ mod tests {
             let parts = found(&text, max);
             let bytes: usize = parts.iter().map(|part| match part {
                 Span::Plain(text) => text.len(),
-                Span::Long(bytes) => *bytes,
+                Span::Long(run) => run.len(),
             }).sum();
             prop_assert_eq!(bytes, text.len());
             for part in parts {

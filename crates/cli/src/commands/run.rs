@@ -295,6 +295,19 @@ fn short(text: &str) -> String {
     }
 }
 
+/// What the model wanted at the end and nothing came of.
+fn tell_not_done(state: &RunState) {
+    for wish in &state.not_done {
+        let arguments = Value::Object(wish.arguments.clone()).to_string();
+        output::note(&format!(
+            "✗ not done: {} {}: {}",
+            wish.tool,
+            short(&arguments),
+            wish.why
+        ));
+    }
+}
+
 /// The answer to standard output, the rest beside it.
 fn over(state: &RunState, json: bool) -> ExitCode {
     let (said, error) = match state.ending() {
@@ -315,19 +328,24 @@ fn over(state: &RunState, json: bool) -> ExitCode {
             "content": said,
             "error": error.as_ref().map(|message| json!({"code": code, "message": message})),
             "iterations": state.iteration,
+            "notDone": state.not_done,
             "toolsCalled": state.tools_called,
             "toolsMs": state.tools_ms,
             "totalTokens": state.tokens_total(),
         }));
     } else if let Some(content) = said {
         output::line(&harmless(content));
+        tell_not_done(state);
     } else if let Some(why) = &error {
         output::note(&format!("✗ {why}"));
         if !state.content.trim().is_empty() {
             output::note(&format!("The last thing the model said: {}", state.content));
         }
+        tell_not_done(state);
     }
-    if error.is_none() {
+    let is_given_up = matches!(state.ending(), Some(Ending::Answered { cut_off: true, .. }))
+        && state.is_used_up();
+    if error.is_none() && !is_given_up {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(1)

@@ -260,8 +260,8 @@ fn without_now(text: &str) -> &str {
         .trim_start_matches([',', ' '])
 }
 
-/// The lead of a sentence in lower case.
-pub(super) fn of(lower: &str) -> Option<Lead> {
+/// The sentence behind its number and its small words.
+pub(super) fn without_fillers(lower: &str) -> &str {
     let mut rest = without_number(lower);
     while let Some((_, tail)) = FILLER.strip(rest) {
         rest = tail.trim_start_matches([',', ' ', ':', '.', '!', '-']);
@@ -269,6 +269,12 @@ pub(super) fn of(lower: &str) -> Option<Lead> {
             .trim_start_matches(|letter: char| letter.is_ascii_digit())
             .trim_start_matches([',', ' ', ':', '.', '!', '*']);
     }
+    rest
+}
+
+/// The lead of a sentence in lower case.
+pub(super) fn of(lower: &str) -> Option<Lead> {
+    let rest = without_fillers(lower);
     let at = |rest: &str| lower.len() - rest.len();
     if let Some((_, tail)) = PLANNED.strip(rest) {
         // "I'd have to read it to know" is no plan.

@@ -5,6 +5,7 @@
 //! conditions, questions, advice to somebody else and quoted text are none. Code blocks are never
 //! read, only taken as the content of a write or the command of a run that announces them.
 
+mod announce;
 mod clause;
 mod lead;
 mod more;
@@ -14,6 +15,8 @@ mod sentence;
 mod table;
 mod verbs;
 mod words;
+
+pub(crate) use announce::announces;
 
 use crate::doc::Doc;
 use crate::json::Ending;

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// A completion.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -102,9 +103,23 @@ pub struct Metadata<'a> {
     /// The last content of a run that has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<&'a str>,
+    /// What the model wanted at the end and nothing came of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_done: Vec<NotDoneShown<'a>>,
     /// Calls beside those of the answer that stayed wrong, also after the model was told so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls_left_out: Vec<CallLeftOut<'a>>,
+}
+
+/// A wish of the model that nothing came of.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct NotDoneShown<'a> {
+    /// The tool, as far as it could be read.
+    pub tool: &'a str,
+    /// The arguments, as far as they could be read; long texts are cut.
+    pub arguments: &'a Map<String, Value>,
+    /// Why nothing came of it.
+    pub why: &'a str,
 }
 
 /// A call that is not given to the client.

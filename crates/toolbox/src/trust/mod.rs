@@ -21,7 +21,10 @@ pub const HELD_BY_SIGNAL: &str = "held_by_signal";
 /// The code of the reason why a call waits whose session has read what is trusted too little.
 pub const INPUT_TRUST: &str = "input_trust";
 
+/// The code of the reason that a call was read from prose.
+pub(crate) const GUESSED: &str = "guessed";
+
 /// Whether a reason comes from here, and not from a tool or the policy.
 pub(crate) fn is_concern(code: &str) -> bool {
-    code == HELD_BY_SIGNAL || code == INPUT_TRUST
+    [HELD_BY_SIGNAL, INPUT_TRUST, GUESSED].contains(&code)
 }

@@ -124,11 +124,11 @@ pub(super) const EXECUTOR: &[Row] = &[
         "Old results are shortened from this share of the window on.",
     ),
     row(
-        "executor.when_used_up",
+        "executor.on_max_iterations",
         Choice(&["fail", "answer"]),
         Used::Yes,
         "fail",
-        "What becomes of a run whose iterations are used up.",
+        "What becomes of a run whose iterations are used up: the error `max_iterations_exceeded`, or the model's last words as an answer with the finish reason `length`. Both carry `not_done`.",
     ),
     row(
         "executor.run_tokens_max",

@@ -1,7 +1,9 @@
 //! How replies are read, and how prompts are given.
 
-use crate::config::kind::Kind::File;
-use crate::config::table::{FIELDS, OUTPUTS, PLACES, Row, STRATEGIES, THOUGHTS, Used, row};
+use crate::config::kind::Kind::{Decimal, File};
+use crate::config::table::{
+    FIELDS, GUESSES, OUTPUTS, PLACES, Row, STRATEGIES, THOUGHTS, Used, row,
+};
 
 pub(super) const PARSER: &[Row] = &[
     row(
@@ -23,7 +25,7 @@ pub(super) const PARSER: &[Row] = &[
         FIELDS,
         Used::Yes,
         "reasoning",
-        "The field that is read first. A call that is only in the reasoning, beside words in the content that ask for nothing, is a guess: a tool that only reads may run, anything else is asked back.",
+        "The field that is read first. A call that is only in the reasoning counts beside an announcement (\"Working on it.\"). Beside an answer only a tool that reads may run, and anything else is asked back.",
     ),
     row(
         "parser.fallback_field",
@@ -38,6 +40,20 @@ pub(super) const PARSER: &[Row] = &[
         Used::Yes,
         "tagged",
         "How private reasoning stands in what a model says, where its server leaves it there: between tags (`<think>…</think>`), or `opened` by the chat template, so that a reply begins inside of it (`…</think>`) and is streamed from its end on.",
+    ),
+    row(
+        "parser.mutating_guess",
+        GUESSES,
+        Used::Yes,
+        "ask_model",
+        "What becomes of a wish in prose that would change things: `ask_model` asks the model to write it as a call, as often as iterations remain; `ask_person` asks for an approval; `run` runs it.",
+    ),
+    row(
+        "parser.mutating_guess_min",
+        Decimal { min: 0.0, max: 1.0 },
+        Used::Yes,
+        "0.6",
+        "The confidence from which on `mutating_guess: run` runs a wish. A plan (\"I'll …\") has 0.65, an order 0.6, something under way 0.55.",
     ),
     row(
         "parser.system_prompt_path",

@@ -12,7 +12,7 @@ use crate::executor::context_usage_percent;
 use crate::respond::json_response;
 use crate::shape::model::{
     CallLeftOut, CallShown, Choice, ChoiceMessage, Clamped, Completion, FunctionShown, Metadata,
-    UsageShown,
+    NotDoneShown, UsageShown,
 };
 
 /// What a client is told about its request beside the answer.
@@ -143,8 +143,22 @@ pub(super) fn metadata<'a>(state: &'a RunState, notes: &Notes) -> Metadata<'a> {
             used: notes.max_tokens,
         }),
         content: None,
+        not_done: not_done(state),
         calls_left_out: left_out(state),
     }
+}
+
+/// What the model wanted at the end and nothing came of.
+fn not_done(state: &RunState) -> Vec<NotDoneShown<'_>> {
+    state
+        .not_done
+        .iter()
+        .map(|wish| NotDoneShown {
+            tool: &wish.tool,
+            arguments: &wish.arguments,
+            why: &wish.why,
+        })
+        .collect()
 }
 
 /// The calls that are not given to the client because they stayed wrong.
