@@ -9,7 +9,7 @@ test *ARGS:
 
 # Unit and integration tests of one crate: just t reliability guard
 t CRATE *FILTER:
-    cargo nextest run --package holdfast-{{CRATE}} {{FILTER}}
+    cargo test --package holdfast-{{CRATE}} --all-features {{FILTER}}
 
 # Formats and lints.
 lint:
@@ -22,7 +22,7 @@ docs:
 
 # Replays one simulated schedule: just replay 4711
 replay SEED:
-    HOLDFAST_SIM_SEED={{SEED}} cargo test --profile sim --package holdfast-toolbox --test simulation -- --nocapture
+    HOLDFAST_SIM_SEED={{SEED}} cargo test --package holdfast-toolbox --all-features --test it -- --nocapture simulation::
 
 # Fuzzes for a while: just fuzz 300 envelope
 fuzz SECONDS="60" *TARGET:

@@ -28,6 +28,7 @@ use crate::executor_file;
 use crate::fail::{Failure, Outcome};
 use crate::mistakes;
 use crate::telemetry::config::OtlpConfig;
+use crate::variables;
 
 /// The channels that sessions can be on: `name` of each [`holdfast_contract::Channel`] that we make.
 const CHANNELS: [&str; 3] = ["terminal", "webhook", "gateway"];
@@ -191,10 +192,12 @@ impl Config {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
+        let expanded = variables::put_in(text, &|name| std::env::var(name).ok())?;
+        let text = &*expanded.text;
         serde_saphyr::from_str(text).map_err(|error| {
             let reads = |text: &str| serde_saphyr::from_str::<Self>(text).err();
             let reads = |text: &str| reads(text).as_ref().map(explained);
-            mistakes::all(text, explained(&error), reads).join("\n")
+            expanded.as_written(mistakes::all(text, explained(&error), reads).join("\n"))
         })
     }
 

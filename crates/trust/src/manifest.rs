@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_contract::names::GATEWAY_PREFIX;
+use holdfast_contract::names::at_gateway;
 use holdfast_contract::{Effect, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ impl Manifest {
         if let Some((_, needs, trust)) = BUILT_IN.iter().find(|(name, ..)| *name == tool) {
             return Some(Self::made(needs, *trust));
         }
-        let remote = tool.strip_prefix(GATEWAY_PREFIX)?;
+        let remote = at_gateway(tool)?;
         let known = GATEWAY.iter().find(|(name, _)| *name == remote);
         // What nobody knows may do anything there.
         let needs = known.map_or(&[(Family::Sys, "unknown")] as &[_], |(_, needs)| *needs);

@@ -115,7 +115,8 @@ pub struct GatewayConfig {
     /// The agent there on whose behalf they are made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
-    /// Its tools that are offered, each under `gateway_NAME`.
+    /// Its tools that are offered: `browser`, `canvas` and `nodes` under these names, any other as
+    /// `gateway_NAME`.
     #[serde(default)]
     pub tools: BTreeMap<String, GatewayToolConfig>,
 }

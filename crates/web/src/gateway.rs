@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_contract::names::GATEWAY_PREFIX;
+use holdfast_contract::names::of_gateway;
 use holdfast_contract::{
     Cause, Clock, Effect, HandsOn, PermissionTier, Reason, SessionContext, TierVerdict, Tool,
     ToolContext, ToolError, ToolResult,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::{Time, failed, retry_after_ms};
 use crate::config::{GatewayConfig, GatewayToolConfig};
@@ -19,6 +19,7 @@ use crate::files;
 use crate::hands_on;
 use crate::known::KNOWN;
 use crate::limits::{GATEWAY_BODY_BYTES_MAX, GATEWAY_TIMEOUT_MS};
+use crate::schemas;
 
 /// A client of one gateway.
 #[derive(Debug)]
@@ -203,6 +204,8 @@ pub struct GatewayTool {
     remote: String,
     /// Its name here.
     name: String,
+    /// Its other names here.
+    aliases: &'static [&'static str],
     description: String,
     tier: PermissionTier,
     effect: Effect,
@@ -232,10 +235,12 @@ impl GatewayTool {
             .description
             .clone()
             .unwrap_or_else(|| about.to_owned());
+        let (name, aliases) = of_gateway(remote);
         Self {
             client,
             remote: remote.to_owned(),
-            name: format!("{GATEWAY_PREFIX}{remote}"),
+            name,
+            aliases,
             description,
             tier,
             effect,
@@ -271,10 +276,40 @@ impl GatewayTool {
     }
 }
 
+/// The arguments of a call in one form: the gateway's under `args`, and beside them the `action` of
+/// a call that has an `args` of its own. Models write them flat, as the gateway's schemas have them.
+fn laid_out(params: &Value) -> Value {
+    let Value::Object(members) = params else {
+        return json!({"args": {}});
+    };
+    let Some(Value::Object(within)) = members.get("args") else {
+        return json!({ "args": members });
+    };
+    let mut args = within.clone();
+    let mut laid_out = Map::new();
+    for (name, value) in members {
+        match name.as_str() {
+            "args" => {}
+            "action" => {
+                laid_out.insert(name.clone(), value.clone());
+            }
+            _ => {
+                args.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    laid_out.insert("args".to_owned(), Value::Object(args));
+    Value::Object(laid_out)
+}
+
 #[async_trait]
 impl Tool for GatewayTool {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn aliases(&self) -> &[&str] {
+        self.aliases
     }
 
     fn namespace(&self) -> &str {
@@ -285,16 +320,8 @@ impl Tool for GatewayTool {
         &self.description
     }
 
-    // The gateway tells nobody its schemas over HTTP, and checks arguments itself.
     fn parameters_schema(&self) -> Value {
-        json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "args": {"type": "object", "description": "The tool's own arguments."},
-                "action": {"type": "string", "description": "For tools that have several actions."}
-            }
-        })
+        schemas::of(&self.remote)
     }
 
     fn permission_tier(&self) -> PermissionTier {
@@ -302,6 +329,7 @@ impl Tool for GatewayTool {
     }
 
     fn tier_for(&self, params: &Value, session: &SessionContext) -> TierVerdict {
+        let params = &laid_out(params);
         let mut verdict = TierVerdict::declared(self.tier);
         verdict.forbidden = self.beyond_reading(params);
         hands_on::raise(&self.remote, params, &self.recipients, &mut verdict);
@@ -312,7 +340,7 @@ impl Tool for GatewayTool {
     }
 
     fn hands_on(&self, params: &Value) -> HandsOn {
-        hands_on::handed(params)
+        hands_on::handed(&laid_out(params))
     }
 
     fn effect(&self) -> Effect {
@@ -345,14 +373,14 @@ impl Tool for GatewayTool {
         if self.effect != Effect::None {
             ctx.exec_handle()?;
         }
+        let params = &laid_out(params);
         if let Some(reason) = self.beyond_reading(params) {
             return Err(ToolError::PermissionDenied {
                 tier: PermissionTier::System,
                 reason: reason.text,
             });
         }
-        let empty = json!({});
-        let args = params.get("args").unwrap_or(&empty);
+        let args = &params["args"];
         let key = ctx.call.idempotency_key.as_deref();
         let action = params["action"].as_str();
         let tool = (self.remote.as_str(), self.effect);
@@ -360,5 +388,31 @@ impl Tool for GatewayTool {
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let display: String = text.chars().take(200).collect();
         Ok(ToolResult::new(result, display))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_arguments_and_those_under_args_mean_the_same() {
+        let open = json!({"action": "open", "url": "https://a.example"});
+        for (params, expected) in [
+            (open.clone(), json!({ "args": open })),
+            (
+                json!({"action": "open", "args": {"url": "https://a.example"}}),
+                json!({"action": "open", "args": {"url": "https://a.example"}}),
+            ),
+            // What is judged is what is sent: nothing beside `args` is lost.
+            (
+                json!({"command": "rm x", "args": {"command": "ls"}}),
+                json!({"args": {"command": "rm x"}}),
+            ),
+            (json!({}), json!({"args": {}})),
+            (json!(7), json!({"args": {}})),
+        ] {
+            assert_eq!(laid_out(&params), expected, "{params}");
+        }
     }
 }

@@ -12,6 +12,7 @@
 //! | [`search`] | the tool `web_search`, and whom it asks |
 //! | [`gateway`] | tools of the `OpenClaw` gateway behind the same trait |
 //! | `known` | the tier and the effect of the gateway's tools |
+//! | `schemas` | the arguments of the gateway's tools |
 //! | `files` | which paths among a gateway's arguments lead out of the workspace |
 //! | [`config`] | `web:` and `gateway:` in the configuration |
 
@@ -27,6 +28,7 @@ mod known;
 pub mod limits;
 pub mod names;
 pub mod page;
+mod schemas;
 pub mod search;
 mod tidy;
 

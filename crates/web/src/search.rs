@@ -266,6 +266,8 @@ struct Cached {
 /// Searches the web.
 pub struct WebSearchTool {
     results_max: usize,
+    /// Results that are asked for where the call does not say.
+    results_default: usize,
     provider: Option<Arc<dyn SearchProvider>>,
     clock: Arc<dyn Clock>,
     cache: Mutex<VecDeque<Cached>>,
@@ -276,16 +278,18 @@ impl WebSearchTool {
     pub fn new(provider: Option<Arc<dyn SearchProvider>>, clock: Arc<dyn Clock>) -> Self {
         Self {
             results_max: SEARCH_RESULTS_MAX,
+            results_default: RESULTS_DEFAULT,
             provider,
             clock,
             cache: Mutex::default(),
         }
     }
 
-    /// The same with fewer hits at most.
+    /// The same with so many results, unless a call asks for fewer.
     #[must_use]
     pub fn with_results_max(mut self, most: usize) -> Self {
         self.results_max = most.clamp(1, SEARCH_RESULTS_MAX);
+        self.results_default = self.results_max;
         self
     }
 
@@ -337,7 +341,7 @@ impl Tool for WebSearchTool {
                 "query": {"type": "string", "minLength": 1, "maxLength": SEARCH_QUERY_CHARS_MAX,
                           "description": "What to look for."},
                 "count": {"type": "integer", "minimum": 1, "maximum": self.results_max,
-                          "description": format!("How many results; {} unless given.", RESULTS_DEFAULT.min(self.results_max))}
+                          "description": format!("How many results; {} unless given.", self.results_default)}
             }
         })
     }
@@ -373,7 +377,7 @@ impl Tool for WebSearchTool {
         let count = params["count"]
             .as_u64()
             .and_then(|count| usize::try_from(count).ok());
-        let count = count.unwrap_or(RESULTS_DEFAULT).clamp(1, self.results_max);
+        let count = count.unwrap_or(self.results_default).clamp(1, self.results_max);
         let answer = if let Some(answer) = self.cached(&query, count) {
             answer
         } else {

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use made::PROMPT_FILE_BYTES_MAX;
+pub use expand::expand;
 pub use yaml::explained;
 
 use crate::model::Http2;

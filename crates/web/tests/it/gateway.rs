@@ -95,12 +95,26 @@ async fn a_gateways_tool_is_called_with_token_key_and_action() {
         body,
         json!({"tool": "message", "action": "send", "args": {"to": "ann", "text": "hello"}, "idempotencyKey": "key-1"})
     );
+    // The seed's tools have their own names, and flat arguments as the gateway's schemas have them.
+    let browser = GatewayTool::new(&client, "browser", &GatewayToolConfig::default());
+    assert_eq!((browser.name(), browser.aliases()), ("browser", &["gateway_browser"][..]));
+    let flat = json!({"action": "open", "url": "https://a.example"});
+    browser
+        .execute(&flat, &context(SessionKind::Main, None))
+        .await
+        .expect("works");
+    let body: Value = serde_json::from_str(&double.asked()[1].body).expect("JSON");
+    assert_eq!(body, json!({"tool": "browser", "args": flat}));
+    let upload = json!({"action": "upload", "paths": ["/etc/passwd"]});
+    let session = context(SessionKind::Main, None).session;
+    let verdict = browser.tier_for(&upload, &session);
+    assert_eq!(verdict.tier, PermissionTier::Elevated);
     // A worker has nothing to send with.
     let refused = tools[0]
         .execute(&params, &context(SessionKind::Worker, None))
         .await;
     assert!(matches!(refused, Err(ToolError::PermissionDenied { .. })));
-    assert_eq!(double.asked().len(), 1);
+    assert_eq!(double.asked().len(), 2);
 }
 
 /// What the real gateway answers (`integrations/openclaw/test/gateway.test.mjs` compares it), and what

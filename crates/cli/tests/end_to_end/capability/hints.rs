@@ -48,7 +48,7 @@ fn a_deadline_that_passes_while_a_person_thinks_names_the_approval() {
     let house = House::new();
     let yaml = "permissions: {tools: {exec: {gate: required}}}\n";
     let config = house.file("ask.yaml", yaml);
-    let more = ["--config", &config, "--deadline-ms", "700"];
+    let more = ["--config", &config, "--deadline-ms", "4000"];
     let answer = house.exec("k", "echo x >> effect", &more).json();
     assert_eq!(answer["status"], "timeout", "{answer}");
     let list = ["approvals", "list", "--json", "--config", &config];

@@ -44,11 +44,11 @@ fn tools_of_its_gateway_are_offered() {
     let house = House::new();
     let file = house.file("executor.yaml", SEED);
     let tools = house.run(&["--config", &file, "tools", "--json"]).stdout;
-    assert!(tools.contains("gateway_browser"), "{tools}");
+    assert!(tools.contains("browser"), "{tools}");
     let without = SEED.replace("openclaw_gateway_url", "# openclaw_gateway_url");
     let file = house.file("executor.yaml", &without);
     let tools = house.run(&["--config", &file, "tools", "--json"]).stdout;
-    assert!(!tools.contains("gateway_browser"), "{tools}");
+    assert!(!tools.contains("browser"), "{tools}");
     let checked = house.run(&["config", "check", &file]);
     assert!(checked.stderr.contains("\"browser\""), "{}", checked.stderr);
 }
