@@ -136,9 +136,15 @@ mod tests {
     #[test]
     fn an_error_names_the_line_and_no_value() {
         let why = of("a: 1\nb: ${NOBODY}").err().unwrap_or_default();
-        assert!(why.starts_with("line 2: the variable NOBODY is not set"), "{why}");
+        assert!(
+            why.starts_with("line 2: the variable NOBODY is not set"),
+            "{why}"
+        );
         let why = of("a: ${ODD}").err().unwrap_or_default();
-        assert!(why.contains("double quotes") && !why.contains("a: \"b\""), "{why}");
+        assert!(
+            why.contains("double quotes") && !why.contains("a: \"b\""),
+            "{why}"
+        );
         let expanded = of("a: ${SECRET}").unwrap();
         let told = expanded.as_written("wrong: hidden-1".to_owned());
         assert_eq!(told, "wrong: ${SECRET}");

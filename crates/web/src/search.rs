@@ -377,7 +377,9 @@ impl Tool for WebSearchTool {
         let count = params["count"]
             .as_u64()
             .and_then(|count| usize::try_from(count).ok());
-        let count = count.unwrap_or(self.results_default).clamp(1, self.results_max);
+        let count = count
+            .unwrap_or(self.results_default)
+            .clamp(1, self.results_max);
         let answer = if let Some(answer) = self.cached(&query, count) {
             answer
         } else {

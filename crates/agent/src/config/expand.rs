@@ -2,10 +2,7 @@
 
 /// Replaces `${NAME}` and `${NAME:-otherwise}`; `$${` stands for itself. A variable that is not set
 /// and has no other text is an error: an empty token where one was meant is found too late.
-pub fn expand(
-    text: &str,
-    lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, String> {
+pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

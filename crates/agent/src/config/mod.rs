@@ -20,8 +20,8 @@ mod yaml;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use made::PROMPT_FILE_BYTES_MAX;
 pub use expand::expand;
+pub use made::PROMPT_FILE_BYTES_MAX;
 pub use yaml::explained;
 
 use crate::model::Http2;

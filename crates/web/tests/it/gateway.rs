@@ -96,8 +96,11 @@ async fn a_gateways_tool_is_called_with_token_key_and_action() {
         json!({"tool": "message", "action": "send", "args": {"to": "ann", "text": "hello"}, "idempotencyKey": "key-1"})
     );
     // The seed's tools have their own names, and flat arguments as the gateway's schemas have them.
-    let browser = GatewayTool::new(&client, "browser", &GatewayToolConfig::default());
-    assert_eq!((browser.name(), browser.aliases()), ("browser", &["gateway_browser"][..]));
+    let browser = GatewayTool::new(client.clone(), "browser", &GatewayToolConfig::default());
+    assert_eq!(
+        (browser.name(), browser.aliases()),
+        ("browser", &["gateway_browser"][..])
+    );
     let flat = json!({"action": "open", "url": "https://a.example"});
     browser
         .execute(&flat, &context(SessionKind::Main, None))

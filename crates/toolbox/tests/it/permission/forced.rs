@@ -268,7 +268,9 @@ web_fetch ReadOnly None true
 web_search ReadOnly None true
 write Workspace Workspace true";
     let tools = every_tool(&Double::start());
-    let own = tools.iter().filter(|it| it.namespace() != "openclaw.gateway");
+    let own = tools
+        .iter()
+        .filter(|it| it.namespace() != "openclaw.gateway");
     let mut found: Vec<String> = own
         .map(|tool| {
             let (name, tier) = (tool.name(), tool.permission_tier());
