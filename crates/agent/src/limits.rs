@@ -77,6 +77,12 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
+        name: "THINKING_BYTES_MAX",
+        value: crate::runs::THINKING_BYTES_MAX as u64,
+        meaning: "what a model writes now that is kept for who watches it think; the end of it counts",
+        setting: None,
+    },
+    Limit {
         name: "RUN_KEPT_MS",
         value: crate::runs::RUN_KEPT_MS,
         meaning: "how long an ended run, and the key of a run, is kept",

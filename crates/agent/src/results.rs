@@ -31,6 +31,12 @@ pub struct CallResult {
     pub text: String,
     /// Whether the tool worked.
     pub ok: bool,
+    /// What the command that it ran returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// How often it was tried.
+    #[serde(default)]
+    pub attempts: u32,
     /// How long it took.
     pub duration_ms: u64,
     /// Whether its effect may have happened without anybody knowing.
@@ -90,6 +96,8 @@ impl CallResult {
         Self {
             text,
             ok: answer.is_success(),
+            exit_code: exit_code(answer),
+            attempts: answer.attempts,
             duration_ms: answer.duration_ms,
             unknown: answer.error_code() == Some("outcome_unknown"),
             made: made(answer).unwrap_or_default(),
@@ -112,6 +120,10 @@ impl CallResult {
             format!("[ERROR: {tool}] {}", self.text)
         }
     }
+}
+
+fn exit_code(answer: &ToolResultEnvelope) -> Option<i64> {
+    answer.output.as_ref()?.content.get("exit_code")?.as_i64()
 }
 
 fn made(answer: &ToolResultEnvelope) -> Option<Vec<Artifact>> {

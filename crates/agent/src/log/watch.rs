@@ -180,7 +180,7 @@ impl<'a> Watched<'a> {
                 );
                 seen.failed = Some((attempt, why.to_owned()));
             }
-            Happened::Says { .. } => {}
+            Happened::Thinks { .. } | Happened::Says { .. } => {}
             Happened::Heard => heard(watch, state, &mut seen, now_ms),
             Happened::Calls {
                 tool, arguments, ..
@@ -224,10 +224,12 @@ fn called(watch: &Watch, state: &RunState, tool: &str, result: &CallResult) {
         component: tool,
         error: result.why(),
         attempted_fix: "injected error into context, let model adapt",
-        status: if result.unknown {
-            "outcome unknown, not repeated"
+        status: &if result.unknown {
+            "outcome unknown, not repeated".to_owned()
         } else {
-            "told to the model"
+            let attempts = result.attempts;
+            let plural = if attempts == 1 { "" } else { "s" };
+            format!("failed after {attempts} attempt{plural}, told to the model")
         },
     });
 }

@@ -7,10 +7,10 @@ use holdfast_reliability::retry::{Classified, Evidence, RetryOverrides, RetryPol
 use holdfast_toolbox::declare;
 use serde_json::{Value, json};
 
-use super::MODEL_RETRY_BASE_MS;
 use super::offer::Offer;
 use super::returning::Mode;
-use super::state::RunState;
+use super::state::{Ending, Phase, RunError, RunErrorCode, RunState};
+use super::{MODEL_RETRY_AFTER_MS, MODEL_RETRY_BASE_MS};
 use crate::chat::Message;
 use crate::context;
 use crate::model::{ModelError, ModelRequest, Reports};
@@ -112,4 +112,30 @@ pub(super) fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRe
         timeout_ms: settings.call_timeout_ms,
         reports: Reports::default(),
     })
+}
+
+/// Whether the model could be asked again with what its calls return, however short that is. If not, no
+/// call is made: its effect would stay, and nobody would hear of it.
+pub(super) fn room_for_results(state: &RunState, offer: &Offer<'_>) -> Result<(), ModelError> {
+    if context::has_room(state) {
+        return Ok(());
+    }
+    request(&mut state.clone(), offer).map(|_| ())
+}
+
+/// The run ends with an error of its model's server.
+pub(super) fn failed(state: &mut RunState, error: ModelError) {
+    // Who refuses will refuse again; only what may pass is worth coming again for.
+    let lasts = !error.may_pass();
+    let passes = (!lasts).then_some(MODEL_RETRY_AFTER_MS);
+    let retry_after_ms = error.retry_after_ms().or(passes);
+    let failed = match error {
+        ModelError::TooLong(why) => RunError::new(RunErrorCode::ContextWindowExceeded, why),
+        error => RunError::new(RunErrorCode::GptOssUnreachable, error.to_string()),
+    };
+    state.phase = Phase::Ended(Ending::Failed(RunError {
+        retry_after_ms,
+        lasts,
+        ..failed
+    }));
 }

@@ -15,7 +15,7 @@ use holdfast_reliability::retry::{Next, RepeatSafety, backoff_window_ms, decide}
 use holdfast_toolbox::stack::ToolStack;
 use holdfast_toolbox::trust::Speaker;
 
-use super::asking::{classified, patience, request};
+use super::asking::{classified, failed, patience, request, room_for_results};
 use super::doubt::not_repeated;
 use super::offer::Offer;
 use super::opened::OpenedThoughts;
@@ -23,9 +23,10 @@ use super::progress::Happened;
 use super::reading::read;
 use super::returning::{Mode, end_with_held, heard_for_client};
 use super::saying::Saying;
-use super::state::{Ending, Phase, PlannedCall, RunError, RunErrorCode, RunState, Telling};
+use super::state::{Ending, Phase, PlannedCall, RunState, Telling};
 use super::step;
 use super::waiting::{heard_waiting, unanswered};
+use super::wishes::next_chained;
 use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
@@ -369,9 +370,12 @@ impl Loop {
         }
         let mut saying = Saying::new(state, offer, self.opened.of(state));
         let mut hear = |piece: Piece<'_>| {
-            if let Some(text) = saying.hear(piece) {
-                kept.told(state, Happened::Says { text });
-            }
+            let told = match (saying.hear(piece), piece) {
+                (Some(text), _) => Happened::Says { text },
+                (None, Piece::Content(text) | Piece::Reasoning(text)) => Happened::Thinks { text },
+                (None, Piece::Call) => return,
+            };
+            kept.told(state, told);
         };
         let answered = offer.model.stream(asked, &mut hear).await;
         (answered, saying.shown())
@@ -384,8 +388,9 @@ impl Loop {
         calls: &[PlannedCall],
         kept: &dyn Checkpoint,
     ) -> Result<(), CheckpointError> {
+        let is_open = |call: &PlannedCall| call.result.is_none() && call.chained.is_none();
         let open: Vec<usize> = (0..calls.len())
-            .filter(|place| calls[*place].result.is_none())
+            .filter(|place| is_open(&calls[*place]))
             .collect();
         if open.iter().all(|place| !calls[*place].mutating) {
             let running = open
@@ -395,18 +400,23 @@ impl Loop {
             for (place, result) in open.into_iter().zip(results) {
                 step::acted(state, place, result);
             }
-            return Ok(());
+        } else {
+            for place in open {
+                let call = &calls[place];
+                let result = match not_repeated(&self.stack, state, place, call) {
+                    Some(unknown) => unknown,
+                    None => self.call(state, place, call, kept).await,
+                };
+                state.doubt = None;
+                state.take_ups = 0;
+                step::acted(state, place, result);
+                kept.keep(state).await?;
+            }
         }
-        for place in open {
-            let call = &calls[place];
-            let result = match not_repeated(&self.stack, state, place, call) {
-                Some(unknown) => unknown,
-                None => self.call(state, place, call, kept).await,
-            };
-            state.doubt = None;
-            state.take_ups = 0;
-            step::acted(state, place, result);
+        while let Some((place, call)) = next_chained(state) {
             kept.keep(state).await?;
+            let result = self.call(state, place, &call, kept).await;
+            step::acted(state, place, result);
         }
         Ok(())
     }
@@ -431,9 +441,10 @@ impl Loop {
         let request = envelope.request_id.clone();
         // The stack is one large future; in a box of its own it is not moved from hand to hand.
         let calling = async {
-            match call.guess && state.settings.mutating_guess == MutatingGuess::AskPerson {
-                true => self.stack.call_guessed(envelope).await,
-                false => self.stack.call(envelope).await,
+            if call.guess && state.settings.mutating_guess == MutatingGuess::AskPerson {
+                self.stack.call_guessed(envelope).await
+            } else {
+                self.stack.call(envelope).await
             }
         };
         let calling = Box::pin(calling);
@@ -480,31 +491,6 @@ fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvel
     envelope.payload.tool_step = Some(step);
     envelope.control.deadline_at_ms = Some(state.deadline_at_ms());
     envelope
-}
-
-/// Whether the model could be asked again with what its calls return, however short that is. If not, no
-/// call is made: its effect would stay, and nobody would hear of it.
-fn room_for_results(state: &RunState, offer: &Offer<'_>) -> Result<(), ModelError> {
-    if context::has_room(state) {
-        return Ok(());
-    }
-    request(&mut state.clone(), offer).map(|_| ())
-}
-
-fn failed(state: &mut RunState, error: ModelError) {
-    // Who refuses will refuse again; only what may pass is worth coming again for.
-    let lasts = !error.may_pass();
-    let passes = (!lasts).then_some(MODEL_RETRY_AFTER_MS);
-    let retry_after_ms = error.retry_after_ms().or(passes);
-    let failed = match error {
-        ModelError::TooLong(why) => RunError::new(RunErrorCode::ContextWindowExceeded, why),
-        error => RunError::new(RunErrorCode::GptOssUnreachable, error.to_string()),
-    };
-    state.phase = Phase::Ended(Ending::Failed(RunError {
-        retry_after_ms,
-        lasts,
-        ..failed
-    }));
 }
 
 /// What is told before a request is made again.

@@ -15,6 +15,7 @@ pub(crate) mod size;
 mod state;
 mod step;
 mod waiting;
+mod wishes;
 
 pub use doubt::Doubt;
 pub use drive::{Checkpoint, CheckpointError, Loop, NoCheckpoint};
@@ -29,3 +30,4 @@ pub use state::{
     RunState, Telling, TokensUsed,
 };
 pub use step::{CALLS_PER_REPLY_MAX, acted, heard, timed_out};
+pub use wishes::Chain;

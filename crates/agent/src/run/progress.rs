@@ -16,6 +16,11 @@ pub enum Happened<'a> {
         /// How long until the next one.
         wait_ms: u64,
     },
+    /// The model writes something that is not shown as its answer: a thought, or what may be a call.
+    Thinks {
+        /// The piece.
+        text: &'a str,
+    },
     /// The model says a piece of its answer.
     Says {
         /// The piece.

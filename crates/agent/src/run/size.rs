@@ -137,6 +137,7 @@ mod tests {
                     call_id: None,
                     mutating: false,
                     guess: false,
+                    chained: None,
                     result: None,
                 }]);
             },

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::doubt::Doubt;
 use super::held::HeldCalls;
 use super::returning::Mode;
+use super::wishes::Chain;
 use crate::chat::{Message, NativeCall};
 use crate::context::ContextAccount;
 use crate::results::CallResult;
@@ -157,6 +158,9 @@ pub struct PlannedCall {
     /// Whether it was read from prose, so that a person is asked whether it was meant.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guess: bool,
+    /// What it takes from the results of the calls before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chained: Option<Chain>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<CallResult>,

@@ -7,17 +7,16 @@ use holdfast_intent::{
 };
 use holdfast_reliability::guard::TOOL_ERROR_LIMIT_TAG;
 use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
-use serde_json::{Map, Value};
 
-use super::held::UNREAD;
 use super::reading::{is_only_thought, read};
 use super::returning::Mode;
-use super::state::{Effects, Ending, NotDone, Phase, PlannedCall, RunErrorCode, RunState};
+use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
+use super::wishes::{chain, is_guess_to_make, not_done};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
 use crate::model::{MODEL_ERROR_CHARS_MAX, ModelReply};
 use crate::results::{Brake, CallResult, batch};
-use crate::settings::{MutatingGuess, WhenUsedUp};
+use crate::settings::WhenUsedUp;
 
 /// The way out for a model whose words were taken for a call.
 const NO_CALL_MEANT: &str = "If you mean no call, write `Final Answer:` and then your answer.";
@@ -57,9 +56,15 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         state.said_a_call = says_a_call(reply, parser);
     }
     let parsed = read(state, reply, parser);
+    let mut has_begun = false;
     let (runnable, others): (Vec<&Intent>, Vec<&Intent>) =
         parsed.intents.iter().partition(|intent| {
-            intent.is_runnable() || intent.is_refusable() || is_guess_to_make(state, intent)
+            let is_made =
+                intent.is_runnable() || intent.is_refusable() || is_guess_to_make(state, intent);
+            // What a call before it finds is what this one wants.
+            let is_chained = has_begun && chain(intent).is_some();
+            has_begun |= is_made;
+            is_made || is_chained
         });
     state.not_done = not_done(&parsed, &others);
     // A server with calls of its own wants a result for each of them, also for one that is wrong.
@@ -83,62 +88,6 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
         return;
     }
     answer_or_fail(state, reply, parsed, parser, None);
-}
-
-/// Whether the settings let a guess at prose go on, of a tool that changes things.
-fn is_guess_to_make(state: &RunState, intent: &Intent) -> bool {
-    let is_guess = intent.complete
-        && intent.problems.contains(&Problem::NeedsConfirmation)
-        && intent
-            .problems
-            .iter()
-            .all(|it| *it == Problem::NeedsConfirmation || !it.is_blocking());
-    is_guess
-        && match state.settings.mutating_guess {
-            MutatingGuess::AskModel => false,
-            MutatingGuess::AskPerson => true,
-            MutatingGuess::Run => intent.confidence >= state.settings.mutating_guess_min,
-        }
-}
-
-/// What the model wanted and is not made, each with the reason.
-fn not_done(parsed: &Parsed, others: &[&Intent]) -> Vec<NotDone> {
-    let why = |problems: &[Problem]| {
-        let told = problems.iter().filter(|it| it.is_blocking());
-        let told: Vec<String> = told.map(Problem::message).collect();
-        in_brief(&told.join(" "))
-    };
-    let brief = |value: &Value| match value {
-        Value::String(text) => Value::String(in_brief(text)),
-        other => other.clone(),
-    };
-    let calls = others.iter().map(|intent| NotDone {
-        tool: intent.name.clone(),
-        arguments: intent
-            .arguments
-            .iter()
-            .map(|(name, value)| (name.clone(), brief(value)))
-            .collect(),
-        why: why(&intent.problems),
-    });
-    let is_wish = |problem: &&Problem| {
-        matches!(
-            problem,
-            Problem::LooksLikeFailedCall | Problem::UnknownTool { .. }
-        )
-    };
-    let unread = parsed.problems.iter().filter(is_wish).map(|problem| {
-        let tool = match problem {
-            Problem::UnknownTool { name, .. } => name.clone(),
-            _ => UNREAD.to_owned(),
-        };
-        NotDone {
-            tool,
-            arguments: Map::new(),
-            why: problem.message(),
-        }
-    });
-    calls.chain(unread).take(CALLS_PER_REPLY_MAX).collect()
 }
 
 /// A model that said nothing at all is asked once more: that is no answer.
@@ -362,7 +311,8 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
             arguments: intent.arguments.clone(),
             call_id: intent.call_id.clone(),
             mutating: intent.mutating,
-            guess: !(intent.is_runnable() || intent.is_refusable()),
+            guess: is_guess_to_make(state, intent),
+            chained: chain(intent),
             result: None,
         })
         .collect();
@@ -386,6 +336,7 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
             call_id: intent.call_id.clone(),
             mutating: intent.mutating,
             guess: false,
+            chained: None,
             result: Some(not_run(format!("not run: {why}"))),
         });
     }
@@ -400,7 +351,7 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
     settle(state);
 }
 
-fn not_run(why: String) -> CallResult {
+pub(super) fn not_run(why: String) -> CallResult {
     CallResult {
         text: why,
         ..CallResult::default()
@@ -517,3 +468,6 @@ mod speech_tests;
 #[cfg(test)]
 #[path = "step_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "step_wishes_tests.rs"]
+mod wishes_tests;

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::run::TokensUsed;
-use crate::settings::{MutatingGuess, RunSettings, SourceField};
+use crate::settings::{RunSettings, SourceField};
 
 pub(super) fn parser() -> Parser {
     Parser::new(ToolSet::built_in()).with_strategies(Strategy::React, Some(Strategy::Fuzzy))
@@ -30,7 +30,7 @@ pub(super) fn thought(reasoning: &str, content: &str) -> ModelReply {
 
 const READ: &str = "Thought: look\nAction: read\nAction Input: {\"path\": \"notes.txt\"}";
 
-fn found(text: &str) -> CallResult {
+pub(super) fn found(text: &str) -> CallResult {
     CallResult {
         text: text.to_owned(),
         ok: true,
@@ -40,7 +40,7 @@ fn found(text: &str) -> CallResult {
     }
 }
 
-fn planned(state: &RunState) -> Vec<&str> {
+pub(super) fn planned(state: &RunState) -> Vec<&str> {
     match &state.phase {
         Phase::Act(calls) => calls.iter().map(|call| call.name.as_str()).collect(),
         _ => vec![],
@@ -188,45 +188,6 @@ fn used_up_iterations_may_answer_with_what_there_is() {
     acted(&mut state, 0, found("x"));
     assert_eq!(answer(&state), "Still looking.");
     assert_eq!(state.ending().map(Ending::finish_reason), Some("length"));
-}
-
-/// A wish in prose that changes things is asked back, and named where nothing came of it.
-#[test]
-fn a_wish_that_changes_things_is_asked_back_and_never_lost() {
-    let wish = thought("We need to run `echo hi > wish.txt`.", "");
-    for (when_used_up, is_answer) in [(WhenUsedUp::Fail, false), (WhenUsedUp::Answer, false)] {
-        let mut state = begun(RunSettings {
-            when_used_up,
-            ..RunSettings::default()
-        });
-        while state.phase == Phase::Ask {
-            heard(&mut state, &wish, &parser());
-        }
-        assert_eq!(state.iteration, 5);
-        let [wish] = state.not_done.as_slice() else {
-            panic!("{:?}", state.not_done)
-        };
-        assert_eq!(wish.tool, "exec");
-        assert_eq!(wish.arguments["command"], "echo hi > wish.txt");
-        assert_eq!(
-            matches!(state.ending(), Some(Ending::Answered { .. })),
-            is_answer
-        );
-    }
-    // The settings may let it run, or let a person decide.
-    for (mutating_guess, min, runs) in [
-        (MutatingGuess::Run, 0.6, true),
-        (MutatingGuess::Run, 0.9, false),
-        (MutatingGuess::AskPerson, 0.9, true),
-    ] {
-        let mut state = begun(RunSettings {
-            mutating_guess,
-            mutating_guess_min: min,
-            ..RunSettings::default()
-        });
-        heard(&mut state, &wish, &parser());
-        assert_eq!(planned(&state) == ["exec"], runs, "{mutating_guess:?}");
-    }
 }
 
 #[test]

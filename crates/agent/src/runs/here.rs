@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::desk::{Begins, Runs, StartError};
 use super::hold::Hold;
 use super::kept::{Kept, Unkept};
-use super::live::{Event, Listener, Live, Lost, Outcome, Stop};
+use super::live::{Listener, Live, Lost, Outcome, Stop};
 use super::patience::Patience;
 use super::weight::Weight;
 use super::{RESUME_AGAIN_MS, RUN_OPEN_KEPT_MS, RUNS_UNBURIED_MAX};
@@ -392,7 +392,7 @@ impl Checkpoint for Companion<'_> {
     }
 
     fn told(&self, state: &RunState, what: Happened<'_>) {
-        self.here.live.tell(Event::of(state, what));
+        self.here.live.tell(state, what);
     }
 
     async fn may_ask(&self, state: &RunState) -> Result<(), Ending> {

@@ -12,8 +12,11 @@ use tokio::sync::watch;
 
 use super::RUN_EVENTS_MAX;
 use super::desk::Keeping;
-use crate::run::{Ending, Happened, RunState, TokensUsed, size};
+use crate::run::{Ending, Happened, Phase, RunState, TokensUsed, size};
 use crate::settings::RunSettings;
+
+/// Bytes of what a model writes now that are kept for who watches it think.
+pub const THINKING_BYTES_MAX: usize = 2048;
 
 /// Something that happened in a run, as listeners hear it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +49,9 @@ pub enum Event {
         tokens: TokensUsed,
         /// What it thought.
         reasoning: String,
+        /// What the model was told instead of getting results: its reply was asked back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_back: Option<String>,
     },
     /// A call begins.
     Calls {
@@ -79,6 +85,9 @@ pub enum Event {
         tool: String,
         /// Whether it worked.
         ok: bool,
+        /// What the command that it ran returned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
         /// Whether its effect may have happened without anybody knowing.
         unknown: bool,
         /// How long it took.
@@ -89,8 +98,10 @@ pub enum Event {
 }
 
 impl Event {
-    pub(super) fn of(state: &RunState, what: Happened<'_>) -> Self {
-        match what {
+    /// The event, where it is one: what a model thinks is only shown while it thinks.
+    fn of(state: &RunState, what: Happened<'_>) -> Option<Self> {
+        Some(match what {
+            Happened::Thinks { .. } => return None,
             Happened::Asks => Self::Asks {
                 iteration: state.iteration + 1,
             },
@@ -110,6 +121,7 @@ impl Event {
                 iteration: state.iteration,
                 tokens: state.tokens.last().copied().unwrap_or_default(),
                 reasoning: state.reasoning.clone(),
+                asked_back: asked_back(state),
             },
             Happened::Calls {
                 place,
@@ -140,21 +152,24 @@ impl Event {
                 place,
                 tool: tool.to_owned(),
                 ok: result.ok,
+                exit_code: result.exit_code,
                 unknown: result.unknown,
                 duration_ms: result.duration_ms,
                 text: result.text.clone(),
             },
-        }
+        })
     }
-}
 
-impl Event {
     fn bytes(&self) -> usize {
         let texts = match self {
             Self::Asks { .. } => 0,
             Self::Waits { why, .. } => why.len(),
             Self::Says { text } => text.len(),
-            Self::Heard { reasoning, .. } => reasoning.len(),
+            Self::Heard {
+                reasoning,
+                asked_back,
+                ..
+            } => reasoning.len() + asked_back.as_ref().map_or(0, String::len),
             Self::Calls {
                 tool, arguments, ..
             } => tool.len() + size::fields(arguments),
@@ -163,6 +178,13 @@ impl Event {
         };
         size_of::<Self>() + texts
     }
+}
+
+/// What the model was told last, where its reply was neither an answer nor a call that could be made.
+fn asked_back(state: &RunState) -> Option<String> {
+    let is_asked_back = state.phase == Phase::Ask && state.corrected;
+    let told = state.messages.last().filter(|_| is_asked_back)?;
+    Some(told.content.clone())
 }
 
 /// How the work of this process on a run came to its end.
@@ -262,9 +284,22 @@ struct Log {
     /// What was said of the answer so far. Apart from the events, of which there may be many
     /// otherwise: a listener gets all at once that was said since it last looked.
     answer: String,
+    /// The end of what the model writes now and what is not shown as its answer.
+    thinking: String,
     /// The number of the event before which the answer began.
     answer_at: u64,
     outcome: Option<Arc<Outcome>>,
+}
+
+impl Log {
+    fn think(&mut self, text: &str) {
+        self.thinking.push_str(text);
+        let mut from = self.thinking.len().saturating_sub(THINKING_BYTES_MAX);
+        while !self.thinking.is_char_boundary(from) {
+            from += 1;
+        }
+        self.thinking.drain(..from);
+    }
 }
 
 impl Live {
@@ -291,9 +326,19 @@ impl Live {
         })
     }
 
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn tell(&self, state: &RunState, what: Happened<'_>) {
+        if let Happened::Thinks { text } = what {
+            self.log.lock().think(text);
+        }
+        if let Some(event) = Event::of(state, what) {
+            self.add(event);
+        }
+    }
+
+    fn add(&self, event: Event) {
         {
             let mut log = self.log.lock();
+            log.thinking.clear();
             if let Event::Says { text } = &event {
                 if log.answer.is_empty() {
                     log.answer_at = log.first + log.events.len() as u64;
@@ -384,6 +429,7 @@ impl Live {
                 iteration,
                 tokens,
                 reasoning,
+                ..
             } = event
             {
                 state.iteration = *iteration;
@@ -459,6 +505,11 @@ impl Listener {
             // The sender lives as long as the run, which this listener holds.
             let _ = self.changed.changed().await;
         }
+    }
+
+    /// The end of what the model writes now and what is not shown as its answer.
+    pub fn thinking(&self) -> String {
+        self.live.log.lock().thinking.clone()
     }
 
     /// How it ended.

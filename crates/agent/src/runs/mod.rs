@@ -31,7 +31,7 @@ mod weight;
 pub(crate) use desk::wholly;
 pub use desk::{Cancelled, Keeping, ResumeError, Runs, RunsLimits, StartError, Started};
 pub use keys::{KeyClaim, RunKey, came_to_nothing};
-pub use live::{Event, Listener, Lost, Outcome};
+pub use live::{Event, Listener, Lost, Outcome, THINKING_BYTES_MAX};
 pub use owner::Owner;
 pub use store::{KeptRun, RunPage, RunStore, RunStoreError};
 

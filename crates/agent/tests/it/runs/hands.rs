@@ -199,6 +199,7 @@ async fn a_call_in_doubt_is_as_old_as_it_was_the_first_time() {
         call_id: None,
         mutating: true,
         guess: false,
+        chained: None,
         result: None,
     }]);
     let began_ms = 1_000;

@@ -1,0 +1,79 @@
+use serde_json::json;
+
+use super::super::wishes::next_chained;
+use super::tests::{begun, found, parser, planned, thought};
+use super::*;
+use crate::settings::{MutatingGuess, RunSettings};
+
+/// A wish in prose that changes things is asked back, and named where nothing came of it.
+#[test]
+fn a_wish_that_changes_things_is_asked_back_and_never_lost() {
+    let wish = thought("We need to run `echo hi > wish.txt`.", "");
+    for (when_used_up, is_answer) in [(WhenUsedUp::Fail, false), (WhenUsedUp::Answer, false)] {
+        let mut state = begun(RunSettings {
+            when_used_up,
+            ..RunSettings::default()
+        });
+        while state.phase == Phase::Ask {
+            heard(&mut state, &wish, &parser());
+        }
+        assert_eq!(state.iteration, 5);
+        let [wish] = state.not_done.as_slice() else {
+            panic!("{:?}", state.not_done)
+        };
+        assert_eq!(wish.tool, "exec");
+        assert_eq!(wish.arguments["command"], "echo hi > wish.txt");
+        assert_eq!(
+            matches!(state.ending(), Some(Ending::Answered { .. })),
+            is_answer
+        );
+    }
+    // The settings may let it run, or let a person decide.
+    for (mutating_guess, min, runs) in [
+        (MutatingGuess::Run, 0.6, true),
+        (MutatingGuess::Run, 0.9, false),
+        (MutatingGuess::AskPerson, 0.9, true),
+    ] {
+        let mut state = begun(RunSettings {
+            mutating_guess,
+            mutating_guess_min: min,
+            ..RunSettings::default()
+        });
+        heard(&mut state, &wish, &parser());
+        assert_eq!(planned(&state) == ["exec"], runs, "{mutating_guess:?}");
+    }
+}
+
+/// "Then fetch the top result" is made when the results are there.
+#[test]
+fn a_chained_wish_takes_its_address_from_the_results() {
+    let plan =
+        "We would search for Claude AI latest news using web_search, then fetch the second result.";
+    let results = "1. News https://news.invalid/1, 2. More (https://news.invalid/2). 3. https://news.invalid/2";
+    for (listed, expected) in [
+        (results, Some("https://news.invalid/2")),
+        ("Nothing.", None),
+    ] {
+        let mut state = begun(RunSettings::default());
+        heard(&mut state, &thought(plan, ""), &parser());
+        assert_eq!(planned(&state), ["web_search", "web_fetch"]);
+        acted(&mut state, 0, found(listed));
+        let next = next_chained(&mut state);
+        let address = next.as_ref().map(|(_, call)| call.arguments["url"].clone());
+        assert_eq!(address, expected.map(|url| json!(url)));
+        if let Some((place, call)) = next {
+            assert_eq!((place, call.name.as_str()), (1, "web_fetch"));
+            acted(&mut state, place, found("The article."));
+        }
+        assert_eq!(state.phase, Phase::Ask);
+    }
+    // What would change things is not made from what a result says, nor is one without a search.
+    for plan in [
+        "Then fetch the top result.",
+        "Search for Claude, then run the first result.",
+    ] {
+        let mut state = begun(RunSettings::default());
+        heard(&mut state, &thought(plan, ""), &parser());
+        assert_ne!(planned(&state).len(), 2, "{plan}");
+    }
+}

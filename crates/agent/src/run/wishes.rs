@@ -1,0 +1,151 @@
+//! Wishes that are no plain calls: guesses at prose, calls that want what an earlier one finds, and what
+//! nothing came of.
+
+use holdfast_intent::{Intent, Parsed, Problem};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::held::UNREAD;
+use super::state::{NotDone, Phase, PlannedCall, RunState};
+use super::step::{CALLS_PER_REPLY_MAX, acted, in_brief, not_run};
+use crate::settings::MutatingGuess;
+
+/// Words for a place in a list, and the place.
+const PLACES: &[(&str, usize)] = &[
+    ("first", 0),
+    ("top", 0),
+    ("best", 0),
+    ("second", 1),
+    ("third", 2),
+];
+/// What stands around an address in a result and is no part of it.
+const AROUND_ADDRESS: &[char] = &['"', '\'', '<', '>', ')', ']', '}', '\\', '|', '`', '*'];
+
+/// An argument that an earlier result holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chain {
+    /// Its name.
+    pub argument: String,
+    /// Which of the addresses in that result it is, from 0.
+    pub place: usize,
+}
+
+/// Whether the settings let a guess at prose go on, of a tool that changes things.
+pub(super) fn is_guess_to_make(state: &RunState, intent: &Intent) -> bool {
+    let is_guess = intent.complete
+        && intent.problems.contains(&Problem::NeedsConfirmation)
+        && intent
+            .problems
+            .iter()
+            .all(|it| *it == Problem::NeedsConfirmation || !it.is_blocking());
+    is_guess
+        && match state.settings.mutating_guess {
+            MutatingGuess::AskModel => false,
+            MutatingGuess::AskPerson => true,
+            MutatingGuess::Run => intent.confidence >= state.settings.mutating_guess_min,
+        }
+}
+
+/// What the model wanted and is not made, each with the reason.
+pub(super) fn not_done(parsed: &Parsed, others: &[&Intent]) -> Vec<NotDone> {
+    let why = |problems: &[Problem]| {
+        let told = problems.iter().filter(|it| it.is_blocking());
+        let told: Vec<String> = told.map(Problem::message).collect();
+        in_brief(&told.join(" "))
+    };
+    let brief = |value: &Value| match value {
+        Value::String(text) => Value::String(in_brief(text)),
+        other => other.clone(),
+    };
+    let calls = others.iter().map(|intent| NotDone {
+        tool: intent.name.clone(),
+        arguments: intent
+            .arguments
+            .iter()
+            .map(|(name, value)| (name.clone(), brief(value)))
+            .collect(),
+        why: why(&intent.problems),
+    });
+    let is_wish = |problem: &&Problem| {
+        matches!(
+            problem,
+            Problem::LooksLikeFailedCall | Problem::UnknownTool { .. }
+        )
+    };
+    let unread = parsed.problems.iter().filter(is_wish).map(|problem| {
+        let tool = match problem {
+            Problem::UnknownTool { name, .. } => name.clone(),
+            _ => UNREAD.to_owned(),
+        };
+        NotDone {
+            tool,
+            arguments: Map::new(),
+            why: problem.message(),
+        }
+    });
+    calls.chain(unread).take(CALLS_PER_REPLY_MAX).collect()
+}
+
+/// The address in an earlier result that this call wants: "then fetch the top result". Only tools that
+/// change nothing are called with what a result says.
+pub(super) fn chain(intent: &Intent) -> Option<Chain> {
+    let mut blocking = intent.problems.iter().filter(|it| it.is_blocking());
+    let (Some(Problem::Placeholder { argument, text }), None) = (blocking.next(), blocking.next())
+    else {
+        return None;
+    };
+    if intent.mutating || !intent.complete || argument != "url" {
+        return None;
+    }
+    let lower = text.to_lowercase();
+    let place = PLACES.iter().find(|(word, _)| lower.contains(word));
+    Some(Chain {
+        argument: argument.clone(),
+        place: place.map_or(0, |(_, place)| *place),
+    })
+}
+
+/// The next call that waited for the results before it, with its address filled in. A call that finds none
+/// is over, and the model is told so.
+pub(super) fn next_chained(state: &mut RunState) -> Option<(usize, PlannedCall)> {
+    loop {
+        let Phase::Act(calls) = &mut state.phase else {
+            return None;
+        };
+        let waits = |call: &PlannedCall| call.result.is_none() && call.chained.is_some();
+        let place = calls.iter().position(waits)?;
+        let chain = calls[place].chained.take()?;
+        let found = addresses(&calls[..place]).into_iter().nth(chain.place);
+        if let Some(address) = found {
+            calls[place]
+                .arguments
+                .insert(chain.argument, Value::String(address));
+            return Some((place, calls[place].clone()));
+        }
+        let why = format!(
+            "not run: no result so far has the `{}` for it",
+            chain.argument
+        );
+        acted(state, place, not_run(why));
+    }
+}
+
+/// The addresses in the latest result that has any, in its order.
+fn addresses(calls: &[PlannedCall]) -> Vec<String> {
+    let results = calls.iter().rev().filter_map(|call| call.result.as_ref());
+    let mut found = results.filter(|result| result.ok).map(|result| {
+        let mut all: Vec<String> = Vec::new();
+        let starts = result.text.match_indices("http").map(|(at, _)| at);
+        for rest in starts.map(|at| &result.text[at..]) {
+            let is_end = |sign: char| sign.is_whitespace() || AROUND_ADDRESS.contains(&sign);
+            let address = rest.split(is_end).next().unwrap_or_default();
+            let address = address.trim_end_matches(['.', ',', ';']);
+            let is_address = address.starts_with("http://") || address.starts_with("https://");
+            if is_address && !all.iter().any(|known| known == address) {
+                all.push(address.to_owned());
+            }
+        }
+        all
+    });
+    found.find(|all| !all.is_empty()).unwrap_or_default()
+}
