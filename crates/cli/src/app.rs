@@ -30,7 +30,7 @@ use holdfast_toolbox::token::{APPROVER_TOKEN_FILE, Token};
 use holdfast_toolbox::trust::TrustBook;
 
 use crate::args::GlobalArgs;
-use crate::config::{Config, expand, state_dir, user_file};
+use crate::config::{Config, LOG_AUTO, expand, state_dir, user_file};
 use crate::executor;
 use crate::fail::{Failure, Outcome};
 use crate::logfile;
@@ -82,7 +82,7 @@ impl App {
     /// said where they go.
     pub(crate) fn new_for_server(global: &GlobalArgs) -> Outcome<Self> {
         let mut app = Self::new(global)?;
-        if global.json && global.log.is_none() && app.log == "off" {
+        if global.json && app.log == LOG_AUTO {
             "stderr".clone_into(&mut app.log);
         }
         Ok(app)
@@ -423,6 +423,11 @@ impl App {
         self.log == "stderr"
     }
 
+    /// Whether nobody said where log events go.
+    pub(crate) fn logs_by_default(&self) -> bool {
+        self.log == LOG_AUTO
+    }
+
     fn json_log(&self) -> Outcome<Option<JsonLog>> {
         let (clock, redactor) = (self.clock.clone(), self.config.redactor());
         let sink = self.log_sink()?;
@@ -432,7 +437,7 @@ impl App {
     /// Where log events go, if anywhere.
     pub(crate) fn log_sink(&self) -> Outcome<Option<Arc<dyn LineSink>>> {
         match self.log.as_str() {
-            "off" => Ok(None),
+            "off" | LOG_AUTO => Ok(None),
             "stderr" => {
                 // It may be a pipe that nobody reads.
                 let sink = QueuedSink::start(std::io::stderr()).map_err(|error| {

@@ -100,11 +100,15 @@ pub(crate) struct RedactionConfig {
     pub(crate) fields: Vec<String>,
 }
 
+/// Where log events go unless somebody says so.
+pub(crate) const LOG_AUTO: &str = "auto";
+
 /// Logs and traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct ObservabilityConfig {
-    /// Where log events go as JSON lines: `stderr`, `off`, or a file.
+    /// Where log events go as JSON lines: `stderr`, `off`, or a file. With `auto` a server writes what
+    /// happens in its runs to standard error, and nothing else.
     pub(crate) log: String,
     /// Where traces go; without it there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +118,7 @@ pub(crate) struct ObservabilityConfig {
 impl Default for ObservabilityConfig {
     fn default() -> Self {
         Self {
-            log: "off".to_owned(),
+            log: LOG_AUTO.to_owned(),
             otlp: None,
         }
     }

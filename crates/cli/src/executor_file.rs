@@ -338,15 +338,29 @@ fn log_settings(config: &Config) -> Option<&LogSettings> {
     is_said.then_some(&file.log)
 }
 
+/// Whether the log of runs has standard output for itself: every line there is JSON then.
+pub(crate) fn logs_json_to_stdout(config: &Config) -> bool {
+    log_settings(config).is_some_and(|log| {
+        let place = Place::of(&log.output, Stdout::Free);
+        place == Place::Stdout && format(log.format.as_deref(), place.is_terminal()) == Format::Json
+    })
+}
+
 /// Where runs are written down: as the file says, and without one where all other events go.
 pub(crate) fn watch(app: &App, stdout: Stdout) -> Outcome<Option<Watch>> {
     let (clock, redactor) = (app.clock.clone(), app.config.redactor());
     let Some(log) = log_settings(&app.config) else {
-        let sink = app.log_sink()?;
-        return Ok(sink.map(|sink| {
-            let lines = RunLog::new(sink, clock.clone(), redactor, Level::Info, Format::Json);
-            Watch::new(Arc::new(lines), None, clock)
-        }));
+        let (sink, format) = match app.log_sink()? {
+            Some(sink) => (sink, Format::Json),
+            // `holdfast run` tells its person all the same.
+            None if app.logs_by_default() && stdout == Stdout::Free => (
+                Place::Stderr.open()?,
+                format(None, Place::Stderr.is_terminal()),
+            ),
+            None => return Ok(None),
+        };
+        let lines = RunLog::new(sink, clock.clone(), redactor, Level::Info, format);
+        return Ok(Some(Watch::new(Arc::new(lines), None, clock)));
     };
     let level = Level::from_name(&log.level).unwrap_or(Level::Info);
     let place = Place::of(&log.output, stdout);

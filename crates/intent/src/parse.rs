@@ -108,7 +108,8 @@ impl Parser {
     /// assert!(!parser.announces("It is 4.", FinishReason::Stop));
     /// ```
     pub fn announces(&self, text: &str, finish: FinishReason) -> bool {
-        fuzzy::announces(&Doc::new(text, &self.tools, finish))
+        let aloud = without_thoughts(text);
+        fuzzy::announces(&Doc::new(&aloud, &self.tools, finish))
     }
 
     /// Reads one reply. Never fails: what can not be read is said among the problems.

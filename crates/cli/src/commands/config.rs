@@ -8,6 +8,7 @@ use holdfast_reliability::config::StoreKind;
 
 use crate::app::{App, runtime};
 use crate::args::{ConfigCommand, GlobalArgs, Which};
+use crate::config::LOG_AUTO;
 use crate::executor_file;
 use crate::fail::{Failure, Outcome};
 use crate::logfile;
@@ -83,7 +84,7 @@ pub(super) fn run(global: &GlobalArgs, command: &ConfigCommand) -> Outcome<ExitC
 /// making it.
 fn check_log(app: &App) -> Outcome<()> {
     match app.config.observability.log.as_str() {
-        "off" | "stderr" => Ok(()),
+        "off" | "stderr" | LOG_AUTO => Ok(()),
         path => logfile::check(path),
     }
 }

@@ -1,20 +1,23 @@
 //! `holdfast run` and `holdfast resume`: the loop at the terminal.
 
+mod screen;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent::chat::{Message, Role};
-use holdfast_agent::run::{Ending, RunState};
+use holdfast_agent::run::{Ending, RunState, Telling};
 use holdfast_agent::runs::{
-    Event, Keeping, KeptRun, Listener, Lost, Outcome as Ended, ResumeError, RunStoreError, Runs,
+    Keeping, KeptRun, Listener, Lost, Outcome as Ended, ResumeError, RunStoreError, Runs,
 };
 use holdfast_contract::clock::new_request_id;
 use holdfast_toolbox::tools::exec;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::screen::{Screen, short};
 use crate::app::{App, runtime};
 use crate::args::executor::{ModelArgs, ResumeArgs, RunArgs};
 use crate::executor;
@@ -29,8 +32,6 @@ const CLIENT: &str = "local";
 const MODEL: &str = "gpt-oss";
 /// How long a command that was cut off may take to end before we go without it.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);
-/// Characters of arguments and results that are shown of a call.
-const SHOWN_CHARS_MAX: usize = 100;
 
 pub(super) fn run(app: &App, args: &RunArgs, json: bool) -> Outcome<ExitCode> {
     let mut messages = Vec::new();
@@ -50,7 +51,12 @@ pub(super) fn run(app: &App, args: &RunArgs, json: bool) -> Outcome<ExitCode> {
             let runtime = runs.agent().stack().runtime();
             let id = new_request_id(&*runtime.clock, &*runtime.entropy);
             let now_ms = runtime.clock.now_ms();
-            RunState::new(format!("run-{id}"), MODEL, messages, settings, now_ms)
+            let id = format!("run-{id}");
+            let mut state = RunState::new(id, MODEL, messages, settings, now_ms);
+            if !json && screen::is_watched() {
+                state.telling = Telling::AsItComes;
+            }
+            state
         };
         let begun = runs.start(state, CLIENT, Keeping::Durable).await;
         begun.map_err(|error| Failure::failed(error.to_string()))
@@ -170,9 +176,14 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
         output::note(&format!("· {}", listener.run()));
     }
     let mut left = Left::ForAServer;
+    let mut screen = Screen::new(json);
     loop {
         let happened = tokio::select! {
             happened = listener.next() => happened,
+            () = screen.is_due() => {
+                screen.redraw(&listener.thinking());
+                continue;
+            }
             _ = interrupt.recv() => {
                 runs.leave().await;
                 // What is not noted is gone on with by the next server, as after a crash.
@@ -185,13 +196,14 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
         };
         match happened {
             Some(event) if json => output::json(&event),
-            Some(event) => tell(&event),
+            Some(event) => screen.tell(&event),
             None => break,
         }
     }
+    screen.wipe();
     let outcome = listener.outcome().await;
     Ok(match &*outcome {
-        Ended::Ended(state) => over(state, json),
+        Ended::Ended(state) => over(state, json, screen.said()),
         Ended::Left => {
             left.tell(listener.run(), json);
             ExitCode::from(1)
@@ -235,66 +247,6 @@ impl Left {
     }
 }
 
-/// One line for each thing that happens.
-fn tell(event: &Event) {
-    let text = match event {
-        Event::Asks { iteration } => format!("· asking the model ({iteration})"),
-        Event::Waits {
-            attempt,
-            why,
-            wait_ms,
-        } => format!(
-            "· attempt {attempt} failed ({why}); again in {}",
-            output::duration(*wait_ms)
-        ),
-        // The answer is told when it is whole.
-        Event::Says { .. } => return,
-        Event::Heard { tokens, .. } => {
-            format!(
-                "  heard: {} tokens read, {} written",
-                tokens.prompt, tokens.completion
-            )
-        }
-        Event::Calls {
-            tool, arguments, ..
-        } => {
-            let arguments = Value::Object(arguments.clone()).to_string();
-            format!("→ {tool} {}", short(&arguments))
-        }
-        Event::NeedsApproval { tool, approval, .. } => {
-            format!("· {tool} waits for the approval {approval}")
-        }
-        Event::Called {
-            tool,
-            ok,
-            duration_ms,
-            text,
-            ..
-        } => {
-            let mark = if *ok { "✓" } else { "✗" };
-            let took = output::duration(*duration_ms);
-            let why = if *ok {
-                String::new()
-            } else {
-                format!(": {}", short(text))
-            };
-            format!("{mark} {tool} ({took}){why}")
-        }
-    };
-    output::note(&text);
-}
-
-fn short(text: &str) -> String {
-    let one_line = text.replace('\n', " ");
-    let mut chars = one_line.chars();
-    let shown: String = chars.by_ref().take(SHOWN_CHARS_MAX).collect();
-    if chars.next().is_some() {
-        shown + "…"
-    } else {
-        shown
-    }
-}
-
 /// What the model wanted at the end and nothing came of.
 fn tell_not_done(state: &RunState) {
     for wish in &state.not_done {
@@ -308,8 +260,8 @@ fn tell_not_done(state: &RunState) {
     }
 }
 
-/// The answer to standard output, the rest beside it.
-fn over(state: &RunState, json: bool) -> ExitCode {
+/// The answer to standard output, the rest beside it. The part of it that was `shown` stands there already.
+fn over(state: &RunState, json: bool, shown: &str) -> ExitCode {
     let (said, error) = match state.ending() {
         Some(Ending::Answered { content, .. } | Ending::Calls { content, .. }) => {
             (Some(content.as_str()), None)
@@ -334,7 +286,10 @@ fn over(state: &RunState, json: bool) -> ExitCode {
             "totalTokens": state.tokens_total(),
         }));
     } else if let Some(content) = said {
-        output::line(&harmless(content));
+        match content.strip_prefix(shown) {
+            Some(rest) => output::line(&harmless(rest)),
+            None => output::line(&format!("\n{}", harmless(content))),
+        }
         tell_not_done(state);
     } else if let Some(why) = &error {
         output::note(&format!("✗ {why}"));

@@ -1,7 +1,8 @@
 //! `holdfast serve`
 
+mod says;
+
 use std::fs::DirBuilder;
-use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,22 +10,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_agent::runs::RUN_OWNER_LEASE_MS;
-use holdfast_reliability::config::StoreKind;
 use holdfast_reliability::janitor::Janitor;
 use holdfast_reliability::observe::Observer;
 use holdfast_reliability::store::documents::DocumentStore;
 use holdfast_server::health::TroubleWatch;
 use holdfast_server::running::Running;
-use holdfast_server::{
-    Ended, ExecutorParts, Parts, Server, ServerConfig, Settings, Token, Tokens, serve,
-};
+use holdfast_server::{ExecutorParts, Parts, Server, ServerConfig, Settings, Token, Tokens, serve};
 use holdfast_toolbox::session::SessionTree;
 use holdfast_toolbox::token::{ADMIN_TOKEN_FILE, APPROVER_TOKEN_FILE, TOKEN_FILE, TokenError};
 use holdfast_toolbox::tools::exec;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::says::{Says, greeting, say_ended, started};
 use super::reload::Reload;
 use crate::app::{App, workspace_id};
 use crate::args::GlobalArgs;
@@ -35,7 +33,6 @@ use crate::executor;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
 use crate::loud::{self, Loud};
-use crate::output;
 
 /// How long commands of cancelled calls may take to end before we go without them.
 const EXEC_END_WAIT: Duration = Duration::from_secs(3);
@@ -86,7 +83,8 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         // Without a store nothing can be resumed, and calls say why.
         let _ = server.resume_all().await;
         let _ = server.resume_runs().await;
-        started(&app, address, &shown, running.store_name, global.json);
+        let says = Says::of(&app, global.json);
+        started(&app, address, &shown, running.store_name, says);
         let sweeping = tokio::spawn(sweep(
             running.all_documents(),
             running.subagents.as_ref().map(|it| it.tree().clone()),
@@ -102,7 +100,14 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let reloading = reload.on_hangup()?;
         let taking_up = tokio::spawn(take_up(server.clone()));
         let looking = tokio::spawn(server.clone().look_for_approved());
-        let ended = serve(server, listener, end, hurry).await;
+        let ((), ended) = tokio::join!(
+            async {
+                if says.has_a_reader() {
+                    greeting(&app, args, &running, address, &shown).await;
+                }
+            },
+            serve(server, listener, end, hurry),
+        );
         sweeping.abort();
         reloading.abort();
         taking_up.abort();
@@ -110,10 +115,11 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let unrecorded = running.written_back().await;
         Ok::<_, Failure>((ended, unrecorded, running))
     })?;
+    let says = Says::of(&app, global.json);
     // Commands of cancelled calls are being ended, gently first; our own end would be abrupt.
     exec::wait_until_idle(EXEC_END_WAIT);
     running.finish();
-    say_ended(ended, unrecorded, global.json);
+    say_ended(ended, unrecorded, says);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -360,62 +366,4 @@ pub(super) fn admin_token(app: &App) -> Outcome<Token> {
         .hint("Say which state directory the server uses with --state DIR, or set HOLDFAST_ADMIN_TOKEN."));
     }
     token(environment::ADMIN_TOKEN, file, &made).map(|(token, _)| token)
-}
-
-fn started(app: &App, address: SocketAddr, shown: &Shown, store: &str, json: bool) {
-    if json {
-        output::json(&json!({
-            "event": "server_started",
-            "url": format!("http://{address}"),
-            "address": address.ip().to_string(),
-            "port": address.port(),
-            "token": shown.caller,
-            "adminToken": shown.admin,
-            "approverToken": shown.approver,
-            "store": store,
-            "state": app.state_dir,
-            "pid": std::process::id(),
-        }));
-        return;
-    }
-    let settings = &app.config.reliability.store;
-    let place = match settings.kind {
-        // An address is shown without its password.
-        StoreKind::Redis => format!(
-            "at {} under {:?}; state in {}",
-            settings.redis.url,
-            settings.redis.prefix,
-            app.state_dir.display()
-        ),
-        StoreKind::Sqlite | StoreKind::Memory => format!("in {}", app.state_dir.display()),
-    };
-    output::line(&format!(
-        "{} Serving on http://{address} (token: {}, admin token: {}, store: {store} {place})",
-        output::green("✓"),
-        shown.caller,
-        shown.admin,
-    ));
-}
-
-fn say_ended(ended: Ended, unrecorded: usize, json: bool) {
-    if unrecorded > 0 {
-        output::note(&format!(
-            "Redis is away and did not take the records of {unrecorded} calls: they turn outcome_unknown when their leases end."
-        ));
-    }
-    let cancelled = match ended {
-        Ended::Idle => 0,
-        Ended::Cancelled { requests } => requests,
-    };
-    if json {
-        output::json(
-            &json!({"event": "server_ended", "cancelledRequests": cancelled, "unrecordedCalls": unrecorded}),
-        );
-    } else if cancelled == 0 {
-        output::line("Ended; every request was answered.");
-    } else {
-        output::line(&format!(
-            "Ended; {cancelled} requests were cancelled. `holdfast dedupe list` shows what became of their calls."
-        ));
-    }
 }

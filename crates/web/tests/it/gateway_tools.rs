@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::common::{Double, answer, clock, context};
-use holdfast_contract::{Cause, PermissionTier, SessionKind, Tool, ToolError};
+use holdfast_contract::{Cause, Effect, PermissionTier, SessionKind, Tool, ToolError};
 use holdfast_web::config::{GatewayToolConfig, SearchConfig};
 use holdfast_web::search::provider;
 use holdfast_web::{GatewayClient, GatewayConfig, GatewayTool, WebSearchTool};
@@ -271,4 +271,45 @@ async fn a_server_that_does_not_answer_the_search_is_told_apart() {
         found.insert(at, code.as_deref() == expected);
     }
     assert!(found.values().all(|fits| *fits), "{found:?}");
+}
+
+#[tokio::test]
+async fn what_is_offered_for_looking_changes_nothing() {
+    let (double, mut config) =
+        gateway(&json!({"ok": true, "result": {"content": [{"type": "text", "text": "done"}]}}))
+            .await;
+    config.tools = [("session_status".to_owned(), GatewayToolConfig::default())].into();
+    let client = Arc::new(GatewayClient::new(&config, None, clock()).expect("is made"));
+    let offered = GatewayTool::all(&client, &config);
+    let changes = json!({"args": {"sessionKey": "main", "model": "dear"}});
+    let looks = json!({"args": {"sessionKey": "main"}});
+    let worker = context(SessionKind::Worker, None);
+    let refused = offered[0].execute(&changes, &worker).await;
+    assert!(
+        matches!(&refused, Err(ToolError::PermissionDenied { reason, .. }) if reason.contains("model")),
+        "{refused:?}"
+    );
+    assert!(double.asked().is_empty());
+    let verdict = offered[0].tier_for(&changes, &worker.session);
+    assert!(verdict.forbidden.is_some());
+    assert_eq!(offered[0].tier_for(&looks, &worker.session).forbidden, None);
+    offered[0].execute(&looks, &worker).await.expect("looks");
+    assert_eq!(double.asked().len(), 1);
+    // Whoever offers all of it offers it as what it is.
+    config.tools = [(
+        "session_status".to_owned(),
+        GatewayToolConfig {
+            tier: Some(PermissionTier::System),
+            ..GatewayToolConfig::default()
+        },
+    )]
+    .into();
+    let offered = GatewayTool::all(&client, &config);
+    assert_eq!(offered[0].effect(), Effect::External);
+    let refused = offered[0].execute(&changes, &worker).await;
+    assert!(matches!(refused, Err(ToolError::PermissionDenied { .. })));
+    let main = context(SessionKind::Main, None);
+    assert_eq!(offered[0].tier_for(&changes, &main.session).forbidden, None);
+    offered[0].execute(&changes, &main).await.expect("works");
+    assert_eq!(double.asked().len(), 2);
 }

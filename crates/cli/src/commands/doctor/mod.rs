@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::app::{App, runtime};
+use crate::args::executor::ModelArgs;
 use crate::args::{DoctorArgs, GlobalArgs};
 use crate::fail::Outcome;
 use crate::output;
@@ -99,6 +100,24 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs) -> Outcome<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// A server, and whether it answers.
+pub(super) struct ServerFound {
+    /// What it is for.
+    pub(super) name: &'static str,
+    /// Whether it answers, and if not, why.
+    pub(super) found: String,
+}
+
+/// Asks the model's servers and the gateway whether they are there.
+pub(super) async fn servers(app: &App, args: &ModelArgs) -> Vec<ServerFound> {
+    let checks = servers::checks(app, args).await;
+    let found = checks.into_iter().map(|check| ServerFound {
+        name: check.name.strip_suffix(" server").unwrap_or(check.name),
+        found: check.found,
+    });
+    found.collect()
 }
 
 fn tell(checks: &[Check]) {
