@@ -429,14 +429,12 @@ impl Loop {
         kept: &dyn Checkpoint,
     ) -> CallResult {
         let (tool, arguments) = (call.name.as_str(), &call.arguments);
-        kept.told(
-            state,
-            Happened::Calls {
-                place,
-                tool,
-                arguments,
-            },
-        );
+        let calls = Happened::Calls {
+            place,
+            tool,
+            arguments,
+        };
+        kept.told(state, calls);
         let envelope = envelope(state, place, call);
         let request = envelope.request_id.clone();
         // The stack is one large future; in a box of its own it is not moved from hand to hand.
@@ -457,17 +455,15 @@ impl Loop {
             kept.told(state, what);
         };
         let answer = heard_waiting(&self.stack, &request, calling, waits).await;
-        let result = CallResult::of(&answer, &state.settings);
-        let ended = &result;
-        kept.told(
-            state,
-            Happened::Called {
-                place,
-                tool,
-                result: ended,
-            },
-        );
-        result
+        let ended = CallResult::of(&answer, &state.settings);
+        let result = &ended;
+        let called = Happened::Called {
+            place,
+            tool,
+            result,
+        };
+        kept.told(state, called);
+        ended
     }
 }
 

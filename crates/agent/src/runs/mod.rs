@@ -17,6 +17,7 @@
 
 mod children;
 mod desk;
+mod event;
 mod here;
 mod hold;
 mod kept;
@@ -30,8 +31,9 @@ mod weight;
 
 pub(crate) use desk::wholly;
 pub use desk::{Cancelled, Keeping, ResumeError, Runs, RunsLimits, StartError, Started};
+pub use event::Event;
 pub use keys::{KeyClaim, RunKey, came_to_nothing};
-pub use live::{Event, Listener, Lost, Outcome, THINKING_BYTES_MAX};
+pub use live::{Listener, Lost, Outcome, THINKING_BYTES_MAX};
 pub use owner::Owner;
 pub use store::{KeptRun, RunPage, RunStore, RunStoreError};
 

@@ -183,8 +183,8 @@ fn ending(ended: &RunState, said: &Said) -> Result<&'static str, String> {
             // A model that only thought, or was asked too often, has no more to give than what it
             // said, or a part of it. That is held against the script, not against what we made of it.
             let is_a_part = |text: &String| text.contains(content.as_str());
-            // Of a model that ends without words the run says so itself.
-            let is_silence = |text: &String| text.trim().is_empty();
+            // Of a model that ends without words the run says so itself. A reply of wrong types has none.
+            let is_silence = |text: &String| text == "x";
             let is_told = content.starts_with("(The model said nothing more.")
                 && said.texts.iter().any(is_silence);
             if is_an_answer || is_told || said.texts.iter().any(is_a_part) {

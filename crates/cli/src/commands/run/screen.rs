@@ -137,6 +137,7 @@ fn living_line(doing: &str, seconds: u64, thinking: &str, columns: usize) -> Str
     let room = columns.saturating_sub(head.chars().count() + 2);
     let all = thinking.chars().count();
     let tail: String = thinking.chars().skip(all.saturating_sub(room)).collect();
+    let tail = tail.trim_start();
     let line = if tail.is_empty() {
         head
     } else {
@@ -284,7 +285,7 @@ mod tests {
             "… the model thinks (3 s)"
         );
         let line = living_line("the model thinks", 12, "So I read\nthe notes first.", 40);
-        assert_eq!(line, "… the model thinks (12 s): e notes first.");
+        assert_eq!(line, "… the model thinks (12 s): notes first.");
         assert_eq!(
             living_line("the model thinks", 12, "x", 10).chars().count(),
             10
