@@ -74,6 +74,8 @@ pub enum Problem {
     NeedsConfirmation,
     /// The model only thought of it, and said something else: ask back, do not run.
     OnlyThought,
+    /// The reply announces a step and makes no call.
+    OnlyAnnounced,
     /// The reply looks like a call that failed to be one.
     LooksLikeFailedCall,
     /// More calls than a reply may hold; the rest was dropped.
@@ -156,8 +158,11 @@ impl Problem {
                     .to_owned()
             }
             Self::OnlyThought => {
-                "This was only thought: a call has to be in what you say. If it is not meant, say your answer again."
+                "Write the call in your reply, in this format. If you do not mean it, say your answer again."
                     .to_owned()
+            }
+            Self::OnlyAnnounced => {
+                "Your reply announces a step and makes no call.".to_owned()
             }
             Self::LooksLikeFailedCall => {
                 "The reply looks like a tool call but could not be read as one.".to_owned()

@@ -82,7 +82,7 @@ fn a_call_that_was_thought_of_and_declined_is_asked_back_and_not_made() {
             assert_eq!(state.phase, Phase::Ask, "{thought}");
             assert!(state.corrected);
             let told = &state.messages.last().unwrap().content;
-            for part in ["`exec`", "only thought", "in what you say"] {
+            for part in ["`exec`", "Write the call in your reply", "Action Input"] {
                 assert!(told.contains(part), "no {part}: {told}");
             }
             // Whether it thinks of it again or not, what it says is the answer then.
@@ -293,7 +293,7 @@ fn a_call_for_the_client_that_was_only_thought_of_is_always_asked_back() {
         heard_for_client(&mut state, &reply(thought, DECLINES), &parser, &registry);
         assert_eq!(state.phase, Phase::Ask);
         let told = &state.messages.last().unwrap().content;
-        assert!(told.contains("in what you say"), "{told}");
+        assert!(told.contains("Write the call in your reply"), "{told}");
         let mut calls = state.clone();
         heard_for_client(&mut calls, &reply("", thought), &parser, &registry);
         assert!(matches!(calls.ending(), Some(Ending::Calls { .. })));

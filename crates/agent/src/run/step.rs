@@ -293,14 +293,32 @@ pub(super) fn correction(
         .intents
         .iter()
         .any(|intent| intent.problems.iter().any(Problem::is_blocking) || !intent.complete);
-    if parsed.completed && !waits {
+    let message = if !parsed.completed || waits {
+        parser.corrective_message(parsed)?
+    } else if announces_only(state, reply, parsed, parser) {
+        parser.corrective_message(&Parsed {
+            problems: vec![Problem::OnlyAnnounced],
+            ..Parsed::default()
+        })?
+    } else {
         return None;
-    }
-    let message = parser.corrective_message(parsed)?;
+    };
     Some(match state.mode {
         Mode::Loop => format!("{message}\n{NO_CALL_MEANT}"),
         Mode::Return(_) => message,
     })
+}
+
+/// Whether a reply says what its model does next, and nothing was found to do. It may be meant as an
+/// answer all the same, so it is asked about once in a row.
+fn announces_only(state: &RunState, reply: &ModelReply, parsed: &Parsed, parser: &Parser) -> bool {
+    let mut texts = [&reply.content, &reply.reasoning].into_iter();
+    let said = texts.find(|text| !text.trim().is_empty());
+    state.mode == Mode::Loop
+        && !(state.corrected || state.is_used_up() || parsed.signalled)
+        && reply.finish != FinishReason::Length
+        && !parser.tools().tools().is_empty()
+        && said.is_some_and(|text| parser.announces(text, reply.finish))
 }
 
 fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {

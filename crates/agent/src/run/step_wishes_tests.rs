@@ -77,3 +77,30 @@ fn a_chained_wish_takes_its_address_from_the_results() {
         assert_ne!(planned(&state).len(), 2, "{plan}");
     }
 }
+
+/// Nobody is served by "Let me look." as an answer. A model that stays with it is believed.
+#[test]
+fn an_announcement_without_a_call_is_asked_back_once() {
+    for (reasoning, content) in [
+        ("Hm.", "Let me look that up."),
+        ("", "On it!"),
+        ("I'll check.", ""),
+    ] {
+        let mut state = begun(RunSettings::default());
+        heard(&mut state, &thought(reasoning, content), &parser());
+        assert_eq!(state.phase, Phase::Ask, "{content}");
+        let told = &state.messages.last().expect("asked back").content;
+        assert!(
+            told.contains("announces a step") && told.contains("Action Input"),
+            "{told}"
+        );
+        heard(&mut state, &thought(reasoning, content), &parser());
+        assert!(
+            matches!(state.phase, Phase::Ended(Ending::Answered { .. })),
+            "{content}"
+        );
+    }
+    let mut state = begun(RunSettings::default());
+    heard(&mut state, &thought("", "Final Answer: On it!"), &parser());
+    assert!(matches!(state.phase, Phase::Ended(Ending::Answered { .. })));
+}
