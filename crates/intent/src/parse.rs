@@ -126,6 +126,9 @@ impl Parser {
                 ..second
             };
         }
+        if self.primary != Strategy::Auto && !reply.done {
+            reply = with_other_forms(&doc, reply);
+        }
         settle(&doc, reply)
     }
 
@@ -276,6 +279,19 @@ struct Reply {
     stopped: Option<Problem>,
 }
 
+/// The calls in structured forms: in one of them, or in all.
+fn scanned(doc: &Doc<'_>, only: Option<Strategy>) -> Reply {
+    let scan = forms::scan(doc, only);
+    Reply {
+        calls: scan.calls,
+        done: scan.done,
+        answer: scan.answer,
+        failed: scan.failed,
+        cut: scan.cut,
+        stopped: scan.stopped,
+    }
+}
+
 fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
     if strategy == Strategy::Fuzzy {
         return Reply {
@@ -284,15 +300,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         };
     }
     let only = (strategy != Strategy::Auto).then_some(strategy);
-    let scan = forms::scan(doc, only);
-    let mut reply = Reply {
-        calls: scan.calls,
-        done: scan.done,
-        answer: scan.answer,
-        failed: scan.failed,
-        cut: scan.cut,
-        stopped: scan.stopped,
-    };
+    let mut reply = scanned(doc, only);
     // Words beside a call that could not be read say the same as the call: no guess from them.
     if strategy == Strategy::Auto
         && reply.calls.is_empty()
@@ -303,6 +311,21 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         reply.calls = fuzzy::read(doc);
     }
     reply
+}
+
+/// A model does not keep to the form that it was told. Where another form holds more calls, all forms are
+/// read: the words of a call are nobody's answer.
+fn with_other_forms(doc: &Doc<'_>, reply: Reply) -> Reply {
+    let of_forms = |reply: &Reply| {
+        let is_call = |call: &&RawCall| call.strategy != Strategy::Fuzzy;
+        reply.calls.iter().filter(is_call).count()
+    };
+    let all = scanned(doc, None);
+    if of_forms(&all) > of_forms(&reply) {
+        all
+    } else {
+        reply
+    }
 }
 
 fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
