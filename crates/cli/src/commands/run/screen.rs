@@ -1,7 +1,7 @@
 //! What `holdfast run` shows on the terminal while it works.
 //!
-//! Each event is a line. Below them stands one line that lives: a clock, and what the model thinks or
-//! which tool runs. It is drawn only where standard error is a terminal.
+//! Each event is a line. While the model thinks, one line below them lives: a clock, and the end of the
+//! thought. It is drawn only where standard error is a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -21,17 +21,16 @@ const SHOWN_LINES_MAX: usize = 3;
 /// The width of a terminal that does not tell its own.
 const COLUMNS_DEFAULT: usize = 80;
 
-/// Whether a person sees both what happens and the answer.
+/// Whether a person sees what happens.
 pub(super) fn is_watched() -> bool {
-    std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
+    std::io::stderr().is_terminal()
 }
 
 /// The terminal of a run.
 pub(super) struct Screen {
     redraws: Option<Interval>,
-    /// What the run does now, and since when.
-    doing: String,
-    since: Instant,
+    /// Since when the model thinks.
+    thinks_since: Option<Instant>,
     is_drawn: bool,
     /// What was shown of the answer.
     said: String,
@@ -39,15 +38,14 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(json: bool) -> Self {
-        let is_live = !json && std::io::stderr().is_terminal();
+        let is_live = !json && is_watched();
         Self {
             redraws: is_live.then(|| {
                 let mut redraws = interval(REDRAW_EVERY);
                 redraws.set_missed_tick_behavior(MissedTickBehavior::Skip);
                 redraws
             }),
-            doing: String::new(),
-            since: Instant::now(),
+            thinks_since: None,
             is_drawn: false,
             said: String::new(),
         }
@@ -65,12 +63,11 @@ impl Screen {
 
     /// Draws the living line.
     pub(super) fn redraw(&mut self, thinking: &str) {
-        if self.doing.is_empty() || !self.said.is_empty() {
+        let Some(since) = self.thinks_since.filter(|_| self.said.is_empty()) else {
             return;
-        }
-        let seconds = self.since.elapsed().as_secs();
+        };
         let columns = columns().saturating_sub(1);
-        let line = living_line(&self.doing, seconds, thinking, columns);
+        let line = living_line(since.elapsed().as_secs(), thinking, columns);
         let mut stderr = std::io::stderr();
         let _ = write!(stderr, "\r\u{1b}[2K{}", harmless_line(&line));
         let _ = stderr.flush();
@@ -101,18 +98,13 @@ impl Screen {
         for line in lines(event) {
             output::note(&line);
         }
-        self.since = Instant::now();
-        self.doing = match event {
-            Event::Asks { .. } => "the model thinks".to_owned(),
-            Event::Calls { tool, .. } => format!("{tool} runs"),
-            Event::NeedsApproval { tool, .. } => format!("{tool} waits for your answer"),
-            _ => String::new(),
-        };
+        // While a call runs a person may be asked here, and what is typed must stay.
+        self.thinks_since = matches!(event, Event::Asks { .. }).then(Instant::now);
     }
 
     fn say(&mut self, text: &str) {
         // Whoever reads the answer from a pipe gets it whole.
-        if !is_watched() {
+        if !is_watched() || !std::io::stdout().is_terminal() {
             return;
         }
         self.said.push_str(text);
@@ -130,9 +122,9 @@ fn columns() -> usize {
     }
 }
 
-/// What is done, for how long, and the end of what the model thinks: as much as the line has room for.
-fn living_line(doing: &str, seconds: u64, thinking: &str, columns: usize) -> String {
-    let head = format!("… {doing} ({seconds} s)");
+/// For how long the model thinks, and the end of its thought: as much as the line has room for.
+fn living_line(seconds: u64, thinking: &str, columns: usize) -> String {
+    let head = format!("… the model thinks ({seconds} s)");
     let thinking = thinking.split_whitespace().collect::<Vec<_>>().join(" ");
     let room = columns.saturating_sub(head.chars().count() + 2);
     let all = thinking.chars().count();
@@ -280,15 +272,9 @@ mod tests {
 
     #[test]
     fn the_living_line_fits_and_shows_the_end_of_the_thought() {
-        assert_eq!(
-            living_line("the model thinks", 3, "", 80),
-            "… the model thinks (3 s)"
-        );
-        let line = living_line("the model thinks", 12, "So I read\nthe notes first.", 40);
+        assert_eq!(living_line(3, "", 80), "… the model thinks (3 s)");
+        let line = living_line(12, "So I read\nthe notes first.", 40);
         assert_eq!(line, "… the model thinks (12 s): notes first.");
-        assert_eq!(
-            living_line("the model thinks", 12, "x", 10).chars().count(),
-            10
-        );
+        assert_eq!(living_line(12, "x", 10).chars().count(), 10);
     }
 }

@@ -186,3 +186,68 @@ fn a_person_at_the_terminal_is_asked_in_the_middle_of_a_run() {
     );
     assert_eq!(house.lines("log"), 1);
 }
+
+#[test]
+fn a_person_sees_the_model_think_and_why_it_was_asked_back() {
+    let house = House::new();
+    let model = ModelServer::says(vec![
+        Say::says("I'll look that up."),
+        Say::Held("Hm, two and two".to_owned(), " are four.".to_owned()),
+    ]);
+    let model = model.expect("starts");
+    let (child, mut master) =
+        at_a_terminal(&house, &["run", "2 + 2?", "--model-url", &model.url()]);
+    let mut shown = String::new();
+    while !shown.contains("s): Hm, two and two") {
+        let mut bytes = [0; 1024];
+        let count = master.read(&mut bytes).expect("it thinks");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(
+        shown.contains("asked back") && shown.contains("announces a step"),
+        "{shown}"
+    );
+    model.release();
+    let ran = Ran::of(&child.wait_with_output().expect("ends"));
+    let answer = "Hm, two and two are four.\n";
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), answer),
+        "{ran:#?}"
+    );
+}
+
+/// Whoever starts a server sees on one screen what it has and what it lacks.
+#[test]
+fn a_server_tells_its_person_what_it_found() {
+    let (house, model) = (House::new(), ModelServer::says(script()).expect("starts"));
+    let args = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--model-url",
+        &model.url(),
+    ];
+    let (mut child, mut master) = at_a_terminal(&house, &args);
+    let mut shown = String::new();
+    while !shown.contains("approvals: ") {
+        let mut bytes = [0; 1024];
+        let count = master.read(&mut bytes).expect("it starts");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    let answers = format!("model      {}", model.url());
+    let workspace = format!("workspace  {}", house.workspace().display());
+    for said in [
+        "address    http://127.0.0.1:",
+        &answers,
+        " answers",
+        "tools      ",
+        "exec",
+        &workspace,
+        "token      ",
+    ] {
+        assert!(shown.contains(said), "not {said:?}: {shown}");
+    }
+    master.write_all(b"\x03").expect("types Ctrl-C");
+    assert!(child.wait().expect("ends").success());
+}
