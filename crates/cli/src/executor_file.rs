@@ -346,6 +346,11 @@ pub(crate) fn logs_json_to_stdout(config: &Config) -> bool {
     })
 }
 
+/// Whether the log of `holdfast run` goes to standard error, between what is shown there.
+pub(crate) fn logs_between(config: &Config) -> bool {
+    log_settings(config).is_some_and(|log| Place::of(&log.output, Stdout::Taken) == Place::Stderr)
+}
+
 /// Where runs are written down: as the file says, and without one where all other events go.
 pub(crate) fn watch(app: &App, stdout: Stdout) -> Outcome<Option<Watch>> {
     let (clock, redactor) = (app.clock.clone(), app.config.redactor());

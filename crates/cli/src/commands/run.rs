@@ -112,7 +112,8 @@ fn with_runs(
     let code = runtime.block_on(async {
         let runs = executor::runs(app, &running, workspace, model, Stdout::Taken)?;
         let mut listener = begin(&runs).await?;
-        follow(&runs, &mut listener, json).await
+        let screen = Screen::new(json, executor_file::logs_between(&app.config));
+        follow(&runs, &mut listener, screen, json).await
     })?;
     exec::wait_until_idle(EXEC_END_WAIT);
     running.finish();
@@ -165,7 +166,12 @@ fn row(run: &KeptRun, now_ms: u64) -> (Value, String) {
 }
 
 /// Tells what happens until it is over. Ctrl-C leaves the run as it was last kept.
-async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<ExitCode> {
+async fn follow(
+    runs: &Runs,
+    listener: &mut Listener,
+    mut screen: Screen,
+    json: bool,
+) -> Outcome<ExitCode> {
     let unheard =
         |error: std::io::Error| Failure::failed(format!("signals can not be listened to: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
@@ -176,7 +182,6 @@ async fn follow(runs: &Runs, listener: &mut Listener, json: bool) -> Outcome<Exi
         output::note(&format!("· {}", listener.run()));
     }
     let mut left = Left::ForAServer;
-    let mut screen = Screen::new(json);
     loop {
         let happened = tokio::select! {
             happened = listener.next() => happened,

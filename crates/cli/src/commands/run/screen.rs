@@ -37,8 +37,9 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(json: bool) -> Self {
-        let is_live = !json && is_watched();
+    /// The living line has no place between the lines of a log.
+    pub(super) fn new(json: bool, has_log: bool) -> Self {
+        let is_live = !json && !has_log && is_watched();
         Self {
             redraws: is_live.then(|| {
                 let mut redraws = interval(REDRAW_EVERY);
