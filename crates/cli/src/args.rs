@@ -190,6 +190,8 @@ pub(crate) struct ParseArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    holdfast call read README.md\n  \
+    holdfast call read path=README.md limit=20\n  \
     holdfast call read --args '{\"path\": \"README.md\"}'\n  \
     holdfast call write --args @arguments.json --json\n  \
     echo '{\"command\": \"make test\"}' | holdfast call exec --args - --turn t1\n  \
@@ -199,14 +201,12 @@ pub(crate) struct CallArgs {
     /// The tool; see `holdfast tools`.
     #[arg(required_unless_present = "envelope")]
     pub(crate) tool: Option<String>,
+    /// The arguments as words: `NAME=VALUE`, or values of required arguments in their order.
+    #[arg(value_name = "NAME=VALUE|VALUE", conflicts_with_all = ["args", "envelope"])]
+    pub(crate) words: Vec<String>,
     /// The arguments as JSON, `@FILE`, or `-` for standard input.
-    #[arg(
-        long,
-        value_name = "JSON|@FILE|-",
-        default_value = "{}",
-        conflicts_with = "envelope"
-    )]
-    pub(crate) args: String,
+    #[arg(long, value_name = "JSON|@FILE|-", conflicts_with = "envelope")]
+    pub(crate) args: Option<String>,
     /// A whole call envelope from a file, or `-` for standard input.
     #[arg(
         long,

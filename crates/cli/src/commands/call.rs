@@ -1,6 +1,8 @@
 //! `holdfast call`
 
-use std::io::Read;
+mod words;
+
+use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +35,10 @@ const LEFT_BEHIND: &str = "What it left in the background ended with this call. 
                            it lives until the call's time is up.";
 
 pub(super) fn run(app: &App, args: &CallArgs, json: bool) -> Outcome<ExitCode> {
-    let input = input(app, args)?;
+    let source = args.args.as_deref().map(arguments).transpose()?;
     let runtime = runtime()?;
     let running = app.stack(&args.workspace)?;
+    let input = input(app, args, source.unwrap_or_default(), &running)?;
     let mut result = runtime.block_on(answer(&running, input))?;
     if runtime.block_on(running.written_back()) > 0 {
         say_unrecorded(&mut result);
@@ -150,7 +153,12 @@ async fn answer(running: &Running, input: Input) -> Outcome<ToolResultEnvelope> 
     Ok(answered.await)
 }
 
-fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
+fn input(
+    app: &App,
+    args: &CallArgs,
+    given: Map<String, Value>,
+    running: &Running,
+) -> Outcome<Input> {
     if let Some(source) = &args.envelope {
         let bytes = if source == "-" {
             read_stdin()?
@@ -171,12 +179,19 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         });
     }
     let tool = args.tool.clone().unwrap_or_default();
+    // A tool that does not exist is answered by the stack, which names the closest ones.
+    let given = match running.stack.registry().resolve(&tool) {
+        Some(found) if !args.words.is_empty() => {
+            words::arguments(&tool, &found.tool.parameters_schema(), &args.words)?
+        }
+        _ => given,
+    };
     let mut envelope = ToolCallEnvelope::new(
         args.request
             .clone()
             .unwrap_or_else(|| new_request_id(&*app.clock, &SystemEntropy)),
         tool,
-        arguments(&args.args)?,
+        given,
         args.session
             .clone()
             .unwrap_or_else(|| DEFAULT_SESSION.to_owned()),
@@ -189,6 +204,10 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
     envelope.target.agent_id.clone_from(&args.agent);
     envelope.target.turn_id.clone_from(&args.turn);
     envelope.target.run_id.clone_from(&args.run);
+    if is_by_hand(args) {
+        // Five typos of a person are no loop.
+        envelope.target.turn_id = Some(envelope.request_id.clone());
+    }
     envelope.target.model_id.clone_from(&args.model);
     envelope.payload.idempotency_key.clone_from(&args.key);
     envelope.payload.call_hints = args.timeout_ms.map(|timeout_ms| CallHints {
@@ -202,6 +221,20 @@ fn input(app: &App, args: &CallArgs) -> Outcome<Input> {
         .deadline_ms
         .map(|limit_ms| app.clock.now_ms().saturating_add(limit_ms));
     Ok(Input::Built(Box::new(envelope)))
+}
+
+/// Whether a person types this call at a terminal, and it belongs to nothing that somebody named.
+fn is_by_hand(args: &CallArgs) -> bool {
+    let named = [
+        &args.turn,
+        &args.run,
+        &args.session,
+        &args.call_id,
+        &args.agent,
+    ];
+    named.iter().all(|name| name.is_none())
+        && std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
 }
 
 fn arguments(source: &str) -> Outcome<Map<String, Value>> {

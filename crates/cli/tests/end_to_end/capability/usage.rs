@@ -1,6 +1,7 @@
 //! Bad usage: exit code 2, and a text that helps. Nothing is run and nothing is recorded.
 
 use crate::common::{House, Ran};
+use crate::pty::at_a_terminal;
 
 #[test]
 fn arguments_have_to_be_a_json_object() {
@@ -313,4 +314,40 @@ fn a_wrong_variable_is_named_by_its_own_name() {
     empty.bad_usage("the variable HOLDFAST_STATE");
     assert!(!empty.stderr.contains("--state"), "{empty:?}");
     ran(&["tools", "--state="], "x").bad_usage("--state <DIR>");
+}
+
+/// A person who mistypes is not locked out of the tools; a program that does is a loop.
+#[test]
+fn typos_at_a_terminal_are_no_loop() {
+    let house = House::new();
+    for by_hand in [true, false] {
+        let mut last = String::new();
+        for _ in 0..6 {
+            let args = ["call", "raed", "--json"];
+            let ran = if by_hand {
+                let (child, _terminal) = at_a_terminal(&house, &args);
+                Ran::of(&child.wait_with_output().expect("ends"))
+            } else {
+                house.run(&args)
+            };
+            last = ran.json()["error"]["code"]
+                .as_str()
+                .expect("a code")
+                .to_owned();
+        }
+        assert_eq!(last == "tool_not_found", by_hand, "{last}");
+    }
+}
+
+#[test]
+fn arguments_may_be_words() {
+    let house = House::new();
+    std::fs::write(house.workspace().join("a b.txt"), "one\ntwo\n").expect("written");
+    for words in [&["a b.txt"][..], &["path=a b.txt", "limit=1"]] {
+        let ran = house.run(&[&["call", "read", "--json"], words].concat());
+        assert_eq!(ran.json()["status"], "success", "{ran:#?}");
+    }
+    house
+        .run(&["call", "read", "a", "b"])
+        .bad_usage("does not know which argument");
 }
