@@ -109,6 +109,22 @@ pub fn breaker_view(key: &BreakerKey, state: &BreakerState, now_ms: u64) -> Valu
     value
 }
 
+/// All breakers that a name stands for: a breaker's own key, or a tool with the parts of what it reaches.
+pub async fn find_breakers(store: &dyn BreakerStore, name: &str) -> StoreResult<Vec<BreakerKey>> {
+    if let Ok(key) = name.parse::<BreakerKey>() {
+        return Ok(vec![key]);
+    }
+    let known = store.breakers().await?.into_iter().map(|(key, _)| key);
+    let is_of_tool = |key: &BreakerKey| {
+        let tool = match key.target() {
+            BreakerTarget::Tool { name: tool, .. } | BreakerTarget::Part { tool, .. } => Some(tool),
+            BreakerTarget::Dependency { .. } | BreakerTarget::Global => None,
+        };
+        key.context().is_empty() && tool.is_some_and(|tool| tool == name)
+    };
+    Ok(known.filter(is_of_tool).collect())
+}
+
 /// A breaker's own key, or the name of a tool whose breaker is known.
 pub async fn find_breaker(store: &dyn BreakerStore, name: &str) -> StoreResult<Option<BreakerKey>> {
     if let Ok(key) = name.parse::<BreakerKey>() {
@@ -119,4 +135,40 @@ pub async fn find_breaker(store: &dyn BreakerStore, name: &str) -> StoreResult<O
         key.context().is_empty()
             && matches!(key.target(), BreakerTarget::Tool { name: tool, .. } if tool == name)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdfast_contract::SystemClock;
+
+    use super::*;
+    use crate::breaker::BreakerOp;
+    use crate::store::memory::MemoryBreakerStore;
+
+    #[tokio::test]
+    async fn a_tools_name_stands_for_its_parts_too() {
+        let store = MemoryBreakerStore::new(Arc::new(SystemClock));
+        let keys = [
+            BreakerKey::part("web_fetch", 3),
+            BreakerKey::part("web_fetch", 18),
+            BreakerKey::tool("web", "web_fetch"),
+            BreakerKey::part("web_search", 3),
+            BreakerKey::tool("web", "web_fetch").in_context(BreakerKey::SHADOW),
+        ];
+        for key in &keys {
+            let reason = "maintenance".to_owned();
+            let op = BreakerOp::ForceOpen { reason };
+            let policy = BreakerPolicy::standard();
+            let _ = store.apply(key, op, &policy).await.unwrap();
+        }
+        let found = find_breakers(&store, "web_fetch").await.unwrap();
+        let mut expected = keys[..3].to_vec();
+        expected.sort();
+        assert_eq!(found, expected);
+        let one = find_breakers(&store, "part:web_fetch/3").await.unwrap();
+        assert_eq!(one, keys[..1]);
+        assert!(find_breakers(&store, "nothing").await.unwrap().is_empty());
+    }
 }

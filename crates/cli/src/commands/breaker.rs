@@ -83,7 +83,13 @@ async fn reset(app: &App, store: &dyn BreakerStore, key: &str, json: bool) -> Ou
             .map(|(key, _)| key)
             .collect()
     } else {
-        vec![find(app, store, key).await?]
+        // A tool's name closes the breakers of its parts too.
+        let found = admin::find_breakers(store, key).await?;
+        if found.is_empty() {
+            vec![find(app, store, key).await?]
+        } else {
+            found
+        }
     };
     for key in &keys {
         let _ = store.apply(key, BreakerOp::Reset, &policy()).await?;

@@ -130,7 +130,15 @@ pub(super) async fn perform(server: &Server, action: Action) -> Result<Value, Re
                 let known = known.map_err(|error| store_refusal(server, &error))?;
                 known.into_iter().map(|(key, _)| key).collect()
             } else {
-                vec![breaker_key(server, &breaker).await?]
+                // A tool's name closes the breakers of its parts too.
+                let store = &*server.stores.breakers;
+                let found = holdfast_reliability::admin::find_breakers(store, &breaker).await;
+                let found = found.map_err(|error| store_refusal(server, &error))?;
+                if found.is_empty() {
+                    vec![breaker_key(server, &breaker).await?]
+                } else {
+                    found
+                }
             };
             for key in &keys {
                 apply(server, key, BreakerOp::Reset).await?;
