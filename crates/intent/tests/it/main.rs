@@ -12,6 +12,7 @@ mod budget;
 mod cases;
 mod corrective;
 mod cuts;
+mod forms;
 mod fuzzy_safety;
 mod properties;
 mod support;
