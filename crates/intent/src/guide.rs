@@ -118,6 +118,9 @@ pub(crate) fn intent_of(
     if call.ambiguous {
         say_ambiguous(&mut intent);
     }
+    if call.lost {
+        intent.problems.push(Problem::UnreadableArguments);
+    }
     match found {
         None => intent.problems.push(unknown_tool(&call.name, tools)),
         Some((_, NameMatch::Close)) => {

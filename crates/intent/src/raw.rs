@@ -90,6 +90,8 @@ pub(crate) struct RawCall {
     pub(crate) elided: bool,
     /// Whether it can be read in more than one way.
     pub(crate) ambiguous: bool,
+    /// Whether something was written among the arguments that could not be read.
+    pub(crate) lost: bool,
     /// Whether the words before it leave open who means it.
     pub(crate) doubtful: bool,
     /// What it is when no tool has its name.
@@ -115,6 +117,7 @@ impl RawCall {
             ending: Ending::Whole,
             elided: false,
             ambiguous: false,
+            lost: false,
             doubtful: false,
             unknown: Unknown::Call,
             closed_by_server: false,
@@ -143,6 +146,11 @@ impl RawCall {
         self
     }
 
+    pub(crate) fn lost(mut self, lost: bool) -> Self {
+        self.lost |= lost;
+        self
+    }
+
     pub(crate) fn doubtful(mut self, doubtful: bool) -> Self {
         self.doubtful |= doubtful;
         self
@@ -156,6 +164,7 @@ impl RawCall {
             .ending(read.ending)
             .elided(read.elided)
             .ambiguous(read.ambiguous)
+            .lost(read.lost)
     }
 
     /// The call of a form in which a bare text is one of the ways to write arguments.
@@ -181,6 +190,7 @@ pub(crate) struct ReadArgs {
     pub(crate) ending: Ending,
     pub(crate) elided: bool,
     pub(crate) ambiguous: bool,
+    pub(crate) lost: bool,
 }
 
 impl ReadArgs {
@@ -193,6 +203,7 @@ impl ReadArgs {
             ending: Ending::Whole,
             elided: false,
             ambiguous: false,
+            lost: false,
         }
     }
 }
@@ -233,6 +244,7 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             ending: read.ending,
             elided: read.elided,
             ambiguous: read.ambiguous,
+            lost: read.lost,
         };
     }
     if trimmed.starts_with('`') && !trimmed.trim_matches('`').contains(['`', '\n', ' ']) {

@@ -133,7 +133,8 @@ fn named_before(doc: &Doc<'_>, at: usize, read: &json::Repaired) -> Option<Found
     .repaired(read.repaired)
     .ending(read.ending)
     .elided(read.elided)
-    .ambiguous(read.ambiguous);
+    .ambiguous(read.ambiguous)
+    .lost(read.lost);
     Some(Found::calls(vec![call], read.end))
 }
 

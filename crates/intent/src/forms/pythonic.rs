@@ -224,7 +224,7 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
     at += 1;
     let mut args = Args::default();
     let mut ending = Ending::Whole;
-    let (mut repaired, mut ambiguous) = (false, false);
+    let (mut repaired, mut ambiguous, mut lost) = (false, false, false);
     loop {
         while at < stop && (bytes[at].is_ascii_whitespace() || bytes[at] == b',') {
             at += 1;
@@ -254,6 +254,7 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
         // Python's own literals are no damage here.
         repaired |= read.ending != Ending::Whole;
         ambiguous |= read.ambiguous;
+        lost |= read.lost;
         let bare = !matches!(
             bytes.get(value_at + blank(text, value_at)),
             Some(b'"' | b'\'' | b'{' | b'[' | b'(' | b'-' | b'0'..=b'9')
@@ -284,7 +285,8 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
     let mut call = RawCall::new(name, args, [from, at], Strategy::Native)
         .confidence(sure::PYTHON)
         .repaired(repaired)
-        .ambiguous(ambiguous);
+        .ambiguous(ambiguous)
+        .lost(lost);
     call.ending = ending;
     Some((call, at))
 }

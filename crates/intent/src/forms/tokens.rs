@@ -158,7 +158,8 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
             .repaired(read.repaired)
             .ending(read.ending)
             .elided(read.elided)
-            .ambiguous(read.ambiguous),
+            .ambiguous(read.ambiguous)
+            .lost(read.lost),
         );
         from = doc.text.len() - doc.text[end..].trim_start_matches([',', ' ', '\n']).len();
         if doc.text[from..].starts_with('[') {

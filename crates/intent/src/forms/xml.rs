@@ -155,7 +155,8 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     .confidence(sure::TOKENS)
     .repaired(inner.repaired)
     .elided(inner.elided)
-    .ambiguous(inner.ambiguous);
+    .ambiguous(inner.ambiguous)
+    .lost(inner.lost);
     call.ending = ending;
     // A value's closer that nobody opened: this stands inside a value of the call before, whose end
     // was written into it.
@@ -194,6 +195,8 @@ struct Inner {
     repaired: bool,
     elided: bool,
     ambiguous: bool,
+    /// Whether something stands between the values that was not read.
+    lost: bool,
 }
 
 fn inner(doc: &Doc<'_>, body: usize, kind: usize) -> Inner {
@@ -241,6 +244,7 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
         repaired: read.repaired,
         elided: read.elided,
         ambiguous: read.ambiguous,
+        lost: read.lost,
     })
 }
 
@@ -262,6 +266,7 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
         repaired: false,
         elided: false,
         ambiguous: false,
+        lost: false,
     };
     // The open value: its tag's head, where it starts, and the last closer that may have ended it.
     let mut open: Option<(&str, usize, Option<usize>)> = None;

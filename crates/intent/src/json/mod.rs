@@ -43,6 +43,9 @@ pub struct Repaired {
     /// or an object in marks can not be told from what is around it. Of two members the first one is
     /// kept, which nothing inside a later value can have written.
     pub ambiguous: bool,
+    /// Whether something in it is no value and was left out or kept as its text: an expression
+    /// (`data['city']`), or a member without a value.
+    pub lost: bool,
 }
 
 impl Repaired {

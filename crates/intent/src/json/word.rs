@@ -11,6 +11,7 @@ use serde_json::{Number, Value};
 
 use super::Ending;
 use super::reader::{Place, Reader};
+use super::string::is_name;
 
 impl Reader<'_> {
     pub(super) fn bare_key(&mut self) -> String {
@@ -48,6 +49,10 @@ impl Reader<'_> {
             if ends {
                 break;
             }
+            if self.opens_expression(byte, start, place) {
+                self.skip_brackets();
+                continue;
+            }
             self.pos += 1;
         }
         let word = self.text[start..self.pos].trim_end();
@@ -57,7 +62,38 @@ impl Reader<'_> {
         self.literal(word)
     }
 
-    fn literal(&mut self, word: &str) -> Value {
+    /// Whether a bracket goes on with the word before it: `data['city']`, or `len(x)` in Python.
+    fn opens_expression(&self, byte: u8, start: usize, place: Place) -> bool {
+        let is_bracket = byte == b'[' || byte == b'(' && place == Place::Argument;
+        is_bracket
+            && self.pos > start
+            && (self.bytes[start].is_ascii_alphabetic() || self.bytes[start] == b'_')
+            && (is_name(self.bytes[self.pos - 1])
+                || matches!(self.bytes[self.pos - 1], b')' | b']'))
+    }
+
+    /// Steps over brackets and what is in them. Only a program knows the value of such an
+    /// expression, so the loss is said.
+    fn skip_brackets(&mut self) {
+        self.lost = true;
+        let mut depth = 0_usize;
+        let mut mark = None;
+        while let Some(byte) = self.peek() {
+            self.pos += 1;
+            match (mark, byte) {
+                (Some(open), _) if open == byte => mark = None,
+                (Some(_), _) => {}
+                (None, b'"' | b'\'') => mark = Some(byte),
+                (None, b'[' | b'(') => depth += 1,
+                (None, b']' | b')') if depth == 1 => return,
+                (None, b']' | b')') => depth -= 1,
+                _ => {}
+            }
+        }
+        self.ended(Ending::OpenValue);
+    }
+
+    pub(super) fn literal(&mut self, word: &str) -> Value {
         match word {
             "true" => return Value::Bool(true),
             "false" => return Value::Bool(false),
