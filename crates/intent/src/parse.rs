@@ -13,7 +13,7 @@ use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
 use crate::signs;
-use crate::thoughts::{answered, without_thoughts};
+use crate::thoughts::{answered, without_frames, without_thoughts};
 use crate::tools::ToolSet;
 use crate::wire::{self, Wire};
 
@@ -360,7 +360,7 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
         Some(answer) => Some(answered(answer)),
         None if nothing_left => {
             let text = without_thoughts(doc.text);
-            let text = without_end_of_stream(text.trim());
+            let text = without_frames(without_end_of_stream(text.trim()));
             (!text.is_empty()).then(|| text.to_owned())
         }
         None => None,

@@ -1,13 +1,13 @@
 //! Calls whose parts are elements: the tool's own name as the tag (`<read_file><path>…`), or the
 //! name and the arguments in tags of their own (`<tool>…</tool><tool_input>…</tool_input>`).
 
-use super::xml::{attribute, without_edge_breaks};
+use super::xml::{attribute, behind_cdata, without_cdata, without_edge_breaks};
 use super::{Found, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::Ending;
 use crate::limits::{NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall, read_args};
+use crate::raw::{Args, Given, RawCall, Unknown, read_args};
 use crate::tools::ToolSpec;
 
 /// Elements whose text is a tool's name.
@@ -43,6 +43,9 @@ const CALL_TAGS: &[&str] = &[
     "action",
 ];
 
+/// The blank as some tokenizers write it (`MiniCPM`).
+const TOKENIZER_BLANK: char = '\u{120}';
+
 /// Whether the inside of a tag begins with another element, which has an opener of its own.
 pub(super) fn opens(rest: &str) -> bool {
     if ["<invoke", "<function=", "<｜DSML｜", "<steptml:"]
@@ -75,10 +78,12 @@ fn tag_at(text: &str, at: usize) -> Option<Tag<'_>> {
     if name_len == 0 || !rest.as_bytes()[0].is_ascii_alphabetic() {
         return None;
     }
+    let name_len = name_len - glued_attribute(&rest[..name_len], &rest[name_len..]);
     let limit = crate::doc::floor(rest, name_len + 2 * NAME_BYTES_MAX);
     let head = &rest[name_len..limit];
     let bracket = head.find('>')?;
-    if bracket > 0 && !head.starts_with([' ', '\n', '\t', '/']) {
+    let is_apart = head.starts_with([' ', '\n', '\t', '/', TOKENIZER_BLANK]);
+    if bracket > 0 && !is_apart && !head.starts_with("name=") {
         return None;
     }
     Some(Tag {
@@ -87,6 +92,13 @@ fn tag_at(text: &str, at: usize) -> Option<Tag<'_>> {
         end: text.len() - rest.len() + name_len + bracket + 1,
         closes,
     })
+}
+
+/// How many letters of a tag's name are its attribute's: `<functionname="f">`.
+fn glued_attribute(name: &str, behind: &str) -> usize {
+    const GLUED: &[&str] = &["functionname", "paramname", "parametername"];
+    let is_glued = behind.starts_with('=') && GLUED.contains(&name);
+    if is_glued { "name".len() } else { 0 }
 }
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -105,16 +117,30 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return None;
     }
     let name = attribute(tag.head, "name")?;
-    doc.tools.find_close(name)?;
+    let is_known = doc.tools.find_close(name).is_some();
+    if !is_known && !has_parameters(doc.text, tag.end) {
+        return None;
+    }
     let (stop, end, closed) = close_of(doc, tag.end, tag.name);
-    Some(inside(
-        doc,
-        (name, tag.name),
-        at,
-        (tag.end, stop),
-        end,
-        closed,
-    ))
+    let region = (tag.end, stop);
+    let mut found = inside(doc, (name, tag.name), at, region, end, closed);
+    if !is_known {
+        // In plain tags it can be data as well.
+        for call in &mut found.calls {
+            call.unknown = Unknown::Mistake;
+        }
+    }
+    Some(found)
+}
+
+/// Whether an element goes on with one for an argument that has its name as an attribute.
+fn has_parameters(text: &str, from: usize) -> bool {
+    let at = text.len() - text[from..].trim_start().len();
+    tag_at(text, at).is_some_and(|tag| {
+        !tag.closes
+            && matches!(tag.name, "param" | "parameter")
+            && attribute(tag.head, "name").is_some()
+    })
 }
 
 /// `<tool_name>x</tool_name>` and the element with the arguments behind it.
@@ -216,6 +242,7 @@ fn inside(
         let children = children(body, own, closed);
         doc.may_read(children.end);
         (call.args, call.ending) = (children.args, children.ending);
+        call.lost = children.lost;
         let next = tag_at(body, children.end).filter(|_| !closed);
         if let Some(next) = next.filter(|_| call.ending == Ending::Whole) {
             // Its name stands in a value and has no closer, or the next call follows at once.
@@ -245,12 +272,15 @@ struct Children {
     /// Where the next thing stands that is none of them.
     end: usize,
     ending: Ending,
+    /// Whether something stands behind them that is none.
+    lost: bool,
 }
 
 /// `<key>value</key>` or `<arg key="key">value</arg>`, one after the other. Where the call itself
 /// is not `closed`, one more of its `own` name can follow at once.
 fn children(body: &str, own: &str, closed: bool) -> Children {
     let mut args = Args::default();
+    let mut container = None;
     let mut at = body.len() - body.trim_start().len();
     while let Some(tag) = tag_at(body, at).filter(|tag| !tag.closes) {
         if !closed && tag.name == own {
@@ -260,8 +290,16 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
             .iter()
             .find_map(|key| attribute(tag.head, key))
             .unwrap_or(tag.name);
-        let (stop, end) = child_end(body, tag.end, tag.name, closed);
-        let value = without_edge_breaks(&body[tag.end..stop]);
+        if ARGUMENT_TAGS.contains(&tag.name) && has_parameters(body, tag.end) {
+            // A container around the arguments.
+            at = body.len() - body[tag.end..].trim_start().len();
+            container = Some(tag.name);
+            continue;
+        }
+        let behind_cdata = behind_cdata(body, tag.end);
+        let (stop, end) = child_end(body, behind_cdata, tag.name, closed);
+        let value = &body[tag.end..stop];
+        let value = without_cdata(value).unwrap_or_else(|| without_edge_breaks(value));
         args.named
             .push((key.to_owned(), Given::Text(value.to_owned())));
         let Some(end) = end else {
@@ -269,9 +307,17 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
                 args,
                 end: body.len(),
                 ending: Ending::OpenString,
+                lost: false,
             };
         };
         at = body.len() - body[end..].trim_start().len();
+        if let Some(closer) = container.and_then(|name| {
+            let closer = tag_at(body, at)?;
+            (closer.closes && closer.name == name).then_some(closer.end)
+        }) {
+            container = None;
+            at = body.len() - body[closer..].trim_start().len();
+        }
     }
     let rest = body[at.min(body.len())..].trim();
     let cut = rest.starts_with('<') && !rest.contains('>');
@@ -283,6 +329,7 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
         } else {
             Ending::Whole
         },
+        lost: closed && !rest.is_empty(),
     }
 }
 

@@ -14,7 +14,13 @@ const ENDS: &[&str] = &[
     "<|return|>",
     "<|start|>",
     "<|channel|>",
+    "<|eom|>",
+    "<|eot|>",
 ];
+/// How the body of a message begins that holds calls in tags of their own (Muse).
+const CALLS: &str = "<atem:";
+/// Whom a message is for that holds a thought.
+const SELF: &str = "self";
 /// A header is short; a longer one is text that happens to hold a token.
 const HEADER_BYTES_MAX: usize = 400;
 
@@ -44,7 +50,19 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         end,
         ..Found::default()
     };
-    if let Some(name) = recipient_of(header) {
+    let recipient = recipient_in(header);
+    if recipient.is_some_and(|name| name == SELF) {
+        return Some(found);
+    }
+    if recipient == Some("user") {
+        found.done = true;
+        found.answer = Some(text[body..stop].trim().to_owned());
+    } else if let Some(name) = recipient.filter(|name| *name != "assistant") {
+        if text[body..stop].trim_start().starts_with(CALLS) {
+            // The calls name their tools themselves, and are read where they stand.
+            found.end = body;
+            return Some(found);
+        }
         if !header.contains("<|start|>user") {
             let call = call(doc, name, [at, end], body, stop, closed);
             found.end = call.span[1];
@@ -64,7 +82,8 @@ pub(crate) fn recipient(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found>
         .bytes()
         .take(HEADER_BYTES_MAX)
         .position(|byte| byte == b'{')?;
-    let name = recipient_of(&doc.text[at..after + brace])?;
+    let name = recipient_in(&doc.text[at..after + brace])
+        .filter(|name| !matches!(*name, "user" | "assistant" | SELF))?;
     if brace > name.len() + 60
         || doc.text[after..after + brace].contains('\n') && brace > name.len() + 12
     {
@@ -76,7 +95,8 @@ pub(crate) fn recipient(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found>
     Some(Found::calls(vec![call], end))
 }
 
-fn recipient_of(header: &str) -> Option<&str> {
+/// Whom a message is for.
+fn recipient_in(header: &str) -> Option<&str> {
     let at = header.find("to=")?;
     let rest = &header[at + 3..];
     let end = rest
@@ -84,11 +104,7 @@ fn recipient_of(header: &str) -> Option<&str> {
         .unwrap_or(rest.len());
     let name = rest[..end].trim();
     // `to=functions.readjson{`: the constraint ran into the name.
-    (!name.is_empty()
-        && name.len() <= crate::limits::NAME_BYTES_MAX
-        && name != "user"
-        && name != "assistant")
-        .then_some(name)
+    (!name.is_empty() && name.len() <= crate::limits::NAME_BYTES_MAX).then_some(name)
 }
 
 fn body_end(doc: &Doc<'_>, body: usize) -> (usize, usize, bool) {

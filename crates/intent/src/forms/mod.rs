@@ -4,9 +4,11 @@
 pub(crate) mod call_object;
 mod elements;
 mod final_answer;
+mod glm;
 mod harmony;
 mod json_text;
 mod markers;
+mod markup;
 mod pythonic;
 mod react;
 mod scan;

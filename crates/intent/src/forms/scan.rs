@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
+use super::{
+    Found, elements, harmony, json_text, markers, markup, pythonic, react, tagged, tokens, xml,
+};
 use crate::cues::{self, Standing};
 use crate::doc::{Doc, line_rest};
 use crate::json::Ending;
@@ -25,6 +27,8 @@ enum Form {
     Python,
     PythonTag,
     Gemma,
+    Minimax,
+    KimiK3,
     Harmony,
     Recipient,
     React,
@@ -41,6 +45,7 @@ const OPENERS: &[(&str, Form)] = &[
     ("<tool_call>", Form::Tagged),
     ("<tool_calls>", Form::Tagged),
     ("<toolcall>", Form::Tagged),
+    ("<tool_call:", Form::Tagged),
     ("<function_call>", Form::Tagged),
     ("<functioncall>", Form::Tagged),
     ("<tool_use>", Form::Tagged),
@@ -54,6 +59,7 @@ const OPENERS: &[(&str, Form)] = &[
     ("<invoke ", Form::Xml),
     ("<steptml:invoke ", Form::Xml),
     (concat!("<", "antml:", "invoke "), Form::Xml),
+    ("<atem:invoke ", Form::Xml),
     ("<｜DSML｜invoke", Form::Xml),
     ("<|DSML|invoke", Form::Xml),
     ("<｜tool▁call▁begin｜>", Form::DeepSeek),
@@ -63,8 +69,13 @@ const OPENERS: &[(&str, Form)] = &[
     ("<|python_tag|>", Form::PythonTag),
     ("<|python_start|>", Form::PythonTag),
     ("<|tool_call>", Form::Gemma),
+    ("<start_function_call>", Form::Gemma),
+    ("]<]minimax[>[", Form::Minimax),
+    ("<|open|>", Form::KimiK3),
     ("<|channel|>", Form::Harmony),
     ("<|start|>", Form::Harmony),
+    ("to=self<|message|>", Form::Harmony),
+    ("to=user<|message|>", Form::Harmony),
     ("to=functions.", Form::Recipient),
     ("Action:", Form::React),
     ("Action**:", Form::React),
@@ -114,6 +125,8 @@ impl Form {
             Self::Mistral => tokens::mistral(doc, at, after),
             Self::PythonTag => tokens::python_tag(doc, at, after),
             Self::Gemma => tokens::gemma(doc, at, after),
+            Self::Minimax => markup::minimax(doc, at),
+            Self::KimiK3 => markup::kimi_k3(doc, at),
             Self::Harmony => harmony::read(doc, at),
             Self::Recipient => harmony::recipient(doc, at, after),
             Self::React => react::action(doc, at, after),

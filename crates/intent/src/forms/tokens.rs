@@ -209,7 +209,8 @@ pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found
     Some(Found::calls(spanned(calls, at, end), end))
 }
 
-/// `<|tool_call>call:NAME{key:<|"|>value<|"|>}<tool_call|>`.
+/// `<|tool_call>call:NAME{key:<|"|>value<|"|>}<tool_call|>`, and `FunctionGemma`'s
+/// `<start_function_call>call:NAME{key:<escape>value<escape>}<end_function_call>`.
 pub(crate) fn gemma(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let rest = &doc.text[after..];
     let brace = rest
@@ -220,8 +221,10 @@ pub(crate) fn gemma(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let read = json::read_at(doc.text, after + brace, doc.text.len())?;
     doc.may_read(read.end - at);
     let mut end = read.end;
-    if doc.text[end..].starts_with("<tool_call|>") {
-        end += "<tool_call|>".len();
+    let closers = ["<tool_call|>", "<end_function_call>"];
+    let tail = doc.text[end..].trim_start();
+    if let Some(closer) = closers.iter().find(|closer| tail.starts_with(**closer)) {
+        end = doc.text.len() - tail.len() + closer.len();
     }
     let serde_json::Value::Object(map) = read.value else {
         return None;
@@ -232,7 +235,10 @@ pub(crate) fn gemma(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         [at, end],
         Strategy::Native,
     )
-    .confidence(sure::TOKENS);
+    .confidence(sure::TOKENS)
+    .elided(read.elided)
+    .ambiguous(read.ambiguous)
+    .lost(read.lost);
     call.ending = read.ending;
     Some(Found::calls(vec![call], end))
 }

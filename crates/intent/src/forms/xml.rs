@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::{Found, sure};
+use super::{Found, markup, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending};
 use crate::limits::NAME_BYTES_MAX;
@@ -44,6 +44,7 @@ const KINDS: &[Words] = &[
     prefixed!("|DSML|"),
     prefixed!("steptml:"),
     prefixed!("antml:"),
+    prefixed!("atem:"),
 ];
 
 /// How calls of the other kinds open and close inside of a value.
@@ -61,6 +62,7 @@ const CONTAINER_CLOSERS: &[&str] = &[
     "</｜DSML｜tool_calls>",
     "</|DSML|function_calls>",
     concat!("</", "antml:", "function_calls>"),
+    "</atem:function_calls>",
     "<｜tool_call_end｜>",
     "<｜tool_calls_end｜>",
 ];
@@ -125,6 +127,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     };
     if name.len() > NAME_BYTES_MAX {
         return None;
+    }
+    if kind == 0 && markup::opens_argument(doc.text, body) {
+        return Some(markup::call(doc, name, [at, body]));
     }
     let inner = inner(doc, body, kind);
     if !inner.closed && inner.args == Args::default() && inner.ending == Ending::Whole {
@@ -274,6 +279,8 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
     let mut at = body;
     while let Some((tag, which)) = TAGS[kind].next(text, at) {
         doc.may_read(tag - at);
+        // Between values nothing stands but the tags around them.
+        inner.lost |= open.is_none() && !text[at..tag].trim().is_empty();
         at = tag + tags[which].len();
         // A call of another kind inside of a value counts like one of this kind, and nowhere else.
         let which = match which.checked_sub(*foreign) {
@@ -294,11 +301,12 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
                     return (inner, depth);
                 };
                 open = Some((head, value, None));
-                at = value;
+                at = behind_cdata(text, value);
+                doc.may_read(at - value);
             }
             (Some((head, value, closer)), 3) => {
                 if ends_value(text, at, words) {
-                    push(&mut inner.args, head, &text[*value..tag]);
+                    inner.lost |= !push(&mut inner.args, head, &text[*value..tag]);
                     open = None;
                 } else {
                     *closer = Some(tag);
@@ -307,14 +315,14 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
             (Some((head, value, closer)), 2) if starts_line(text, tag) => {
                 // The closer was forgotten, or words stand behind it.
                 let to = closer.unwrap_or(tag);
-                push(&mut inner.args, head, &text[*value..to]);
+                inner.lost |= !push(&mut inner.args, head, &text[*value..to]);
                 inner.repaired = true;
                 open = None;
                 at = tag;
             }
             (Some((head, value, closer)), 0) if ends_call(text, at) => {
                 let to = closer.unwrap_or(tag);
-                push(&mut inner.args, head, &text[*value..to]);
+                inner.lost |= !push(&mut inner.args, head, &text[*value..to]);
                 inner.repaired |= closer.is_none();
                 (inner.end, inner.closed) = (at, true);
                 return (inner, depth);
@@ -334,7 +342,7 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
     doc.may_read(text.len() - at);
     if let Some((head, value, closer)) = open {
         let to = closer.unwrap_or(text.len());
-        push(&mut inner.args, head, &text[value.min(to)..to]);
+        inner.lost |= !push(&mut inner.args, head, &text[value.min(to)..to]);
         inner.ending = Ending::OpenString;
     } else if text[at..].contains('<') {
         // The last tag was cut in its middle.
@@ -378,19 +386,22 @@ fn ends_call(text: &str, at: usize) -> bool {
     rest.is_empty() || rest.starts_with('<')
 }
 
-fn push(args: &mut Args, head: &str, value: &str) {
+/// Takes a value. False when nothing says of which argument it is.
+fn push(args: &mut Args, head: &str, value: &str) -> bool {
     let name = match head.strip_prefix('=') {
         Some(name) => Some(name.trim().trim_matches(['"', '\''])),
         None => attribute(head, "name"),
     };
-    let Some(name) = name else { return };
-    let value = without_edge_breaks(value).to_owned();
+    let Some(name) = name else { return false };
+    let value = without_cdata(value).unwrap_or_else(|| without_edge_breaks(value));
+    let value = value.to_owned();
     let given = if attribute(head, "string") == Some("true") {
         Given::Json(serde_json::Value::String(value))
     } else {
         Given::Text(value)
     };
     args.named.push((name.to_owned(), given));
+    true
 }
 
 /// `name="x"`, `name='x'` or `name=x` in a tag's head.
@@ -413,13 +424,30 @@ pub(super) fn attribute<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     None
 }
 
-/// The text without the one line break that formats put around a value.
+/// The text without the line break that formats put before a value and behind it. Where none stands
+/// before it, one behind it is the value's own.
 pub(super) fn without_edge_breaks(text: &str) -> &str {
-    let text = text
+    let behind = text
         .strip_prefix("\r\n")
-        .or_else(|| text.strip_prefix('\n'))
-        .unwrap_or(text);
+        .or_else(|| text.strip_prefix('\n'));
+    let Some(text) = behind else { return text };
     text.strip_suffix("\r\n")
         .or_else(|| text.strip_suffix('\n'))
         .unwrap_or(text)
+}
+
+/// Where a value goes on behind the `<![CDATA[…]]>` that it begins with: tags in it are text.
+pub(super) fn behind_cdata(text: &str, from: usize) -> usize {
+    let rest = text[from..].trim_start();
+    let end = rest
+        .strip_prefix("<![CDATA[")
+        .and_then(|rest| rest.find("]]>"));
+    let start = text.len() - rest.len() + "<![CDATA[".len();
+    end.map_or(from, |end| start + end)
+}
+
+/// The text of a value that is one `<![CDATA[…]]>`.
+pub(super) fn without_cdata(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("<![CDATA[")?;
+    inner.strip_suffix("]]>")
 }
