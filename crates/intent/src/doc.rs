@@ -43,11 +43,11 @@ pub(crate) struct Doc<'a> {
     pub(crate) finish: FinishReason,
     pub(crate) fences: Vec<Fence>,
     /// Inline code, quoted lines: sorted, apart.
-    quoted: Vec<[usize; 2]>,
+    pub(crate) quoted: Vec<[usize; 2]>,
     /// Private reasoning that something else follows.
     thought: Vec<[usize; 2]>,
     /// Comments and what was struck out.
-    hidden: Vec<[usize; 2]>,
+    pub(crate) hidden: Vec<[usize; 2]>,
     /// Where the first word is.
     pub(crate) first_word: usize,
     /// Forms that are only shown, in their order.

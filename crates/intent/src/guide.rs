@@ -102,8 +102,11 @@ pub(crate) fn intent_of(
         return Err(None);
     }
     let at_end = call.span[1] >= text_len;
+    // Arguments that begin and hold nothing were cut off, whatever the server says.
+    let is_hollow = call.args == Args::default();
     let cut = call.ending >= Ending::OpenString
-        || call.ending == Ending::OpenValue && !(finish == FinishReason::Stop && at_end)
+        || call.ending == Ending::OpenValue
+            && (is_hollow || !(finish == FinishReason::Stop && at_end))
         || call.ending == Ending::MissingClosers && finish == FinishReason::Length;
     if cut {
         intent.complete = false;

@@ -32,7 +32,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         }
     };
     doc.may_read(read.end - at);
-    let (ending, stop) = (read.ending, read.end);
+    let (ending, stop, mended) = (read.ending, read.end, read.repaired);
     if let Some(found) = named_before(doc, at, &read) {
         return Some(found);
     }
@@ -48,6 +48,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         // Data. Behind it when it is whole; else what is inside may still be something.
         return (ending == Ending::Whole).then(|| Found {
             end: stop,
+            mended,
             ..Found::default()
         });
     }

@@ -13,6 +13,7 @@ mod pythonic;
 mod react;
 mod scan;
 mod tagged;
+mod tail;
 mod tokens;
 mod xml;
 
@@ -34,6 +35,8 @@ pub(crate) struct Found {
     pub(crate) failed: bool,
     /// The text was cut off in something that no call is left of.
     pub(crate) cut: bool,
+    /// Data that was mended: text behind it may have been taken for a part of it.
+    pub(crate) mended: bool,
 }
 
 impl Found {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
+use super::tail::{self, Tail};
 use super::{
     Found, elements, harmony, json_text, markers, markup, pythonic, react, tagged, tokens, xml,
 };
@@ -96,6 +97,18 @@ const OPENERS: &[(&str, Form)] = &[
     ("(", Form::Call),
 ];
 
+/// Of the tags around calls those that are tokens of their models.
+const CONTROL_TAGS: &[&str] = &[
+    "<tool_call>",
+    "<tool_call:",
+    "<|tool_call|>",
+    "<|tool_call_start|>",
+    "<|action_start|>",
+    "<|START_ACTION|>",
+    "<seed:tool_call>",
+    "<minimax:tool_call>",
+];
+
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
@@ -112,6 +125,29 @@ impl Form {
             Self::Marker | Self::Done => Strategy::Markers,
             Self::Json => Strategy::GuidedJson,
             _ => Strategy::Native,
+        }
+    }
+
+    /// Whether it begins at `span` with a token that its vendor made for calls.
+    fn is_control(self, text: &str, [from, to]: [usize; 2]) -> bool {
+        match self {
+            Self::DeepSeek
+            | Self::Kimi
+            | Self::Mistral
+            | Self::PythonTag
+            | Self::Gemma
+            | Self::Minimax
+            | Self::KimiK3 => true,
+            Self::Tagged => CONTROL_TAGS.contains(&&text[from..to]),
+            // Plain tags in a token of the vendor's.
+            Self::Xml => {
+                let before = text[..from].trim_end();
+                ["｜DSML｜", "|DSML|", "atem:"]
+                    .iter()
+                    .any(|prefix| text[from + 1..].starts_with(prefix))
+                    || CONTROL_TAGS.iter().any(|tag| before.ends_with(tag))
+            }
+            _ => false,
         }
     }
 
@@ -167,6 +203,10 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
     // The first call of those that follow each other without words.
     let mut run = 0;
     let mut open_string = false;
+    let mut tail = Tail::default();
+    // Where the model said that it is done, and up to where only control tokens are read then.
+    let mut said: Option<usize> = None;
+    let mut muted = 0;
     while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
         let form = OPENERS[hit.pattern().as_usize()].1;
         visit(hit.end() - at);
@@ -182,13 +222,14 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             }
             continue;
         }
+        let is_control = form.is_control(doc.text, [hit.start(), hit.end()]);
         let foreign = only.is_some_and(|only| !serves(only, form));
-        if foreign {
+        if foreign || hit.start() < muted && !is_control {
             continue;
         }
         if !doc.may_read(1) {
             scan.stopped = Some(Problem::ReadingGivenUp);
-            break;
+            return scan;
         }
         if let Some(end) = doc.thought_end(hit.start()) {
             // What was only thought of is no call, and reaches no further than the thought does.
@@ -203,6 +244,10 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
             at += 1;
         }
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
+            if found.mended {
+                muted = at.max(muted);
+                at = hit.end();
+            }
             if form == Form::Harmony {
                 // A message of its own: what it says is not said about the next one.
                 before = Some((at, Standing::Meant));
@@ -224,9 +269,30 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         let inert = standing == Standing::Reported;
         before = Some((at, standing));
         doc.call_end.set(at);
+        let span = [start, at];
+        if found.calls.is_empty() && form != Form::Harmony {
+            // What is said to be an answer, or holds a token that is only spoken of, can still end with
+            // a call in control tokens.
+            muted = at.max(muted);
+            at = hit.end();
+        }
+        let may_be_tail =
+            is_control && tail::are_plain(doc, &found.calls) && !tail::is_shown(doc, span);
+        if may_be_tail {
+            tail.go_on(doc, start);
+        }
         if inert {
-            doc.show([start, at]);
+            doc.show(span);
+            if may_be_tail {
+                tail.push(span, scan.calls.len(), 0, found.calls);
+            }
             continue;
+        }
+        if may_be_tail && !open_string {
+            tail.push(span, scan.calls.len(), found.calls.len(), Vec::new());
+        }
+        if found.done {
+            said = said.or(Some(start));
         }
         scan.failed |= found.failed;
         scan.cut |= found.cut;
@@ -236,7 +302,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         }
         if scan.calls.len() + found.calls.len() > INTENTS_MAX {
             scan.stopped = Some(Problem::TooManyIntents);
-            break;
+            return scan;
         }
         // What follows a string that nobody closed may belong to it.
         let doubtful = standing == Standing::Doubtful || open_string;
@@ -247,6 +313,7 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         scan.calls
             .extend(found.calls.into_iter().map(|call| call.doubtful(doubtful)));
     }
+    tail.settle(doc, &mut scan, said);
     scan
 }
 

@@ -73,7 +73,8 @@ pub(crate) fn kimi(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
 }
 
 fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), closed: bool) -> Found {
-    if name.is_empty() || name.len() > crate::limits::NAME_BYTES_MAX {
+    let is_prose = name.contains(char::is_whitespace) && doc.tools.find(name).is_none();
+    if name.is_empty() || name.len() > crate::limits::NAME_BYTES_MAX || is_prose {
         return Found {
             end: span[1],
             failed: true,

@@ -10,6 +10,7 @@
 mod bfcl;
 mod budget;
 mod cases;
+mod control;
 mod corrective;
 mod cuts;
 mod forms;

@@ -1,0 +1,159 @@
+//! Calls in a vendor's control tokens at the end of a reply. No prose before them takes them back: a
+//! model writes such tokens to call, and nothing follows that could say otherwise.
+
+use crate::doc::{Doc, line_start};
+use crate::json::Ending;
+use crate::limits::NAME_BYTES_MAX;
+use crate::raw::RawCall;
+
+use super::scan::Scan;
+
+/// Tags that stand around calls in pairs, besides tokens between bars.
+const FRAMES: &[&str] = &[
+    "]<]minimax[>[",
+    "[TOOL_CALLS]",
+    "[/TOOL_CALLS]",
+    "<tool_call>",
+    "<tool_calls>",
+    "<function_calls>",
+    "</s>",
+    "<eos>",
+    "<end_of_turn>",
+    "<end_function_call>",
+    "<turn|>",
+    "<tool_call|>",
+];
+/// Tokens that a word stands behind which belongs to them (Kimi K3).
+const FRAMES_WITH_WORDS: &[&str] = &["<|open|>", "<|close|>"];
+const WORD_END: &str = "<|sep|>";
+
+/// Where blanks and the tokens around calls end that stand at `from`.
+fn frame_end(text: &str, from: usize) -> usize {
+    let mut rest = text[from..].trim_start();
+    while let Some(len) = frame_len(rest) {
+        rest = rest[len..].trim_start();
+    }
+    text.len() - rest.len()
+}
+
+fn frame_len(rest: &str) -> Option<usize> {
+    if let Some(frame) = FRAMES_WITH_WORDS
+        .iter()
+        .find(|frame| rest.starts_with(**frame))
+    {
+        let near = &rest[..crate::doc::floor(rest, frame.len() + NAME_BYTES_MAX)];
+        let is_call = rest[frame.len()..].starts_with("call ");
+        return near
+            .find(WORD_END)
+            .map(|at| at + WORD_END.len())
+            .filter(|_| !is_call);
+    }
+    if let Some(frame) = FRAMES.iter().find(|frame| rest.starts_with(**frame)) {
+        return Some(frame.len());
+    }
+    let near = &rest[..crate::doc::floor(rest, NAME_BYTES_MAX)];
+    let closes = [("<|", "|>"), ("<｜", "｜>"), ("</", ">")];
+    closes.iter().find_map(|(open, close)| {
+        let inner = near.strip_prefix(open)?;
+        let len = inner.find(close)?;
+        let is_word = |letter: char| letter.is_alphanumeric() || "_-:▁｜|".contains(letter);
+        inner[..len]
+            .chars()
+            .all(is_word)
+            .then_some(open.len() + len + close.len())
+    })
+}
+
+/// One form of the run that may reach the end of the reply.
+struct Entry {
+    /// Where its calls stand among all, or belong.
+    place: usize,
+    /// How many of them are there already.
+    taken: usize,
+    /// Those that the words around them have turned down.
+    held: Vec<RawCall>,
+}
+
+/// The last run of calls in control tokens.
+#[derive(Default)]
+pub(super) struct Tail {
+    entries: Vec<Entry>,
+    start: usize,
+    end: usize,
+}
+
+impl Tail {
+    /// Takes one more form. `held` are calls that would else be dropped; of `calls` those from
+    /// `place` on are its own.
+    pub(super) fn push(
+        &mut self,
+        span: [usize; 2],
+        place: usize,
+        taken: usize,
+        held: Vec<RawCall>,
+    ) {
+        let [start, end] = span;
+        if self.entries.is_empty() {
+            self.start = start;
+        }
+        self.entries.push(Entry { place, taken, held });
+        self.end = end;
+    }
+
+    /// Forgets the run when something else stands between it and `start`.
+    pub(super) fn go_on(&mut self, doc: &Doc<'_>, start: usize) {
+        if !self.entries.is_empty() && frame_end(doc.text, self.end) < start {
+            self.entries.clear();
+        }
+    }
+
+    /// Has the calls of the run be meant when nothing follows them. `said` is where the model said
+    /// that it is done, if it did so before.
+    pub(super) fn settle(self, doc: &Doc<'_>, scan: &mut Scan, said: Option<usize>) {
+        if self.entries.is_empty() || frame_end(doc.text, self.end) < doc.text.len() {
+            return;
+        }
+        for entry in self.entries.into_iter().rev() {
+            let place = entry.place.min(scan.calls.len());
+            let until = (place + entry.taken).min(scan.calls.len());
+            for call in &mut scan.calls[place..until] {
+                call.doubtful = false;
+            }
+            scan.calls.splice(place..place, entry.held);
+        }
+        if said.is_some_and(|said| said < self.start) {
+            scan.done = false;
+            scan.answer = None;
+        }
+    }
+}
+
+/// Whether a whole form is shown: in a block that is closed or begins with it, between marks, in a
+/// quoted line or a comment of its own, or in something hidden.
+pub(super) fn is_shown(doc: &Doc<'_>, [start, end]: [usize; 2]) -> bool {
+    let holder = |ranges: &[[usize; 2]]| {
+        let next = ranges.partition_point(|[_, to]| *to <= start);
+        let range = ranges.get(next).copied();
+        range.filter(|[from, to]| *from <= start && *to >= end)
+    };
+    if let Some(fence) = doc.fence_at(start).filter(|fence| fence.end >= end) {
+        let begins_with_it = doc.text[fence.body.min(start)..start].trim().is_empty();
+        return fence.closed && fence.body_end >= end || begins_with_it;
+    }
+    let lead = doc.text[line_start(doc.text, start)..start].trim();
+    let is_comment = lead.starts_with("//") && lead.trim_matches('/').is_empty();
+    let is_quoted = holder(&doc.quoted).is_some_and(|[from, _]| {
+        doc.text[from..].starts_with('`') || lead.trim_matches(['>', ' ']).is_empty()
+    });
+    is_comment || is_quoted || holder(&doc.hidden).is_some()
+}
+
+/// Whether calls are well-formed and name tools that there are.
+pub(super) fn are_plain(doc: &Doc<'_>, calls: &[RawCall]) -> bool {
+    !calls.is_empty()
+        && calls.iter().all(|call| {
+            call.ending == Ending::Whole
+                && !call.ambiguous
+                && doc.tools.find_close(&call.name).is_some()
+        })
+}
