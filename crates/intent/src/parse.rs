@@ -304,7 +304,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
     reply
 }
 
-fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
+fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {
     let mut parsed = Parsed::default();
     let mut failed = reply.failed;
     for call in reply.calls {
@@ -345,11 +345,14 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     }
     failed |= reply.stopped.is_some() && parsed.intents.is_empty();
     parsed.problems.extend(reply.stopped);
-    if parsed.intents.is_empty() && !reply.done {
-        failed |= reply.cut || signs::look_like_a_call(doc);
-        if failed {
+    if parsed.intents.is_empty() {
+        let left = signs::leave_control_tokens(doc);
+        failed |= left || !reply.done && (reply.cut || signs::look_like_a_call(doc));
+        if failed && (left || !reply.done) {
             parsed.problems.push(Problem::LooksLikeFailedCall);
         }
+        // What holds such tokens is no answer.
+        reply.done &= !left;
     }
     let cut = doc.finish == FinishReason::Length || reply.cut;
     if reply.cut || cut && parsed.intents.is_empty() {

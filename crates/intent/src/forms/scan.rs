@@ -269,15 +269,15 @@ pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
         let inert = standing == Standing::Reported;
         before = Some((at, standing));
         doc.call_end.set(at);
-        let span = [start, at];
         if found.calls.is_empty() && form != Form::Harmony {
             // What is said to be an answer, or holds a token that is only spoken of, can still end with
             // a call in control tokens.
             muted = at.max(muted);
             at = hit.end();
         }
+        let span = [start, at];
         let may_be_tail =
-            is_control && tail::are_plain(doc, &found.calls) && !tail::is_shown(doc, span);
+            is_control && tail::are_plain(doc, &found.calls) && !doc.holds_plainly(span);
         if may_be_tail {
             tail.go_on(doc, start);
         }

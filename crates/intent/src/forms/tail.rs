@@ -1,7 +1,7 @@
 //! Calls in a vendor's control tokens at the end of a reply. No prose before them takes them back: a
 //! model writes such tokens to call, and nothing follows that could say otherwise.
 
-use crate::doc::{Doc, line_start};
+use crate::doc::Doc;
 use crate::json::Ending;
 use crate::limits::NAME_BYTES_MAX;
 use crate::raw::RawCall;
@@ -126,26 +126,6 @@ impl Tail {
             scan.answer = None;
         }
     }
-}
-
-/// Whether a whole form is shown: in a block that is closed or begins with it, between marks, in a
-/// quoted line or a comment of its own, or in something hidden.
-pub(super) fn is_shown(doc: &Doc<'_>, [start, end]: [usize; 2]) -> bool {
-    let holder = |ranges: &[[usize; 2]]| {
-        let next = ranges.partition_point(|[_, to]| *to <= start);
-        let range = ranges.get(next).copied();
-        range.filter(|[from, to]| *from <= start && *to >= end)
-    };
-    if let Some(fence) = doc.fence_at(start).filter(|fence| fence.end >= end) {
-        let begins_with_it = doc.text[fence.body.min(start)..start].trim().is_empty();
-        return fence.closed && fence.body_end >= end || begins_with_it;
-    }
-    let lead = doc.text[line_start(doc.text, start)..start].trim();
-    let is_comment = lead.starts_with("//") && lead.trim_matches('/').is_empty();
-    let is_quoted = holder(&doc.quoted).is_some_and(|[from, _]| {
-        doc.text[from..].starts_with('`') || lead.trim_matches(['>', ' ']).is_empty()
-    });
-    is_comment || is_quoted || holder(&doc.hidden).is_some()
 }
 
 /// Whether calls are well-formed and name tools that there are.

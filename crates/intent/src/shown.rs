@@ -1,0 +1,25 @@
+//! What a text shows as code, a quotation or a comment, whatever its words say.
+
+use crate::doc::{Doc, line_start};
+
+impl Doc<'_> {
+    /// Whether a whole form is shown: in a block that is closed or begins with it, between marks, in a
+    /// quoted line or a comment of its own, or in something hidden.
+    pub(crate) fn holds_plainly(&self, [start, end]: [usize; 2]) -> bool {
+        let holder = |ranges: &[[usize; 2]]| {
+            let next = ranges.partition_point(|[_, to]| *to <= start);
+            let range = ranges.get(next).copied();
+            range.filter(|[from, to]| *from <= start && *to >= end)
+        };
+        if let Some(fence) = self.fence_at(start).filter(|fence| fence.end >= end) {
+            let begins_with_it = self.text[fence.body.min(start)..start].trim().is_empty();
+            return fence.closed && fence.body_end >= end || begins_with_it;
+        }
+        let lead = self.text[line_start(self.text, start)..start].trim();
+        let is_comment = lead.starts_with("//") && lead.trim_matches('/').is_empty();
+        let is_quoted = holder(&self.quoted).is_some_and(|[from, _]| {
+            self.text[from..].starts_with('`') || lead.trim_matches(['>', ' ']).is_empty()
+        });
+        is_comment || is_quoted || holder(&self.hidden).is_some()
+    }
+}
