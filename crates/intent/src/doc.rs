@@ -23,6 +23,11 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
+    /// Whether its language is one that a call can be written in.
+    pub(crate) fn holds_calls(&self) -> bool {
+        CALL_LANGS.contains(&self.lang.as_str())
+    }
+
     /// What stands behind the last block that is looked at: code in no language of calls.
     fn rest(at: usize, end: usize) -> Self {
         Self {
@@ -248,7 +253,7 @@ impl<'a> Doc<'a> {
             return true;
         }
         if let Some(fence) = self.fence_at(at) {
-            return !CALL_LANGS.contains(&fence.lang.as_str())
+            return !fence.holds_calls() && !self.is_all_a_list(fence)
                 || !self.text[fence.body.min(at)..at].trim().is_empty()
                     && !self.calls_before(fence, at)
                 || self.shows_example(fence.start, since, self.after(fence.end));

@@ -1,8 +1,26 @@
 //! What a text shows as code, a quotation or a comment, whatever its words say.
 
-use crate::doc::{Doc, line_start};
+use crate::doc::{Doc, Fence, line_start};
+
+/// Languages of a block that a prompt can ask for a list of calls in.
+const LIST_LANGS: &[&str] = &["python", "py", "python3"];
 
 impl Doc<'_> {
+    /// Whether a Python block at the end of the reply holds one list of names or strings and nothing
+    /// else. Only such a list can be the calls that a prompt has asked for.
+    pub(crate) fn is_all_a_list(&self, fence: &Fence) -> bool {
+        let body = self.text[fence.body..fence.body_end].trim();
+        let is_list = body.strip_prefix('[').is_some_and(|inner| {
+            let is_item =
+                |letter: char| letter.is_alphabetic() || matches!(letter, '_' | '"' | '\'');
+            inner.ends_with(']') && inner.trim_start().starts_with(is_item)
+        });
+        LIST_LANGS.contains(&fence.lang.as_str())
+            && fence.closed
+            && is_list
+            && self.text[fence.end..].trim().is_empty()
+    }
+
     /// Whether a whole form is shown: in a block that is closed or begins with it, between marks, in a
     /// quoted line or a comment of its own, or in something hidden.
     pub(crate) fn holds_plainly(&self, [start, end]: [usize; 2]) -> bool {

@@ -2,6 +2,7 @@
 //! openers in one walk over the text and read at that place.
 
 pub(crate) mod call_object;
+mod element_values;
 mod elements;
 mod final_answer;
 mod glm;
