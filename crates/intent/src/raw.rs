@@ -260,6 +260,17 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
     }
 }
 
+/// Reads arguments of which it is known that they end at `end`: what else stands there is lost, and
+/// that is said.
+pub(crate) fn read_all_args(text: &str, start: usize, end: usize) -> ReadArgs {
+    let mut read = read_args(text, start, end);
+    let rest = text.get(read.end..end).unwrap_or_default();
+    // Closers that are one too many hold nothing.
+    let is_frame = |letter: char| letter.is_whitespace() || "`]});,\\\"'".contains(letter);
+    read.lost |= read.ending == Ending::Whole && !rest.trim_matches(is_frame).is_empty();
+    read
+}
+
 /// An object that was encoded as a JSON string once more. Each layer is shorter than the one
 /// around it by its marks and its escapes.
 fn encoded(text: &str) -> Option<String> {

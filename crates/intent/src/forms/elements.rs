@@ -7,7 +7,7 @@ use crate::doc::{Doc, first_of};
 use crate::json::Ending;
 use crate::limits::{NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall, Unknown, read_args};
+use crate::raw::{Args, Given, RawCall, Unknown, read_all_args};
 use crate::tools::ToolSpec;
 
 /// Elements whose text is a tool's name.
@@ -251,7 +251,7 @@ fn inside(
         }
     } else {
         call = call
-            .with_args(read_args(doc.text, region.0, region.1))
+            .with_args(read_all_args(doc.text, region.0, region.1))
             .may_be_bare();
         if !closed && !body.trim_start().starts_with('{') {
             call.ending = Ending::OpenString;

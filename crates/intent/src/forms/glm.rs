@@ -7,7 +7,7 @@ use crate::doc::Doc;
 use crate::json::Ending;
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall, read_args};
+use crate::raw::{Args, Given, RawCall, read_all_args};
 
 /// A suffix is a word such as `opensource`.
 const SUFFIX_BYTES_MAX: usize = 32;
@@ -110,7 +110,7 @@ pub(super) fn read(
     let mut lost = false;
     let mut from = start + pairs;
     if region[pairs..].trim_start().starts_with('{') {
-        let read = read_args(text, from, stop_of(close));
+        let read = read_all_args(text, from, stop_of(close));
         let end = close.map_or(text.len(), |(_, to)| to);
         let call = RawCall::new(region[..name_len].trim(), args, [at, end], Strategy::Native)
             .confidence(sure::TOKENS)

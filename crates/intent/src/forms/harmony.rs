@@ -6,7 +6,7 @@ use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::Ending;
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall, read_args};
+use crate::raw::{Args, RawCall, read_all_args, read_args};
 
 const ENDS: &[&str] = &[
     "<|end|>",
@@ -120,7 +120,11 @@ fn call(
     stop: usize,
     closed: bool,
 ) -> RawCall {
-    let read = read_args(doc.text, body, stop);
+    let read = if closed {
+        read_all_args(doc.text, body, stop)
+    } else {
+        read_args(doc.text, body, stop)
+    };
     let read_end = read.end;
     let empty = doc.text[body..stop].trim().is_empty();
     let mut call = RawCall::new(name, Args::default(), span, Strategy::Harmony)

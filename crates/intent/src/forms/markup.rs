@@ -72,6 +72,12 @@ const PLAIN: Markup = Markup {
     escapes: false,
 };
 
+/// `<function=f><a>1</a></function>`.
+const PLAIN_FUNCTION: Markup = Markup {
+    call: "function",
+    ..PLAIN
+};
+
 /// Elements that have an argument's name as an attribute.
 const ARGUMENT_TAGS: &[&str] = &["argument", "arg", "parameter", "param"];
 
@@ -184,12 +190,14 @@ pub(super) fn opens_argument(text: &str, body: usize) -> bool {
     tag.is_some_and(|tag| !tag.closes && tag.name != "parameter" && !tag.name.contains(':'))
 }
 
-/// The call of an `<invoke>` whose arguments are elements of their own names.
+/// The call of an `<invoke>` or `<function=…>` whose arguments are elements of their own names.
 pub(super) fn call(doc: &Doc<'_>, name: &str, opener: [usize; 2]) -> Found {
+    let is_function = doc.text[opener[0]..].starts_with("<function");
     let body = doc.text[opener[1]..].trim_start();
     let at = doc.text.len() - body.len();
     let markup = match MINIMAX.tag_at(doc.text, at) {
         Some(_) => &MINIMAX,
+        None if is_function => &PLAIN_FUNCTION,
         None => &PLAIN,
     };
     call_in(doc, markup, name, opener)

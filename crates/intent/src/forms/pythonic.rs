@@ -310,6 +310,22 @@ fn one_in(text: &str, from: usize, stop: usize) -> Option<(RawCall, usize)> {
             at += 1;
             break;
         }
+        if bytes[at] == b'*' {
+            // `f(**{"a": 1})`: other arguments that are spread have no names here.
+            let stars = text[at..stop].bytes().take_while(|byte| *byte == b'*');
+            let from = at + stars.count();
+            let read = json::read_argument(text, from, stop)?;
+            match read.value {
+                serde_json::Value::Object(map) if read.ending == Ending::Whole => {
+                    args.named.extend(Args::from_map(map).named);
+                    lost |= read.lost;
+                }
+                _ => lost = true,
+            }
+            ending = ending.max(read.ending);
+            at = read.end.max(from);
+            continue;
+        }
         let (key, value_at) = keyword(text, at, stop);
         let read = json::read_argument(text, value_at, stop)?;
         ending = ending.max(read.ending);

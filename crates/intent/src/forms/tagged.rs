@@ -6,7 +6,7 @@ use super::{Found, glm, pythonic, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending, Skimmed};
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall, read_args};
+use crate::raw::{Args, RawCall, read_all_args};
 use crate::signs::CONJUNCTIONS;
 
 /// Closers of each opener, the likely one first.
@@ -145,12 +145,13 @@ pub(super) fn spanned(mut calls: Vec<RawCall>, start: usize, end: usize) -> Vec<
 /// One or more JSON values up to the closer.
 fn json_values(doc: &Doc<'_>, at: usize, start: usize, close: (usize, usize)) -> Found {
     let (stop, end) = close;
-    let mut calls = Vec::new();
+    let mut calls: Vec<RawCall> = Vec::new();
     let mut from = start;
     while from < stop {
         let Some(skip) = doc.text[from..stop].find(['{', '[']) else {
             break;
         };
+        lose(&mut calls, &doc.text[from..from + skip]);
         from += skip;
         let Some(read) = json::read_at(doc.text, from, stop) else {
             break;
@@ -169,10 +170,25 @@ fn json_values(doc: &Doc<'_>, at: usize, start: usize, close: (usize, usize)) ->
         if closed {
             finish_closed(&mut found);
         }
+        if found.is_empty() {
+            lose(&mut calls, &doc.text[from..next]);
+        }
         calls.extend(found);
         from = next;
     }
+    if end > stop {
+        lose(&mut calls, &doc.text[from.min(stop)..stop]);
+    }
     Found::calls(spanned(calls, at, end), end)
+}
+
+/// Says of the last call that something stands behind it which was not read.
+fn lose(calls: &mut [RawCall], between: &str) {
+    let is_frame = |letter: char| letter.is_whitespace() || "`]});,".contains(letter);
+    let is_lost = !between.trim_matches(is_frame).is_empty();
+    if let (true, Some(last)) = (is_lost, calls.last_mut()) {
+        last.lost |= last.ending == Ending::Whole;
+    }
 }
 
 /// A closer behind the text says that the last value was finished: only an open string was cut.
@@ -226,7 +242,7 @@ fn named(
             ..Found::default()
         });
     }
-    let read = read_args(doc.text, start + name_end, stop);
+    let read = read_all_args(doc.text, start + name_end, stop);
     let mut call = RawCall::new(name, Args::default(), [at, end], Strategy::Native)
         .confidence(sure::TOKENS)
         .with_args(read);

@@ -6,7 +6,7 @@ use super::{Found, pythonic, sure};
 use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::model::Strategy;
-use crate::raw::{RawCall, read_args};
+use crate::raw::{RawCall, read_all_args};
 
 /// `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a fence (V3), or `NAME<｜tool▁sep｜>{…}` (V3.1).
 pub(crate) fn deepseek(doc: &Doc<'_>, at: usize, after: usize) -> Found {
@@ -81,7 +81,7 @@ fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), close
             ..Found::default()
         };
     }
-    let read = read_args(doc.text, args.0.min(args.1), args.1);
+    let read = read_all_args(doc.text, args.0.min(args.1), args.1);
     doc.may_read(args.1.saturating_sub(args.0));
     let mut calls = vec![
         RawCall::new(name, crate::raw::Args::default(), span, Strategy::Native)

@@ -128,7 +128,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
-    if kind == 0 && markup::opens_argument(doc.text, body) {
+    if kind <= 1 && markup::opens_argument(doc.text, body) {
         return Some(markup::call(doc, name, [at, body]));
     }
     let inner = inner(doc, body, kind);
