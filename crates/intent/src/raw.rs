@@ -182,6 +182,10 @@ impl RawCall {
 }
 
 /// Arguments that should be one JSON object, written in `text[start..end]`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(crate) struct ReadArgs {
     pub(crate) args: Args,
     pub(crate) shape: Shape,

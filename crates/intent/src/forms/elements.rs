@@ -311,12 +311,13 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
             };
         };
         at = body.len() - body[end..].trim_start().len();
-        if let Some(closer) = container.and_then(|name| {
-            let closer = tag_at(body, at)?;
-            (closer.closes && closer.name == name).then_some(closer.end)
-        }) {
+        let behind = container.and_then(|name| {
+            let tag = tag_at(body, at)?;
+            (tag.closes && tag.name == name).then_some(tag.end)
+        });
+        if let Some(behind) = behind {
             container = None;
-            at = body.len() - body[closer..].trim_start().len();
+            at = body.len() - body[behind..].trim_start().len();
         }
     }
     let rest = body[at.min(body.len())..].trim();

@@ -24,6 +24,10 @@ use crate::raw::RawCall;
 
 /// What stands at one place.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(crate) struct Found {
     pub(crate) calls: Vec<RawCall>,
     /// The byte after it.

@@ -1,5 +1,6 @@
 //! The walk: next opener, read there, go on behind it.
 
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
@@ -193,128 +194,207 @@ pub(crate) struct Scan {
 
 /// Reads every structured form, or only those of one strategy.
 pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
-    let mut scan = Scan::default();
     let Some(finder) = FINDER.as_ref() else {
-        return scan;
+        return Scan::default();
     };
-    let mut at = 0;
-    // Where the form before this one ended, and whether it was meant.
-    let mut before: Option<(usize, Standing)> = None;
-    // The first call of those that follow each other without words.
-    let mut run = 0;
-    let mut open_string = false;
-    let mut tail = Tail::default();
-    // Where the model said that it is done, and up to where only control tokens are read then.
-    let mut said: Option<usize> = None;
-    let mut muted = 0;
-    while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
-        let form = OPENERS[hit.pattern().as_usize()].1;
-        visit(hit.end() - at);
-        at = hit.end();
-        if form == Form::Observation {
-            let acted = scan
-                .calls
-                .last()
-                .is_some_and(|call| call.strategy == Strategy::React);
-            if acted && react::at_line_start(doc.text, hit.start()) {
+    let mut walk = Walk::new(doc);
+    while let Some(hit) = finder.find(Input::new(doc.text).span(walk.at..doc.text.len())) {
+        let opener = Opener::of(doc, hit.pattern().as_usize(), [hit.start(), hit.end()]);
+        visit(opener.end - walk.at);
+        walk.at = opener.end;
+        if opener.form == Form::Observation {
+            if walk.has_acted() && react::at_line_start(doc.text, opener.start) {
                 // What follows is what the model imagines the tool to answer.
                 break;
             }
             continue;
         }
-        let is_control = form.is_control(doc.text, [hit.start(), hit.end()]);
-        let foreign = only.is_some_and(|only| !serves(only, form));
-        if foreign || hit.start() < muted && !is_control {
+        let foreign = only.is_some_and(|only| !serves(only, opener.form));
+        if foreign || opener.start < walk.muted && !opener.is_control {
             continue;
         }
         if !doc.may_read(1) {
-            scan.stopped = Some(Problem::ReadingGivenUp);
-            return scan;
+            walk.scan.stopped = Some(Problem::ReadingGivenUp);
+            return walk.scan;
         }
-        if let Some(end) = doc.thought_end(hit.start()) {
+        if let Some(end) = doc.thought_end(opener.start) {
             // What was only thought of is no call, and reaches no further than the thought does.
-            at = at.max(end);
+            walk.at = walk.at.max(end);
             continue;
         }
-        let Some(found) = form.read(doc, hit.start(), hit.end()) else {
-            continue;
-        };
-        at = found.end.max(hit.end()).min(doc.text.len());
-        while !doc.text.is_char_boundary(at) {
-            at += 1;
+        let found = opener.form.read(doc, opener.start, opener.end);
+        if found.is_some_and(|found| walk.take(opener, found).is_break()) {
+            return walk.scan;
+        }
+    }
+    walk.finish()
+}
+
+/// An opener in the text.
+#[derive(Debug, Clone, Copy)]
+struct Opener {
+    form: Form,
+    start: usize,
+    end: usize,
+    /// Whether it is a token that its vendor made for calls.
+    is_control: bool,
+}
+
+impl Opener {
+    fn of(doc: &Doc<'_>, pattern: usize, [start, end]: [usize; 2]) -> Self {
+        let form = OPENERS[pattern].1;
+        Self {
+            form,
+            start,
+            end,
+            is_control: form.is_control(doc.text, [start, end]),
+        }
+    }
+}
+
+/// The walk so far.
+struct Walk<'d, 'a> {
+    doc: &'d Doc<'a>,
+    scan: Scan,
+    at: usize,
+    /// Where the form before this one ended, and whether it was meant.
+    before: Option<(usize, Standing)>,
+    /// The first call of those that follow each other without words.
+    run: usize,
+    open_string: bool,
+    tail: Tail,
+    /// Where the model said that it is done.
+    said: Option<usize>,
+    /// Up to here only control tokens are read.
+    muted: usize,
+}
+
+impl<'d, 'a> Walk<'d, 'a> {
+    fn new(doc: &'d Doc<'a>) -> Self {
+        Self {
+            doc,
+            scan: Scan::default(),
+            at: 0,
+            before: None,
+            run: 0,
+            open_string: false,
+            tail: Tail::default(),
+            said: None,
+            muted: 0,
+        }
+    }
+
+    fn has_acted(&self) -> bool {
+        let last = self.scan.calls.last();
+        last.is_some_and(|call| call.strategy == Strategy::React)
+    }
+
+    /// Goes on right behind the opener, but reads nothing there except control tokens.
+    fn mute(&mut self, opener: Opener) {
+        self.muted = self.at.max(self.muted);
+        self.at = opener.end;
+    }
+
+    /// Takes what an opener has led to. Breaks where the rest of the text is not read.
+    fn take(&mut self, opener: Opener, found: Found) -> ControlFlow<()> {
+        let doc = self.doc;
+        self.at = found.end.max(opener.end).min(doc.text.len());
+        while !doc.text.is_char_boundary(self.at) {
+            self.at += 1;
         }
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
-            if found.mended {
-                muted = at.max(muted);
-                at = hit.end();
-            }
-            if form == Form::Harmony {
+            if opener.form == Form::Harmony {
                 // A message of its own: what it says is not said about the next one.
-                before = Some((at, Standing::Meant));
+                self.before = Some((self.at, Standing::Meant));
             }
-            continue;
+            if found.mended {
+                self.mute(opener);
+            }
+            return ControlFlow::Continue(());
         }
         // A call can begin before its opener, with its name.
         let start = found
             .calls
             .first()
-            .map_or(hit.start(), |call| call.span[0].min(hit.start()));
-        if !before.is_some_and(|(end, _)| is_next(doc, end, start)) {
-            run = scan.calls.len();
+            .map_or(opener.start, |call| call.span[0].min(opener.start));
+        if !self.before.is_some_and(|(end, _)| is_next(doc, end, start)) {
+            self.run = self.scan.calls.len();
         }
-        let behind = behind(doc, start, at);
-        let standing = standing(doc, start, at, before).max(behind);
+        let behind = behind(doc, start, self.at);
+        let standing = standing(doc, start, self.at, self.before).max(behind);
         // What is said behind the last of them is said of all.
-        take_back(doc, &mut scan.calls, run, behind);
-        let inert = standing == Standing::Reported;
-        before = Some((at, standing));
-        doc.call_end.set(at);
-        if found.calls.is_empty() && form != Form::Harmony {
-            // What is said to be an answer, or holds a token that is only spoken of, can still end with
-            // a call in control tokens.
-            muted = at.max(muted);
-            at = hit.end();
+        take_back(doc, &mut self.scan.calls, self.run, behind);
+        let is_inert = standing == Standing::Reported;
+        self.before = Some((self.at, standing));
+        doc.call_end.set(self.at);
+        let is_open = found.calls.iter().any(|call| call.ending != Ending::Whole);
+        if found.calls.is_empty() && opener.form != Form::Harmony
+            || is_inert && is_open && !opener.is_control
+        {
+            // An answer, a token that is only spoken of, and an example that nobody closed can all be
+            // followed by a call in control tokens.
+            self.mute(opener);
         }
-        let span = [start, at];
-        let may_be_tail =
-            is_control && tail::are_plain(doc, &found.calls) && !doc.holds_plainly(span);
-        if may_be_tail {
-            tail.go_on(doc, start);
-        }
-        if inert {
-            doc.show(span);
-            if may_be_tail {
-                tail.push(span, scan.calls.len(), 0, found.calls);
-            }
-            continue;
-        }
-        if may_be_tail && !open_string {
-            tail.push(span, scan.calls.len(), found.calls.len(), Vec::new());
+        let reach = [start, self.at];
+        let calls = self.remember(opener, reach, is_inert, found.calls);
+        if is_inert {
+            doc.show(reach);
+            return ControlFlow::Continue(());
         }
         if found.done {
-            said = said.or(Some(start));
+            self.said = self.said.or(Some(start));
         }
-        scan.failed |= found.failed;
-        scan.cut |= found.cut;
-        scan.done |= found.done;
+        self.scan.failed |= found.failed;
+        self.scan.cut |= found.cut;
+        self.scan.done |= found.done;
         if found.answer.is_some() {
-            scan.answer = found.answer;
+            self.scan.answer = found.answer;
         }
-        if scan.calls.len() + found.calls.len() > INTENTS_MAX {
-            scan.stopped = Some(Problem::TooManyIntents);
-            return scan;
+        self.add(calls, standing)
+    }
+
+    /// Tells the run at the end of the text about calls in control tokens. It keeps inert ones.
+    fn remember(
+        &mut self,
+        opener: Opener,
+        reach: [usize; 2],
+        is_inert: bool,
+        calls: Vec<RawCall>,
+    ) -> Vec<RawCall> {
+        let doc = self.doc;
+        if !opener.is_control || !tail::are_plain(doc, &calls) || doc.holds_plainly(reach) {
+            return calls;
+        }
+        self.tail.go_on(doc, reach[0]);
+        let place = self.scan.calls.len();
+        if is_inert {
+            self.tail.push(reach, place, 0, calls);
+            return Vec::new();
+        }
+        if !self.open_string {
+            self.tail.push(reach, place, calls.len(), Vec::new());
+        }
+        calls
+    }
+
+    fn add(&mut self, calls: Vec<RawCall>, standing: Standing) -> ControlFlow<()> {
+        if self.scan.calls.len() + calls.len() > INTENTS_MAX {
+            self.scan.stopped = Some(Problem::TooManyIntents);
+            return ControlFlow::Break(());
         }
         // What follows a string that nobody closed may belong to it.
-        let doubtful = standing == Standing::Doubtful || open_string;
-        open_string |= found
+        let doubtful = standing == Standing::Doubtful || self.open_string;
+        self.open_string |= calls.iter().any(|call| call.ending == Ending::OpenString);
+        self.scan
             .calls
-            .iter()
-            .any(|call| call.ending == Ending::OpenString);
-        scan.calls
-            .extend(found.calls.into_iter().map(|call| call.doubtful(doubtful)));
+            .extend(calls.into_iter().map(|call| call.doubtful(doubtful)));
+        ControlFlow::Continue(())
     }
-    tail.settle(doc, &mut scan, said);
-    scan
+
+    fn finish(mut self) -> Scan {
+        self.tail.settle(self.doc, &mut self.scan, self.said);
+        self.scan
+    }
 }
 
 fn serves(only: Strategy, form: Form) -> bool {

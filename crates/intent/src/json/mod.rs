@@ -28,6 +28,10 @@ pub enum Ending {
 
 /// A value and how it was come by.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub struct Repaired {
     /// The value.
     pub value: Value,

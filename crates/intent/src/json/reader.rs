@@ -25,6 +25,10 @@ enum Repetition {
     Dropped,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
