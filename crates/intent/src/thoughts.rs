@@ -20,6 +20,7 @@ pub const THOUGHT_TAGS: &[(&str, &str)] = &[
     ("<reasoning>", "</reasoning>"),
     ("<seed:think>", "</seed:think>"),
     ("[THINK]", "[/THINK]"),
+    ("<|channel>thought", "<channel|>"),
     ("<think:opensource>", "</think:opensource>"),
     MINIMAX_M3,
     KIMI_K3,

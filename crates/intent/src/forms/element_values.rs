@@ -36,6 +36,17 @@ pub(super) fn given(text: &str, kind: Option<&str>, schema: Option<&Value>) -> G
         }
         None => {}
     }
+    // What these vendors write for nothing, and for yes and no, where the schema has a place for it.
+    if takes("null") && matches!(text, "" | "null" | "Null" | "NULL") {
+        return Given::Json(Value::Null);
+    }
+    if types == ["boolean"] {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "yes" | "on" | "1" => return Given::Json(Value::Bool(true)),
+            "no" | "off" | "0" => return Given::Json(Value::Bool(false)),
+            _ => {}
+        }
+    }
     if text.trim().is_empty() && !takes("string") {
         if takes("array") {
             return Given::Json(Value::Array(Vec::new()));
@@ -75,4 +86,38 @@ pub(super) fn built(children: Vec<(String, Value)>, schema: Option<&Value>) -> V
         }
     }
     Value::Object(members)
+}
+
+/// A list of what an element has given, and of what another one of its name gives.
+pub(super) fn joined(before: &Given, given: Given) -> Given {
+    let items = |given: &Given| match given {
+        Given::Json(Value::Array(items)) => items.clone(),
+        Given::Json(value) => vec![value.clone()],
+        Given::Text(text) => vec![Value::String(text.clone())],
+    };
+    let mut all = items(before);
+    all.extend(items(&given));
+    Given::Json(Value::Array(all))
+}
+
+/// A text without the escapes of XML, when it is well-formed XML.
+pub(super) fn without_entities(text: &str) -> Option<String> {
+    const ENTITIES: &[(&str, &str)] = &[
+        ("amp;", "&"),
+        ("lt;", "<"),
+        ("gt;", ">"),
+        ("quot;", "\""),
+        ("apos;", "'"),
+    ];
+    if text.contains('<') {
+        return None;
+    }
+    let mut parts = text.split('&');
+    let mut out = parts.next()?.to_owned();
+    for part in parts {
+        let (name, sign) = ENTITIES.iter().find(|(name, _)| part.starts_with(name))?;
+        out.push_str(sign);
+        out.push_str(&part[name.len()..]);
+    }
+    Some(out)
 }

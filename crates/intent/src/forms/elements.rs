@@ -1,6 +1,7 @@
 //! Calls whose parts are elements: the tool's own name as the tag (`<read_file><path>…`), or the
 //! name and the arguments in tags of their own (`<tool>…</tool><tool_input>…</tool_input>`).
 
+use super::element_values::without_entities;
 use super::xml::{attribute, behind_cdata, without_cdata, without_edge_breaks};
 use super::{Found, sure};
 use crate::doc::{Doc, first_of};
@@ -299,9 +300,14 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
         let behind_cdata = behind_cdata(body, tag.end);
         let (stop, end) = child_end(body, behind_cdata, tag.name, closed);
         let value = &body[tag.end..stop];
-        let value = without_cdata(value).unwrap_or_else(|| without_edge_breaks(value));
-        args.named
-            .push((key.to_owned(), Given::Text(value.to_owned())));
+        // `MiniCPM` writes XML, and nothing around its values.
+        let is_xml = tag.name == "param" && key != tag.name;
+        let value = match without_cdata(value) {
+            Some(inner) => inner.to_owned(),
+            None if is_xml => without_entities(value).unwrap_or_else(|| value.to_owned()),
+            None => without_edge_breaks(value).to_owned(),
+        };
+        args.named.push((key.to_owned(), Given::Text(value)));
         let Some(end) = end else {
             return Children {
                 args,

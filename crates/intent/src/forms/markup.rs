@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::element_values::{built, child_schema, given};
+use super::element_values::{self, built, child_schema, given};
 use super::xml::attribute;
 use super::{Found, sure};
 use crate::coerce::{self, Coerced};
@@ -460,23 +460,17 @@ impl<'a, 'd> Walk<'a, 'd> {
         parent.children.push((open.key, value));
     }
 
-    /// One more argument. Of one that the schema has as a list, repetitions are the items.
+    /// One more argument. Repetitions of one that can be a list are its items.
     fn insert(&mut self, key: String, given: Given) {
         let schema = self.schema.as_ref().and_then(|own| child_schema(own, &key));
-        let is_list = schema.is_some_and(|own| coerce::types_of(own).contains(&"array"));
-        let known = self
-            .inside
-            .args
-            .named
-            .iter_mut()
-            .find(|known| known.0 == key);
-        if let (true, Some((_, Given::Json(Value::Array(items))))) = (is_list, known)
-            && let Given::Json(Value::Array(more)) = given
-        {
-            items.extend(more);
-            return;
+        let types = schema.map(coerce::types_of).unwrap_or_default();
+        let can_be_list = types.is_empty() || types.contains(&"array");
+        let named = &mut self.inside.args.named;
+        let known = named.iter_mut().find(|known| known.0 == key);
+        match known.filter(|_| can_be_list) {
+            Some((_, before)) => *before = element_values::joined(before, given),
+            None => named.push((key, given)),
         }
-        self.inside.args.named.push((key, given));
     }
 
     /// Behind the closers of what stands around a call.
