@@ -252,6 +252,14 @@ impl Opener {
     }
 }
 
+impl Opener {
+    /// Whether it is a token that no tokenizer makes of plain text.
+    fn is_token(self, text: &str) -> bool {
+        const MARKS: &[&str] = &["<|", "<｜", "]<]"];
+        self.is_control && MARKS.iter().any(|mark| text[self.start..].starts_with(mark))
+    }
+}
+
 /// The walk so far.
 struct Walk<'d, 'a> {
     doc: &'d Doc<'a>,
@@ -321,7 +329,8 @@ impl<'d, 'a> Walk<'d, 'a> {
             self.run = self.scan.calls.len();
         }
         let behind = behind(doc, start, self.at);
-        let standing = standing(doc, start, self.at, self.before).max(behind);
+        let is_token = opener.is_token(doc.text) && tail::are_plain(doc, &found.calls);
+        let standing = standing(doc, [start, self.at], self.before, is_token).max(behind);
         // What is said behind the last of them is said of all.
         take_back(doc, &mut self.scan.calls, self.run, behind);
         let is_inert = standing == Standing::Reported;
@@ -426,9 +435,9 @@ fn take_back(doc: &Doc<'_>, calls: &mut Vec<RawCall>, run: usize, behind: Standi
 /// Whether a form is meant or only shown. One that follows another at once shares its fate.
 fn standing(
     doc: &Doc<'_>,
-    start: usize,
-    end: usize,
+    [start, end]: [usize; 2],
     before: Option<(usize, Standing)>,
+    is_token: bool,
 ) -> Standing {
     let since = before.map_or(0, |(end, _)| end);
     if let Some((_, standing)) = before
@@ -436,13 +445,18 @@ fn standing(
     {
         return standing;
     }
+    // Nobody types such a token, so that only what follows it can say that it is quoted.
+    let is_meant = is_token && !doc.holds_plainly([start, end]);
     // Words right behind a call can make it an example; behind a block the block's check looks.
-    let shown = doc.is_inert(start, since)
+    let shown = !is_meant && doc.is_inert(start, since)
         || doc.fence_at(start).is_none()
             && (cues::shows_example(cues::Lead::default(), doc.after(end))
                 || cues::is_mentioned(doc.lead(start, since), line_rest(doc.text, end)));
     if shown {
         return Standing::Reported;
+    }
+    if is_meant && !doc.text[end..].starts_with(['"', '\u{201d}']) {
+        return Standing::Meant;
     }
     doc.standing([start, end], since)
 }
