@@ -6,7 +6,6 @@ use memchr::memmem;
 use crate::cues;
 use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
-use crate::sketch;
 use crate::steps::visit;
 use crate::thoughts;
 use crate::tools::ToolSet;
@@ -349,6 +348,12 @@ impl<'a> Doc<'a> {
         self.thought_end(at).is_some()
     }
 
+    /// Where the last private reasoning before this place ends.
+    pub(crate) fn thought_before(&self, at: usize) -> usize {
+        let next = self.thought.partition_point(|[_, end]| *end <= at);
+        next.checked_sub(1).map_or(0, |last| self.thought[last][1])
+    }
+
     /// Where the private reasoning ends that this place is in.
     pub(crate) fn thought_end(&self, at: usize) -> Option<usize> {
         let next = self.thought.partition_point(|[_, end]| *end <= at);
@@ -371,25 +376,6 @@ impl<'a> Doc<'a> {
         let own_line = self.text[line..*start].trim().is_empty()
             && line_rest(self.text, *end).trim().is_empty();
         !(alone || own_line && cues::announces(self.lead(*start, 0)))
-    }
-
-    /// Whether this place is in code that the text shows: between marks, or in a block that is closed and
-    /// that words lead up to which do not speak of the model's own doing. Not all languages are known, so
-    /// the block has to be no call, or the words have to say that it is shown.
-    pub(crate) fn is_in_shown_code(&self, at: usize) -> bool {
-        let Some(fence) = self.fence_at(at) else {
-            return self.in_quoted(at);
-        };
-        let lead = self.lead(fence.start, 0);
-        fence.closed
-            && !lead.line.trim().is_empty()
-            && !cues::is_own(lead)
-            && (self.is_sketch(fence) || cues::explains(lead, self.after(fence.end)))
-    }
-
-    fn is_sketch(&self, fence: &Fence) -> bool {
-        let code = &self.text[fence.body..fence.body_end];
-        self.may_read(code.len()) && sketch::is_sketch(code)
     }
 
     /// What stands before this place and speaks about it.

@@ -1,6 +1,8 @@
 //! What a text shows as code, a quotation or a comment, whatever its words say.
 
+use crate::cues;
 use crate::doc::{Doc, Fence, line_start};
+use crate::sketch;
 
 /// Languages of a block that a prompt can ask for a list of calls in.
 const LIST_LANGS: &[&str] = &["python", "py", "python3"];
@@ -39,5 +41,24 @@ impl Doc<'_> {
             self.text[from..].starts_with('`') || lead.trim_matches(['>', ' ']).is_empty()
         });
         is_comment || is_quoted || holder(&self.hidden).is_some()
+    }
+
+    /// Whether this place is in code that the text shows: between marks, or in a block that is closed and
+    /// that words lead up to which do not speak of the model's own doing. Not all languages are known, so
+    /// the block has to be no call, or the words have to say that it is shown.
+    pub(crate) fn is_in_shown_code(&self, at: usize) -> bool {
+        let Some(fence) = self.fence_at(at) else {
+            return self.in_quoted(at);
+        };
+        let lead = self.lead(fence.start, 0);
+        fence.closed
+            && !lead.line.trim().is_empty()
+            && !cues::is_own(lead)
+            && (self.is_sketch(fence) || cues::explains(lead, self.after(fence.end)))
+    }
+
+    fn is_sketch(&self, fence: &Fence) -> bool {
+        let code = &self.text[fence.body..fence.body_end];
+        self.may_read(code.len()) && sketch::is_sketch(code)
     }
 }

@@ -51,7 +51,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         ..Found::default()
     };
     let recipient = recipient_in(header);
-    if recipient.is_some_and(|name| name == SELF) {
+    if recipient == Some(SELF) || recipient.is_none() && header.contains("analysis") {
+        // What stands in a thought is not said.
+        doc.show([at, end]);
         return Some(found);
     }
     if recipient == Some("user") {
@@ -126,7 +128,15 @@ fn call(
         read_args(doc.text, body, stop)
     };
     let read_end = read.end;
-    let empty = doc.text[body..stop].trim().is_empty();
+    let said = doc.text[body..stop].trim();
+    // Muse's calls may just begin.
+    let begins = !closed && CALLS.starts_with(said);
+    let read = if begins {
+        read_args(doc.text, body, body)
+    } else {
+        read
+    };
+    let empty = said.is_empty() || begins;
     let mut call = RawCall::new(name, Args::default(), span, Strategy::Harmony)
         .confidence(sure::TOKENS)
         .with_args(read);

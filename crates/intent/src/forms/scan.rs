@@ -256,7 +256,10 @@ impl Opener {
     /// Whether it is a token that no tokenizer makes of plain text.
     fn is_token(self, text: &str) -> bool {
         const MARKS: &[&str] = &["<|", "<｜", "]<]"];
-        self.is_control && MARKS.iter().any(|mark| text[self.start..].starts_with(mark))
+        self.is_control
+            && MARKS
+                .iter()
+                .any(|mark| text[self.start..].starts_with(mark))
     }
 }
 
@@ -445,6 +448,8 @@ fn standing(
     {
         return standing;
     }
+    // What was thought says nothing about what is done.
+    let since = since.max(doc.thought_before(start));
     // Nobody types such a token, so that only what follows it can say that it is quoted.
     let is_meant = is_token && !doc.holds_plainly([start, end]);
     // Words right behind a call can make it an example; behind a block the block's check looks.

@@ -313,6 +313,7 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
                 }
             }
             (Some((head, value, closer)), 2) if starts_line(text, tag) => {
+                inner.lost |= closer.is_some_and(|closer| is_said(text, closer, tag, words));
                 // The closer was forgotten, or words stand behind it.
                 let to = closer.unwrap_or(tag);
                 inner.lost |= !push(&mut inner.args, head, &text[*value..to]);
@@ -321,6 +322,7 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
                 at = tag;
             }
             (Some((head, value, closer)), 0) if ends_call(text, at) => {
+                inner.lost |= closer.is_some_and(|closer| is_said(text, closer, tag, words));
                 let to = closer.unwrap_or(tag);
                 inner.lost |= !push(&mut inner.args, head, &text[*value..to]);
                 inner.repaired |= closer.is_none();
@@ -349,6 +351,13 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
         inner.ending = Ending::OpenValue;
     }
     (inner, depth)
+}
+
+/// Whether words stand between a value's closer and the next tag.
+fn is_said(text: &str, closer: usize, tag: usize, words: &Words) -> bool {
+    !text[closer + words.parameter_close.len()..tag]
+        .trim()
+        .is_empty()
 }
 
 /// Whether a tag inside a value opens an element and is not only named in a sentence.
@@ -436,14 +445,18 @@ pub(super) fn without_edge_breaks(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// Where a value goes on behind the `<![CDATA[…]]>` that it begins with: tags in it are text.
+/// Where a value goes on behind the `<![CDATA[…]]>` that it begins with: tags in it are text. Without
+/// its end that is the end of the text.
 pub(super) fn behind_cdata(text: &str, from: usize) -> usize {
     let rest = text[from..].trim_start();
-    let end = rest
+    match rest
         .strip_prefix("<![CDATA[")
-        .and_then(|rest| rest.find("]]>"));
-    let start = text.len() - rest.len() + "<![CDATA[".len();
-    end.map_or(from, |end| start + end)
+        .map(|inner| inner.find("]]>"))
+    {
+        None => from,
+        Some(None) => text.len(),
+        Some(Some(end)) => text.len() - rest.len() + "<![CDATA[".len() + end,
+    }
 }
 
 /// The text of a value that is one `<![CDATA[…]]>`.
