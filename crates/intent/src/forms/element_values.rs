@@ -89,14 +89,14 @@ pub(super) fn built(children: Vec<(String, Value)>, schema: Option<&Value>) -> V
 }
 
 /// A list of what an element has given, and of what another one of its name gives.
-pub(super) fn joined(before: &Given, given: Given) -> Given {
+pub(super) fn joined(before: &Given, given: &Given) -> Given {
     let items = |given: &Given| match given {
         Given::Json(Value::Array(items)) => items.clone(),
         Given::Json(value) => vec![value.clone()],
         Given::Text(text) => vec![Value::String(text.clone())],
     };
     let mut all = items(before);
-    all.extend(items(&given));
+    all.extend(items(given));
     Given::Json(Value::Array(all))
 }
 

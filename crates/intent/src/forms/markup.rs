@@ -358,8 +358,10 @@ impl<'a, 'd> Walk<'a, 'd> {
                 false
             }
             Some(_) => false,
-            None if is_text && self.closes_later(tag.end) => false,
             None if tag.name == self.markup.call => {
+                if is_text && self.closes_later(tag.end) {
+                    return false;
+                }
                 self.close_all(tag.start);
                 self.inside.end = self.behind_containers(tag.end);
                 true
@@ -468,7 +470,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         let named = &mut self.inside.args.named;
         let known = named.iter_mut().find(|known| known.0 == key);
         match known.filter(|_| can_be_list) {
-            Some((_, before)) => *before = element_values::joined(before, given),
+            Some((_, before)) => *before = element_values::joined(before, &given),
             None => named.push((key, given)),
         }
     }

@@ -4,6 +4,7 @@
 use crate::doc::Doc;
 use crate::json::Ending;
 use crate::limits::NAME_BYTES_MAX;
+use crate::model::FinishReason;
 use crate::raw::RawCall;
 
 use super::scan::Scan;
@@ -110,7 +111,11 @@ impl Tail {
     /// Has the calls of the run be meant when nothing follows them. `said` is where the model said
     /// that it is done, if it did so before.
     pub(super) fn settle(self, doc: &Doc<'_>, scan: &mut Scan, said: Option<usize>) {
-        if self.entries.is_empty() || frame_end(doc.text, self.end) < doc.text.len() {
+        // Of a reply that was cut off nobody knows what would have followed.
+        if self.entries.is_empty()
+            || doc.finish == FinishReason::Length
+            || frame_end(doc.text, self.end) < doc.text.len()
+        {
             return;
         }
         for entry in self.entries.into_iter().rev() {
