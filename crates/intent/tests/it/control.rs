@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdfast_intent::{FinishReason, Parsed, Parser};
+use holdfast_intent::{FinishReason, Parsed, Parser, Problem};
 use serde_json::{Value, json};
 
 /// A form, and the call of `write` with [`arguments`] in it.
@@ -211,4 +211,59 @@ fn call_in_control_tokens_is_read_behind_real_answers() {
     texts.dedup();
     assert!(!texts.is_empty(), "no answers");
     demand_none(&lost(&texts), texts.len() * calls().len() * JOINTS.len());
+}
+
+/// What is left of calls that nobody can read.
+const LEFTOVERS: &[&str] = &[
+    "<tool_call>",
+    "</tool_call>",
+    "<|tool_call_end|>",
+    "<|tool_calls_section_begin|>",
+    "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁begin｜>",
+    "[TOOL_CALLS]",
+    "<|python_tag|>",
+    "<start_function_call>",
+    "]<]minimax[>[<tool_call>]<]minimax[>[</tool_call>",
+    "<|open|>tools<|sep|><|close|>tools<|sep|>",
+    "<tool_calls:opensource><tool_call:opensource>",
+];
+
+#[test]
+fn control_tokens_left_in_an_answer_are_a_failed_call() {
+    let parser = Parser::default();
+    for leftover in LEFTOVERS {
+        for answer in [
+            "It is 4.",
+            "Final Answer: It is 4.",
+            "**Done:**\n- one\n- two",
+            "",
+        ] {
+            for joint in JOINTS {
+                let reply = format!("{answer}{joint}{leftover}");
+                let parsed = parser.parse(&reply, FinishReason::Stop);
+                assert!(parsed.intents.is_empty(), "{reply:?}: {parsed:?}");
+                assert!(!parsed.completed, "{reply:?}: {parsed:?}");
+                assert!(
+                    parsed.problems.contains(&Problem::LooksLikeFailedCall),
+                    "{reply:?}: {parsed:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn control_tokens_in_shown_code_are_part_of_an_answer() {
+    let parser = Parser::default();
+    for leftover in LEFTOVERS {
+        for reply in [
+            format!("Its token is `{leftover}`."),
+            format!("Its token:\n```rust\n// {leftover}\n```\nIt is special."),
+            format!("<think>I write {leftover} or not.</think>It is 4."),
+        ] {
+            let parsed = parser.parse(&reply, FinishReason::Stop);
+            assert!(parsed.completed, "{reply:?}: {parsed:?}");
+        }
+    }
 }
