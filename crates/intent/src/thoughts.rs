@@ -19,14 +19,15 @@ pub const THOUGHT_TAGS: &[(&str, &str)] = &[
     ("<thinking>", "</thinking>"),
     ("<reasoning>", "</reasoning>"),
     ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
+    MISTRAL,
     ("<|channel>thought", "<channel|>"),
     ("<think:opensource>", "</think:opensource>"),
     MINIMAX_M3,
     KIMI_K3,
 ];
 
-/// The tags of `MiniMax` M3 and of Kimi K3, whose chat templates can open the thought as well.
+/// The tags of Mistral, `MiniMax` M3 and Kimi K3, whose chat templates can open the thought as well.
+const MISTRAL: (&str, &str) = ("[THINK]", "[/THINK]");
 const MINIMAX_M3: (&str, &str) = ("<mm:think>", "</mm:think>");
 const KIMI_K3: (&str, &str) = ("<|open|>think<|sep|>", "<|close|>think<|sep|>");
 
@@ -154,7 +155,7 @@ pub(crate) fn without_frames(answer: &str) -> &str {
 /// one unseen, and only once; anywhere else somebody speaks of the tag, and all that was said before
 /// would be lost. In code, and as a word between others, it is spoken of as well.
 fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) -> bool {
-    [OPENED_BY_TEMPLATES, MINIMAX_M3, KIMI_K3].contains(&tags)
+    [OPENED_BY_TEMPLATES, MISTRAL, MINIMAX_M3, KIMI_K3].contains(&tags)
         && since == 0
         && !is_spoken_of(before, after)
         && !is_answered(before, after)

@@ -176,6 +176,11 @@ fn read(doc: &Doc<'_>, at: usize, markup: &Markup) -> Option<Found> {
             ..skipped
         });
     };
+    let rest = doc.text[tag.end..].trim_start();
+    if rest.starts_with('<') && opens_argument(doc.text, tag.end) {
+        // The token is forgotten in the call.
+        return Some(call(doc, &name, [at, tag.end]));
+    }
     Some(call_in(doc, markup, &name, [at, tag.end]))
 }
 

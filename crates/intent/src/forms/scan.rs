@@ -314,8 +314,12 @@ impl<'d, 'a> Walk<'d, 'a> {
             self.at += 1;
         }
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
-            if opener.form == Form::Harmony {
-                // A message of its own: what it says is not said about the next one.
+            let is_frame = matches!(opener.form, Form::Minimax | Form::KimiK3);
+            if is_frame && !doc.holds_plainly([opener.start, self.at])
+                || opener.form == Form::Harmony
+            {
+                // A message of its own, or a tag around calls: what stands before it is not said about
+                // the next one.
                 self.before = Some((self.at, Standing::Meant));
             }
             if found.mended {
