@@ -297,7 +297,7 @@ pub(crate) fn args_of_value(value: Value) -> ReadArgs {
         Value::String(text) if matches!(text.trim(), "null" | "None") => {
             of((Args::default(), Shape::Named))
         }
-        Value::String(text) => read_args(&text, 0, text.len()),
+        Value::String(text) => read_all_args(&text, 0, text.len()),
         Value::Array(items) => of(of_list(items)),
         other => of((Args::bare(other), Shape::Bare)),
     }

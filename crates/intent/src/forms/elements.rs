@@ -206,18 +206,26 @@ fn close_of(doc: &Doc<'_>, from: usize, name: &str) -> (usize, usize, bool) {
 }
 
 /// The closer that belongs to an element which opened right before `from`: elements of its name
-/// inside have closers of their own. `None` where they do not pair up.
+/// inside have closers of their own, and tags in `<![CDATA[…]]>` are text. `None` where they do not
+/// pair up.
 pub(super) fn paired_closer(text: &str, from: usize, name: &str) -> Option<(usize, usize)> {
+    const CDATA: &str = "<![CDATA[";
+    const CDATA_END: &str = "]]>";
     let (opener, closer) = (format!("<{name}>"), format!("</{name}>"));
-    let tags = [opener.as_str(), closer.as_str()];
+    let named = format!("<{name} name=");
+    let tags = [opener.as_str(), named.as_str(), closer.as_str(), CDATA];
     let mut depth = 0_usize;
     let mut at = from;
     while let Some((found, which)) = first_of(&text.as_bytes()[at..], &tags) {
         let tag = at + found;
         at = tag + tags[which].len();
         match (which, depth) {
-            (0, NESTED_CALLS_MAX..) => return None,
-            (0, _) => depth += 1,
+            (3, _) => {
+                let (end, _) = first_of(&text.as_bytes()[at..], &[CDATA_END])?;
+                at += end + CDATA_END.len();
+            }
+            (0 | 1, NESTED_CALLS_MAX..) => return None,
+            (0 | 1, _) => depth += 1,
             (_, 0) => return Some((tag, at)),
             _ => depth -= 1,
         }

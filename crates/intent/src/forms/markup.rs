@@ -4,151 +4,17 @@
 use serde_json::Value;
 
 use super::element_values::{self, built, child_schema, given};
-use super::xml::attribute;
+use super::markup_tags::{KIMI_K3, MINIMAX, Markup, PLAIN, PLAIN_FUNCTION, Tag};
 use super::{Found, sure};
 use crate::coerce::{self, Coerced};
 use crate::doc::Doc;
 use crate::json::Ending;
-use crate::limits::{NAME_BYTES_MAX, NESTING_MAX};
+use crate::limits::NESTING_MAX;
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, read_args};
 
-/// How tags are written, and which of them is a call.
-struct Markup {
-    /// What stands before a tag's name. A closing tag has `close` there.
-    open: &'static str,
-    close: &'static str,
-    /// What ends a tag.
-    end: &'static str,
-    /// The element that is a call, and the attribute with the tool's name.
-    call: &'static str,
-    name: &'static str,
-    /// Elements around calls. They hold nothing by themselves.
-    containers: &'static [&'static str],
-    /// Whether an argument can hold elements where the schema does not say so.
-    nests: bool,
-    /// Whether quotation marks in attributes are escaped.
-    escapes: bool,
-}
-
-/// `]<]minimax[>[<invoke name="f">]<]minimax[>[<a>1]<]minimax[>[</a>]<]minimax[>[</invoke>`.
-const MINIMAX: Markup = Markup {
-    open: "]<]minimax[>[<",
-    close: "]<]minimax[>[</",
-    end: ">",
-    call: "invoke",
-    name: "name",
-    containers: &["tool_call"],
-    nests: true,
-    escapes: false,
-};
-
-/// `<|open|>call tool="f"<|sep|><|open|>argument key="a" type="number"<|sep|>1<|close|>argument<|sep|>…`.
-const KIMI_K3: Markup = Markup {
-    open: "<|open|>",
-    close: "<|close|>",
-    end: "<|sep|>",
-    call: "call",
-    name: "tool",
-    containers: &["tools", "message"],
-    nests: false,
-    escapes: true,
-};
-
-/// `<invoke name="f"><a>1</a></invoke>`.
-const PLAIN: Markup = Markup {
-    open: "<",
-    close: "</",
-    end: ">",
-    call: "invoke",
-    name: "name",
-    containers: &[
-        "tool_call",
-        "tool_calls",
-        "function_calls",
-        "minimax:tool_call",
-    ],
-    nests: false,
-    escapes: false,
-};
-
-/// `<function=f><a>1</a></function>`.
-const PLAIN_FUNCTION: Markup = Markup {
-    call: "function",
-    ..PLAIN
-};
-
 /// Elements that have an argument's name as an attribute.
 const ARGUMENT_TAGS: &[&str] = &["argument", "arg", "parameter", "param"];
-
-/// A tag in the text.
-#[derive(Debug, Clone, Copy)]
-struct Tag<'a> {
-    start: usize,
-    end: usize,
-    closes: bool,
-    name: &'a str,
-    head: &'a str,
-}
-
-impl Markup {
-    /// The tag at this place. White space may stand between `MiniMax`'s token and the tag.
-    fn tag_at<'a>(&self, text: &'a str, at: usize) -> Option<Tag<'a>> {
-        let rest = text.get(at..)?;
-        let (closes, head) = if let Some(token) = self.open.strip_suffix('<') {
-            let rest = rest.strip_prefix(token)?.trim_start().strip_prefix('<')?;
-            let inner = rest.strip_prefix('/');
-            (inner.is_some(), inner.unwrap_or(rest))
-        } else if let Some(head) = rest.strip_prefix(self.close) {
-            (true, head)
-        } else {
-            (false, rest.strip_prefix(self.open)?)
-        };
-        let from = text.len() - head.len();
-        let limit = crate::doc::floor(head, 4 * NAME_BYTES_MAX);
-        let to = head[..limit].find(self.end)?;
-        let inner = head[..to].trim();
-        let is_in_name =
-            |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':');
-        let name_len = inner
-            .find(|letter| !is_in_name(letter))
-            .unwrap_or(inner.len());
-        (name_len > 0).then(|| Tag {
-            start: at,
-            end: from + to + self.end.len(),
-            closes,
-            name: &inner[..name_len],
-            head: &inner[name_len..],
-        })
-    }
-
-    /// The next tag from `at` on.
-    fn next<'a>(&self, doc: &Doc<'a>, mut at: usize) -> Option<Tag<'a>> {
-        let token = match self.open.strip_suffix('<') {
-            Some("") => "<",
-            Some(token) => token,
-            None => "<|",
-        };
-        loop {
-            let found = memchr::memmem::find(doc.text.as_bytes().get(at..)?, token.as_bytes());
-            doc.may_read(found.unwrap_or(doc.text.len() - at));
-            let start = at + found?;
-            if let Some(tag) = self.tag_at(doc.text, start) {
-                return Some(tag);
-            }
-            at = start + token.len();
-        }
-    }
-
-    fn attribute(&self, head: &str, name: &str) -> Option<String> {
-        let value = attribute(head, name)?;
-        Some(if self.escapes {
-            value.replace("&quot;", "\"").replace("&amp;", "&")
-        } else {
-            value.to_owned()
-        })
-    }
-}
 
 /// What stands at a token of `MiniMax` M3.
 pub(crate) fn minimax(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -211,7 +77,13 @@ pub(super) fn call(doc: &Doc<'_>, name: &str, opener: [usize; 2]) -> Found {
 /// The call of this name whose opening tag stands at `opener`.
 fn call_in(doc: &Doc<'_>, markup: &Markup, name: &str, opener: [usize; 2]) -> Found {
     let [at, body] = opener;
-    let read = Walk::new(doc, markup, name, body).run();
+    // Values can hold whole calls. Where reading them as such leads nowhere, their tags are read.
+    let nested = Walk::new(doc, markup, name, body, true).run();
+    let read = if nested.held && nested.ending != Ending::Whole {
+        Walk::new(doc, markup, name, body, false).run()
+    } else {
+        nested
+    };
     let end = read.end;
     let call = RawCall::new(name, read.args, [at, end], Strategy::Native)
         .confidence(sure::TOKENS)
@@ -228,6 +100,8 @@ struct Inside {
     ending: Ending,
     repaired: bool,
     lost: bool,
+    /// Whether a value holds what begins like a call.
+    held: bool,
 }
 
 /// An open element.
@@ -252,10 +126,13 @@ struct Walk<'a, 'd> {
     at: usize,
     open: Vec<Open<'a>>,
     inside: Inside,
+    /// Whether calls in values are stepped over whole, and in how many of them the walk is.
+    nesting: bool,
+    depth: usize,
 }
 
 impl<'a, 'd> Walk<'a, 'd> {
-    fn new(doc: &'d Doc<'a>, markup: &'d Markup, name: &str, body: usize) -> Self {
+    fn new(doc: &'d Doc<'a>, markup: &'d Markup, name: &str, body: usize, nesting: bool) -> Self {
         let tool = doc.tools.find_close(name).map(|(tool, _)| tool);
         Self {
             doc,
@@ -269,7 +146,10 @@ impl<'a, 'd> Walk<'a, 'd> {
                 ending: Ending::Whole,
                 repaired: false,
                 lost: false,
+                held: false,
             },
+            nesting,
+            depth: 0,
         }
     }
 
@@ -317,6 +197,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             end: to,
             ending: read.ending,
             repaired: read.repaired,
+            held: false,
             lost: read.lost || !self.doc.text[read.end.min(to)..to].trim().is_empty(),
         };
         match closer {
@@ -329,6 +210,10 @@ impl<'a, 'd> Walk<'a, 'd> {
     /// Takes one tag. True when it ends the call.
     fn step(&mut self, tag: Tag<'a>) -> bool {
         let text = self.doc.text;
+        if self.nesting && self.steps_over(tag) {
+            self.at = tag.end;
+            return false;
+        }
         // The token before a closing tag was forgotten: `<a>1</a>` and then the next tag.
         while let Some(open) = self.open.last()
             && let Some(value) = text[open.from..tag.start]
@@ -380,6 +265,21 @@ impl<'a, 'd> Walk<'a, 'd> {
                 false
             }
         }
+    }
+
+    /// Whether a tag belongs to a call that stands in a value.
+    fn steps_over(&mut self, tag: Tag<'a>) -> bool {
+        let is_call = tag.name == self.markup.call && !self.open.is_empty();
+        if is_call && !tag.closes && self.markup.attribute(tag.head, self.markup.name).is_some() {
+            self.depth += 1;
+            self.inside.held = true;
+            return true;
+        }
+        if self.depth == 0 {
+            return false;
+        }
+        self.depth -= usize::from(is_call && tag.closes);
+        true
     }
 
     /// Whether a call's tag in a call is the next call, and no text of a value.

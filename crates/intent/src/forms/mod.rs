@@ -10,6 +10,7 @@ mod harmony;
 mod json_text;
 mod markers;
 mod markup;
+mod markup_tags;
 mod pythonic;
 mod react;
 mod scan;

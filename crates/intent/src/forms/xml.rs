@@ -48,7 +48,7 @@ const KINDS: &[Words] = &[
 ];
 
 /// How calls of the other kinds open and close inside of a value.
-const CALL_OPENS: &[&str] = &["<invoke ", "<function="];
+const CALL_OPENS: &[&str] = &["<invoke ", "<function=", "<function name="];
 const CALL_CLOSES: &[&str] = &["</invoke>", "</function>"];
 
 /// Containers that may stand around calls; their closers belong to the last one.
@@ -363,9 +363,11 @@ fn is_said(text: &str, closer: usize, tag: usize, words: &Words) -> bool {
 /// Whether a tag inside a value opens an element and is not only named in a sentence.
 fn is_element(text: &str, tag: usize, words: &Words) -> bool {
     starts_line(text, tag)
-        || text[..tag].trim_end().ends_with('>')
-        || head_of(text, tag, false)
-            .is_some_and(|(_, body)| text[body..].trim_start().starts_with(words.parameter_open))
+        || text[..tag].trim_end().ends_with(['>', '['])
+        || head_of(text, tag, false).is_some_and(|(_, body)| {
+            let inner = text[body..].trim_start();
+            inner.starts_with(words.parameter_open) || inner.starts_with("<param")
+        })
 }
 
 fn starts_line(text: &str, tag: usize) -> bool {

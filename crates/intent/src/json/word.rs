@@ -33,6 +33,8 @@ impl Reader<'_> {
 
     pub(super) fn word(&mut self, place: Place) -> Value {
         let start = self.pos;
+        // In JSON an expression begins with the value, so that "in Paris(France)" stays a text.
+        let mut is_one = true;
         while let Some(byte) = self.peek() {
             let ends = match byte {
                 b',' | b'}' | b']' | b'\n' | b'\r' => true,
@@ -49,7 +51,8 @@ impl Reader<'_> {
             if ends {
                 break;
             }
-            if self.opens_expression(byte, start, place) {
+            is_one &= byte != b' ';
+            if (is_one || place == Place::Argument) && self.opens_expression(byte, start) {
                 self.skip_brackets();
                 continue;
             }
@@ -62,14 +65,15 @@ impl Reader<'_> {
         self.literal(word)
     }
 
-    /// Whether a bracket goes on with the word before it: `data['city']`, or `len(x)` in Python.
-    fn opens_expression(&self, byte: u8, start: usize, place: Place) -> bool {
-        let is_bracket = byte == b'[' || byte == b'(' && place == Place::Argument;
-        is_bracket
-            && self.pos > start
-            && (self.bytes[start].is_ascii_alphabetic() || self.bytes[start] == b'_')
-            && (is_name(self.bytes[self.pos - 1])
-                || matches!(self.bytes[self.pos - 1], b')' | b']'))
+    /// Whether a bracket goes on with the word before it: `data['city']`, `len(x)`.
+    fn opens_expression(&self, byte: u8, start: usize) -> bool {
+        let word = &self.bytes[start..self.pos];
+        let word = word.strip_prefix(b"*").unwrap_or(word);
+        let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+        let goes_on = |byte: &u8| is_name(*byte) || matches!(byte, b')' | b']');
+        matches!(byte, b'[' | b'(')
+            && word.first().is_some_and(begins)
+            && word.last().is_some_and(goes_on)
     }
 
     /// Steps over brackets and what is in them. Only a program knows the value of such an

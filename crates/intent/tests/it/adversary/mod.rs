@@ -248,6 +248,7 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("calls behind commas", "read(path=\"a\"), "),
     ("sets", "{\"a\", "),
     ("items of variables", "[read(path=a["),
+    ("calls in values", "{a: x y()z()"),
     ("strings with letters", "[read(path=f'"),
     ("spread arguments", "[read(**"),
     (
