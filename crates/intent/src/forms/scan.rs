@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::tail::{self, Tail};
+use super::tail::{self, Frames, Tail};
 use super::{
     Found, elements, harmony, json_text, markers, markup, pythonic, react, tagged, tokens, xml,
 };
@@ -274,6 +274,7 @@ struct Walk<'d, 'a> {
     run: usize,
     open_string: bool,
     tail: Tail,
+    frames: Frames,
     /// Where the model said that it is done.
     said: Option<usize>,
     /// Up to here only control tokens are read.
@@ -290,6 +291,7 @@ impl<'d, 'a> Walk<'d, 'a> {
             run: 0,
             open_string: false,
             tail: Tail::default(),
+            frames: Frames::default(),
             said: None,
             muted: 0,
         }
@@ -336,7 +338,7 @@ impl<'d, 'a> Walk<'d, 'a> {
             self.run = self.scan.calls.len();
         }
         let behind = behind(doc, start, self.at);
-        let is_token = opener.is_token(doc.text) && tail::are_plain(doc, &found.calls);
+        let is_token = opener.is_token(doc.text) && tail::are_plain(&found.calls);
         let standing = standing(doc, [start, self.at], self.before, is_token).max(behind);
         // What is said behind the last of them is said of all.
         take_back(doc, &mut self.scan.calls, self.run, behind);
@@ -354,7 +356,13 @@ impl<'d, 'a> Walk<'d, 'a> {
         let reach = [start, self.at];
         let calls = self.remember(opener, reach, is_inert, found.calls);
         if is_inert {
-            doc.show(reach);
+            // Where nothing follows a broken call in control tokens, nothing says that it is shown.
+            let is_left = opener.is_control
+                && !doc.holds_plainly(reach)
+                && self.frames.reach_end(doc, reach[1]);
+            if !is_left {
+                doc.show(reach);
+            }
             return ControlFlow::Continue(());
         }
         if found.done {
@@ -378,7 +386,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         calls: Vec<RawCall>,
     ) -> Vec<RawCall> {
         let doc = self.doc;
-        if !opener.is_control || !tail::are_plain(doc, &calls) || doc.holds_plainly(reach) {
+        if !opener.is_control || !tail::are_plain(&calls) || doc.holds_plainly(reach) {
             return calls;
         }
         self.tail.go_on(doc, reach[0]);

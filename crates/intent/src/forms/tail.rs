@@ -6,6 +6,7 @@ use crate::json::Ending;
 use crate::limits::NAME_BYTES_MAX;
 use crate::model::FinishReason;
 use crate::raw::RawCall;
+use crate::steps::visit;
 
 use super::scan::Scan;
 
@@ -34,6 +35,7 @@ fn frame_end(text: &str, from: usize) -> usize {
     while let Some(len) = frame_len(rest) {
         rest = rest[len..].trim_start();
     }
+    visit(text.len() - rest.len() - from);
     text.len() - rest.len()
 }
 
@@ -133,12 +135,25 @@ impl Tail {
     }
 }
 
-/// Whether calls are well-formed and name tools that there are.
-pub(super) fn are_plain(doc: &Doc<'_>, calls: &[RawCall]) -> bool {
-    !calls.is_empty()
-        && calls.iter().all(|call| {
-            call.ending == Ending::Whole
-                && !call.ambiguous
-                && doc.tools.find_close(&call.name).is_some()
-        })
+/// Whether calls are well-formed.
+pub(super) fn are_plain(calls: &[RawCall]) -> bool {
+    let is_plain = |call: &RawCall| call.ending == Ending::Whole && !call.ambiguous;
+    !calls.is_empty() && calls.iter().all(is_plain)
+}
+
+/// Where the last row of tokens around calls stands that was looked at.
+#[derive(Default)]
+pub(super) struct Frames {
+    from: usize,
+    to: usize,
+}
+
+impl Frames {
+    /// Whether nothing but such tokens stands behind this place. Each row is walked once.
+    pub(super) fn reach_end(&mut self, doc: &Doc<'_>, at: usize) -> bool {
+        if !(self.from..self.to).contains(&at) {
+            (self.from, self.to) = (at, frame_end(doc.text, at));
+        }
+        self.to == doc.text.len()
+    }
 }
