@@ -264,11 +264,17 @@ impl Parser {
 
 /// What was read, before the schemas have their say.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 struct Reply {
     calls: Vec<RawCall>,
     done: bool,
     answer: Option<String>,
     failed: bool,
+    /// One of several calls could not be read.
+    lost: bool,
     /// The text was cut off in something that no call is left of.
     cut: bool,
     /// Why the end of the text was not read.
@@ -289,6 +295,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         done: scan.done,
         answer: scan.answer,
         failed: scan.failed,
+        lost: scan.lost,
         cut: scan.cut,
         stopped: scan.stopped,
     };
@@ -353,6 +360,9 @@ fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {
         }
         // What holds such tokens is no answer.
         reply.done &= !left;
+    } else if reply.lost {
+        // The calls that were read do not make up for it.
+        parsed.problems.push(Problem::LooksLikeFailedCall);
     }
     let cut = doc.finish == FinishReason::Length || reply.cut;
     if reply.cut || cut && parsed.intents.is_empty() {

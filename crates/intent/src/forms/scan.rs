@@ -180,12 +180,18 @@ impl Form {
 
 /// All that the text holds, in its order.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(crate) struct Scan {
     pub(crate) calls: Vec<RawCall>,
     pub(crate) done: bool,
     pub(crate) answer: Option<String>,
     /// Something wanted to be a call but could not be read.
     pub(crate) failed: bool,
+    /// The same, in control tokens that stand in a row with calls, or at the end of the text.
+    pub(crate) lost: bool,
     /// The text was cut off in something that no call is left of.
     pub(crate) cut: bool,
     /// Why the end of the text was not read.
@@ -343,6 +349,12 @@ impl<'d, 'a> Walk<'d, 'a> {
         // What is said behind the last of them is said of all.
         take_back(doc, &mut self.scan.calls, self.run, behind);
         let is_inert = standing == Standing::Reported;
+        self.scan.lost |= found.failed
+            && found.calls.is_empty()
+            && opener.is_control
+            && !is_inert
+            && self.at > opener.end
+            && (self.run < self.scan.calls.len() || self.frames.reach_end(doc, self.at));
         self.before = Some((self.at, standing));
         doc.call_end.set(self.at);
         let is_open = found.calls.iter().any(|call| call.ending != Ending::Whole);
