@@ -139,14 +139,15 @@ const PROSE: &[&str] = &[
 /// What stands between prose and call.
 const JOINTS: &[&str] = &["", " ", "\n", "\n\n"];
 
-/// The call that was read, when it is the one, may run, and nothing is wrong with the reply.
+/// Whether the call was read, may run, and nothing is wrong with the reply.
 fn is_read(parsed: &Parsed) -> bool {
-    let call = |intent: &&holdfast_intent::Intent| intent.name == "write";
-    let mut found = parsed.intents.iter().filter(call);
-    parsed.intents.len() == 1
-        && found.next_back().is_some_and(|intent| {
-            Value::Object(intent.arguments.clone()) == arguments() && intent.is_runnable()
-        })
+    let [intent] = parsed.intents.as_slice() else {
+        return false;
+    };
+    intent.name == "write"
+        && Value::Object(intent.arguments.clone()) == arguments()
+        && intent.is_runnable()
+        && parsed.problems.is_empty()
 }
 
 /// Reads each call behind each text, and tells which were lost.
