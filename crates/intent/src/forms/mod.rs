@@ -21,6 +21,7 @@ mod xml;
 
 pub(crate) use scan::scan;
 
+use crate::problem::Problem;
 use crate::raw::RawCall;
 
 /// What stands at one place.
@@ -54,6 +55,26 @@ impl Found {
             ..Self::default()
         }
     }
+}
+
+/// All that the text holds, in its order.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
+pub(crate) struct Scan {
+    pub(crate) calls: Vec<RawCall>,
+    pub(crate) done: bool,
+    pub(crate) answer: Option<String>,
+    /// Something wanted to be a call but could not be read.
+    pub(crate) failed: bool,
+    /// The same, in control tokens that stand in a row with calls, or at the end of the text.
+    pub(crate) lost: bool,
+    /// The text was cut off in something that no call is left of.
+    pub(crate) cut: bool,
+    /// Why the end of the text was not read.
+    pub(crate) stopped: Option<Problem>,
 }
 
 /// How sure each form is.

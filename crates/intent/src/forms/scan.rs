@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
+use super::Scan;
 use super::tail::{self, Frames, Tail};
 use super::{
     Found, elements, harmony, json_text, markers, markup, pythonic, react, tagged, tokens, xml,
@@ -178,26 +179,6 @@ impl Form {
     }
 }
 
-/// All that the text holds, in its order.
-#[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "facts that have nothing to do with each other"
-)]
-pub(crate) struct Scan {
-    pub(crate) calls: Vec<RawCall>,
-    pub(crate) done: bool,
-    pub(crate) answer: Option<String>,
-    /// Something wanted to be a call but could not be read.
-    pub(crate) failed: bool,
-    /// The same, in control tokens that stand in a row with calls, or at the end of the text.
-    pub(crate) lost: bool,
-    /// The text was cut off in something that no call is left of.
-    pub(crate) cut: bool,
-    /// Why the end of the text was not read.
-    pub(crate) stopped: Option<Problem>,
-}
-
 /// Reads every structured form, or only those of one strategy.
 pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
     let Some(finder) = FINDER.as_ref() else {
@@ -320,6 +301,13 @@ impl<'d, 'a> Walk<'d, 'a> {
         self.at = found.end.max(opener.end).min(doc.text.len());
         while !doc.text.is_char_boundary(self.at) {
             self.at += 1;
+        }
+        if let Some(end) = tail::leaves_block(doc, opener.start, self.at, &found.calls) {
+            // What the block shows ends with it.
+            doc.show([opener.start, end]);
+            self.at = end;
+            self.mute(opener);
+            return ControlFlow::Continue(());
         }
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
             let is_frame = matches!(opener.form, Form::Minimax | Form::KimiK3);

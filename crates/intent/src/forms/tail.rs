@@ -8,7 +8,7 @@ use crate::model::FinishReason;
 use crate::raw::RawCall;
 use crate::steps::visit;
 
-use super::scan::Scan;
+use super::Scan;
 
 /// Tags that stand around calls in pairs, besides tokens between bars.
 const FRAMES: &[&str] = &[
@@ -139,6 +139,21 @@ impl Tail {
 pub(super) fn are_plain(calls: &[RawCall]) -> bool {
     let is_plain = |call: &RawCall| call.ending == Ending::Whole && !call.ambiguous;
     !calls.is_empty() && calls.iter().all(is_plain)
+}
+
+/// The end of a closed block of a program in which a form begins that goes on behind it and is damaged.
+/// A call that is well-formed can hold the marks that seem to close the block.
+pub(super) fn leaves_block(
+    doc: &Doc<'_>,
+    start: usize,
+    end: usize,
+    calls: &[RawCall],
+) -> Option<usize> {
+    let fence = doc
+        .fence_at(start)
+        .filter(|fence| fence.closed && !fence.holds_calls())?;
+    let is_damaged = !are_plain(calls) || calls.iter().any(|call| call.lost || call.repaired);
+    (fence.start < start && end > fence.end && is_damaged).then_some(fence.end)
 }
 
 /// Where the last row of tokens around calls stands that was looked at.

@@ -214,6 +214,21 @@ fn call_in_control_tokens_is_read_behind_real_answers() {
     demand_none(&lost(&texts), texts.len() * calls().len() * JOINTS.len());
 }
 
+/// Pages hold tables, blocks of code, and tokens that are spoken of.
+#[test]
+fn call_in_control_tokens_is_read_behind_pages() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut texts = Vec::new();
+    for file in std::fs::read_dir(folder).expect("a folder of pages") {
+        let file = file.expect("a file").path();
+        if file.extension().is_some_and(|kind| kind == "md") {
+            let page = std::fs::read_to_string(&file).expect("a page");
+            texts.extend(page.split("\n## ").map(str::to_owned));
+        }
+    }
+    demand_none(&lost(&texts), texts.len() * calls().len() * JOINTS.len());
+}
+
 /// What is left of calls that nobody can read.
 const LEFTOVERS: &[&str] = &[
     "<tool_call>",
