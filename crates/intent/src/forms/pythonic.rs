@@ -75,7 +75,7 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     Some(Found { cut, ..found })
 }
 
-/// `['f(a=1)', "g(b='x')"]`: a list of strings, each of them the call of a tool that there is.
+/// `['f(a=1)', "g(b='x')"]`: a list of strings, each of them a call.
 fn quoted_list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let stop = doc
         .fence_at(at)
@@ -92,12 +92,21 @@ fn quoted_list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let call_of = |item: &serde_json::Value| {
         let text = item.as_str()?.trim();
         let (mut call, end) = one_in(text, 0, text.len())?;
-        let is_call = end == text.len() && doc.tools.find(&call.name).is_some() && gives(&call);
+        let is_call = end == text.len() && gives(&call);
         call.span = [at, read.end];
         is_call.then_some(call)
     };
-    let calls: Option<Vec<RawCall>> = items.iter().map(call_of).collect();
-    Some(Found::calls(calls?, read.end))
+    let calls = items
+        .iter()
+        .map(call_of)
+        .collect::<Option<Vec<RawCall>>>()?;
+    if calls
+        .iter()
+        .any(|call| doc.tools.find(&call.name).is_none())
+    {
+        return mistakes(doc, at, calls, read.end);
+    }
+    Some(Found::calls(calls, read.end))
 }
 
 /// Calls of tools that nobody knows: a mistake when they are all of the reply and give their
