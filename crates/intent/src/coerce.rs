@@ -90,7 +90,7 @@ pub(crate) fn is_left_out(given: &Given, schema: Option<&Value>) -> bool {
 
 /// The JSON types that a schema allows; empty when it does not say. Other names of types come
 /// from tool lists written for Python (`dict`, `float`, `tuple`).
-fn types_of(schema: &Value) -> Vec<&str> {
+pub(crate) fn types_of(schema: &Value) -> Vec<&str> {
     let plain = |name: &'_ str| match name {
         "dict" | "object" | "HashMap" => "object",
         "float" | "double" | "number" => "number",

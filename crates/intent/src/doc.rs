@@ -6,7 +6,6 @@ use memchr::memmem;
 use crate::cues;
 use crate::limits::{BLOCKS_MAX, CONTEXT_BYTES_MAX, REREAD_FACTOR_MAX};
 use crate::model::FinishReason;
-use crate::sketch;
 use crate::steps::visit;
 use crate::thoughts;
 use crate::tools::ToolSet;
@@ -23,6 +22,11 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
+    /// Whether its language is one that a call can be written in.
+    pub(crate) fn holds_calls(&self) -> bool {
+        CALL_LANGS.contains(&self.lang.as_str())
+    }
+
     /// What stands behind the last block that is looked at: code in no language of calls.
     fn rest(at: usize, end: usize) -> Self {
         Self {
@@ -43,11 +47,11 @@ pub(crate) struct Doc<'a> {
     pub(crate) finish: FinishReason,
     pub(crate) fences: Vec<Fence>,
     /// Inline code, quoted lines: sorted, apart.
-    quoted: Vec<[usize; 2]>,
+    pub(crate) quoted: Vec<[usize; 2]>,
     /// Private reasoning that something else follows.
     thought: Vec<[usize; 2]>,
     /// Comments and what was struck out.
-    hidden: Vec<[usize; 2]>,
+    pub(crate) hidden: Vec<[usize; 2]>,
     /// Where the first word is.
     pub(crate) first_word: usize,
     /// Forms that are only shown, in their order.
@@ -248,7 +252,7 @@ impl<'a> Doc<'a> {
             return true;
         }
         if let Some(fence) = self.fence_at(at) {
-            return !CALL_LANGS.contains(&fence.lang.as_str())
+            return !fence.holds_calls() && !self.is_all_a_list(fence)
                 || !self.text[fence.body.min(at)..at].trim().is_empty()
                     && !self.calls_before(fence, at)
                 || self.shows_example(fence.start, since, self.after(fence.end));
@@ -344,6 +348,12 @@ impl<'a> Doc<'a> {
         self.thought_end(at).is_some()
     }
 
+    /// Where the last private reasoning before this place ends.
+    pub(crate) fn thought_before(&self, at: usize) -> usize {
+        let next = self.thought.partition_point(|[_, end]| *end <= at);
+        next.checked_sub(1).map_or(0, |last| self.thought[last][1])
+    }
+
     /// Where the private reasoning ends that this place is in.
     pub(crate) fn thought_end(&self, at: usize) -> Option<usize> {
         let next = self.thought.partition_point(|[_, end]| *end <= at);
@@ -366,25 +376,6 @@ impl<'a> Doc<'a> {
         let own_line = self.text[line..*start].trim().is_empty()
             && line_rest(self.text, *end).trim().is_empty();
         !(alone || own_line && cues::announces(self.lead(*start, 0)))
-    }
-
-    /// Whether this place is in code that the text shows: between marks, or in a block that is closed and
-    /// that words lead up to which do not speak of the model's own doing. Not all languages are known, so
-    /// the block has to be no call, or the words have to say that it is shown.
-    pub(crate) fn is_in_shown_code(&self, at: usize) -> bool {
-        let Some(fence) = self.fence_at(at) else {
-            return self.in_quoted(at);
-        };
-        let lead = self.lead(fence.start, 0);
-        fence.closed
-            && !lead.line.trim().is_empty()
-            && !cues::is_own(lead)
-            && (self.is_sketch(fence) || cues::explains(lead, self.after(fence.end)))
-    }
-
-    fn is_sketch(&self, fence: &Fence) -> bool {
-        let code = &self.text[fence.body..fence.body_end];
-        self.may_read(code.len()) && sketch::is_sketch(code)
     }
 
     /// What stands before this place and speaks about it.

@@ -102,8 +102,11 @@ pub(crate) fn intent_of(
         return Err(None);
     }
     let at_end = call.span[1] >= text_len;
+    // Arguments that begin and hold nothing were cut off, whatever the server says.
+    let is_hollow = call.args == Args::default();
     let cut = call.ending >= Ending::OpenString
-        || call.ending == Ending::OpenValue && !(finish == FinishReason::Stop && at_end)
+        || call.ending == Ending::OpenValue
+            && (is_hollow || !(finish == FinishReason::Stop && at_end))
         || call.ending == Ending::MissingClosers && finish == FinishReason::Length;
     if cut {
         intent.complete = false;
@@ -117,6 +120,9 @@ pub(crate) fn intent_of(
     }
     if call.ambiguous {
         say_ambiguous(&mut intent);
+    }
+    if call.lost {
+        intent.problems.push(Problem::UnreadableArguments);
     }
     match found {
         None => intent.problems.push(unknown_tool(&call.name, tools)),
@@ -270,20 +276,45 @@ fn say_ambiguous(intent: &mut Intent) {
     }
 }
 
-/// `read({"path": "a"})`: one object in the place of the arguments is the arguments.
+/// What models put around all arguments once more.
+const WRAPPERS: &[&str] = &["arguments", "properties", "parameters", "args", "kwargs"];
+
+/// `read({"path": "a"})`: one object in the place of the arguments is the arguments. So is one under
+/// a name that the tool does not know: `{"arguments": {"path": "a"}}`.
 fn spread(args: Args, tool: Option<&ToolSpec>) -> Args {
-    let ([Given::Json(Value::Object(map))], true, Some(tool)) =
-        (args.positional.as_slice(), args.named.is_empty(), tool)
-    else {
-        return args;
+    let Some(tool) = tool else { return args };
+    let wrapped = match (args.positional.as_slice(), args.named.as_slice()) {
+        ([Given::Json(Value::Object(map))], []) => Some(map.clone()),
+        ([], [(name, given)])
+            if WRAPPERS.contains(&name.as_str()) && tool.property(name).is_none() =>
+        {
+            object_of(given).filter(|map| !map.is_empty())
+        }
+        _ => None,
     };
+    let Some(map) = wrapped else { return args };
     let own = |key: &String| {
         tool.property(key).is_some() || tool.properties().any(|(name, _)| same_argument(name, key))
     };
     if map.keys().all(own) {
-        return Args::from_map(map.clone());
+        return Args::from_map(map);
     }
     args
+}
+
+/// The object that a value is, or that a text is written as.
+fn object_of(given: &Given) -> Option<Map<String, Value>> {
+    let text = match given {
+        Given::Json(Value::Object(map)) => return Some(map.clone()),
+        Given::Json(Value::String(text)) | Given::Text(text) => text.trim(),
+        Given::Json(_) => return None,
+    };
+    let read = crate::json::read_at(text, 0, text.len())?;
+    let is_whole = read.ending == Ending::Whole && read.end == text.len();
+    match read.value {
+        Value::Object(map) if is_whole && !read.lost && !read.ambiguous => Some(map),
+        _ => None,
+    }
 }
 
 /// The schema's name for an argument: itself, the same in another spelling, or another host's. Of

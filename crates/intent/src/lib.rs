@@ -22,6 +22,7 @@
 //! | `fuzzy` | plain English |
 //! | `native` | a chat server's own `tool_calls` |
 //! | `wire` | puts a server's raw stream together |
+//! | `shown` | what a text shows as code, whatever its words say |
 //! | `signs` | what only calls have, where none could be read |
 //! | `guide` | the schema's say: names, types, what is missing |
 //! | `parse` | chooses strategies and puts a reply together |
@@ -42,6 +43,7 @@ mod native;
 mod parse;
 mod problem;
 mod raw;
+mod shown;
 mod signs;
 mod sketch;
 mod steps;

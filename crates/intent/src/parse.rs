@@ -13,7 +13,7 @@ use crate::native;
 use crate::problem::Problem;
 use crate::raw::RawCall;
 use crate::signs;
-use crate::thoughts::{answered, without_thoughts};
+use crate::thoughts::{answered, without_frames, without_thoughts};
 use crate::tools::ToolSet;
 use crate::wire::{self, Wire};
 
@@ -268,11 +268,17 @@ impl Parser {
 
 /// What was read, before the schemas have their say.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 struct Reply {
     calls: Vec<RawCall>,
     done: bool,
     answer: Option<String>,
     failed: bool,
+    /// One of several calls could not be read.
+    lost: bool,
     /// The text was cut off in something that no call is left of.
     cut: bool,
     /// Why the end of the text was not read.
@@ -287,6 +293,7 @@ fn scanned(doc: &Doc<'_>, only: Option<Strategy>) -> Reply {
         done: scan.done,
         answer: scan.answer,
         failed: scan.failed,
+        lost: scan.lost,
         cut: scan.cut,
         stopped: scan.stopped,
     }
@@ -328,7 +335,7 @@ fn with_other_forms(doc: &Doc<'_>, reply: Reply) -> Reply {
     }
 }
 
-fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
+fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {
     let mut parsed = Parsed::default();
     let mut failed = reply.failed;
     for call in reply.calls {
@@ -369,11 +376,17 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
     }
     failed |= reply.stopped.is_some() && parsed.intents.is_empty();
     parsed.problems.extend(reply.stopped);
-    if parsed.intents.is_empty() && !reply.done {
-        failed |= reply.cut || signs::look_like_a_call(doc);
-        if failed {
+    if parsed.intents.is_empty() {
+        let left = signs::leave_control_tokens(doc);
+        failed |= left || !reply.done && (reply.cut || signs::look_like_a_call(doc));
+        if failed && (left || !reply.done) {
             parsed.problems.push(Problem::LooksLikeFailedCall);
         }
+        // What holds such tokens is no answer.
+        reply.done &= !left;
+    } else if reply.lost {
+        // The calls that were read do not make up for it.
+        parsed.problems.push(Problem::LooksLikeFailedCall);
     }
     let cut = doc.finish == FinishReason::Length || reply.cut;
     if reply.cut || cut && parsed.intents.is_empty() {
@@ -384,7 +397,7 @@ fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {
         Some(answer) => Some(answered(answer)),
         None if nothing_left => {
             let text = without_thoughts(doc.text);
-            let text = without_end_of_stream(text.trim());
+            let text = without_frames(without_end_of_stream(text.trim()));
             (!text.is_empty()).then(|| text.to_owned())
         }
         None => None,

@@ -90,6 +90,8 @@ pub(crate) struct RawCall {
     pub(crate) elided: bool,
     /// Whether it can be read in more than one way.
     pub(crate) ambiguous: bool,
+    /// Whether something was written among the arguments that could not be read.
+    pub(crate) lost: bool,
     /// Whether the words before it leave open who means it.
     pub(crate) doubtful: bool,
     /// What it is when no tool has its name.
@@ -115,6 +117,7 @@ impl RawCall {
             ending: Ending::Whole,
             elided: false,
             ambiguous: false,
+            lost: false,
             doubtful: false,
             unknown: Unknown::Call,
             closed_by_server: false,
@@ -143,6 +146,11 @@ impl RawCall {
         self
     }
 
+    pub(crate) fn lost(mut self, lost: bool) -> Self {
+        self.lost |= lost;
+        self
+    }
+
     pub(crate) fn doubtful(mut self, doubtful: bool) -> Self {
         self.doubtful |= doubtful;
         self
@@ -156,6 +164,7 @@ impl RawCall {
             .ending(read.ending)
             .elided(read.elided)
             .ambiguous(read.ambiguous)
+            .lost(read.lost)
     }
 
     /// The call of a form in which a bare text is one of the ways to write arguments.
@@ -173,6 +182,10 @@ impl RawCall {
 }
 
 /// Arguments that should be one JSON object, written in `text[start..end]`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(crate) struct ReadArgs {
     pub(crate) args: Args,
     pub(crate) shape: Shape,
@@ -181,6 +194,7 @@ pub(crate) struct ReadArgs {
     pub(crate) ending: Ending,
     pub(crate) elided: bool,
     pub(crate) ambiguous: bool,
+    pub(crate) lost: bool,
 }
 
 impl ReadArgs {
@@ -193,6 +207,7 @@ impl ReadArgs {
             ending: Ending::Whole,
             elided: false,
             ambiguous: false,
+            lost: false,
         }
     }
 }
@@ -233,6 +248,7 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
             ending: read.ending,
             elided: read.elided,
             ambiguous: read.ambiguous,
+            lost: read.lost,
         };
     }
     if trimmed.starts_with('`') && !trimmed.trim_matches('`').contains(['`', '\n', ' ']) {
@@ -246,6 +262,17 @@ pub(crate) fn read_args(text: &str, start: usize, end: usize) -> ReadArgs {
         shape: Shape::Bare,
         ..ReadArgs::whole(Args::text(trimmed.trim_matches(['"', '\'', '`'])), end)
     }
+}
+
+/// Reads arguments of which it is known that they end at `end`: what else stands there is lost, and
+/// that is said.
+pub(crate) fn read_all_args(text: &str, start: usize, end: usize) -> ReadArgs {
+    let mut read = read_args(text, start, end);
+    let rest = text.get(read.end..end).unwrap_or_default();
+    // Closers that are one too many hold nothing.
+    let is_frame = |letter: char| letter.is_whitespace() || "`]});,\\\"'".contains(letter);
+    read.lost |= read.ending == Ending::Whole && !rest.trim_matches(is_frame).is_empty();
+    read
 }
 
 /// An object that was encoded as a JSON string once more. Each layer is shorter than the one
@@ -270,7 +297,7 @@ pub(crate) fn args_of_value(value: Value) -> ReadArgs {
         Value::String(text) if matches!(text.trim(), "null" | "None") => {
             of((Args::default(), Shape::Named))
         }
-        Value::String(text) => read_args(&text, 0, text.len()),
+        Value::String(text) => read_all_args(&text, 0, text.len()),
         Value::Array(items) => of(of_list(items)),
         other => of((Args::bare(other), Shape::Bare)),
     }

@@ -1,5 +1,8 @@
 //! Tokens that only calls have, in texts from which no call could be read.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
 use crate::cues;
@@ -21,6 +24,36 @@ const SIGNS: &[&str] = &[
     "<function_call",
 ];
 
+/// Tokens that vendors made for calls. In an answer they are what is left of one.
+const CONTROL_TOKENS: &[&str] = &[
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_call:",
+    "<|tool_call",
+    "<|tool▁call",
+    "<｜tool▁call",
+    "<|python_tag|>",
+    "<|python_start|>",
+    "<|action_start|>",
+    "<|START_ACTION|>",
+    "<｜DSML｜",
+    "<|open|>call",
+    "<|open|>tools",
+    "<start_function_call>",
+    "<tool_sep",
+    "<arg_key>",
+    "<seed:tool_call>",
+    "<minimax:tool_call>",
+    "<longcat_tool_call>",
+    "<atem:function_calls>",
+    "<atem:invoke",
+    "]<]minimax[>[",
+    "[TOOL_CALLS]",
+];
+
+static CONTROL_FINDER: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::new(CONTROL_TOKENS).ok());
+
 /// The sign behind which a name stands.
 const RECIPIENT: &str = "to=functions.";
 /// How a line begins that is written for a program.
@@ -37,6 +70,22 @@ pub(crate) fn look_like_a_call(doc: &Doc<'_>) -> bool {
         memmem::find_iter(doc.text.as_bytes(), sign.as_bytes())
             .find(|at| !doc.is_shown(*at))
             .is_some_and(|at| !doc.is_inert(at, 0))
+    })
+}
+
+/// Whether a control token stands in what is said aloud, and in no code that is shown and in no call
+/// that the words around it have taken back. What else they say does not matter.
+pub(crate) fn leave_control_tokens(doc: &Doc<'_>) -> bool {
+    visit(doc.text.len());
+    let Some(finder) = CONTROL_FINDER.as_ref() else {
+        return false;
+    };
+    finder.find_iter(doc.text).any(|hit| {
+        let span = [hit.start(), hit.end()];
+        let is_said = || {
+            !doc.in_thought(hit.start()) && !doc.is_shown(hit.start()) && !doc.holds_plainly(span)
+        };
+        !doc.may_read(1) || is_said()
     })
 }
 

@@ -96,6 +96,25 @@ mod tests {
         }
     }
 
+    /// All of them share the fate of the first one, which is an example.
+    #[test]
+    fn control_tokens_behind_an_example_cost_no_more_than_others() {
+        let parser = Parser::default();
+        for piece in [
+            "[TOOL_CALLS]",
+            "<tool_call>",
+            "<|tool_call_end|>",
+            "<｜tool▁call▁begin｜>",
+        ] {
+            let cost = |bytes: usize| {
+                let tokens = adversary::repeated(piece, bytes);
+                steps_per_byte(&parser, &format!("For example: {tokens}"))
+            };
+            let costs = [10_000, 100_000].map(cost);
+            assert!(costs[1] < costs[0] * GROWTH_MAX, "{piece}: {costs:.1?}");
+        }
+    }
+
     #[test]
     fn a_quadratic_walk_would_be_seen() {
         let per_byte = |bytes: usize| {

@@ -19,7 +19,25 @@ pub const THOUGHT_TAGS: &[(&str, &str)] = &[
     ("<thinking>", "</thinking>"),
     ("<reasoning>", "</reasoning>"),
     ("<seed:think>", "</seed:think>"),
+    MISTRAL,
+    ("<|channel>thought", "<channel|>"),
+    ("<think:opensource>", "</think:opensource>"),
+    MINIMAX_M3,
+    KIMI_K3,
 ];
+
+/// The tags of Mistral, `MiniMax` M3 and Kimi K3, whose chat templates can open the thought as well.
+const MISTRAL: (&str, &str) = ("[THINK]", "[/THINK]");
+const MINIMAX_M3: (&str, &str) = ("<mm:think>", "</mm:think>");
+const KIMI_K3: (&str, &str) = ("<|open|>think<|sep|>", "<|close|>think<|sep|>");
+
+/// What Apriel writes between its thought, which nothing opens, and its answer.
+const ANSWER_BEGINS: &str = "[BEGIN FINAL RESPONSE]";
+/// What it can write behind its answer.
+const ANSWER_ENDS: &str = "[END FINAL RESPONSE]";
+/// What Kimi K3 writes before an answer and behind it.
+const ANSWER_FRAME: &str = "<|open|>response<|sep|>";
+const ANSWER_FRAME_ENDS: &[&str] = &["<|close|>message<|sep|>", "<|close|>response<|sep|>"];
 
 /// The tags of the reasoning models (`DeepSeek-R1`, `QwQ`, `Qwen3`) whose chat templates write the
 /// opener into the question, so that a reply begins inside of a thought.
@@ -108,15 +126,36 @@ fn tagged(text: &str) -> Vec<[usize; 2]> {
             from = end;
         }
     }
+    found.extend(before_answer(text));
     found.sort_unstable();
     found
+}
+
+/// What stands before the line that says that the answer begins.
+fn before_answer(text: &str) -> Option<[usize; 2]> {
+    visit(text.len());
+    let at = memmem::find(text.as_bytes(), ANSWER_BEGINS.as_bytes())?;
+    let end = at + ANSWER_BEGINS.len();
+    let is_a_line = line_rest(text, end).trim().is_empty()
+        && text[crate::doc::line_start(text, at)..at].trim().is_empty();
+    (is_a_line && !is_code(&text[..at])).then_some([0, end])
+}
+
+/// An answer without what Apriel and Kimi K3 write around it.
+pub(crate) fn without_frames(answer: &str) -> &str {
+    let mut said = answer.trim();
+    for end in [ANSWER_ENDS].iter().chain(ANSWER_FRAME_ENDS) {
+        said = said.strip_suffix(end).unwrap_or(said).trim_end();
+    }
+    said = said.strip_prefix(ANSWER_FRAME).unwrap_or(said).trim_start();
+    said
 }
 
 /// Whether all that stands before a closer which nothing opened is a thought. Only a template opens
 /// one unseen, and only once; anywhere else somebody speaks of the tag, and all that was said before
 /// would be lost. In code, and as a word between others, it is spoken of as well.
 fn begins_inside(tags: (&str, &str), before: &str, since: usize, after: &str) -> bool {
-    tags == OPENED_BY_TEMPLATES
+    [OPENED_BY_TEMPLATES, MISTRAL, MINIMAX_M3, KIMI_K3].contains(&tags)
         && since == 0
         && !is_spoken_of(before, after)
         && !is_answered(before, after)
@@ -273,8 +312,10 @@ fn token_from(text: &str, from: usize) -> usize {
 
 /// A thought without the tag that it begins with and the one that it ends with.
 fn bare(thought: &str) -> &str {
-    let mut tags = THOUGHT_TAGS.iter();
-    let inner = tags.find_map(|(_, close)| thought.strip_suffix(close));
+    let mut ends = THOUGHT_TAGS.iter().map(|(_, close)| *close);
+    let inner = ends
+        .find_map(|close| thought.strip_suffix(close))
+        .or_else(|| thought.strip_suffix(ANSWER_BEGINS));
     let inner = inner.unwrap_or(thought);
     let mut tags = THOUGHT_TAGS.iter();
     let behind = tags.find_map(|(open, _)| inner.strip_prefix(open));

@@ -209,6 +209,14 @@ impl ToolSet {
             return Some((tool, NameMatch::Known));
         }
         let name = clean_name(written);
+        // Muse writes the name twice: `read.read`, `files.read.files.read`.
+        let half = name.len() / 2;
+        if let (Some(first), Some(second)) = (name.get(..half), name.get(half..))
+            && second.strip_prefix('.') == Some(first)
+            && let Some(tool) = self.find(first)
+        {
+            return Some((tool, NameMatch::Known));
+        }
         // `my_server.read` and `mcp__files__read` name the tool last.
         let tails = [
             name.rsplit('.').next(),

@@ -232,7 +232,7 @@ fn certain_end(text: &str) -> (usize, bool) {
     let text = &text[..first.unwrap_or(text.len())];
     // One may have begun, and not be there yet.
     let begun = text
-        .rfind('<')
+        .rfind(['<', '['])
         .filter(|at| openers().any(|open| open.starts_with(&text[*at..])));
     let text = text[..begun.unwrap_or(text.len())].trim_end();
     let held = (1..=END_MARK.len())

@@ -110,6 +110,7 @@ pub(crate) fn calls_of(read: Repaired, reading: Reading<'_>) -> CallsRead {
         call.repaired |= read.repaired;
         call.elided |= read.elided;
         call.ambiguous |= read.ambiguous;
+        call.lost |= read.lost;
         // Only the last call can have been cut off.
         if place + 1 == many {
             call.ending = call.ending.max(read.ending);
@@ -147,6 +148,7 @@ fn calls_of_cut_list(reading: Reading<'_>) -> Option<CallsRead> {
         collect(read.value, inner, &mut found, 1);
         for call in &mut found.calls[before..] {
             call.ambiguous |= read.ambiguous;
+            call.lost |= read.lost;
         }
         if found.calls.len() == before && !tagged {
             return None;
@@ -174,6 +176,7 @@ fn calls_of_cut_list(reading: Reading<'_>) -> Option<CallsRead> {
             for call in &mut found.calls[before..] {
                 call.repaired = true;
                 call.ambiguous |= read.ambiguous;
+                call.lost |= read.lost;
                 call.ending = call.ending.max(read.ending);
             }
         }

@@ -1,13 +1,14 @@
 //! Calls whose parts are elements: the tool's own name as the tag (`<read_file><path>…`), or the
 //! name and the arguments in tags of their own (`<tool>…</tool><tool_input>…</tool_input>`).
 
-use super::xml::{attribute, without_edge_breaks};
+use super::element_values::without_entities;
+use super::xml::{attribute, behind_cdata, without_cdata, without_edge_breaks};
 use super::{Found, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::Ending;
 use crate::limits::{NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall, read_args};
+use crate::raw::{Args, Given, RawCall, Unknown, read_all_args};
 use crate::tools::ToolSpec;
 
 /// Elements whose text is a tool's name.
@@ -43,6 +44,9 @@ const CALL_TAGS: &[&str] = &[
     "action",
 ];
 
+/// The blank as some tokenizers write it (`MiniCPM`).
+const TOKENIZER_BLANK: char = '\u{120}';
+
 /// Whether the inside of a tag begins with another element, which has an opener of its own.
 pub(super) fn opens(rest: &str) -> bool {
     if ["<invoke", "<function=", "<｜DSML｜", "<steptml:"]
@@ -75,10 +79,12 @@ fn tag_at(text: &str, at: usize) -> Option<Tag<'_>> {
     if name_len == 0 || !rest.as_bytes()[0].is_ascii_alphabetic() {
         return None;
     }
+    let name_len = name_len - glued_attribute(&rest[..name_len], &rest[name_len..]);
     let limit = crate::doc::floor(rest, name_len + 2 * NAME_BYTES_MAX);
     let head = &rest[name_len..limit];
     let bracket = head.find('>')?;
-    if bracket > 0 && !head.starts_with([' ', '\n', '\t', '/']) {
+    let is_apart = head.starts_with([' ', '\n', '\t', '/', TOKENIZER_BLANK]);
+    if bracket > 0 && !is_apart && !head.starts_with("name=") {
         return None;
     }
     Some(Tag {
@@ -87,6 +93,13 @@ fn tag_at(text: &str, at: usize) -> Option<Tag<'_>> {
         end: text.len() - rest.len() + name_len + bracket + 1,
         closes,
     })
+}
+
+/// How many letters of a tag's name are its attribute's: `<functionname="f">`.
+fn glued_attribute(name: &str, behind: &str) -> usize {
+    const GLUED: &[&str] = &["functionname", "paramname", "parametername"];
+    let is_glued = behind.starts_with('=') && GLUED.contains(&name);
+    if is_glued { "name".len() } else { 0 }
 }
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
@@ -105,16 +118,30 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return None;
     }
     let name = attribute(tag.head, "name")?;
-    doc.tools.find_close(name)?;
+    let is_known = doc.tools.find_close(name).is_some();
+    if !is_known && !has_parameters(doc.text, tag.end) {
+        return None;
+    }
     let (stop, end, closed) = close_of(doc, tag.end, tag.name);
-    Some(inside(
-        doc,
-        (name, tag.name),
-        at,
-        (tag.end, stop),
-        end,
-        closed,
-    ))
+    let region = (tag.end, stop);
+    let mut found = inside(doc, (name, tag.name), at, region, end, closed);
+    if !is_known {
+        // In plain tags it can be data as well.
+        for call in &mut found.calls {
+            call.unknown = Unknown::Mistake;
+        }
+    }
+    Some(found)
+}
+
+/// Whether an element goes on with one for an argument that has its name as an attribute.
+fn has_parameters(text: &str, from: usize) -> bool {
+    let at = text.len() - text[from..].trim_start().len();
+    tag_at(text, at).is_some_and(|tag| {
+        !tag.closes
+            && matches!(tag.name, "param" | "parameter")
+            && attribute(tag.head, "name").is_some()
+    })
 }
 
 /// `<tool_name>x</tool_name>` and the element with the arguments behind it.
@@ -179,18 +206,26 @@ fn close_of(doc: &Doc<'_>, from: usize, name: &str) -> (usize, usize, bool) {
 }
 
 /// The closer that belongs to an element which opened right before `from`: elements of its name
-/// inside have closers of their own. `None` where they do not pair up.
+/// inside have closers of their own, and tags in `<![CDATA[…]]>` are text. `None` where they do not
+/// pair up.
 pub(super) fn paired_closer(text: &str, from: usize, name: &str) -> Option<(usize, usize)> {
+    const CDATA: &str = "<![CDATA[";
+    const CDATA_END: &str = "]]>";
     let (opener, closer) = (format!("<{name}>"), format!("</{name}>"));
-    let tags = [opener.as_str(), closer.as_str()];
+    let named = format!("<{name} name=");
+    let tags = [opener.as_str(), named.as_str(), closer.as_str(), CDATA];
     let mut depth = 0_usize;
     let mut at = from;
     while let Some((found, which)) = first_of(&text.as_bytes()[at..], &tags) {
         let tag = at + found;
         at = tag + tags[which].len();
         match (which, depth) {
-            (0, NESTED_CALLS_MAX..) => return None,
-            (0, _) => depth += 1,
+            (3, _) => {
+                let (end, _) = first_of(&text.as_bytes()[at..], &[CDATA_END])?;
+                at += end + CDATA_END.len();
+            }
+            (0 | 1, NESTED_CALLS_MAX..) => return None,
+            (0 | 1, _) => depth += 1,
             (_, 0) => return Some((tag, at)),
             _ => depth -= 1,
         }
@@ -216,6 +251,7 @@ fn inside(
         let children = children(body, own, closed);
         doc.may_read(children.end);
         (call.args, call.ending) = (children.args, children.ending);
+        call.lost = children.lost;
         let next = tag_at(body, children.end).filter(|_| !closed);
         if let Some(next) = next.filter(|_| call.ending == Ending::Whole) {
             // Its name stands in a value and has no closer, or the next call follows at once.
@@ -224,7 +260,7 @@ fn inside(
         }
     } else {
         call = call
-            .with_args(read_args(doc.text, region.0, region.1))
+            .with_args(read_all_args(doc.text, region.0, region.1))
             .may_be_bare();
         if !closed && !body.trim_start().starts_with('{') {
             call.ending = Ending::OpenString;
@@ -245,12 +281,15 @@ struct Children {
     /// Where the next thing stands that is none of them.
     end: usize,
     ending: Ending,
+    /// Whether something stands behind them that is none.
+    lost: bool,
 }
 
 /// `<key>value</key>` or `<arg key="key">value</arg>`, one after the other. Where the call itself
 /// is not `closed`, one more of its `own` name can follow at once.
 fn children(body: &str, own: &str, closed: bool) -> Children {
     let mut args = Args::default();
+    let mut container = None;
     let mut at = body.len() - body.trim_start().len();
     while let Some(tag) = tag_at(body, at).filter(|tag| !tag.closes) {
         if !closed && tag.name == own {
@@ -260,18 +299,40 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
             .iter()
             .find_map(|key| attribute(tag.head, key))
             .unwrap_or(tag.name);
-        let (stop, end) = child_end(body, tag.end, tag.name, closed);
-        let value = without_edge_breaks(&body[tag.end..stop]);
-        args.named
-            .push((key.to_owned(), Given::Text(value.to_owned())));
+        if ARGUMENT_TAGS.contains(&tag.name) && has_parameters(body, tag.end) {
+            // A container around the arguments.
+            at = body.len() - body[tag.end..].trim_start().len();
+            container = Some(tag.name);
+            continue;
+        }
+        let behind_cdata = behind_cdata(body, tag.end);
+        let (stop, end) = child_end(body, behind_cdata, tag.name, closed);
+        let value = &body[tag.end..stop];
+        // `MiniCPM` writes XML, and nothing around its values.
+        let is_xml = tag.name == "param" && key != tag.name;
+        let value = match without_cdata(value) {
+            Some(inner) => inner.to_owned(),
+            None if is_xml => without_entities(value).unwrap_or_else(|| value.to_owned()),
+            None => without_edge_breaks(value).to_owned(),
+        };
+        args.named.push((key.to_owned(), Given::Text(value)));
         let Some(end) = end else {
             return Children {
                 args,
                 end: body.len(),
                 ending: Ending::OpenString,
+                lost: false,
             };
         };
         at = body.len() - body[end..].trim_start().len();
+        let behind = container.and_then(|name| {
+            let tag = tag_at(body, at)?;
+            (tag.closes && tag.name == name).then_some(tag.end)
+        });
+        if let Some(behind) = behind {
+            container = None;
+            at = body.len() - body[behind..].trim_start().len();
+        }
     }
     let rest = body[at.min(body.len())..].trim();
     let cut = rest.starts_with('<') && !rest.contains('>');
@@ -283,6 +344,7 @@ fn children(body: &str, own: &str, closed: bool) -> Children {
         } else {
             Ending::Whole
         },
+        lost: closed && !rest.is_empty(),
     }
 }
 

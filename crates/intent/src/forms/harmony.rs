@@ -6,7 +6,7 @@ use super::{Found, sure};
 use crate::doc::Doc;
 use crate::json::Ending;
 use crate::model::Strategy;
-use crate::raw::{Args, RawCall, read_args};
+use crate::raw::{Args, RawCall, read_all_args, read_args};
 
 const ENDS: &[&str] = &[
     "<|end|>",
@@ -14,7 +14,13 @@ const ENDS: &[&str] = &[
     "<|return|>",
     "<|start|>",
     "<|channel|>",
+    "<|eom|>",
+    "<|eot|>",
 ];
+/// How the body of a message begins that holds calls in tags of their own (Muse).
+const CALLS: &str = "<atem:";
+/// Whom a message is for that holds a thought.
+const SELF: &str = "self";
 /// A header is short; a longer one is text that happens to hold a token.
 const HEADER_BYTES_MAX: usize = 400;
 
@@ -44,7 +50,21 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         end,
         ..Found::default()
     };
-    if let Some(name) = recipient_of(header) {
+    let recipient = recipient_in(header);
+    if recipient == Some(SELF) || recipient.is_none() && header.contains("analysis") {
+        // What stands in a thought is not said.
+        doc.show([at, end]);
+        return Some(found);
+    }
+    if recipient == Some("user") {
+        found.done = true;
+        found.answer = Some(text[body..stop].trim().to_owned());
+    } else if let Some(name) = recipient.filter(|name| *name != "assistant") {
+        if text[body..stop].trim_start().starts_with(CALLS) {
+            // The calls name their tools themselves, and are read where they stand.
+            found.end = body;
+            return Some(found);
+        }
         if !header.contains("<|start|>user") {
             let call = call(doc, name, [at, end], body, stop, closed);
             found.end = call.span[1];
@@ -64,7 +84,8 @@ pub(crate) fn recipient(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found>
         .bytes()
         .take(HEADER_BYTES_MAX)
         .position(|byte| byte == b'{')?;
-    let name = recipient_of(&doc.text[at..after + brace])?;
+    let name = recipient_in(&doc.text[at..after + brace])
+        .filter(|name| !matches!(*name, "user" | "assistant" | SELF))?;
     if brace > name.len() + 60
         || doc.text[after..after + brace].contains('\n') && brace > name.len() + 12
     {
@@ -76,7 +97,8 @@ pub(crate) fn recipient(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found>
     Some(Found::calls(vec![call], end))
 }
 
-fn recipient_of(header: &str) -> Option<&str> {
+/// Whom a message is for.
+fn recipient_in(header: &str) -> Option<&str> {
     let at = header.find("to=")?;
     let rest = &header[at + 3..];
     let end = rest
@@ -84,11 +106,7 @@ fn recipient_of(header: &str) -> Option<&str> {
         .unwrap_or(rest.len());
     let name = rest[..end].trim();
     // `to=functions.readjson{`: the constraint ran into the name.
-    (!name.is_empty()
-        && name.len() <= crate::limits::NAME_BYTES_MAX
-        && name != "user"
-        && name != "assistant")
-        .then_some(name)
+    (!name.is_empty() && name.len() <= crate::limits::NAME_BYTES_MAX).then_some(name)
 }
 
 fn body_end(doc: &Doc<'_>, body: usize) -> (usize, usize, bool) {
@@ -104,9 +122,21 @@ fn call(
     stop: usize,
     closed: bool,
 ) -> RawCall {
-    let read = read_args(doc.text, body, stop);
+    let read = if closed {
+        read_all_args(doc.text, body, stop)
+    } else {
+        read_args(doc.text, body, stop)
+    };
     let read_end = read.end;
-    let empty = doc.text[body..stop].trim().is_empty();
+    let said = doc.text[body..stop].trim();
+    // Muse's calls may just begin.
+    let begins = !closed && CALLS.starts_with(said);
+    let read = if begins {
+        read_args(doc.text, body, body)
+    } else {
+        read
+    };
+    let empty = said.is_empty() || begins;
     let mut call = RawCall::new(name, Args::default(), span, Strategy::Harmony)
         .confidence(sure::TOKENS)
         .with_args(read);

@@ -32,7 +32,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         }
     };
     doc.may_read(read.end - at);
-    let (ending, stop) = (read.ending, read.end);
+    let (ending, stop, mended) = (read.ending, read.end, read.repaired);
     if let Some(found) = named_before(doc, at, &read) {
         return Some(found);
     }
@@ -48,6 +48,7 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
         // Data. Behind it when it is whole; else what is inside may still be something.
         return (ending == Ending::Whole).then(|| Found {
             end: stop,
+            mended,
             ..Found::default()
         });
     }
@@ -133,7 +134,8 @@ fn named_before(doc: &Doc<'_>, at: usize, read: &json::Repaired) -> Option<Found
     .repaired(read.repaired)
     .ending(read.ending)
     .elided(read.elided)
-    .ambiguous(read.ambiguous);
+    .ambiguous(read.ambiguous)
+    .lost(read.lost);
     Some(Found::calls(vec![call], read.end))
 }
 

@@ -12,6 +12,8 @@ use crate::limits::{CONTEXT_BYTES_MAX, NAME_BYTES_MAX, NESTED_CALLS_MAX};
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown, read_args};
 
+const MINIMAX_TOKEN: &[u8] = b"]<]minimax[>[";
+
 pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     let text = doc.text;
     let inner = text[at + 1..].trim_start();
@@ -138,7 +140,16 @@ fn close_of(text: &str, from: usize) -> Close {
     // The first marker inside, and the first bracket before it. When the brackets do not pair up it
     // is the next one, and this one was never closed.
     let mut inner: Option<(usize, Option<usize>)> = None;
+    // A token of `MiniMax` holds brackets that are none.
+    let mut token_end = from;
     for (at, byte) in bytes.iter().enumerate().skip(from) {
+        if at < token_end {
+            continue;
+        }
+        if *byte == b']' && bytes[at..].starts_with(MINIMAX_TOKEN) {
+            token_end = at + MINIMAX_TOKEN.len();
+            continue;
+        }
         match (mark, byte) {
             (Some(open), byte) if *byte == open && !is_escaped(bytes, at) => mark = None,
             // A forgotten mark is forgotten on its line; over several lines it holds a value.

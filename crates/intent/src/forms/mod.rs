@@ -2,24 +2,34 @@
 //! openers in one walk over the text and read at that place.
 
 pub(crate) mod call_object;
+mod element_values;
 mod elements;
 mod final_answer;
+mod glm;
 mod harmony;
 mod json_text;
 mod markers;
+mod markup;
+mod markup_tags;
 mod pythonic;
 mod react;
 mod scan;
 mod tagged;
+mod tail;
 mod tokens;
 mod xml;
 
 pub(crate) use scan::scan;
 
+use crate::problem::Problem;
 use crate::raw::RawCall;
 
 /// What stands at one place.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(crate) struct Found {
     pub(crate) calls: Vec<RawCall>,
     /// The byte after it.
@@ -32,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) failed: bool,
     /// The text was cut off in something that no call is left of.
     pub(crate) cut: bool,
+    /// Data that was mended: text behind it may have been taken for a part of it.
+    pub(crate) mended: bool,
 }
 
 impl Found {
@@ -43,6 +55,26 @@ impl Found {
             ..Self::default()
         }
     }
+}
+
+/// All that the text holds, in its order.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
+pub(crate) struct Scan {
+    pub(crate) calls: Vec<RawCall>,
+    pub(crate) done: bool,
+    pub(crate) answer: Option<String>,
+    /// Something wanted to be a call but could not be read.
+    pub(crate) failed: bool,
+    /// The same, in control tokens that stand in a row with calls, or at the end of the text.
+    pub(crate) lost: bool,
+    /// The text was cut off in something that no call is left of.
+    pub(crate) cut: bool,
+    /// Why the end of the text was not read.
+    pub(crate) stopped: Option<Problem>,
 }
 
 /// How sure each form is.

@@ -15,6 +15,9 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return None;
     }
     let inner = doc.text[at + 1..].trim_start();
+    if inner.starts_with(['"', '\'']) {
+        return quoted_list(doc, at);
+    }
     if !inner.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
         return None;
     }
@@ -53,10 +56,13 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
             break;
         }
     }
-    let known = calls
-        .iter()
-        .any(|call| doc.tools.find_close(&call.name).is_some());
-    if !known {
+    let is_known = |call: &RawCall| doc.tools.find_close(&call.name).is_some();
+    // In a program a list of calls is a call only when nothing else can be meant.
+    let is_program = doc.fence_at(at).is_some_and(|fence| !fence.holds_calls());
+    if is_program && !(closed && calls.iter().all(is_known)) {
+        return None;
+    }
+    if !calls.iter().any(is_known) {
         return mistakes(doc, at, calls, from);
     }
     if !closed
@@ -67,6 +73,40 @@ pub(crate) fn list(doc: &Doc<'_>, at: usize) -> Option<Found> {
     }
     let found = Found::calls(super::tagged::spanned(calls, at, from), from);
     Some(Found { cut, ..found })
+}
+
+/// `['f(a=1)', "g(b='x')"]`: a list of strings, each of them a call.
+fn quoted_list(doc: &Doc<'_>, at: usize) -> Option<Found> {
+    let stop = doc
+        .fence_at(at)
+        .map_or(doc.text.len(), |fence| fence.body_end.max(at));
+    let read = json::read_at(doc.text, at, stop)?;
+    doc.may_read(read.end - at);
+    let serde_json::Value::Array(items) = &read.value else {
+        return None;
+    };
+    let is_whole = read.ending == Ending::Whole && !read.ambiguous && !read.lost;
+    if !is_whole || items.is_empty() {
+        return None;
+    }
+    let call_of = |item: &serde_json::Value| {
+        let text = item.as_str()?.trim();
+        let (mut call, end) = one_in(text, 0, text.len())?;
+        let is_call = end == text.len() && gives(&call);
+        call.span = [at, read.end];
+        is_call.then_some(call)
+    };
+    let calls = items
+        .iter()
+        .map(call_of)
+        .collect::<Option<Vec<RawCall>>>()?;
+    if calls
+        .iter()
+        .any(|call| doc.tools.find(&call.name).is_none())
+    {
+        return mistakes(doc, at, calls, read.end);
+    }
+    Some(Found::calls(calls, read.end))
 }
 
 /// Calls of tools that nobody knows: a mistake when they are all of the reply and give their
@@ -130,14 +170,41 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return mistakes(doc, name_from, vec![call], end);
     }
     let (call, end) = one(doc, name_from, doc.text.len())?;
+    let (calls, end) = with_more(doc, call, end);
     let tail = crate::doc::line_rest(doc.text, end).trim();
     if !matches!(tail, "" | ")" | ";" | "." | "`" | "```" | "<bot_end>") {
         return None;
     }
-    // `read(path)` in prose and signatures names its parameters, it does not give them.
-    let gives = call.args.named.iter().any(|(_, given)| !is_bare(given))
-        || call.args.named.is_empty() && call.args.positional.iter().all(|given| !is_bare(given));
-    gives.then(|| Found::calls(vec![call.confidence(sure::PYTHON - 0.02)], end))
+    let sure = |call: RawCall| call.confidence(sure::PYTHON - 0.02);
+    calls
+        .iter()
+        .all(gives)
+        .then(|| Found::calls(calls.into_iter().map(sure).collect(), end))
+}
+
+/// A call and those that follow it behind commas: `f(a=1), g(b=2)`. Where one of them is of no tool
+/// that there is, none of them follows.
+fn with_more(doc: &Doc<'_>, first: RawCall, end: usize) -> (Vec<RawCall>, usize) {
+    let mut calls = vec![first.clone()];
+    let mut at = end;
+    while let Some(rest) = doc.text[at..].trim_start().strip_prefix(',') {
+        let from = doc.text.len() - rest.trim_start().len();
+        let next =
+            one(doc, from, doc.text.len()).filter(|(call, _)| doc.tools.find(&call.name).is_some());
+        let Some((call, next)) = next else {
+            return (vec![first], end);
+        };
+        calls.push(call);
+        at = next;
+    }
+    (calls, at)
+}
+
+/// Whether a call gives its arguments. `read(path)` in prose and signatures only names them.
+fn gives(call: &RawCall) -> bool {
+    call.lost && !call.args.named.is_empty()
+        || call.args.named.iter().any(|(_, given)| !is_bare(given))
+        || call.args.named.is_empty() && call.args.positional.iter().all(|given| !is_bare(given))
 }
 
 fn is_bare(given: &Given) -> bool {
@@ -202,7 +269,12 @@ fn is_name(byte: u8) -> bool {
 
 /// The call that starts at `from`.
 pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, usize)> {
-    let text = doc.text;
+    let found = one_in(doc.text, from, stop)?;
+    doc.may_read(found.1 - from);
+    Some(found)
+}
+
+fn one_in(text: &str, from: usize, stop: usize) -> Option<(RawCall, usize)> {
     let bytes = text.as_bytes();
     let mut at = from;
     while at < stop && at - from < crate::limits::NAME_BYTES_MAX && is_name(bytes[at]) {
@@ -224,7 +296,7 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
     at += 1;
     let mut args = Args::default();
     let mut ending = Ending::Whole;
-    let (mut repaired, mut ambiguous) = (false, false);
+    let (mut repaired, mut ambiguous, mut lost) = (false, false, false);
     loop {
         while at < stop && (bytes[at].is_ascii_whitespace() || bytes[at] == b',') {
             at += 1;
@@ -247,13 +319,29 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
             at += 1;
             break;
         }
+        if bytes[at] == b'*' {
+            // `f(**{"a": 1})`: other arguments that are spread have no names here.
+            let stars = text[at..stop].bytes().take_while(|byte| *byte == b'*');
+            let from = at + stars.count();
+            let read = json::read_argument(text, from, stop)?;
+            match read.value {
+                serde_json::Value::Object(map) if read.ending == Ending::Whole => {
+                    args.named.extend(Args::from_map(map).named);
+                    lost |= read.lost;
+                }
+                _ => lost = true,
+            }
+            ending = ending.max(read.ending);
+            at = read.end.max(from);
+            continue;
+        }
         let (key, value_at) = keyword(text, at, stop);
         let read = json::read_argument(text, value_at, stop)?;
-        doc.may_read(read.end - at);
         ending = ending.max(read.ending);
         // Python's own literals are no damage here.
         repaired |= read.ending != Ending::Whole;
         ambiguous |= read.ambiguous;
+        lost |= read.lost;
         let bare = !matches!(
             bytes.get(value_at + blank(text, value_at)),
             Some(b'"' | b'\'' | b'{' | b'[' | b'(' | b'-' | b'0'..=b'9')
@@ -284,7 +372,8 @@ pub(crate) fn one(doc: &Doc<'_>, from: usize, stop: usize) -> Option<(RawCall, u
     let mut call = RawCall::new(name, args, [from, at], Strategy::Native)
         .confidence(sure::PYTHON)
         .repaired(repaired)
-        .ambiguous(ambiguous);
+        .ambiguous(ambiguous)
+        .lost(lost);
     call.ending = ending;
     Some((call, at))
 }

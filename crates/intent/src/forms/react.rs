@@ -196,7 +196,8 @@ fn with_input(doc: &Doc<'_>, name: &str, at: usize, input: usize) -> Found {
             .repaired(read.repaired)
             .ending(read.ending)
             .elided(read.elided)
-            .ambiguous(read.ambiguous);
+            .ambiguous(read.ambiguous)
+            .lost(read.lost);
         if stop < text.len() || fenced && body.len() < text[start..stop].trim_end().len() {
             // The next label or the block's end says that the model went on, so the last value
             // was finished.

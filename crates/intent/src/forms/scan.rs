@@ -1,10 +1,15 @@
 //! The walk: next opener, read there, go on behind it.
 
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::{Found, elements, harmony, json_text, markers, pythonic, react, tagged, tokens, xml};
+use super::Scan;
+use super::tail::{self, Frames, Tail};
+use super::{
+    Found, elements, harmony, json_text, markers, markup, pythonic, react, tagged, tokens, xml,
+};
 use crate::cues::{self, Standing};
 use crate::doc::{Doc, line_rest};
 use crate::json::Ending;
@@ -25,6 +30,8 @@ enum Form {
     Python,
     PythonTag,
     Gemma,
+    Minimax,
+    KimiK3,
     Harmony,
     Recipient,
     React,
@@ -41,6 +48,7 @@ const OPENERS: &[(&str, Form)] = &[
     ("<tool_call>", Form::Tagged),
     ("<tool_calls>", Form::Tagged),
     ("<toolcall>", Form::Tagged),
+    ("<tool_call:", Form::Tagged),
     ("<function_call>", Form::Tagged),
     ("<functioncall>", Form::Tagged),
     ("<tool_use>", Form::Tagged),
@@ -54,6 +62,7 @@ const OPENERS: &[(&str, Form)] = &[
     ("<invoke ", Form::Xml),
     ("<steptml:invoke ", Form::Xml),
     (concat!("<", "antml:", "invoke "), Form::Xml),
+    ("<atem:invoke ", Form::Xml),
     ("<｜DSML｜invoke", Form::Xml),
     ("<|DSML|invoke", Form::Xml),
     ("<｜tool▁call▁begin｜>", Form::DeepSeek),
@@ -63,8 +72,13 @@ const OPENERS: &[(&str, Form)] = &[
     ("<|python_tag|>", Form::PythonTag),
     ("<|python_start|>", Form::PythonTag),
     ("<|tool_call>", Form::Gemma),
+    ("<start_function_call>", Form::Gemma),
+    ("]<]minimax[>[", Form::Minimax),
+    ("<|open|>", Form::KimiK3),
     ("<|channel|>", Form::Harmony),
     ("<|start|>", Form::Harmony),
+    ("to=self<|message|>", Form::Harmony),
+    ("to=user<|message|>", Form::Harmony),
     ("to=functions.", Form::Recipient),
     ("Action:", Form::React),
     ("Action**:", Form::React),
@@ -83,6 +97,18 @@ const OPENERS: &[(&str, Form)] = &[
     ("{", Form::Json),
     ("[", Form::Python),
     ("(", Form::Call),
+];
+
+/// Of the tags around calls those that are tokens of their models.
+const CONTROL_TAGS: &[&str] = &[
+    "<tool_call>",
+    "<tool_call:",
+    "<|tool_call|>",
+    "<|tool_call_start|>",
+    "<|action_start|>",
+    "<|START_ACTION|>",
+    "<seed:tool_call>",
+    "<minimax:tool_call>",
 ];
 
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -104,6 +130,29 @@ impl Form {
         }
     }
 
+    /// Whether it begins at `span` with a token that its vendor made for calls.
+    fn is_control(self, text: &str, [from, to]: [usize; 2]) -> bool {
+        match self {
+            Self::DeepSeek
+            | Self::Kimi
+            | Self::Mistral
+            | Self::PythonTag
+            | Self::Gemma
+            | Self::Minimax
+            | Self::KimiK3 => true,
+            Self::Tagged => CONTROL_TAGS.contains(&&text[from..to]),
+            // Plain tags in a token of the vendor's.
+            Self::Xml => {
+                let before = text[..from].trim_end();
+                ["｜DSML｜", "|DSML|", "atem:"]
+                    .iter()
+                    .any(|prefix| text[from + 1..].starts_with(prefix))
+                    || CONTROL_TAGS.iter().any(|tag| before.ends_with(tag))
+            }
+            _ => false,
+        }
+    }
+
     fn read(self, doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         match self {
             Self::Tagged => tagged::read(doc, at, after),
@@ -114,6 +163,8 @@ impl Form {
             Self::Mistral => tokens::mistral(doc, at, after),
             Self::PythonTag => tokens::python_tag(doc, at, after),
             Self::Gemma => tokens::gemma(doc, at, after),
+            Self::Minimax => markup::minimax(doc, at),
+            Self::KimiK3 => markup::kimi_k3(doc, at),
             Self::Harmony => harmony::read(doc, at),
             Self::Recipient => harmony::recipient(doc, at, after),
             Self::React => react::action(doc, at, after),
@@ -128,113 +179,246 @@ impl Form {
     }
 }
 
-/// All that the text holds, in its order.
-#[derive(Debug, Default)]
-pub(crate) struct Scan {
-    pub(crate) calls: Vec<RawCall>,
-    pub(crate) done: bool,
-    pub(crate) answer: Option<String>,
-    /// Something wanted to be a call but could not be read.
-    pub(crate) failed: bool,
-    /// The text was cut off in something that no call is left of.
-    pub(crate) cut: bool,
-    /// Why the end of the text was not read.
-    pub(crate) stopped: Option<Problem>,
-}
-
 /// Reads every structured form, or only those of one strategy.
 pub(crate) fn scan(doc: &Doc<'_>, only: Option<Strategy>) -> Scan {
-    let mut scan = Scan::default();
     let Some(finder) = FINDER.as_ref() else {
-        return scan;
+        return Scan::default();
     };
-    let mut at = 0;
-    // Where the form before this one ended, and whether it was meant.
-    let mut before: Option<(usize, Standing)> = None;
-    // The first call of those that follow each other without words.
-    let mut run = 0;
-    let mut open_string = false;
-    while let Some(hit) = finder.find(Input::new(doc.text).span(at..doc.text.len())) {
-        let form = OPENERS[hit.pattern().as_usize()].1;
-        visit(hit.end() - at);
-        at = hit.end();
-        if form == Form::Observation {
-            let acted = scan
-                .calls
-                .last()
-                .is_some_and(|call| call.strategy == Strategy::React);
-            if acted && react::at_line_start(doc.text, hit.start()) {
+    let mut walk = Walk::new(doc);
+    while let Some(hit) = finder.find(Input::new(doc.text).span(walk.at..doc.text.len())) {
+        let opener = Opener::of(doc, hit.pattern().as_usize(), [hit.start(), hit.end()]);
+        visit(opener.end - walk.at);
+        walk.at = opener.end;
+        if opener.form == Form::Observation {
+            if walk.has_acted() && react::at_line_start(doc.text, opener.start) {
                 // What follows is what the model imagines the tool to answer.
                 break;
             }
             continue;
         }
-        let foreign = only.is_some_and(|only| !serves(only, form));
-        if foreign {
+        let foreign = only.is_some_and(|only| !serves(only, opener.form));
+        if foreign || opener.start < walk.muted && !opener.is_control {
             continue;
         }
         if !doc.may_read(1) {
-            scan.stopped = Some(Problem::ReadingGivenUp);
-            break;
+            walk.scan.stopped = Some(Problem::ReadingGivenUp);
+            return walk.scan;
         }
-        if let Some(end) = doc.thought_end(hit.start()) {
+        if let Some(end) = doc.thought_end(opener.start) {
             // What was only thought of is no call, and reaches no further than the thought does.
-            at = at.max(end);
+            walk.at = walk.at.max(end);
             continue;
         }
-        let Some(found) = form.read(doc, hit.start(), hit.end()) else {
-            continue;
-        };
-        at = found.end.max(hit.end()).min(doc.text.len());
-        while !doc.text.is_char_boundary(at) {
-            at += 1;
+        let found = opener.form.read(doc, opener.start, opener.end);
+        if found.is_some_and(|found| walk.take(opener, found).is_break()) {
+            return walk.scan;
+        }
+    }
+    walk.finish()
+}
+
+/// An opener in the text.
+#[derive(Debug, Clone, Copy)]
+struct Opener {
+    form: Form,
+    start: usize,
+    end: usize,
+    /// Whether it is a token that its vendor made for calls.
+    is_control: bool,
+}
+
+impl Opener {
+    fn of(doc: &Doc<'_>, pattern: usize, [start, end]: [usize; 2]) -> Self {
+        let form = OPENERS[pattern].1;
+        Self {
+            form,
+            start,
+            end,
+            is_control: form.is_control(doc.text, [start, end]),
+        }
+    }
+}
+
+impl Opener {
+    /// Whether it is a token that no tokenizer makes of plain text.
+    fn is_token(self, text: &str) -> bool {
+        const MARKS: &[&str] = &["<|", "<｜", "]<]"];
+        self.is_control
+            && MARKS
+                .iter()
+                .any(|mark| text[self.start..].starts_with(mark))
+    }
+}
+
+/// The walk so far.
+struct Walk<'d, 'a> {
+    doc: &'d Doc<'a>,
+    scan: Scan,
+    at: usize,
+    /// Where the form before this one ended, and whether it was meant.
+    before: Option<(usize, Standing)>,
+    /// The first call of those that follow each other without words.
+    run: usize,
+    open_string: bool,
+    tail: Tail,
+    frames: Frames,
+    /// Where the model said that it is done.
+    said: Option<usize>,
+    /// Up to here only control tokens are read.
+    muted: usize,
+}
+
+impl<'d, 'a> Walk<'d, 'a> {
+    fn new(doc: &'d Doc<'a>) -> Self {
+        Self {
+            doc,
+            scan: Scan::default(),
+            at: 0,
+            before: None,
+            run: 0,
+            open_string: false,
+            tail: Tail::default(),
+            frames: Frames::default(),
+            said: None,
+            muted: 0,
+        }
+    }
+
+    fn has_acted(&self) -> bool {
+        let last = self.scan.calls.last();
+        last.is_some_and(|call| call.strategy == Strategy::React)
+    }
+
+    /// Goes on right behind the opener, but reads nothing there except control tokens.
+    fn mute(&mut self, opener: Opener) {
+        self.muted = self.at.max(self.muted);
+        self.at = opener.end;
+    }
+
+    /// Takes what an opener has led to. Breaks where the rest of the text is not read.
+    fn take(&mut self, opener: Opener, found: Found) -> ControlFlow<()> {
+        let doc = self.doc;
+        self.at = found.end.max(opener.end).min(doc.text.len());
+        while !doc.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        if let Some(end) = tail::leaves_block(doc, opener.start, self.at, &found.calls) {
+            // What the block shows ends with it.
+            doc.show([opener.start, end]);
+            self.at = end;
+            self.mute(opener);
+            return ControlFlow::Continue(());
         }
         if found.calls.is_empty() && !found.done && !found.failed && found.answer.is_none() {
-            if form == Form::Harmony {
-                // A message of its own: what it says is not said about the next one.
-                before = Some((at, Standing::Meant));
+            let is_frame = matches!(opener.form, Form::Minimax | Form::KimiK3);
+            if is_frame && !doc.holds_plainly([opener.start, self.at])
+                || opener.form == Form::Harmony
+            {
+                // A message of its own, or a tag around calls: what stands before it is not said about
+                // the next one.
+                self.before = Some((self.at, Standing::Meant));
             }
-            continue;
+            if found.mended {
+                self.mute(opener);
+            }
+            return ControlFlow::Continue(());
         }
         // A call can begin before its opener, with its name.
         let start = found
             .calls
             .first()
-            .map_or(hit.start(), |call| call.span[0].min(hit.start()));
-        if !before.is_some_and(|(end, _)| is_next(doc, end, start)) {
-            run = scan.calls.len();
+            .map_or(opener.start, |call| call.span[0].min(opener.start));
+        if !self.before.is_some_and(|(end, _)| is_next(doc, end, start)) {
+            self.run = self.scan.calls.len();
         }
-        let behind = behind(doc, start, at);
-        let standing = standing(doc, start, at, before).max(behind);
+        let behind = behind(doc, start, self.at);
+        let is_token = opener.is_token(doc.text) && tail::are_plain(&found.calls);
+        let standing = standing(doc, [start, self.at], self.before, is_token).max(behind);
         // What is said behind the last of them is said of all.
-        take_back(doc, &mut scan.calls, run, behind);
-        let inert = standing == Standing::Reported;
-        before = Some((at, standing));
-        doc.call_end.set(at);
-        if inert {
-            doc.show([start, at]);
-            continue;
+        take_back(doc, &mut self.scan.calls, self.run, behind);
+        let is_inert = standing == Standing::Reported;
+        self.scan.lost |= found.failed
+            && found.calls.is_empty()
+            && opener.is_control
+            && !is_inert
+            && self.at > opener.end
+            && (self.run < self.scan.calls.len() || self.frames.reach_end(doc, self.at));
+        self.before = Some((self.at, standing));
+        doc.call_end.set(self.at);
+        let is_open = found.calls.iter().any(|call| call.ending != Ending::Whole);
+        if found.calls.is_empty() && opener.form != Form::Harmony
+            || is_inert && is_open && !opener.is_control
+        {
+            // An answer, a token that is only spoken of, and an example that nobody closed can all be
+            // followed by a call in control tokens.
+            self.mute(opener);
         }
-        scan.failed |= found.failed;
-        scan.cut |= found.cut;
-        scan.done |= found.done;
+        let reach = [start, self.at];
+        let calls = self.remember(opener, reach, is_inert, found.calls);
+        if is_inert {
+            // Where nothing follows a broken call in control tokens, nothing says that it is shown.
+            let is_left = opener.is_control
+                && !doc.holds_plainly(reach)
+                && self.frames.reach_end(doc, reach[1]);
+            if !is_left {
+                doc.show(reach);
+            }
+            return ControlFlow::Continue(());
+        }
+        if found.done {
+            self.said = self.said.or(Some(start));
+        }
+        self.scan.failed |= found.failed;
+        self.scan.cut |= found.cut;
+        self.scan.done |= found.done;
         if found.answer.is_some() {
-            scan.answer = found.answer;
+            self.scan.answer = found.answer;
         }
-        if scan.calls.len() + found.calls.len() > INTENTS_MAX {
-            scan.stopped = Some(Problem::TooManyIntents);
-            break;
+        self.add(calls, standing)
+    }
+
+    /// Tells the run at the end of the text about calls in control tokens. It keeps inert ones.
+    fn remember(
+        &mut self,
+        opener: Opener,
+        reach: [usize; 2],
+        is_inert: bool,
+        calls: Vec<RawCall>,
+    ) -> Vec<RawCall> {
+        let doc = self.doc;
+        if !opener.is_control || !tail::are_plain(&calls) || doc.holds_plainly(reach) {
+            return calls;
+        }
+        self.tail.go_on(doc, reach[0]);
+        let place = self.scan.calls.len();
+        if is_inert {
+            self.tail.push(reach, place, 0, calls);
+            return Vec::new();
+        }
+        if !self.open_string {
+            self.tail.push(reach, place, calls.len(), Vec::new());
+        }
+        calls
+    }
+
+    fn add(&mut self, calls: Vec<RawCall>, standing: Standing) -> ControlFlow<()> {
+        if self.scan.calls.len() + calls.len() > INTENTS_MAX {
+            self.scan.stopped = Some(Problem::TooManyIntents);
+            return ControlFlow::Break(());
         }
         // What follows a string that nobody closed may belong to it.
-        let doubtful = standing == Standing::Doubtful || open_string;
-        open_string |= found
+        let doubtful = standing == Standing::Doubtful || self.open_string;
+        self.open_string |= calls.iter().any(|call| call.ending == Ending::OpenString);
+        self.scan
             .calls
-            .iter()
-            .any(|call| call.ending == Ending::OpenString);
-        scan.calls
-            .extend(found.calls.into_iter().map(|call| call.doubtful(doubtful)));
+            .extend(calls.into_iter().map(|call| call.doubtful(doubtful)));
+        ControlFlow::Continue(())
     }
-    scan
+
+    fn finish(mut self) -> Scan {
+        self.tail.settle(self.doc, &mut self.scan, self.said);
+        self.scan
+    }
 }
 
 fn serves(only: Strategy, form: Form) -> bool {
@@ -266,9 +450,9 @@ fn take_back(doc: &Doc<'_>, calls: &mut Vec<RawCall>, run: usize, behind: Standi
 /// Whether a form is meant or only shown. One that follows another at once shares its fate.
 fn standing(
     doc: &Doc<'_>,
-    start: usize,
-    end: usize,
+    [start, end]: [usize; 2],
     before: Option<(usize, Standing)>,
+    is_token: bool,
 ) -> Standing {
     let since = before.map_or(0, |(end, _)| end);
     if let Some((_, standing)) = before
@@ -276,13 +460,20 @@ fn standing(
     {
         return standing;
     }
+    // What was thought says nothing about what is done.
+    let since = since.max(doc.thought_before(start));
+    // Nobody types such a token, so that only what follows it can say that it is quoted.
+    let is_meant = is_token && !doc.holds_plainly([start, end]);
     // Words right behind a call can make it an example; behind a block the block's check looks.
-    let shown = doc.is_inert(start, since)
+    let shown = !is_meant && doc.is_inert(start, since)
         || doc.fence_at(start).is_none()
             && (cues::shows_example(cues::Lead::default(), doc.after(end))
                 || cues::is_mentioned(doc.lead(start, since), line_rest(doc.text, end)));
     if shown {
         return Standing::Reported;
+    }
+    if is_meant && !doc.text[end..].starts_with(['"', '\u{201d}']) {
+        return Standing::Meant;
     }
     doc.standing([start, end], since)
 }

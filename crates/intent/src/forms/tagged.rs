@@ -2,11 +2,11 @@
 //! their relatives.
 
 use super::call_object::{Reading, calls_of};
-use super::{Found, pythonic, sure, xml};
+use super::{Found, glm, pythonic, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending, Skimmed};
 use crate::model::Strategy;
-use crate::raw::{Args, Given, RawCall, read_args};
+use crate::raw::{Args, RawCall, read_all_args};
 use crate::signs::CONJUNCTIONS;
 
 /// Closers of each opener, the likely one first.
@@ -71,6 +71,9 @@ fn first_close(doc: &Doc<'_>, from: usize, closers: &[&str]) -> Option<(usize, u
 
 pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let opener = &doc.text[at..after];
+    if opener.ends_with(':') {
+        return glm::suffixed(doc, at, after);
+    }
     let mut body = after;
     if opener.eq_ignore_ascii_case("functools[") {
         body -= 1;
@@ -110,11 +113,8 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         return Some(json_values(doc, at, start, (stop, end)));
     }
     let region = &doc.text[start..stop];
-    if region
-        .find("<arg_key>")
-        .is_some_and(|at| is_name(region[..at].trim()))
-    {
-        return Some(glm(doc, at, start, close, closers));
+    if glm::begins(region, "") {
+        return Some(glm::read(doc, at, start, (close, closers), ""));
     }
     if let Some((calls, close)) = pythonic::within(doc, start, close, closers) {
         let end = close.map_or(doc.text.len(), |(_, to)| to);
@@ -145,12 +145,13 @@ pub(super) fn spanned(mut calls: Vec<RawCall>, start: usize, end: usize) -> Vec<
 /// One or more JSON values up to the closer.
 fn json_values(doc: &Doc<'_>, at: usize, start: usize, close: (usize, usize)) -> Found {
     let (stop, end) = close;
-    let mut calls = Vec::new();
+    let mut calls: Vec<RawCall> = Vec::new();
     let mut from = start;
     while from < stop {
         let Some(skip) = doc.text[from..stop].find(['{', '[']) else {
             break;
         };
+        lose(&mut calls, &doc.text[from..from + skip]);
         from += skip;
         let Some(read) = json::read_at(doc.text, from, stop) else {
             break;
@@ -169,10 +170,25 @@ fn json_values(doc: &Doc<'_>, at: usize, start: usize, close: (usize, usize)) ->
         if closed {
             finish_closed(&mut found);
         }
+        if found.is_empty() {
+            lose(&mut calls, &doc.text[from..next]);
+        }
         calls.extend(found);
         from = next;
     }
+    if end > stop {
+        lose(&mut calls, &doc.text[from.min(stop)..stop]);
+    }
     Found::calls(spanned(calls, at, end), end)
+}
+
+/// Says of the last call that something stands behind it which was not read.
+fn lose(calls: &mut [RawCall], between: &str) {
+    let is_frame = |letter: char| letter.is_whitespace() || "`]});,".contains(letter);
+    let is_lost = !between.trim_matches(is_frame).is_empty();
+    if let (true, Some(last)) = (is_lost, calls.last_mut()) {
+        last.lost |= last.ending == Ending::Whole;
+    }
 }
 
 /// A closer behind the text says that the last value was finished: only an open string was cut.
@@ -188,88 +204,7 @@ pub(super) fn finish_closed(calls: &mut [RawCall]) {
     }
 }
 
-/// GLM: the name, then pairs of `<arg_key>` and `<arg_value>`.
-fn glm(
-    doc: &Doc<'_>,
-    at: usize,
-    start: usize,
-    close: Option<(usize, usize)>,
-    closers: &[&str],
-) -> Found {
-    let text = doc.text;
-    let mut close = close;
-    let stop_of = |close: Option<(usize, usize)>| close.map_or(text.len(), |(from, _)| from);
-    let name_end = text[start..stop_of(close)]
-        .find("<arg_key>")
-        .map_or(stop_of(close), |found| start + found);
-    let mut args = Args::default();
-    let mut ending = Ending::Whole;
-    let mut from = name_end;
-    while let Some((key, tail)) = text[from..stop_of(close)]
-        .strip_prefix("<arg_key>")
-        .and_then(|rest| rest.split_once("</arg_key>"))
-    {
-        let Some((_, tail)) = tail.split_once("<arg_value>") else {
-            ending = Ending::OpenString;
-            break;
-        };
-        let value = stop_of(close) - tail.len();
-        let (value_end, behind) = glm_value_end(doc, value, stop_of(close));
-        let Some(behind) = behind else {
-            ending = Ending::OpenString;
-            // A call in the middle of a line of the open value is part of it.
-            let part = |(from, to): &(usize, usize)| {
-                from == to && !super::react::at_line_start(text, *from)
-            };
-            close = close.filter(|close| !part(close));
-            push_text(&mut args, key, &text[value..value_end]);
-            from = stop_of(close);
-            break;
-        };
-        push_text(&mut args, key, &text[value..value_end]);
-        if behind > stop_of(close) {
-            close = find_close(doc, behind, closers);
-        }
-        let stop = stop_of(close);
-        from = text[behind..stop]
-            .find("<arg_key>")
-            .map_or(stop, |next| behind + next);
-    }
-    if text[from..stop_of(close)].starts_with("<arg_key>") {
-        ending = Ending::OpenString;
-    } else if close.is_none() {
-        ending = ending.max(Ending::MissingClosers);
-    }
-    let end = close.map_or(text.len(), |(_, to)| to);
-    let name = text[start..name_end].trim();
-    let call = RawCall::new(name, args, [at, end], Strategy::Native)
-        .confidence(sure::TOKENS)
-        .ending(ending);
-    Found::calls(vec![call], end)
-}
-
-fn push_text(args: &mut Args, key: &str, value: &str) {
-    let value = xml::without_edge_breaks(value).to_owned();
-    args.named.push((key.trim().to_owned(), Given::Text(value)));
-}
-
-/// Where a value ends, and the byte behind its closer. A value that holds whole calls ends behind
-/// them.
-fn glm_value_end(doc: &Doc<'_>, from: usize, stop: usize) -> (usize, Option<usize>) {
-    let closer = "</arg_value>";
-    let flat = doc.text[from..stop].find(closer).map(|found| from + found);
-    let to = flat.unwrap_or(stop);
-    if flat.is_none() || doc.text[from..to].contains("<arg_value>") {
-        let paired = super::elements::paired_closer(doc.text, from, "arg_value");
-        doc.may_read(paired.map_or(doc.text.len(), |(_, end)| end) - from);
-        if let Some((to, end)) = paired {
-            return (to, Some(end));
-        }
-    }
-    (to, flat.map(|flat| flat + closer.len()))
-}
-
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/')
     })
@@ -307,7 +242,7 @@ fn named(
             ..Found::default()
         });
     }
-    let read = read_args(doc.text, start + name_end, stop);
+    let read = read_all_args(doc.text, start + name_end, stop);
     let mut call = RawCall::new(name, Args::default(), [at, end], Strategy::Native)
         .confidence(sure::TOKENS)
         .with_args(read);

@@ -6,7 +6,7 @@ use super::{Found, pythonic, sure};
 use crate::doc::Doc;
 use crate::json::{self, Ending};
 use crate::model::Strategy;
-use crate::raw::{RawCall, read_args};
+use crate::raw::{RawCall, read_all_args};
 
 /// `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a fence (V3), or `NAME<｜tool▁sep｜>{…}` (V3.1).
 pub(crate) fn deepseek(doc: &Doc<'_>, at: usize, after: usize) -> Found {
@@ -73,14 +73,15 @@ pub(crate) fn kimi(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
 }
 
 fn call(doc: &Doc<'_>, name: &str, span: [usize; 2], args: (usize, usize), closed: bool) -> Found {
-    if name.is_empty() || name.len() > crate::limits::NAME_BYTES_MAX {
+    let is_prose = name.contains(char::is_whitespace) && doc.tools.find(name).is_none();
+    if name.is_empty() || name.len() > crate::limits::NAME_BYTES_MAX || is_prose {
         return Found {
             end: span[1],
             failed: true,
             ..Found::default()
         };
     }
-    let read = read_args(doc.text, args.0.min(args.1), args.1);
+    let read = read_all_args(doc.text, args.0.min(args.1), args.1);
     doc.may_read(args.1.saturating_sub(args.0));
     let mut calls = vec![
         RawCall::new(name, crate::raw::Args::default(), span, Strategy::Native)
@@ -158,7 +159,8 @@ pub(crate) fn mistral(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
             .repaired(read.repaired)
             .ending(read.ending)
             .elided(read.elided)
-            .ambiguous(read.ambiguous),
+            .ambiguous(read.ambiguous)
+            .lost(read.lost),
         );
         from = doc.text.len() - doc.text[end..].trim_start_matches([',', ' ', '\n']).len();
         if doc.text[from..].starts_with('[') {
@@ -208,7 +210,8 @@ pub(crate) fn python_tag(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found
     Some(Found::calls(spanned(calls, at, end), end))
 }
 
-/// `<|tool_call>call:NAME{key:<|"|>value<|"|>}<tool_call|>`.
+/// `<|tool_call>call:NAME{key:<|"|>value<|"|>}<tool_call|>`, and `FunctionGemma`'s
+/// `<start_function_call>call:NAME{key:<escape>value<escape>}<end_function_call>`.
 pub(crate) fn gemma(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let rest = &doc.text[after..];
     let brace = rest
@@ -219,8 +222,10 @@ pub(crate) fn gemma(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
     let read = json::read_at(doc.text, after + brace, doc.text.len())?;
     doc.may_read(read.end - at);
     let mut end = read.end;
-    if doc.text[end..].starts_with("<tool_call|>") {
-        end += "<tool_call|>".len();
+    let closers = ["<tool_call|>", "<end_function_call>"];
+    let tail = doc.text[end..].trim_start();
+    if let Some(closer) = closers.iter().find(|closer| tail.starts_with(**closer)) {
+        end = doc.text.len() - tail.len() + closer.len();
     }
     let serde_json::Value::Object(map) = read.value else {
         return None;
@@ -231,7 +236,10 @@ pub(crate) fn gemma(doc: &Doc<'_>, at: usize, after: usize) -> Option<Found> {
         [at, end],
         Strategy::Native,
     )
-    .confidence(sure::TOKENS);
+    .confidence(sure::TOKENS)
+    .elided(read.elided)
+    .ambiguous(read.ambiguous)
+    .lost(read.lost);
     call.ending = read.ending;
     Some(Found::calls(vec![call], end))
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::{Found, sure};
+use super::{Found, markup, sure};
 use crate::doc::{Doc, first_of};
 use crate::json::{self, Ending};
 use crate::limits::NAME_BYTES_MAX;
@@ -44,10 +44,11 @@ const KINDS: &[Words] = &[
     prefixed!("|DSML|"),
     prefixed!("steptml:"),
     prefixed!("antml:"),
+    prefixed!("atem:"),
 ];
 
 /// How calls of the other kinds open and close inside of a value.
-const CALL_OPENS: &[&str] = &["<invoke ", "<function="];
+const CALL_OPENS: &[&str] = &["<invoke ", "<function=", "<function name="];
 const CALL_CLOSES: &[&str] = &["</invoke>", "</function>"];
 
 /// Containers that may stand around calls; their closers belong to the last one.
@@ -61,6 +62,7 @@ const CONTAINER_CLOSERS: &[&str] = &[
     "</｜DSML｜tool_calls>",
     "</|DSML|function_calls>",
     concat!("</", "antml:", "function_calls>"),
+    "</atem:function_calls>",
     "<｜tool_call_end｜>",
     "<｜tool_calls_end｜>",
 ];
@@ -126,6 +128,9 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
+    if kind <= 1 && markup::opens_argument(doc.text, body) {
+        return Some(markup::call(doc, name, [at, body]));
+    }
     let inner = inner(doc, body, kind);
     if !inner.closed && inner.args == Args::default() && inner.ending == Ending::Whole {
         // A tag that opens and never goes on is talk about tags.
@@ -155,7 +160,8 @@ pub(crate) fn read(doc: &Doc<'_>, at: usize) -> Option<Found> {
     .confidence(sure::TOKENS)
     .repaired(inner.repaired)
     .elided(inner.elided)
-    .ambiguous(inner.ambiguous);
+    .ambiguous(inner.ambiguous)
+    .lost(inner.lost);
     call.ending = ending;
     // A value's closer that nobody opened: this stands inside a value of the call before, whose end
     // was written into it.
@@ -194,6 +200,8 @@ struct Inner {
     repaired: bool,
     elided: bool,
     ambiguous: bool,
+    /// Whether something stands between the values that was not read.
+    lost: bool,
 }
 
 fn inner(doc: &Doc<'_>, body: usize, kind: usize) -> Inner {
@@ -241,6 +249,7 @@ fn json_inner(doc: &Doc<'_>, at: usize, words: &Words) -> Option<Inner> {
         repaired: read.repaired,
         elided: read.elided,
         ambiguous: read.ambiguous,
+        lost: read.lost,
     })
 }
 
@@ -262,6 +271,7 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
         repaired: false,
         elided: false,
         ambiguous: false,
+        lost: false,
     };
     // The open value: its tag's head, where it starts, and the last closer that may have ended it.
     let mut open: Option<(&str, usize, Option<usize>)> = None;
@@ -269,6 +279,8 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
     let mut at = body;
     while let Some((tag, which)) = TAGS[kind].next(text, at) {
         doc.may_read(tag - at);
+        // Between values nothing stands but the tags around them.
+        inner.lost |= open.is_none() && !text[at..tag].trim().is_empty();
         at = tag + tags[which].len();
         // A call of another kind inside of a value counts like one of this kind, and nowhere else.
         let which = match which.checked_sub(*foreign) {
@@ -289,27 +301,30 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
                     return (inner, depth);
                 };
                 open = Some((head, value, None));
-                at = value;
+                at = behind_cdata(text, value);
+                doc.may_read(at - value);
             }
             (Some((head, value, closer)), 3) => {
                 if ends_value(text, at, words) {
-                    push(&mut inner.args, head, &text[*value..tag]);
+                    inner.lost |= !push(&mut inner.args, head, &text[*value..tag]);
                     open = None;
                 } else {
                     *closer = Some(tag);
                 }
             }
             (Some((head, value, closer)), 2) if starts_line(text, tag) => {
+                inner.lost |= closer.is_some_and(|closer| is_said(text, closer, tag, words));
                 // The closer was forgotten, or words stand behind it.
                 let to = closer.unwrap_or(tag);
-                push(&mut inner.args, head, &text[*value..to]);
+                inner.lost |= !push(&mut inner.args, head, &text[*value..to]);
                 inner.repaired = true;
                 open = None;
                 at = tag;
             }
             (Some((head, value, closer)), 0) if ends_call(text, at) => {
+                inner.lost |= closer.is_some_and(|closer| is_said(text, closer, tag, words));
                 let to = closer.unwrap_or(tag);
-                push(&mut inner.args, head, &text[*value..to]);
+                inner.lost |= !push(&mut inner.args, head, &text[*value..to]);
                 inner.repaired |= closer.is_none();
                 (inner.end, inner.closed) = (at, true);
                 return (inner, depth);
@@ -329,7 +344,7 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
     doc.may_read(text.len() - at);
     if let Some((head, value, closer)) = open {
         let to = closer.unwrap_or(text.len());
-        push(&mut inner.args, head, &text[value.min(to)..to]);
+        inner.lost |= !push(&mut inner.args, head, &text[value.min(to)..to]);
         inner.ending = Ending::OpenString;
     } else if text[at..].contains('<') {
         // The last tag was cut in its middle.
@@ -338,12 +353,21 @@ fn walk(doc: &Doc<'_>, body: usize, kind: usize, nesting: bool) -> (Inner, usize
     (inner, depth)
 }
 
+/// Whether words stand between a value's closer and the next tag.
+fn is_said(text: &str, closer: usize, tag: usize, words: &Words) -> bool {
+    !text[closer + words.parameter_close.len()..tag]
+        .trim()
+        .is_empty()
+}
+
 /// Whether a tag inside a value opens an element and is not only named in a sentence.
 fn is_element(text: &str, tag: usize, words: &Words) -> bool {
     starts_line(text, tag)
-        || text[..tag].trim_end().ends_with('>')
-        || head_of(text, tag, false)
-            .is_some_and(|(_, body)| text[body..].trim_start().starts_with(words.parameter_open))
+        || text[..tag].trim_end().ends_with(['>', '['])
+        || head_of(text, tag, false).is_some_and(|(_, body)| {
+            let inner = text[body..].trim_start();
+            inner.starts_with(words.parameter_open) || inner.starts_with("<param")
+        })
 }
 
 fn starts_line(text: &str, tag: usize) -> bool {
@@ -373,19 +397,22 @@ fn ends_call(text: &str, at: usize) -> bool {
     rest.is_empty() || rest.starts_with('<')
 }
 
-fn push(args: &mut Args, head: &str, value: &str) {
+/// Takes a value. False when nothing says of which argument it is.
+fn push(args: &mut Args, head: &str, value: &str) -> bool {
     let name = match head.strip_prefix('=') {
         Some(name) => Some(name.trim().trim_matches(['"', '\''])),
         None => attribute(head, "name"),
     };
-    let Some(name) = name else { return };
-    let value = without_edge_breaks(value).to_owned();
+    let Some(name) = name else { return false };
+    let value = without_cdata(value).unwrap_or_else(|| without_edge_breaks(value));
+    let value = value.to_owned();
     let given = if attribute(head, "string") == Some("true") {
         Given::Json(serde_json::Value::String(value))
     } else {
         Given::Text(value)
     };
     args.named.push((name.to_owned(), given));
+    true
 }
 
 /// `name="x"`, `name='x'` or `name=x` in a tag's head.
@@ -408,13 +435,34 @@ pub(super) fn attribute<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     None
 }
 
-/// The text without the one line break that formats put around a value.
+/// The text without the line break that formats put before a value and behind it. Where none stands
+/// before it, one behind it is the value's own.
 pub(super) fn without_edge_breaks(text: &str) -> &str {
-    let text = text
+    let behind = text
         .strip_prefix("\r\n")
-        .or_else(|| text.strip_prefix('\n'))
-        .unwrap_or(text);
+        .or_else(|| text.strip_prefix('\n'));
+    let Some(text) = behind else { return text };
     text.strip_suffix("\r\n")
         .or_else(|| text.strip_suffix('\n'))
         .unwrap_or(text)
+}
+
+/// Where a value goes on behind the `<![CDATA[…]]>` that it begins with: tags in it are text. Without
+/// its end that is the end of the text.
+pub(super) fn behind_cdata(text: &str, from: usize) -> usize {
+    let rest = text[from..].trim_start();
+    match rest
+        .strip_prefix("<![CDATA[")
+        .map(|inner| inner.find("]]>"))
+    {
+        None => from,
+        Some(None) => text.len(),
+        Some(Some(end)) => text.len() - rest.len() + "<![CDATA[".len() + end,
+    }
+}
+
+/// The text of a value that is one `<![CDATA[…]]>`.
+pub(super) fn without_cdata(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("<![CDATA[")?;
+    inner.strip_suffix("]]>")
 }

@@ -23,6 +23,11 @@ pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
             at = fence.end.max(at + 1);
             continue;
         }
+        // What is said behind a thought can stand in the line that the thought ends in.
+        if let Some(end) = doc.thought_end(at) {
+            at = end;
+            continue;
+        }
         let line_end =
             memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |next| at + next + 1);
         let line = &text[at..line_end];
@@ -30,7 +35,6 @@ pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
         let trimmed = line.trim_start();
         // Quotations, tables, headings and source code have no wishes.
         let skip = trimmed.starts_with(['>', '|', '#', '{', '}', '<', '$', '%', '/', '@'])
-            || doc.in_thought(at)
             || line.starts_with("    ") && !found.is_empty()
             || line.starts_with('\t');
         if !skip {

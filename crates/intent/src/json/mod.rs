@@ -28,6 +28,10 @@ pub enum Ending {
 
 /// A value and how it was come by.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub struct Repaired {
     /// The value.
     pub value: Value,
@@ -43,6 +47,9 @@ pub struct Repaired {
     /// or an object in marks can not be told from what is around it. Of two members the first one is
     /// kept, which nothing inside a later value can have written.
     pub ambiguous: bool,
+    /// Whether something in it is no value and was left out or kept as its text: an expression
+    /// (`data['city']`), or a member without a value.
+    pub lost: bool,
 }
 
 impl Repaired {

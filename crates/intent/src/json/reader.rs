@@ -25,6 +25,10 @@ enum Repetition {
     Dropped,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
@@ -38,6 +42,8 @@ pub(super) struct Reader<'a> {
     repetition: Repetition,
     /// Whether a string holds what begins like an object and is none.
     pub(super) torn: bool,
+    /// Whether something was no value: it was left out, or kept as its text.
+    pub(super) lost: bool,
     /// Where it became too deep.
     too_deep: Option<usize>,
 }
@@ -56,6 +62,7 @@ impl<'a> Reader<'a> {
             elided: false,
             repetition: Repetition::None,
             torn: false,
+            lost: false,
             too_deep: None,
         }
     }
@@ -74,6 +81,7 @@ impl<'a> Reader<'a> {
                 ending: self.ending,
                 elided: self.elided,
                 ambiguous: self.torn || self.repetition == Repetition::Dropped,
+                lost: self.lost,
             }),
         }
     }
@@ -134,7 +142,7 @@ impl<'a> Reader<'a> {
                 self.repaired = true;
                 self.nested(Self::list)
             }
-            Some(_) => match self.string(place) {
+            Some(_) => match self.prefixed(place).or_else(|| self.string(place)) {
                 Some(text) => Value::String(text),
                 None => self.word(place),
             },
@@ -169,6 +177,8 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self) -> Value {
         let mut members = Map::new();
+        // The items of a Python set, which has no values.
+        let mut items = Vec::new();
         self.pos += 1;
         let mut after_comma = true;
         loop {
@@ -181,17 +191,17 @@ impl<'a> Reader<'a> {
                     } else {
                         Ending::MissingClosers
                     });
-                    return Value::Object(members);
+                    return self.object_or_set(members, items);
                 }
                 Some(b'}') => {
                     self.repaired |= after_comma && !members.is_empty();
                     self.pos += 1;
-                    return Value::Object(members);
+                    return self.object_or_set(members, items);
                 }
                 // A list around us is closed: our own closer was forgotten.
                 Some(b']' | b')') if self.depth > 1 => {
                     self.repaired = true;
-                    return Value::Object(members);
+                    return self.object_or_set(members, items);
                 }
                 Some(b',' | b';') => {
                     self.repaired |= after_comma;
@@ -211,7 +221,7 @@ impl<'a> Reader<'a> {
                 Some(_) => {
                     self.repaired |= !after_comma;
                     after_comma = false;
-                    self.member(&mut members);
+                    items.extend(self.member(&mut members));
                 }
             }
             if self.pos == before {
@@ -220,12 +230,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn member(&mut self, members: &mut Map<String, Value>) {
+    /// What stood between braces. Items without values are a set, and a set is a list in JSON.
+    fn object_or_set(&mut self, members: Map<String, Value>, items: Vec<Value>) -> Value {
+        if members.is_empty() && !items.is_empty() {
+            return Value::Array(items);
+        }
+        self.lost |= !items.is_empty();
+        Value::Object(members)
+    }
+
+    /// Reads one member. What has no value is an item of a set, and is given back.
+    fn member(&mut self, members: &mut Map<String, Value>) -> Option<Value> {
         let start = self.pos;
-        let key = match self.string(Place::Key) {
-            Some(key) => key,
-            None => self.bare_key(),
-        };
+        let marked = self.string(Place::Key);
+        let is_bare = marked.is_none();
+        let key = marked.unwrap_or_else(|| self.bare_key());
         let key = self.unclosed_key(start).unwrap_or(key);
         self.skip_blank();
         match self.peek() {
@@ -243,11 +262,18 @@ impl<'a> Reader<'a> {
             }
             None => {
                 self.ended(Ending::OpenValue);
-                return;
+                return None;
             }
             Some(b',' | b'}') => {
                 self.repaired = true;
-                return;
+                if key.is_empty() && is_bare {
+                    return None;
+                }
+                return Some(if is_bare {
+                    self.literal(&key)
+                } else {
+                    Value::String(key)
+                });
             }
             Some(_) => self.repaired = true,
         }
@@ -255,10 +281,11 @@ impl<'a> Reader<'a> {
         if self.peek().is_none() {
             // A value that never began is not a null.
             self.ended(Ending::OpenValue);
-            return;
+            return None;
         }
         let value = self.value(Place::Member);
         self.insert(members, key, value);
+        None
     }
 
     /// Of two members of the same name the first one is kept, which nothing inside a later value

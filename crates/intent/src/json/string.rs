@@ -12,6 +12,7 @@ use super::reader::{Place, Reader};
 const TOKEN_MARKS: &[(&str, &str)] = &[
     ("<|\"|>", "<|\"|>"),
     ("<|\"|\"", "<|\"|\""),
+    ("<escape>", "<escape>"),
     ("\u{ff02}", "\u{ff02}"),
 ];
 
@@ -39,6 +40,40 @@ impl Reader<'_> {
                 Some(self.until(close).to_owned())
             }
             _ => None,
+        }
+    }
+
+    /// A Python string with letters before its marks: `r'\d'`, `f"{x}"`, `b'x'`.
+    pub(super) fn prefixed(&mut self, place: Place) -> Option<String> {
+        let rest = &self.bytes[self.pos..self.end];
+        let letters = rest
+            .iter()
+            .take_while(|byte| b"rRbBuUfF".contains(byte))
+            .count();
+        if !(1..=2).contains(&letters) || !matches!(rest.get(letters), Some(b'"' | b'\'')) {
+            return None;
+        }
+        let has = |letter: u8| {
+            rest[..letters]
+                .iter()
+                .any(|byte| byte.eq_ignore_ascii_case(&letter))
+        };
+        let (is_raw, is_filled_in) = (has(b'r'), has(b'f'));
+        self.repaired = true;
+        self.pos += letters;
+        let start = self.pos;
+        let read = self.string(place)?;
+        let written = &self.text[start..self.pos];
+        let marks = if written.starts_with("\"\"\"") || written.starts_with("\'\'\'") {
+            3
+        } else {
+            1
+        };
+        self.lost |= is_filled_in && written.contains('{');
+        let inner = written.get(marks..written.len().saturating_sub(marks));
+        match inner {
+            Some(inner) if is_raw && self.ending != Ending::OpenString => Some(inner.to_owned()),
+            _ => Some(read),
         }
     }
 

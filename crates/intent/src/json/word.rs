@@ -11,6 +11,7 @@ use serde_json::{Number, Value};
 
 use super::Ending;
 use super::reader::{Place, Reader};
+use super::string::is_name;
 
 impl Reader<'_> {
     pub(super) fn bare_key(&mut self) -> String {
@@ -32,6 +33,8 @@ impl Reader<'_> {
 
     pub(super) fn word(&mut self, place: Place) -> Value {
         let start = self.pos;
+        // In JSON an expression begins with the value, so that "in Paris(France)" stays a text.
+        let mut is_one = true;
         while let Some(byte) = self.peek() {
             let ends = match byte {
                 b',' | b'}' | b']' | b'\n' | b'\r' => true,
@@ -48,6 +51,11 @@ impl Reader<'_> {
             if ends {
                 break;
             }
+            is_one &= byte != b' ';
+            if (is_one || place == Place::Argument) && self.opens_expression(byte, start) {
+                self.skip_brackets();
+                continue;
+            }
             self.pos += 1;
         }
         let word = self.text[start..self.pos].trim_end();
@@ -57,7 +65,39 @@ impl Reader<'_> {
         self.literal(word)
     }
 
-    fn literal(&mut self, word: &str) -> Value {
+    /// Whether a bracket goes on with the word before it: `data['city']`, `len(x)`.
+    fn opens_expression(&self, byte: u8, start: usize) -> bool {
+        let word = &self.bytes[start..self.pos];
+        let word = word.strip_prefix(b"*").unwrap_or(word);
+        let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+        let goes_on = |byte: &u8| is_name(*byte) || matches!(byte, b')' | b']');
+        matches!(byte, b'[' | b'(')
+            && word.first().is_some_and(begins)
+            && word.last().is_some_and(goes_on)
+    }
+
+    /// Steps over brackets and what is in them. Only a program knows the value of such an
+    /// expression, so the loss is said.
+    fn skip_brackets(&mut self) {
+        self.lost = true;
+        let mut depth = 0_usize;
+        let mut mark = None;
+        while let Some(byte) = self.peek() {
+            self.pos += 1;
+            match (mark, byte) {
+                (Some(open), _) if open == byte => mark = None,
+                (Some(_), _) => {}
+                (None, b'"' | b'\'') => mark = Some(byte),
+                (None, b'[' | b'(') => depth += 1,
+                (None, b']' | b')') if depth == 1 => return,
+                (None, b']' | b')') => depth -= 1,
+                _ => {}
+            }
+        }
+        self.ended(Ending::OpenValue);
+    }
+
+    pub(super) fn literal(&mut self, word: &str) -> Value {
         match word {
             "true" => return Value::Bool(true),
             "false" => return Value::Bool(false),

@@ -10,6 +10,7 @@ mod nested;
 mod pen;
 mod plain;
 mod trial;
+mod vendors;
 mod writers;
 
 use std::collections::BTreeMap;

@@ -46,6 +46,7 @@ fn ends_anywhere(intent: &Intent, case: &Case, whole: &Parsed) -> bool {
         || intent.strategy == Strategy::Fuzzy
         || intent.strategy == Strategy::React && !case.text.contains('{')
         || case.text.contains("<think>")
+        || case.text.contains("[THINK]")
 }
 
 #[test]

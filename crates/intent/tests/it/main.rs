@@ -10,8 +10,10 @@
 mod bfcl;
 mod budget;
 mod cases;
+mod control;
 mod corrective;
 mod cuts;
+mod forms;
 mod fuzzy_safety;
 mod properties;
 mod support;

@@ -199,6 +199,69 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
         "{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n",
     ),
     ("data", "{\"a\": [1, 2, {\"b\": \"c\"}]}\n"),
+    ("minimax tokens", "]<]minimax[>["),
+    ("minimax openers", "]<]minimax[>[<invoke name=\"read\">"),
+    (
+        "minimax elements",
+        "]<]minimax[>[<invoke name=\"read\">]<]minimax[>[<path>a",
+    ),
+    ("minimax, nested", "]<]minimax[>[<a>"),
+    (
+        "minimax calls",
+        "]<]minimax[>[<invoke name=\"read\">]<]minimax[>[<path>a]<]minimax[>[</path>]<]minimax[>[</invoke>",
+    ),
+    (
+        "plain elements",
+        "<invoke name=\"write\"><path>a</path><content>x",
+    ),
+    (
+        "calls closed in plain elements",
+        "<invoke name=\"write\"><content>x</invoke>",
+    ),
+    ("kimi k3 openers", "<|open|>call tool=\"read\"<|sep|>"),
+    (
+        "kimi k3 arguments",
+        "<|open|>call tool=\"read\"<|sep|><|open|>argument key=\"path\"<|sep|>a",
+    ),
+    ("kimi k3 tokens", "<|open|>tools<|sep|>"),
+    ("hunyuan openers", "<tool_call:x>read<tool_sep:x>"),
+    (
+        "hunyuan keys",
+        "<tool_call>read<tool_sep><arg_key>a</arg_key><arg_key>b</arg_key>",
+    ),
+    ("half suffixes", "<tool_call:"),
+    (
+        "muse messages",
+        "<|start|>assistant to=read<|message|><atem:invoke name=\"read\">",
+    ),
+    ("muse thoughts", "to=self<|message|>x"),
+    (
+        "function gemma openers",
+        "<start_function_call>call:read{path:<escape>a",
+    ),
+    (
+        "cdata openers",
+        "<function name=\"write\"><param name=\"path\"><![CDATA[",
+    ),
+    ("glued tags", "<functionname=\"read\"><paramname=\"path\">a"),
+    ("lists of strings", "['read(path=\"a\")', "),
+    ("calls behind commas", "read(path=\"a\"), "),
+    ("sets", "{\"a\", "),
+    ("items of variables", "[read(path=a["),
+    ("calls in values", "{a: x y()z()"),
+    ("strings with letters", "[read(path=f'"),
+    ("spread arguments", "[read(**"),
+    (
+        "calls in control tokens",
+        "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n",
+    ),
+    (
+        "examples in control tokens",
+        "For example: <tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}</tool_call>\n",
+    ),
+    ("closers of control tokens", "</tool_call>"),
+    ("answers", "Final Answer: x\n"),
+    ("answers begin", "[BEGIN FINAL RESPONSE]\n"),
 ];
 
 /// The piece repeated up to this many bytes, whole pieces only.

@@ -2,6 +2,7 @@
 
 use super::data::Call;
 use super::pen::{Damage, Pen};
+use super::vendors::{hunyuan, kimi_k3, minicpm5, minimax_m3, muse};
 use super::writers::*;
 
 /// What a form is made of, which decides the damage that makes sense.
@@ -76,6 +77,11 @@ pub(crate) const FORMS: &[Form] = &[
     form("kimi k2", Kind::Json, Fence::Inner, kimi),
     form("minimax m1", Kind::Json, Fence::Never, minimax_m1),
     form("minimax m2", Kind::Elements, Fence::Outer, minimax_m2),
+    form("minimax m3", Kind::Elements, Fence::Never, minimax_m3),
+    form("kimi k3", Kind::Elements, Fence::Never, kimi_k3),
+    form("hunyuan", Kind::Elements, Fence::Outer, hunyuan),
+    form("muse", Kind::Elements, Fence::Never, muse),
+    form("minicpm5", Kind::Elements, Fence::Outer, minicpm5),
     form("glm", Kind::Elements, Fence::Outer, glm),
     form("anthropic invoke", Kind::Elements, Fence::Outer, invoke),
     form("harmony channel", Kind::Json, Fence::Inner, harmony_channel),

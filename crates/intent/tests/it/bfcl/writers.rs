@@ -33,7 +33,7 @@ fn arguments(call: &Call) -> Node<'_> {
 }
 
 /// All calls, each written by `one`; the second argument says whether it is the last.
-fn each(calls: &[Call], between: &str, one: impl Fn(&Call, bool) -> String) -> String {
+pub(crate) fn each(calls: &[Call], between: &str, one: impl Fn(&Call, bool) -> String) -> String {
     let last = calls.len().saturating_sub(1);
     let parts: Vec<String> = calls
         .iter()
