@@ -20,6 +20,8 @@ mod strict;
 #[path = "../../../crates/intent/tests/it/bfcl/trial.rs"]
 #[expect(dead_code, reason = "scores are counted here, not complaints")]
 mod trial;
+#[path = "../../../crates/intent/tests/it/bfcl/vendors.rs"]
+mod vendors;
 #[path = "../../../crates/intent/tests/it/bfcl/writers.rs"]
 mod writers;
 
