@@ -10,6 +10,7 @@
 mod bfcl;
 mod budget;
 mod cases;
+mod corpus;
 mod corrective;
 mod cuts;
 mod fuzzy_safety;
