@@ -41,9 +41,9 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
             "edit",
             true,
             names::EDIT,
-            &["path", "old_string", "new_string"],
-            &json!({"path": {"type": "string"}, "old_string": {"type": "string"},
-                   "new_string": {"type": "string"}}),
+            &["path", "old_text", "new_text"],
+            &json!({"path": {"type": "string"}, "old_text": {"type": "string"},
+                   "new_text": {"type": "string"}}),
         ),
         tool(
             "exec",
@@ -59,6 +59,27 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
             &["browse"],
             &["action"],
             &json!({"action": {"type": "string"}, "url": {"type": "string"}}),
+        ),
+        tool(
+            "message",
+            true,
+            &["send_message"],
+            &["to", "text"],
+            &json!({"to": {"type": "string"}, "text": {"type": "string"}}),
+        ),
+        tool(
+            "memory_search",
+            false,
+            &["search_memory"],
+            &["query"],
+            &json!({"query": {"type": "string"}, "limit": {"type": "integer"}}),
+        ),
+        tool(
+            "memory_store",
+            true,
+            &["store_memory"],
+            &["content"],
+            &json!({"content": {"type": "string"}}),
         ),
     ]
 }

@@ -276,13 +276,9 @@ struct Reply {
 }
 
 fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
-    if strategy == Strategy::Fuzzy {
-        return Reply {
-            calls: fuzzy::read(doc),
-            ..Reply::default()
-        };
-    }
-    let only = (strategy != Strategy::Auto).then_some(strategy);
+    // Whoever reads prose reads the calls in it, too, in whatever form they are.
+    let is_free = matches!(strategy, Strategy::Auto | Strategy::Fuzzy);
+    let only = (!is_free).then_some(strategy);
     let scan = forms::scan(doc, only);
     let mut reply = Reply {
         calls: scan.calls,
@@ -293,7 +289,7 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         stopped: scan.stopped,
     };
     // Words beside a call that could not be read say the same as the call: no guess from them.
-    if strategy == Strategy::Auto
+    if is_free
         && reply.calls.is_empty()
         && !reply.done
         && !reply.failed

@@ -7,7 +7,7 @@ mod final_answer;
 mod harmony;
 mod json_text;
 mod markers;
-mod pythonic;
+pub(crate) mod pythonic;
 mod react;
 mod scan;
 mod tagged;

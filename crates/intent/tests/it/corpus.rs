@@ -219,3 +219,16 @@ fn reasoning_of_our_own_corpus_is_read_right() {
         );
     }
 }
+
+/// Prints the score and every miss of any corpus files: `FILES=own.txt cargo test show -- --ignored`.
+#[test]
+#[ignore = "prints"]
+fn show() {
+    let files = std::env::var("FILES").unwrap_or_else(|_| "own.txt".to_owned());
+    for file in files.split(',') {
+        for (how, parser) in parsers() {
+            let (_, misses) = score(file, how, &parser);
+            println!("{misses}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Wishes that name a tool, in whatever language: its name, what it is given, and the mood around it.
+
+use super::anchors::{self, Anchor};
+use super::fill::{self, Filled, Place, Takes, takes, wanted};
+use super::literals::{Literal, literals};
+use super::mood::{self, Around, Stand};
+use super::sentence::Sentence;
+use super::{lines, words};
+use crate::doc::Doc;
+use crate::forms::call_object::{Reading, calls_of};
+use crate::forms::pythonic;
+use crate::json;
+use crate::model::Strategy;
+use crate::raw::{Args, Given, RawCall, Unknown};
+use crate::tools::ToolSpec;
+
+/// How sure a wish is whose name can be nothing but a tool's, and any other.
+const DISTINCT: f64 = 0.65;
+const EVERYDAY: f64 = 0.6;
+/// Words between a name and what it is given, at most.
+const GAP_WORDS_MAX: usize = 6;
+/// Words of a sentence that points to what was said before.
+const POINTING_WORDS_MAX: usize = 9;
+/// Sentences that are looked back to.
+const LOOK_BACK: usize = 2;
+
+/// What one sentence wants of the tools that it names.
+#[derive(Default)]
+pub(super) struct Named {
+    pub(super) calls: Vec<RawCall>,
+    /// Calls that are plainly planned, and nothing of what they need is there.
+    pub(super) asked: Vec<RawCall>,
+}
+
+/// A sentence with what was found in it.
+struct Said<'a, 'd> {
+    doc: &'a Doc<'d>,
+    sentence: &'a Sentence,
+    earlier: &'a [Sentence],
+    text: &'a str,
+    literals: Vec<Literal>,
+    /// The text in lower case, without what is in marks: same length.
+    masked: String,
+    /// Whether an order in it is one for the reader.
+    for_reader: bool,
+}
+
+pub(super) fn wishes(
+    doc: &Doc<'_>,
+    sentence: &Sentence,
+    earlier: &[Sentence],
+    lower: &str,
+    advised: &mut dyn FnMut() -> bool,
+) -> Named {
+    let text = sentence.text(doc);
+    let mut named = Named::default();
+    if !anchors::are_possible(doc, text) {
+        return named;
+    }
+    doc.may_read(text.len());
+    let literals = literals(doc, text);
+    let found = anchors::anchors(doc, text, &literals);
+    let masked = masked(lower, &literals, &found);
+    let for_reader =
+        words::addresses_reader(&masked) || found.iter().any(|it| !it.distinct) && advised();
+    let said = Said {
+        doc,
+        sentence,
+        earlier,
+        text,
+        literals,
+        masked,
+        for_reader,
+    };
+    if lines::is_log(&said.masked) {
+        return named;
+    }
+    let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();
+    let mut from = 0;
+    let mut reach = 0;
+    for (number, anchor) in found.iter().enumerate() {
+        if anchor.span[0] < reach || said.is_inside_command(&found[..number], anchor) {
+            continue;
+        }
+        let stop = (number + 1..found.len())
+            .find(|next| {
+                let other = &found[*next];
+                (stands[*next] > Stand::Word || other.distinct)
+                    && !said.is_inside_command(&found[..*next], other)
+                    && !(other.tool.name == anchor.tool.name && said.is_near(anchor, other))
+            })
+            .map_or(text.len(), |next| found[next].span[0]);
+        let had = named.calls.len();
+        if let Some(end) = said.read(anchor, stands[number], [from, stop], &mut named) {
+            reach = end;
+            if named.calls.len() > had {
+                from = end;
+            }
+        }
+    }
+    said.objects(&mut named);
+    named
+}
+
+/// The sentence with what is in marks blotted out, but for names.
+fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
+    let mut masked = lower.to_owned();
+    for literal in literals {
+        let is_name = anchors.iter().any(|anchor| anchor.span == literal.span);
+        let [from, to] = literal.span;
+        if !is_name {
+            masked.replace_range(from..to, &"\"".repeat(to - from));
+        }
+    }
+    masked
+}
+
+impl Said<'_, '_> {
+    fn stand(&self, anchor: &Anchor<'_>) -> Stand {
+        let [from, to] = anchor.span;
+        mood::stand(&self.masked[..from], &self.masked[to..])
+    }
+
+    /// Whether a name is the program of the command that another name is given.
+    fn is_inside_command(&self, before: &[Anchor<'_>], anchor: &Anchor<'_>) -> bool {
+        before.iter().any(|other| {
+            let between = self.masked[other.span[1]..anchor.span[0]].trim();
+            wanted(other.tool)
+                .iter()
+                .any(|name| takes(name) == Takes::Command)
+                && other.tool.name != anchor.tool.name
+                && matches!(
+                    between,
+                    "with"
+                        | ""
+                        | ":"
+                        | "command"
+                        | "command:"
+                        | "with command"
+                        | "with the command"
+                        | "to"
+                        | "mit"
+                        | "avec"
+                        | "con"
+                        | "med"
+                )
+        })
+    }
+
+    /// "use exec to run", "do a web_search: search for": the second name is of the same wish.
+    fn is_near(&self, anchor: &Anchor<'_>, other: &Anchor<'_>) -> bool {
+        let between = &self.masked[anchor.span[1]..other.span[0]];
+        between.split_whitespace().count() <= 2 && !between.contains(['"', ',', ';', '.', '('])
+    }
+
+    fn place(&self, span: [usize; 2]) -> Place<'_> {
+        Place {
+            text: self.text,
+            literals: &self.literals,
+            span,
+        }
+    }
+
+    /// Reads one name and what it is given; where that ends, when something was found.
+    fn read(
+        &self,
+        anchor: &Anchor<'_>,
+        stand: Stand,
+        [from, stop]: [usize; 2],
+        named: &mut Named,
+    ) -> Option<usize> {
+        let [start, behind_name] = anchor.span;
+        let called = self.called(anchor);
+        let may_be_free = anchor.distinct || stand == Stand::Called;
+        let is_called = called.is_some();
+        let mut filled = called.unwrap_or_else(|| {
+            fill::right(anchor.tool, &self.place([behind_name, stop]), may_be_free)
+        });
+        let near = filled.start.is_none_or(|at| {
+            self.masked[behind_name.min(at)..at]
+                .split_whitespace()
+                .count()
+                <= GAP_WORDS_MAX
+        });
+        let complete = |filled: &Filled| wanted(anchor.tool).iter().all(|name| filled.has(name));
+        let strong = is_called || filled.keyed && complete(&filled);
+        let stand = if strong { Stand::Called } else { stand };
+        if stand == Stand::Word && !anchor.distinct || !near {
+            return None;
+        }
+        if !anchor.distinct
+            && !strong
+            && stand <= Stand::Order
+            && !self.may_order(anchor, named, &filled, stop)
+        {
+            return None;
+        }
+        let around = Around {
+            clause: &self.masked[mood::clause_start(&self.masked[..start])..start],
+            before: &self.masked[..start],
+            after: &self.masked[behind_name..stop],
+            behind: &self.masked[filled.end.min(stop)..stop],
+            distinct: anchor.distinct || is_called,
+        };
+        if mood::against(&around).is_some() {
+            return Some(filled.end);
+        }
+        let end = filled.end;
+        if stand == Stand::Called || anchor.distinct || stand == Stand::Planned {
+            self.look_around(anchor, from, &mut filled);
+        }
+        let whole = complete(&filled);
+        let missing = wanted(anchor.tool)
+            .into_iter()
+            .filter(|name| !filled.has(name));
+        let only_text = filled.start.is_some() && {
+            let mut missing = missing;
+            missing.next().is_none_or(|name| takes(name) == Takes::Text) && missing.next().is_none()
+        };
+        let given = !filled.args.named.is_empty() || !filled.args.positional.is_empty();
+        if is_called || whole || given && (stand != Stand::Order && filled.end > 0 || only_text) {
+            named.calls.extend(self.calls(anchor, filled));
+        } else if self.is_asked(anchor, stand, &around) {
+            named.asked.push(self.call(
+                anchor.tool,
+                Args::default(),
+                [start, end.max(behind_name)],
+                EVERYDAY,
+            ));
+        }
+        Some(end)
+    }
+
+    /// Whether an order is the model's to itself.
+    fn may_order(&self, anchor: &Anchor<'_>, named: &Named, filled: &Filled, stop: usize) -> bool {
+        let before = self.masked[..anchor.span[0]].trim_end();
+        let joined = before.ends_with(" and") || before.ends_with(',');
+        let behind = self.masked[filled.end.min(stop)..stop].trim_start();
+        let is_command = wanted(anchor.tool)
+            .iter()
+            .any(|name| takes(name) == Takes::Command);
+        let purpose = is_command && behind.starts_with("to ");
+        let label = before.ends_with(':') && is_foreign_label(before);
+        filled.start.is_some()
+            && !self.for_reader
+            && !(joined
+                && before.ends_with("and")
+                && named.calls.is_empty()
+                && before.len() > 4
+                && !before.ends_with(". and"))
+            && !purpose
+            && !label
+    }
+
+    /// Whether the sentence plainly plans a call of this tool.
+    fn is_asked(&self, anchor: &Anchor<'_>, stand: Stand, around: &Around<'_>) -> bool {
+        let plans = mood::is_planned(around.before) || mood::is_planned(around.clause);
+        let strong = anchor.distinct || anchor.marked || mood::is_called_by_name(around.before);
+        plans && strong && stand > Stand::Order && !self.for_reader
+    }
+
+    /// `read(path="a.txt")`.
+    fn called(&self, anchor: &Anchor<'_>) -> Option<Filled> {
+        let open = anchor.span[1];
+        let rest = &self.text[open..];
+        let lead = rest.len() - rest.trim_start_matches(' ').len();
+        if !rest[lead..].starts_with('(') || lead > 1 {
+            return None;
+        }
+        let offset = self.sentence.span[0];
+        let (call, end) = pythonic::one(self.doc, offset + anchor.span[0], self.sentence.span[1])?;
+        let is_name = |given: &Given| matches!(given, Given::Text(text) if anchor.tool.property(text).is_some() || !text.contains(['.', '/', '-', '_']));
+        let sketched = call.args.positional.iter().any(is_name)
+            || call
+                .args
+                .named
+                .iter()
+                .any(|(name, given)| matches!(given, Given::Text(text) if text == name));
+        let empty = call.args.named.is_empty() && call.args.positional.is_empty();
+        if sketched || empty && lead > 0 || empty && !wanted(anchor.tool).is_empty() {
+            return None;
+        }
+        Some(Filled {
+            args: call.args,
+            end: end - offset,
+            keyed: true,
+            start: Some(open),
+            ..Filled::default()
+        })
+    }
+
+    /// Looks for what is missing before the name, in the block or the list below, and in what was said before.
+    fn look_around(&self, anchor: &Anchor<'_>, from: usize, filled: &mut Filled) {
+        let tool = anchor.tool;
+        let main = wanted(tool).first().copied();
+        let lacks = |filled: &Filled| main.is_some_and(|name| !filled.has(name));
+        let any_lacks = wanted(tool).iter().any(|name| !filled.has(name));
+        if any_lacks && !filled.keyed || lacks(filled) {
+            fill::left(tool, &self.place([from, anchor.span[0]]), filled);
+        }
+        lines::block(self.doc, self.sentence, tool, filled);
+        if lacks(filled)
+            && self.text[anchor.span[1]..]
+                .trim_end()
+                .ends_with([':', '：'])
+        {
+            lines::list(self.doc, self.sentence.span[1], tool, filled);
+        }
+        let points = self.text[anchor.span[1]..].split_whitespace().count() <= POINTING_WORDS_MAX;
+        if lacks(filled) && points && !self.masked.contains(" on their") {
+            for sentence in self.earlier.iter().rev().take(LOOK_BACK) {
+                if self.take_earlier(sentence, tool, filled) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The one value of the right kind in a sentence before.
+    fn take_earlier(&self, sentence: &Sentence, tool: &ToolSpec, filled: &mut Filled) -> bool {
+        let text = sentence.text(self.doc);
+        if text.len() > crate::limits::SENTENCE_BYTES_MAX || !self.doc.may_read(text.len()) {
+            return false;
+        }
+        let wanted = wanted(tool);
+        let Some(argument) = wanted.first() else {
+            return false;
+        };
+        let literals = literals(self.doc, text);
+        let place = Place {
+            text,
+            literals: &literals,
+            span: [0, text.len()],
+        };
+        let keyed = fill::right(tool, &place, false);
+        if keyed.keyed
+            && takes(argument) != Takes::Text
+            && keyed.has(argument)
+            && keyed.start == Some(0)
+        {
+            filled.args = keyed.args;
+            return true;
+        }
+        if !matches!(takes(argument), Takes::Path | Takes::Url) {
+            return false;
+        }
+        let mut fitting = literals
+            .iter()
+            .filter(|literal| fill::fits(argument, literal, &wanted));
+        let (Some(literal), None) = (fitting.next(), fitting.next()) else {
+            return false;
+        };
+        filled
+            .args
+            .named
+            .push(((*argument).to_owned(), Given::Text(literal.text.clone())));
+        true
+    }
+
+    fn calls(&self, anchor: &Anchor<'_>, filled: Filled) -> Vec<RawCall> {
+        let sure = if anchor.distinct { DISTINCT } else { EVERYDAY };
+        let span = [anchor.span[0], filled.end.max(anchor.span[1])];
+        std::iter::once(filled.args)
+            .chain(filled.more)
+            .map(|args| self.call(anchor.tool, args, span, sure))
+            .collect()
+    }
+
+    fn call(&self, tool: &ToolSpec, args: Args, [from, to]: [usize; 2], sure: f64) -> RawCall {
+        let offset = self.sentence.span[0];
+        let end = (offset + to).min(self.doc.text.len());
+        let mut call =
+            RawCall::new(&tool.name, args, [offset + from, end], Strategy::Fuzzy).confidence(sure);
+        call.unknown = Unknown::Nothing;
+        call
+    }
+
+    /// Calls that are written as JSON behind words that plan them.
+    fn objects(&self, named: &mut Named) {
+        let offset = self.sentence.span[0];
+        for literal in self.literals.iter().filter(|literal| literal.is_json()) {
+            let [from, to] = literal.span;
+            let is_read = named
+                .calls
+                .iter()
+                .any(|call| call.span[0] < offset + to && call.span[1] > offset + from);
+            let before = &self.masked[..from];
+            if is_read || !mood::is_planned(before) || self.doc.in_quoted(offset + from) {
+                continue;
+            }
+            let around = Around {
+                clause: &before[mood::clause_start(before.trim_end().trim_end_matches(':'))..],
+                before,
+                after: &self.masked[to..],
+                behind: &self.masked[to..],
+                distinct: true,
+            };
+            if mood::against(&around).is_some() {
+                continue;
+            }
+            let Some(read) = json::read_at(self.doc.text, offset + from, offset + to) else {
+                continue;
+            };
+            let reading = Reading {
+                text: self.doc.text,
+                tools: self.doc.tools,
+                span: [offset + from, offset + to],
+                tagged: false,
+                strategy: Strategy::Fuzzy,
+            };
+            let calls = calls_of(read, reading).calls;
+            named.calls.extend(
+                calls
+                    .into_iter()
+                    .filter(|call| self.doc.tools.find(&call.name).is_some())
+                    .map(|call| {
+                        let mut call = call.confidence(DISTINCT);
+                        call.unknown = Unknown::Nothing;
+                        call
+                    }),
+            );
+        }
+    }
+}
+
+/// "My advice:", "The docs say:", "TODO:": what follows is no order to oneself.
+fn is_foreign_label(before: &str) -> bool {
+    const FOREIGN: &[&str] = &[
+        "my", "your", "their", "his", "her", "the", "this", "a", "an", "here", "todo", "tip",
+        "note", "warning", "hint", "example", "quote", "answer", "in",
+    ];
+    let from = mood::clause_start(before.trim_end_matches(':'));
+    let clause = before[from..].trim();
+    let first = clause
+        .split(|letter: char| !letter.is_alphanumeric())
+        .find(|word| !word.is_empty());
+    first.is_some_and(|word| FOREIGN.contains(&word)) && !mood::is_planned(clause)
+}
