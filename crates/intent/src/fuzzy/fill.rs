@@ -1,7 +1,10 @@
 //! What a tool's name is given in its sentence: JSON, pairs, literals, or the rest of the clause.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
+use super::lists;
 use super::literals::{Kind, Literal, bare_word, names_file};
 use super::table::PROGRAMS;
 use crate::guide::same_argument;
@@ -150,10 +153,7 @@ fn object(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) -> bool {
 }
 
 /// Words between a key and its value.
-const COPULAS: &[&str] = &[
-    "=", ":", "：", "是", "为", "is", "of", "set to", "als", "->", "→", "='", "ist", "der", "the",
-    "as", "は", "に",
-];
+static COPULAS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("copulas"));
 
 /// "with path X and content Y", "query: X", "url=…".
 fn pairs(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
@@ -370,36 +370,7 @@ fn file_words(text: &str) -> Option<&str> {
 
 /// Where a value without marks ends.
 fn bare_end(rest: &str, takes: Takes) -> usize {
-    const ENDS: &[&str] = &[
-        " and then ",
-        ", then ",
-        "; ",
-        ", and ",
-        " — ",
-        " – ",
-        ", first",
-        " to see ",
-        " to find ",
-        " so that ",
-        " so we ",
-        " so i ",
-        " because ",
-        " using ",
-        " via ",
-        " in order ",
-        ", damit ",
-        ", puis ",
-        " y luego ",
-        " og så ",
-        " und dann ",
-        "，",
-        "。",
-        "；",
-        ", which ",
-        ", that ",
-        " first,",
-        " (",
-    ];
+    static ENDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("value ends"));
     let ends =
         ENDS.iter()
             .filter(|_| takes != Takes::Command)
@@ -411,10 +382,7 @@ fn bare_end(rest: &str, takes: Takes) -> usize {
 
 /// A value without the word that leads on to the next pair.
 fn without_linker(mut text: &str) -> &str {
-    const LINKS: &[&str] = &[
-        "and", "with", "und", "et", "y", "e", "og", "и", "和", "avec", "mit", "con", "com", "med",
-        "the", "now", "first", "please", "then",
-    ];
+    static LINKS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("value links"));
     while let Some((head, last)) = text.rsplit_once(' ') {
         if !LINKS.contains(&last) {
             break;
@@ -426,9 +394,7 @@ fn without_linker(mut text: &str) -> &str {
 
 /// "to Anna", "an Anna", "til Anna".
 fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
-    const TO: &[&str] = &[
-        "to", "an", "til", "à", "a", "para", "för", "aan", "кому", "给", "for", "=",
-    ];
+    static TO: LazyLock<&[&str]> = LazyLock::new(|| lists::list("before recipient"));
     let wanted = wanted(tool);
     let Some(argument) = wanted
         .iter()
@@ -606,52 +572,7 @@ fn optional(tool: &ToolSpec) -> Vec<&str> {
 
 /// Whether only the words of a list stand between two values.
 fn is_listed(between: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "and",
-        "then",
-        "also",
-        "for",
-        "und",
-        "et",
-        "puis",
-        "y",
-        "luego",
-        "después",
-        "leo",
-        "e",
-        "og",
-        "deretter",
-        "så",
-        "и",
-        "和",
-        "with",
-        "plus",
-        "as",
-        "well",
-        "afterwards",
-        "read",
-        "search",
-        "fetch",
-        "on",
-        "nach",
-        "sur",
-        "the",
-        "file",
-        "both",
-        "или",
-        "to",
-        "about",
-        "next",
-        "lese",
-        "lies",
-        "lis",
-        "depois",
-        "または",
-        "と",
-        "además",
-        "затем",
-        "another",
-    ];
+    static WORDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("between items"));
     between
         .split(|letter: char| {
             letter.is_whitespace()
@@ -691,44 +612,7 @@ pub(super) fn fits(argument: &str, literal: &Literal, wanted: &[&str]) -> bool {
 }
 
 /// Words before a free query.
-const BEFORE_QUERY: &[&str] = &[
-    "for",
-    "on",
-    "about",
-    "with",
-    "query",
-    "to find",
-    "to search",
-    "to look up",
-    "to get",
-    "to check",
-    "the web",
-    "online",
-    "out",
-    "nach",
-    "über",
-    "sur",
-    "pour",
-    "sobre",
-    "para",
-    "por",
-    "etter",
-    "om",
-    "the query",
-    "search",
-    "keywords",
-    "terms",
-    "tool",
-    ":",
-    "-",
-    "to find out",
-    "looking for",
-    "搜索",
-    "查询",
-    "查",
-    "を検索",
-    "的",
-];
+static BEFORE_QUERY: LazyLock<&[&str]> = LazyLock::new(|| lists::list("before query"));
 
 /// The rest of the clause as a query.
 fn free(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
@@ -741,6 +625,9 @@ fn free(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
     }
     let [start, end] = place.span;
     let mut rest = &place.text[start..end];
+    if rest.trim_start().starts_with([',', '.', 'の', 'は', '的']) {
+        return;
+    }
     loop {
         let trimmed = rest.trim_start_matches([' ', ':', '*', '-', '：', ',']);
         let tail = BEFORE_QUERY.iter().find_map(|word| {
@@ -771,82 +658,7 @@ fn free(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
 }
 
 fn is_query(query: &str) -> bool {
-    const STARTS: &[&str] = &[
-        "it",
-        "that",
-        "this",
-        "them",
-        "is",
-        "are",
-        "was",
-        "and",
-        "or",
-        "but",
-        "because",
-        "if",
-        "when",
-        "in",
-        "to",
-        "here",
-        "first",
-        "again",
-        "now",
-        "can",
-        "can't",
-        "would",
-        "could",
-        "might",
-        "may",
-        "will",
-        "should",
-        "instead",
-        "as",
-        "tools",
-        "returned",
-        "then",
-        "since",
-        "from",
-        "at",
-        "by",
-        "which",
-        "so",
-        "not",
-        "call",
-        "calls",
-        "result",
-        "results",
-        "has",
-        "have",
-        "does",
-        "did",
-        "only",
-        "yet",
-        "at",
-        "my",
-        "before",
-        "after",
-        "once",
-        "twice",
-        "using",
-        "gives",
-        "needs",
-        "alone",
-        "tool",
-        "function",
-        "like",
-        "there",
-        "each",
-        "every",
-        "these",
-        "those",
-        "some",
-        "something",
-        "anything",
-        "more",
-        "further",
-        "directly",
-        "immediately",
-    ];
+    static STARTS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("begins no query"));
     let mut words = query.split_whitespace();
     let first = words.next().unwrap_or_default().to_lowercase();
     let first = first.trim_end_matches(|letter: char| !letter.is_alphanumeric());

@@ -1,6 +1,9 @@
 //! What stands on lines of its own: a tool and its arguments as labels, a list below a name, a block.
 
+use std::sync::LazyLock;
+
 use super::fill::{Filled, Takes, takes, wanted};
+use super::lists;
 use super::literals::literals;
 use super::sentence::Sentence;
 use crate::doc::Doc;
@@ -11,41 +14,9 @@ use crate::raw::{Args, Given, RawCall, Unknown, args_of_value};
 use crate::tools::ToolSpec;
 
 /// Labels before a tool's name.
-const NAME_LABELS: &[&str] = &[
-    "tool",
-    "tool name",
-    "tool call",
-    "tool to use",
-    "function",
-    "function name",
-    "action",
-    "call",
-    "next action",
-    "next call",
-    "next tool",
-    "name",
-    "werkzeug",
-    "outil",
-    "herramienta",
-    "ferramenta",
-    "verktøy",
-    "工具",
-    "инструмент",
-    "ツール",
-];
+static NAME_LABELS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("name labels"));
 /// Labels before all arguments.
-const INPUT_LABELS: &[&str] = &[
-    "input",
-    "arguments",
-    "args",
-    "parameters",
-    "params",
-    "action input",
-    "tool input",
-    "with",
-    "参数",
-    "аргументы",
-];
+static INPUT_LABELS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("input labels"));
 /// Lines of arguments below a tool's name.
 const ARGUMENT_LINES_MAX: usize = 12;
 /// How sure such lines are.

@@ -12,6 +12,7 @@ mod clause;
 mod fill;
 mod lead;
 mod lines;
+mod lists;
 mod literals;
 mod mood;
 mod more;
@@ -169,7 +170,7 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             spoken.wishes(doc, &mut advice, &mut calls);
         }
         wished.asked.extend(named.asked);
-        let calls = better(named.calls, calls);
+        let calls = better(doc, named.calls, calls);
         wished.add(number, &lower, calls);
     }
     let mut calls: Vec<RawCall> = wished
@@ -192,22 +193,22 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
 }
 
 /// Of two readings of a sentence the one that gives more of its calls something.
-fn better(named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCall> {
-    let whole = |calls: &[RawCall]| {
-        calls
-            .iter()
-            .filter(|call| {
-                call.open.is_empty()
-                    && !(call.args.named.is_empty() && call.args.positional.is_empty())
-            })
-            .count()
+fn better(doc: &Doc<'_>, named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCall> {
+    let is_whole = |call: &&RawCall| {
+        let has = |argument: &str| {
+            let named = &call.args.named;
+            named
+                .iter()
+                .any(|(name, _)| crate::guide::same_argument(name, argument) || name == argument)
+        };
+        let tool = doc.tools.find(&call.name);
+        !call.args.positional.is_empty() || tool.is_some_and(|tool| tool.required().all(has))
     };
+    let whole = |calls: &[RawCall]| calls.iter().filter(is_whole).count();
     if whole(&named) > 0
         && whole(&named) >= whole(&spoken)
         && (named.len() >= spoken.len() || whole(&spoken) == 0)
     {
-        named
-    } else if spoken.is_empty() {
         named
     } else {
         spoken
@@ -236,8 +237,8 @@ impl Advice {
             self.seen = before.partition_point(|sentence| sentence.span[1] <= from + hint);
             if let Some(sentence) = before.get(self.seen) {
                 let text = sentence.text(doc);
-                self.found =
-                    text.len() <= SENTENCE_BYTES_MAX && is_advice(&text.to_ascii_lowercase());
+                self.found = text.len() <= SENTENCE_BYTES_MAX
+                    && is_advice(&words::without_quoted(&text.to_ascii_lowercase()));
                 self.seen += 1;
             }
         }
@@ -295,6 +296,17 @@ impl Spoken<'_> {
         let Some(mut wish) = verbs::wish(doc, text, lower, lead.order) else {
             return false;
         };
+        let told = wish
+            .args
+            .last()
+            .and_then(|(_, value)| text.find(value.as_str()).map(|at| at + value.len()));
+        if lead.order
+            && told.is_some_and(|at| {
+                mood::tells_outcome(lower[at..].trim_start_matches(['`', '"', '\'', ')']))
+            })
+        {
+            return false;
+        }
         let mut end = self.sentence.span[0] + to;
         take_block(doc, &mut wish, self.sentence, lower, &mut end);
         let more = more::objects(&wish, text);

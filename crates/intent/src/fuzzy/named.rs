@@ -1,11 +1,13 @@
 //! Wishes that name a tool, in whatever language: its name, what it is given, and the mood around it.
 
+use std::sync::LazyLock;
+
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
 use super::literals::{Literal, literals};
 use super::mood::{self, Around, Stand};
 use super::sentence::Sentence;
-use super::{lines, words};
+use super::{lines, lists, words};
 use crate::doc::Doc;
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
@@ -171,7 +173,9 @@ impl Said<'_, '_> {
     ) -> Option<usize> {
         let [start, behind_name] = anchor.span;
         let called = self.called(anchor);
-        let may_be_free = anchor.distinct || stand == Stand::Called;
+        let behind = self.text[behind_name..stop].trim_start_matches(['*', '`']);
+        let may_be_free = stand == Stand::Called
+            || anchor.distinct && (stand > Stand::Word || behind.starts_with([':', '：']));
         let is_called = called.is_some();
         let mut filled = called.unwrap_or_else(|| {
             fill::right(anchor.tool, &self.place([behind_name, stop]), may_be_free)
@@ -185,7 +189,9 @@ impl Said<'_, '_> {
         let complete = |filled: &Filled| wanted(anchor.tool).iter().all(|name| filled.has(name));
         let strong = is_called || filled.keyed && complete(&filled);
         let stand = if strong { Stand::Called } else { stand };
-        if stand == Stand::Word && !anchor.distinct || !near {
+        let clause = &self.masked[mood::clause_start(&self.masked[..start])..start];
+        let for_reader = !anchor.distinct && self.for_reader && !mood::is_own(clause);
+        if stand == Stand::Word && !anchor.distinct || !near || for_reader && !is_called {
             return None;
         }
         if !anchor.distinct
@@ -196,7 +202,7 @@ impl Said<'_, '_> {
             return None;
         }
         let around = Around {
-            clause: &self.masked[mood::clause_start(&self.masked[..start])..start],
+            clause,
             before: &self.masked[..start],
             after: &self.masked[behind_name..stop],
             behind: &self.masked[filled.end.min(stop)..stop],
@@ -425,10 +431,7 @@ impl Said<'_, '_> {
 
 /// "My advice:", "The docs say:", "TODO:": what follows is no order to oneself.
 fn is_foreign_label(before: &str) -> bool {
-    const FOREIGN: &[&str] = &[
-        "my", "your", "their", "his", "her", "the", "this", "a", "an", "here", "todo", "tip",
-        "note", "warning", "hint", "example", "quote", "answer", "in",
-    ];
+    static FOREIGN: LazyLock<&[&str]> = LazyLock::new(|| lists::list("foreign labels"));
     let from = mood::clause_start(before.trim_end_matches(':'));
     let clause = before[from..].trim();
     let first = clause

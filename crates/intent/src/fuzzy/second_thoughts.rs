@@ -1,5 +1,9 @@
 //! Wishes that the model gives up for others while it still thinks.
 
+use std::sync::LazyLock;
+
+use super::lists;
+
 /// How a sentence turns from what was wished before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Turn {
@@ -11,129 +15,13 @@ pub(super) enum Turn {
     TakesBack,
 }
 
-const HESITATIONS: &[&str] = &[
-    "wait",
-    "actually",
-    "on second thought",
-    "hold on",
-    "correction",
-    "or rather",
-    "better",
-    "but wait",
-    "no wait",
-    "oh wait",
-    "halt",
-    "moment",
-    "warte",
-    "eigentlich",
-    "besser",
-    "attends",
-    "en fait",
-    "plutôt",
-    "espera",
-    "en realidad",
-    "mejor",
-    "na verdade",
-    "melhor",
-    "vent",
-    "egentlig",
-    "heller",
-    "等等",
-    "其实",
-    "不对",
-    "いや",
-    "やっぱり",
-    "стоп",
-    "подожди",
-    "на самом деле",
-    "лучше",
-];
-const REFUSALS: &[&str] = &[
-    "no",
-    "nope",
-    "nah",
-    "never mind",
-    "nevermind",
-    "scratch that",
-    "forget that",
-    "forget it",
-    "cancel that",
-    "stop",
-    "strike that",
-    "not that",
-    "nein",
-    "doch nicht",
-    "non",
-    "nei",
-    "não",
-    "нет",
-    "不",
-    "不行",
-    "違う",
-    "skip that",
-    "drop that",
-];
-const FILLERS: &[&str] = &[
-    "hmm",
-    "hm",
-    "oh",
-    "ah",
-    "wait",
-    "actually",
-    "ok",
-    "okay",
-    "well",
-    "but",
-    "and",
-    "so",
-    "on second thought",
-    "ach",
-    "eh",
-    "和",
-];
+static HESITATIONS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("hesitations"));
+static REFUSALS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("refusals"));
+static FILLERS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("fillers"));
 /// What gives up a wish, wherever it stands in a short sentence.
-const GIVES_UP: &[&str] = &[
-    "no need",
-    "not needed",
-    "not necessary",
-    "unnecessary",
-    "won't run it",
-    "won't do it",
-    "won't do that",
-    "won't call it",
-    "won't need",
-    "don't need it",
-    "don't need that",
-    "don't need to",
-    "not going to do",
-    "no point",
-    "isn't needed",
-    "isn't necessary",
-    "nicht nötig",
-    "pas besoin",
-    "no hace falta",
-    "не нужно",
-    "不需要",
-    "不用了",
-    "ikke nødvendig",
-];
+static GIVES_UP: LazyLock<&[&str]> = LazyLock::new(|| lists::list("gives up"));
 /// What makes another wish one more, and not one instead.
-const ADDS: &[&str] = &[
-    "also",
-    "as well",
-    "too",
-    "both",
-    "additionally",
-    "auch",
-    "aussi",
-    "también",
-    "også",
-    "还",
-    "также",
-    "first",
-    "after that",
-    "and then",
-];
+static ADDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("adds"));
 const SHORT_WORDS_MAX: usize = 16;
 
 /// How a sentence in lower case turns.

@@ -16,6 +16,28 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
         return None;
     }
     // "Write access to a.txt was denied" only looks like an order.
+    let told = low.trim_start_matches([':', '-', ' ', ',']);
+    let first = told.split(|letter: char| !letter.is_alphanumeric()).next();
+    let is_outcome = matches!(
+        first,
+        Some(
+            "done"
+                | "finished"
+                | "complete"
+                | "completed"
+                | "failed"
+                | "succeeded"
+                | "returned"
+                | "returns"
+                | "gave"
+                | "ok"
+                | "over"
+                | "of"
+        )
+    );
+    if order && is_outcome {
+        return None;
+    }
     let searches = matches!(verb, Verb::Search | Verb::Find);
     if order
         && (!searches && super::words::is_report(low)
