@@ -117,6 +117,7 @@ pub(super) fn right(tool: &ToolSpec, place: &Place<'_>, may_be_free: bool) -> Fi
     recipient(tool, place, &mut filled);
     command(tool, place, &mut filled);
     unnamed(tool, place, &mut filled);
+    bare_file(tool, place, &mut filled);
     if may_be_free {
         free(tool, place, &mut filled);
     }
@@ -510,6 +511,30 @@ fn is_led_up_to(text: &str) -> bool {
     text.split_whitespace().count() <= 6 && !text.contains(['"', '`', '{'])
 }
 
+/// "read VERSION": a file's name in capitals right behind the tool's.
+fn bare_file(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
+    let wanted = wanted(tool);
+    let [argument] = wanted.as_slice() else {
+        return;
+    };
+    if takes(argument) != Takes::Path || filled.has(argument) {
+        return;
+    }
+    let [start, end] = place.span;
+    let rest = place.text[start..end].trim_start_matches([':', ' ', '*', '`']);
+    let rest = rest.strip_prefix("the ").unwrap_or(rest);
+    let rest = rest.strip_prefix("file ").unwrap_or(rest);
+    let word = bare_word(rest.split_whitespace().next().unwrap_or_default());
+    let is_name = word.len() > 3
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
+    if is_name {
+        let from = end - rest.len();
+        filled.give(argument, word, [from, from + word.len()]);
+    }
+}
+
 /// Literals without names, by their kind and in the arguments' order.
 fn unnamed(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
     let wanted = wanted(tool);
@@ -625,7 +650,9 @@ fn free(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
     }
     let [start, end] = place.span;
     let mut rest = &place.text[start..end];
-    if rest.trim_start().starts_with([',', '.', 'の', 'は', '的']) {
+    if rest.trim_start().starts_with([',', '.', 'の', 'は', '的'])
+        || super::mood::tells_outcome(&rest.to_lowercase())
+    {
         return;
     }
     loop {

@@ -80,7 +80,7 @@ pub(super) fn literals(doc: &Doc<'_>, text: &str) -> Vec<Literal> {
             continue;
         }
         let end = word_end(text, at);
-        match word(text, at, end) {
+        match word(doc, text, at, end) {
             Some(literal) => {
                 at = literal.span[1];
                 found.push(literal);
@@ -210,7 +210,7 @@ fn word_end(text: &str, at: usize) -> usize {
         .map_or(text.len(), |end| at + first + end)
 }
 
-fn word(text: &str, at: usize, end: usize) -> Option<Literal> {
+fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
     let mut start = at;
     // "打开https://…": an address begins where it says so.
     if let Some(scheme) = text[at..end].find("http").filter(|from| *from > 0) {
@@ -234,7 +234,8 @@ fn word(text: &str, at: usize, end: usize) -> Option<Literal> {
         });
     }
     let bare = bare_word(trimmed);
-    if is_path(bare) {
+    // `functions.read` is a name.
+    if is_path(bare) && doc.tools.find(bare).is_none() {
         return Some(path([start, start + bare.len()], bare));
     }
     spaced_path(text, start, end)

@@ -63,11 +63,11 @@ pub(super) fn against(around: &Around<'_>) -> Option<Against> {
     if is_unreal(before, after) {
         return Some(Against::Unreal);
     }
-    let plans = PLANNED.is_in(clause);
+    let own = OWN.is_in(clause);
+    let plans = PLANNED.is_in(clause) && (!OTHERS.is_in(clause) || OWN_SUBJECT.is_in(clause));
     if PAST.is_in(&without_have_to(clause)) && !(plans && distinct) || clause_says_past(clause) {
         return Some(Against::Past);
     }
-    let own = OWN.is_in(clause);
     if !own && (TALK.is_in(clause) || TALK.is_in(before) && !plans) || TALK.is_in(after) && !plans {
         return Some(Against::Talk);
     }
@@ -175,6 +175,19 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
     } else if BEFORE_OUTCOME.contains(&word) {
         word = words.next().unwrap_or_default();
     }
+    let subject = matches!(
+        word,
+        "it" | "this" | "that" | "which" | "we" | "nothing" | "no"
+    );
+    if subject
+        && !adverb
+        && (word == "nothing"
+            || words.clone().next().is_some_and(|verb| {
+                OUTCOMES.contains(&verb) || matches!(verb, "got" | "result" | "results" | "hits")
+            }))
+    {
+        return true;
+    }
     let finished = matches!(
         word,
         "done"
@@ -230,6 +243,7 @@ fn without_asking(text: &str) -> String {
         "check whether ",
         "know whether ",
         "verify whether ",
+        "would be to ",
         "even if ",
         "as if ",
     ] {
@@ -251,7 +265,7 @@ fn after_turn(before: &str) -> &str {
 /// Where the clause begins that the end of this text belongs to.
 pub(super) fn clause_start(before: &str) -> usize {
     let from = last_bound(before, before.len());
-    let clause = before[from..].trim();
+    let clause = before[from..].trim_matches([' ', ',', ';', ':', '，', '、']);
     let is_item = clause.is_empty() || LINKERS.contains(&clause);
     if from == 0 || !is_item {
         return from;
@@ -261,8 +275,8 @@ pub(super) fn clause_start(before: &str) -> usize {
         .trim_end_matches([' ', ',', '，', '、'])
         .len();
     let first = last_bound(before, end);
-    let said = before[first..end].trim();
-    if before[end..from].contains([',', '，', '、']) && said.split_whitespace().count() > 1 {
+    let said = before[first..end].trim_matches([' ', ',', '，', '、']);
+    if before[from..].starts_with([',', '，', '、']) && said.split_whitespace().count() > 1 {
         first
     } else {
         from
@@ -273,8 +287,9 @@ static LINKERS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("linkers"));
 
 fn last_bound(text: &str, end: usize) -> usize {
     static BOUNDS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("bounds"));
-    let ends = |bound: &&str| text[..end].rfind(*bound).map(|at| at + bound.len());
-    BOUNDS.iter().filter_map(ends).max().unwrap_or(0)
+    let starts = |bound: &&str| text[..end].rfind(*bound).map(|at| (at + bound.len(), at));
+    let last = BOUNDS.iter().filter_map(starts).max();
+    last.map_or(0, |(_, at)| at)
 }
 
 /// So many words of a text.
@@ -297,6 +312,9 @@ static DECIDES: LazyLock<&[&str]> = LazyLock::new(|| lists::list("decides"));
 static CALLS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("calls"));
 static CALLS_UNSPACED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("calls unspaced"));
 /// The same where the name comes first.
+static CALL_STEMS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("call stems"));
+static PRONOUNS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("pronouns"));
+static OUTPUT_LABELS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("output labels"));
 static CALLED_BEHIND: LazyLock<&[&str]> = LazyLock::new(|| lists::list("called behind"));
 static PLANS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("plans"));
 
@@ -355,7 +373,17 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
             .unwrap_or_default()
             .to_owned()
     };
-    let word = last(without_article);
+    let pronoun = last(without_article);
+    let without_pronoun = if PRONOUNS.contains(&pronoun.as_str()) {
+        without_article[..without_article.len() - pronoun.len()].trim_end()
+    } else {
+        without_article
+    };
+    let word = last(without_pronoun);
+    let word = word.rsplit('\'').next().unwrap_or_default().to_owned();
+    if CALL_STEMS.iter().any(|stem| word.starts_with(stem)) {
+        return Stand::Called;
+    }
     if CALLS.contains(&word.as_str()) || CALLS_UNSPACED.iter().any(|word| said.ends_with(word)) {
         return Stand::Called;
     }
@@ -395,6 +423,20 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
 /// Whether the model speaks of itself.
 pub(super) fn is_own(text: &str) -> bool {
     OWN_SUBJECT.is_in(text)
+}
+
+/// Whether a sentence is labelled as somebody else's words: "Tool result: …".
+pub(super) fn is_labelled_foreign(sentence: &str) -> bool {
+    let label = sentence
+        .find([':', '：'])
+        .filter(|at| *at <= 40)
+        .map(|at| &sentence[..at]);
+    label.is_some_and(|label| {
+        let label =
+            label.trim_matches(|letter: char| !letter.is_alphabetic() && !letter.is_alphanumeric());
+        let bare = label.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
+        OUTPUT_LABELS.contains(&bare)
+    })
 }
 
 /// Whether words make a plan.

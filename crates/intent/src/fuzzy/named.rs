@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
-use super::literals::{Literal, literals};
+use super::literals::{Kind, Literal, literals};
 use super::mood::{self, Around, Stand};
 use super::sentence::Sentence;
 use super::{lines, lists, words};
@@ -74,13 +74,17 @@ pub(super) fn wishes(
         masked,
         for_reader,
     };
-    if lines::is_log(&said.masked) {
+    if lines::is_log(&said.masked) || mood::is_labelled_foreign(&said.masked.to_lowercase()) {
         return named;
     }
     let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();
     let mut from = 0;
     let mut reach = 0;
     for (number, anchor) in found.iter().enumerate() {
+        let at = sentence.span[0] + anchor.span[0];
+        if doc.is_hidden(at, 0) || doc.is_shown(at) || said.is_commented(anchor.span[0]) {
+            continue;
+        }
         if anchor.span[0] < reach || said.is_inside_command(&found[..number], anchor) {
             continue;
         }
@@ -120,13 +124,19 @@ fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
 impl Said<'_, '_> {
     fn stand(&self, anchor: &Anchor<'_>) -> Stand {
         let [from, to] = anchor.span;
-        mood::stand(&self.masked[..from], &self.masked[to..])
+        mood::stand(&self.masked[..from].to_lowercase(), &self.masked[to..])
     }
 
-    /// Whether a name is the program of the command that another name is given.
+    /// Whether a name is a part of what another name is given: the program of a command, or a value.
     fn is_inside_command(&self, before: &[Anchor<'_>], anchor: &Anchor<'_>) -> bool {
         before.iter().any(|other| {
             let between = self.masked[other.span[1]..anchor.span[0]].trim();
+            let last = between
+                .rsplit([' ', '=', ':'])
+                .find(|word| !word.is_empty());
+            if last.is_some_and(|word| other.tool.property(word).is_some()) && !anchor.distinct {
+                return true;
+            }
             wanted(other.tool)
                 .iter()
                 .any(|name| takes(name) == Takes::Command)
@@ -153,6 +163,12 @@ impl Said<'_, '_> {
     fn is_near(&self, anchor: &Anchor<'_>, other: &Anchor<'_>) -> bool {
         let between = &self.masked[anchor.span[1]..other.span[0]];
         between.split_whitespace().count() <= 2 && !between.contains(['"', ',', ';', '.', '('])
+    }
+
+    /// Whether the sentence is a comment in some code from before this place on.
+    fn is_commented(&self, at: usize) -> bool {
+        let before = &self.masked[..at];
+        before.starts_with("// ") || before.contains(" // ") || before.contains(" # todo")
     }
 
     fn place(&self, span: [usize; 2]) -> Place<'_> {
@@ -187,10 +203,24 @@ impl Said<'_, '_> {
                 <= GAP_WORDS_MAX
         });
         let complete = |filled: &Filled| wanted(anchor.tool).iter().all(|name| filled.has(name));
+        if filled.start.is_none() && stand > Stand::Word && self.points_back(behind_name) {
+            for sentence in self.earlier.iter().rev().take(LOOK_BACK) {
+                if self.take_earlier(sentence, anchor.tool, &mut filled) {
+                    filled.start = Some(behind_name);
+                    break;
+                }
+            }
+        }
         let strong = is_called || filled.keyed && complete(&filled);
         let stand = if strong { Stand::Called } else { stand };
-        let clause = &self.masked[mood::clause_start(&self.masked[..start])..start];
+        let clause = &self.masked[mood::clause_start(&self.masked[..start])..start].to_lowercase();
         let for_reader = !anchor.distinct && self.for_reader && !mood::is_own(clause);
+        if std::env::var("HFD").is_ok() {
+            eprintln!(
+                "DBG0 {:?} {:?} stand {stand:?} near {near} strong {strong} filled {:?}",
+                anchor.tool.name, self.masked, filled.args
+            );
+        }
         if stand == Stand::Word && !anchor.distinct || !near || for_reader && !is_called {
             return None;
         }
@@ -203,11 +233,21 @@ impl Said<'_, '_> {
         }
         let around = Around {
             clause,
-            before: &self.masked[..start],
-            after: &self.masked[behind_name..stop],
-            behind: &self.masked[filled.end.min(stop)..stop],
-            distinct: anchor.distinct || is_called,
+            before: &self.masked[..start].to_lowercase(),
+            after: &self.masked[behind_name..stop].to_lowercase(),
+            behind: &self.masked[filled.end.min(stop)..stop].to_lowercase(),
+            distinct: anchor.distinct,
         };
+        if std::env::var("HFD").is_ok() {
+            eprintln!(
+                "DBG {:?} stand {stand:?} filled {:?} against {:?} clause {:?} behind {:?}",
+                anchor.tool.name,
+                filled.args,
+                mood::against(&around),
+                around.clause,
+                around.behind
+            );
+        }
         if mood::against(&around).is_some() {
             return Some(filled.end);
         }
@@ -235,6 +275,18 @@ impl Said<'_, '_> {
             ));
         }
         Some(end)
+    }
+
+    /// "read it.": what is meant stands before.
+    fn points_back(&self, at: usize) -> bool {
+        let rest = self.masked[at..].trim().trim_end_matches(['.', '!']);
+        let mut words = rest.split_whitespace();
+        let first = words
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches([',', ';']);
+        matches!(first, "it" | "them" | "this" | "that")
+            && (words.count() <= 2 || rest.contains(" to see") || rest.contains(" first"))
     }
 
     /// Whether an order is the model's to itself.
@@ -276,6 +328,13 @@ impl Said<'_, '_> {
         let offset = self.sentence.span[0];
         let (call, end) = pythonic::one(self.doc, offset + anchor.span[0], self.sentence.span[1])?;
         let is_name = |given: &Given| matches!(given, Given::Text(text) if anchor.tool.property(text).is_some() || !text.contains(['.', '/', '-', '_']));
+        let known = |name: &String| {
+            let mut properties = anchor.tool.properties();
+            properties.any(|(own, _)| own == name || crate::guide::same_argument(own, name))
+        };
+        if !call.args.named.is_empty() && !call.args.named.iter().any(|(name, _)| known(name)) {
+            return None;
+        }
         let sketched = call.args.positional.iter().any(is_name)
             || call
                 .args
@@ -347,12 +406,13 @@ impl Said<'_, '_> {
             filled.args = keyed.args;
             return true;
         }
-        if !matches!(takes(argument), Takes::Path | Takes::Url) {
+        if !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
             return false;
         }
-        let mut fitting = literals
-            .iter()
-            .filter(|literal| fill::fits(argument, literal, &wanted));
+        let mut fitting = literals.iter().filter(|literal| {
+            let is_code = literal.kind == Kind::Code || takes(argument) != Takes::Command;
+            is_code && fill::fits(argument, literal, &wanted)
+        });
         let (Some(literal), None) = (fitting.next(), fitting.next()) else {
             return false;
         };
