@@ -180,7 +180,12 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         .chain(labelled)
         .collect();
     calls.sort_by_key(|call| call.span[0]);
-    if calls.is_empty() {
+    let speaks_to_reader = |sentence: &sentence::Sentence| {
+        let text = sentence.text(doc);
+        text.len() <= SENTENCE_BYTES_MAX
+            && words::addresses_reader(&words::without_quoted(&text.to_ascii_lowercase()))
+    };
+    if calls.is_empty() && !wished.asked.is_empty() && !sentences.iter().any(speaks_to_reader) {
         // What is planned and can not be made is asked back, when there is nothing else to do.
         calls.extend(wished.asked.into_iter().take(1));
     }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::fill::Takes;
 use super::lists;
 use crate::cues::WordSet;
 
@@ -50,6 +51,9 @@ pub(super) fn against(around: &Around<'_>) -> Option<Against> {
         behind,
         distinct,
     } = *around;
+    // A word at either end has blanks around it as any other has.
+    let clause = format!(" {clause} ");
+    let clause = clause.as_str();
     if is_denied(clause) || is_denied_behind(after) {
         return Some(Against::Denied);
     }
@@ -437,6 +441,35 @@ pub(super) fn is_labelled_foreign(sentence: &str) -> bool {
         let bare = label.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
         OUTPUT_LABELS.contains(&bare)
     })
+}
+
+/// Whether the words behind a verb name what it needs and do not give it: "read it first", "read the file".
+pub(super) fn points_at(after: &str, takes: Takes) -> bool {
+    let nouns: &[&str] = match takes {
+        Takes::Path => &["file", "files", "document", "config", "log"],
+        Takes::Url => &[
+            "url", "page", "link", "site", "website", "article", "it", "them",
+        ],
+        Takes::Command => &["command", "script"],
+        _ => return false,
+    };
+    let word = |word: &str| {
+        word.trim_matches(|letter: char| !letter.is_alphanumeric())
+            .to_owned()
+    };
+    let mut words = after.split_whitespace().map(word);
+    let first = words.next().unwrap_or_default();
+    let second = words.next().unwrap_or_default();
+    let it = matches!(first.as_str(), "it" | "them")
+        && matches!(
+            second.as_str(),
+            "" | "first" | "now" | "then" | "before" | "again"
+        );
+    it || matches!(
+        first.as_str(),
+        "the" | "that" | "their" | "his" | "her" | "this"
+    ) && (nouns.contains(&second.as_str())
+        || words.take(3).any(|word| nouns.contains(&word.as_str())))
 }
 
 /// Whether words make a plan.

@@ -221,13 +221,30 @@ impl Said<'_, '_> {
                 anchor.tool.name, self.masked, filled.args
             );
         }
+        if stand == Stand::Word
+            && !anchor.distinct
+            && self.is_opened(anchor, clause)
+            && filled.start.is_none()
+        {
+            named
+                .asked
+                .push(self.call(anchor.tool, Args::default(), anchor.span, EVERYDAY));
+        }
         if stand == Stand::Word && !anchor.distinct || !near || for_reader && !is_called {
+            return None;
+        }
+        let behind = self.masked[filled.end.min(stop)..stop].trim_start();
+        let is_purpose = behind.starts_with("to ") && !mood::is_own(clause);
+        if is_purpose
+            && (is_called || stand <= Stand::Order && !anchor.distinct && self.runs(anchor.tool))
+            || is_called && self.text[..start].ends_with('[')
+        {
             return None;
         }
         if !anchor.distinct
             && !strong
             && stand <= Stand::Order
-            && !self.may_order(anchor, named, &filled, stop)
+            && !self.may_order(anchor, named, &filled)
         {
             return None;
         }
@@ -253,7 +270,7 @@ impl Said<'_, '_> {
         }
         let end = filled.end;
         if stand == Stand::Called || anchor.distinct || stand == Stand::Planned {
-            self.look_around(anchor, from, &mut filled);
+            self.look_around(anchor, stand, from, &mut filled);
         }
         let whole = complete(&filled);
         let missing = wanted(anchor.tool)
@@ -277,6 +294,32 @@ impl Said<'_, '_> {
         Some(end)
     }
 
+    /// Whether a tool runs commands.
+    fn runs(&self, tool: &ToolSpec) -> bool {
+        wanted(tool)
+            .iter()
+            .any(|name| takes(name) == Takes::Command)
+    }
+
+    /// "I will open the browser".
+    fn is_opened(&self, anchor: &Anchor<'_>, clause: &str) -> bool {
+        let said = clause.trim_end();
+        let opens = [
+            "open the",
+            "open a",
+            "start the",
+            "launch the",
+            "open",
+            "start",
+        ];
+        let own_name =
+            self.text[anchor.span[0]..anchor.span[1]].eq_ignore_ascii_case(&anchor.tool.name);
+        own_name
+            && mood::is_own(clause)
+            && opens.iter().any(|words| said.ends_with(words))
+            && !self.for_reader
+    }
+
     /// "read it.": what is meant stands before.
     fn points_back(&self, at: usize) -> bool {
         let rest = self.masked[at..].trim().trim_end_matches(['.', '!']);
@@ -290,14 +333,9 @@ impl Said<'_, '_> {
     }
 
     /// Whether an order is the model's to itself.
-    fn may_order(&self, anchor: &Anchor<'_>, named: &Named, filled: &Filled, stop: usize) -> bool {
+    fn may_order(&self, anchor: &Anchor<'_>, named: &Named, filled: &Filled) -> bool {
         let before = self.masked[..anchor.span[0]].trim_end();
         let joined = before.ends_with(" and") || before.ends_with(',');
-        let behind = self.masked[filled.end.min(stop)..stop].trim_start();
-        let is_command = wanted(anchor.tool)
-            .iter()
-            .any(|name| takes(name) == Takes::Command);
-        let purpose = is_command && behind.starts_with("to ");
         let label = before.ends_with(':') && is_foreign_label(before);
         filled.start.is_some()
             && !self.for_reader
@@ -306,14 +344,16 @@ impl Said<'_, '_> {
                 && named.calls.is_empty()
                 && before.len() > 4
                 && !before.ends_with(". and"))
-            && !purpose
             && !label
     }
 
     /// Whether the sentence plainly plans a call of this tool.
     fn is_asked(&self, anchor: &Anchor<'_>, stand: Stand, around: &Around<'_>) -> bool {
         let plans = mood::is_planned(around.before) || mood::is_planned(around.clause);
-        let strong = anchor.distinct || anchor.marked || mood::is_called_by_name(around.before);
+        let points =
+            stand == Stand::Planned && mood::points_at(around.after, main_takes(anchor.tool));
+        let strong =
+            anchor.distinct || anchor.marked || points || mood::is_called_by_name(around.before);
         plans && strong && stand > Stand::Order && !self.for_reader
     }
 
@@ -355,12 +395,12 @@ impl Said<'_, '_> {
     }
 
     /// Looks for what is missing before the name, in the block or the list below, and in what was said before.
-    fn look_around(&self, anchor: &Anchor<'_>, from: usize, filled: &mut Filled) {
+    fn look_around(&self, anchor: &Anchor<'_>, stand: Stand, from: usize, filled: &mut Filled) {
         let tool = anchor.tool;
         let main = wanted(tool).first().copied();
         let lacks = |filled: &Filled| main.is_some_and(|name| !filled.has(name));
         let any_lacks = wanted(tool).iter().any(|name| !filled.has(name));
-        if any_lacks && !filled.keyed || lacks(filled) {
+        if stand > Stand::Word && (any_lacks && !filled.keyed || lacks(filled)) {
             fill::left(tool, &self.place([from, anchor.span[0]]), filled);
         }
         lines::block(self.doc, self.sentence, tool, filled);
@@ -434,6 +474,10 @@ impl Said<'_, '_> {
 
     fn call(&self, tool: &ToolSpec, args: Args, [from, to]: [usize; 2], sure: f64) -> RawCall {
         let offset = self.sentence.span[0];
+        // What closes the sentence belongs to its last wish.
+        let rest = &self.text[to.min(self.text.len())..];
+        let is_last = !rest.contains(char::is_alphanumeric);
+        let to = if is_last { self.text.len() } else { to };
         let end = (offset + to).min(self.doc.text.len());
         let mut call =
             RawCall::new(&tool.name, args, [offset + from, end], Strategy::Fuzzy).confidence(sure);
@@ -487,6 +531,13 @@ impl Said<'_, '_> {
             );
         }
     }
+}
+
+/// What the first of a tool's arguments takes.
+fn main_takes(tool: &ToolSpec) -> Takes {
+    wanted(tool)
+        .first()
+        .map_or(Takes::Other, |name| takes(name))
 }
 
 /// "My advice:", "The docs say:", "TODO:": what follows is no order to oneself.

@@ -60,7 +60,20 @@ fn split_line(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
         if matches!(byte, b'`' | b'"') {
             // What is in marks belongs to its sentence.
             let near = &bytes[at..end.min(at + QUOTED_BYTES_MAX)];
-            at += memchr::memchr(byte, near).map_or(0, |close| close + 1);
+            let Some(close) = memchr::memchr(byte, near) else {
+                continue;
+            };
+            at += close + 1;
+            // A quotation that ends its own sentence ends the one around it before a new one.
+            let is_said =
+                byte == b'"' && close > 0 && matches!(near[close - 1], b'.' | b'!' | b'?');
+            if is_said
+                && bytes[at..end].first() == Some(&b' ')
+                && bytes.get(at + 1).is_some_and(u8::is_ascii_uppercase)
+            {
+                push(text, from, at, found);
+                from = at;
+            }
         } else if !byte.is_ascii() {
             let sign = &text[at - 1..end];
             let closer = [
