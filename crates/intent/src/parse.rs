@@ -288,6 +288,10 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         cut: scan.cut,
         stopped: scan.stopped,
     };
+    if is_recounted(doc, &reply) {
+        reply.calls.drain(..).for_each(|call| doc.show(call.span));
+        return reply;
+    }
     // Words beside a call that could not be read say the same as the call: no guess from them.
     if is_free
         && reply.calls.is_empty()
@@ -298,6 +302,28 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         reply.calls = fuzzy::read(doc);
     }
     reply
+}
+
+/// Whether an action's result stands behind it, and then a thought that nothing follows: whoever thinks of what is
+/// known already recounts what was done.
+fn is_recounted(doc: &Doc<'_>, reply: &Reply) -> bool {
+    let Some(last) = reply.calls.last().filter(|_| !reply.done) else {
+        return false;
+    };
+    let rest = doc.text[last.span[1]..].trim_start();
+    let Some(result) = rest
+        .strip_prefix("Observation:")
+        .filter(|_| last.strategy == Strategy::React)
+    else {
+        return false;
+    };
+    let Some((seen, thought)) = result.split_once("\nThought:") else {
+        return false;
+    };
+    let labels = ["\nAction", "\nFinal Answer", "\nThought:"];
+    !seen.trim().is_empty()
+        && !thought.trim().is_empty()
+        && !labels.iter().any(|label| thought.contains(label))
 }
 
 fn settle(doc: &Doc<'_>, reply: Reply) -> Parsed {

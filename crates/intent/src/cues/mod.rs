@@ -31,7 +31,7 @@ pub(crate) struct Lead<'a> {
 
 /// Whether the words around a call say that it is only shown.
 pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
-    let line = lead.line.to_lowercase();
+    let line = without_praise(lead.line.to_lowercase());
     let sentence = last_sentence(&line);
     let any = |words: &WordSet| words.is_in(sentence);
     // A line that does not end goes on in the call.
@@ -69,6 +69,21 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
             .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
     };
     shown || in_chapter || points_back || !asked && SHOWN_AFTER.iter().any(starts)
+}
+
+/// "Parallel calls would be good:" speaks for the calls.
+fn without_praise(line: String) -> String {
+    const PRAISE: &[&str] = &[
+        "good", "best", "better", "nice", "right", "useful", "ideal", "sensible", "fine",
+    ];
+    let Some(at) = line.find(" would be ") else {
+        return line;
+    };
+    let behind = &line[at + " would be ".len()..];
+    if PRAISE.iter().any(|word| behind.starts_with(word)) {
+        return line.replacen(" would be ", " is ", 1);
+    }
+    line
 }
 
 /// Whether the words around a block say that it is there to be looked at.

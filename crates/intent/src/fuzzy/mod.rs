@@ -10,6 +10,7 @@ mod anchors;
 mod announce;
 mod clause;
 mod fill;
+mod foreign;
 mod lead;
 mod lines;
 mod lists;
@@ -170,6 +171,9 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             spoken.wishes(doc, &mut advice, &mut calls);
         }
         wished.asked.extend(named.asked);
+        if std::env::var("HFD").is_ok() {
+            eprintln!("DBGB {} {:?} / {:?}", text, named.calls.len(), calls.len());
+        }
         let calls = better(doc, named.calls, calls);
         wished.add(number, &lower, calls);
     }
@@ -213,6 +217,7 @@ fn better(doc: &Doc<'_>, named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCa
     if whole(&named) > 0
         && whole(&named) >= whole(&spoken)
         && (named.len() >= spoken.len() || whole(&spoken) == 0)
+        || spoken.is_empty()
     {
         named
     } else {

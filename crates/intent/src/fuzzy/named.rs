@@ -7,7 +7,7 @@ use super::fill::{self, Filled, Place, Takes, takes, wanted};
 use super::literals::{Kind, Literal, literals};
 use super::mood::{self, Around, Stand};
 use super::sentence::Sentence;
-use super::{lines, lists, words};
+use super::{foreign, lines, lists, words};
 use crate::doc::Doc;
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
@@ -56,12 +56,20 @@ pub(super) fn wishes(
 ) -> Named {
     let text = sentence.text(doc);
     let mut named = Named::default();
-    if !anchors::are_possible(doc, text) {
+    let names = anchors::are_possible(doc, text);
+    if !names && !may_be_foreign(text) {
         return named;
     }
     doc.may_read(text.len());
     let literals = literals(doc, text);
-    let found = anchors::anchors(doc, text, &literals);
+    let mut found = anchors::anchors(doc, text, &literals);
+    let verbs = if found.is_empty() {
+        foreign::anchors(doc, text, &literals)
+    } else {
+        Vec::new()
+    };
+    let are_verbs = !verbs.is_empty();
+    found.extend(verbs);
     let masked = masked(lower, &literals, &found);
     let for_reader =
         words::addresses_reader(&masked) || found.iter().any(|it| !it.distinct) && advised();
@@ -77,7 +85,16 @@ pub(super) fn wishes(
     if lines::is_log(&said.masked) || mood::is_labelled_foreign(&said.masked.to_lowercase()) {
         return named;
     }
-    let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();
+    let stands: Vec<Stand> = found
+        .iter()
+        .map(|anchor| {
+            if are_verbs {
+                Stand::Planned
+            } else {
+                said.stand(anchor)
+            }
+        })
+        .collect();
     let mut from = 0;
     let mut reach = 0;
     for (number, anchor) in found.iter().enumerate() {
@@ -106,6 +123,12 @@ pub(super) fn wishes(
     }
     said.objects(&mut named);
     named
+}
+
+/// Whether a sentence can give a verb of another language something to the letter: a cheap look.
+fn may_be_foreign(text: &str) -> bool {
+    text.bytes()
+        .any(|byte| matches!(byte, b'.' | b'`' | b'"' | b'/') || byte >= 0xe2)
 }
 
 /// The sentence with what is in marks blotted out, but for names.
