@@ -115,6 +115,7 @@ pub(super) fn right(tool: &ToolSpec, place: &Place<'_>, may_be_free: bool) -> Fi
     }
     pairs(tool, place, &mut filled);
     recipient(tool, place, &mut filled);
+    action(tool, place, &mut filled);
     command(tool, place, &mut filled);
     unnamed(tool, place, &mut filled);
     bare_file(tool, place, &mut filled);
@@ -320,6 +321,7 @@ fn value(
         Takes::Path => file_words(bare)?,
         Takes::Url => return super::words::address(bare).map(|url| (url, [from, from + end])),
         Takes::Other => bare_word(bare.split_whitespace().next()?),
+        _ if lists::list("linkers").contains(&bare) => return None,
         Takes::Text if !sign => return None,
         _ => bare,
     };
@@ -416,7 +418,8 @@ fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
         let is_name = bare
             .starts_with(|letter: char| letter.is_uppercase() || matches!(letter, '#' | '@' | '+'))
             || bare.contains('@');
-        if TO.contains(&before) && is_name && bare.len() > 1 {
+        let is_sign = bare.starts_with(['@', '#']) && bare.len() > 2;
+        if (TO.contains(&before) || is_sign) && is_name && bare.len() > 1 {
             let mut name = bare.to_owned();
             // "to Anna Berg".
             let next = place.text[at..end].split(' ').next().unwrap_or_default();
@@ -433,6 +436,31 @@ fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
         if before.starts_with(['"', '“', '`']) {
             return;
         }
+    }
+}
+
+/// "browser open https://…": what is done, right behind the name.
+fn action(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
+    let wanted = wanted(tool);
+    let is_action = |name: &&&str| {
+        matches!(**name, "action" | "operation" | "method" | "mode") && !filled.has(name)
+    };
+    let Some(argument) = wanted.iter().find(is_action).copied() else {
+        return;
+    };
+    let [start, end] = place.span;
+    let rest = place.text[start..end].trim_start_matches([':', ' ', '-']);
+    let word = bare_word(rest.split_whitespace().next().unwrap_or_default());
+    let is_verb =
+        (3..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let follows = place.literals().any(|literal| literal.kind == Kind::Url);
+    if is_verb
+        && follows
+        && !lists::list("value links").contains(&word)
+        && !matches!(word, "for" | "tool" | "action" | "url" | "via")
+    {
+        let from = end - rest.len();
+        filled.give(argument, word, [from, from + word.len()]);
     }
 }
 
@@ -558,7 +586,11 @@ fn unnamed(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
             .find(|name| !filled.has(name) && fits(name, literal, &wanted))
             .copied();
         if let Some(argument) = free {
-            if single && filled.end > place.span[0] && !filled.args.named.is_empty() {
+            if single
+                && argument == wanted[0]
+                && filled.end > place.span[0]
+                && !filled.args.named.is_empty()
+            {
                 continue;
             }
             let text = literal.text.clone();

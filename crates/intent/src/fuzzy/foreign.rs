@@ -7,7 +7,9 @@ use super::anchors::{Anchor, is_unspaced};
 use super::fill::Takes;
 use super::lists;
 use super::literals::{Kind, Literal};
+use crate::cues::WordSet;
 use crate::doc::Doc;
+use crate::tools::ToolSpec;
 
 /// Names that the tools of these verbs go by, in every host.
 const VERBS: &[(&str, &str, Takes)] = &[
@@ -47,7 +49,7 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
         let (_, name, takes) = VERBS[place];
         // Whatever reads a file opens an address as well.
         let name = match (&literal.kind, takes) {
-            (Kind::Url, Takes::Path | Takes::Url) if name != "write" => "web_fetch",
+            (Kind::Url, Takes::Path | Takes::Url | Takes::Query) if name != "write" => "web_fetch",
             (Kind::Path, Takes::Path) => name,
             (Kind::Quoted, Takes::Query) => name,
             (Kind::Code, Takes::Command | Takes::Query) => name,
@@ -88,4 +90,20 @@ fn last_verb(text: &str) -> Option<([usize; 2], usize)> {
         .filter_map(|(word, place)| text.rfind(word).map(|at| ([at, at + word.len()], *place)))
         .max();
     last.max(unspaced)
+}
+
+/// The tool of a sentence that plans to read a file and does not say which.
+pub(super) fn asks<'t>(doc: &Doc<'t>, masked: &str) -> Option<&'t ToolSpec> {
+    static FILES: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("files"));
+    if masked.contains('"') || !FILES.is_in(masked) {
+        return None;
+    }
+    let lower = masked.to_lowercase();
+    let ([start, _], place) = last_verb(&lower)?;
+    let clause = &lower[super::mood::clause_start(&lower[..start])..];
+    let plans = super::mood::is_planned(clause) && super::mood::is_free_of_doubt(clause, &lower);
+    let (_, name, takes) = VERBS[place];
+    (takes == Takes::Path && plans)
+        .then(|| doc.tools.find(name))
+        .flatten()
 }

@@ -11,7 +11,8 @@ static LISTS: LazyLock<HashMap<&'static str, Vec<&'static str>>> =
 fn read(source: &'static str) -> HashMap<&'static str, Vec<&'static str>> {
     let mut lists: HashMap<_, Vec<_>> = HashMap::new();
     let mut name = "";
-    for line in source.lines().filter(|line| !line.starts_with('#')) {
+    let is_said = |line: &&str| !line.starts_with('#') && !line.is_empty();
+    for line in source.lines().filter(is_said) {
         match line
             .strip_prefix('[')
             .and_then(|head| head.strip_suffix(']'))

@@ -152,11 +152,23 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         lower.push_str(text);
         lower.make_ascii_lowercase();
         wished.turn(number, &lower);
+        let before = &sentences[..number];
+        let around = [before, &sentences[number + 1..]];
         if sentence.question {
+            // "We need exec for this, but which command?" plans before it asks.
+            if let Some(plan) = sentence.before_question(doc) {
+                let named = named::wishes(
+                    doc,
+                    &plan,
+                    around,
+                    &lower[..plan.text(doc).len()],
+                    &mut || false,
+                );
+                wished.asked.extend(named.asked);
+            }
             continue;
         }
-        let before = &sentences[..number];
-        let named = named::wishes(doc, sentence, before, &lower, &mut || {
+        let named = named::wishes(doc, sentence, around, &lower, &mut || {
             advice.given(doc, before)
         });
         let mut calls = Vec::new();

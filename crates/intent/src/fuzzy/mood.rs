@@ -59,6 +59,7 @@ pub(super) fn against(around: &Around<'_>) -> Option<Against> {
     }
     let head = first_words(after, 4);
     if tells_outcome(behind)
+        || tells_outcome(after)
         || is_settled(after)
         || OUTCOME_PARTS.iter().any(|part| head.contains(part))
     {
@@ -112,6 +113,8 @@ fn is_denied(clause: &str) -> bool {
         .by_ref()
         .take(3)
         .any(|word| matches!(word, "no" | "nein" | "nei" | "kein"));
+    // "no voy a usar".
+    let no = no || clause.trim_start_matches([' ', ',']).starts_with("no ");
     no || clause.contains("n't ") || clause.contains("n’t ") || DENIED.is_in(clause)
 }
 
@@ -197,6 +200,14 @@ pub(super) fn tells_outcome(behind: &str) -> bool {
         "done"
             | "ok"
             | "failed"
+            | "result"
+            | "results"
+            | "nothing"
+            | "empty"
+            | "found"
+            | "delivered"
+            | "sent"
+            | "saved"
             | "succeeded"
             | "returned"
             | "gave"
@@ -408,6 +419,13 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     {
         return Stand::Planned;
     }
+    // "so we message …": what "I" did can as well be past.
+    let we = ["we", "wir", "nous", "vi"]
+        .iter()
+        .find_map(|word| bare.strip_suffix(word).filter(|head| head.ends_with(' ')));
+    if we.is_some_and(|head| DECIDES.contains(&last(head.trim_end()).as_str())) {
+        return Stand::Planned;
+    }
     let closed = bare.len() < said.len() && !said.ends_with(',') && !said.ends_with('，');
     let number = bare
         .trim_end_matches(|letter: char| letter.is_ascii_digit())
@@ -451,6 +469,7 @@ pub(super) fn points_at(after: &str, takes: Takes) -> bool {
             "url", "page", "link", "site", "website", "article", "it", "them",
         ],
         Takes::Command => &["command", "script"],
+        Takes::Recipient => &[],
         _ => return false,
     };
     let word = |word: &str| {
@@ -460,6 +479,9 @@ pub(super) fn points_at(after: &str, takes: Takes) -> bool {
     let mut words = after.split_whitespace().map(word);
     let first = words.next().unwrap_or_default();
     let second = words.next().unwrap_or_default();
+    if takes == Takes::Recipient {
+        return matches!(first.as_str(), "her" | "him" | "them");
+    }
     let it = matches!(first.as_str(), "it" | "them")
         && matches!(
             second.as_str(),
@@ -470,6 +492,13 @@ pub(super) fn points_at(after: &str, takes: Takes) -> bool {
         "the" | "that" | "their" | "his" | "her" | "this"
     ) && (nouns.contains(&second.as_str())
         || words.take(3).any(|word| nouns.contains(&word.as_str())))
+}
+
+/// Whether nothing denies a clause, makes it past or unreal.
+pub(super) fn is_free_of_doubt(clause: &str, sentence: &str) -> bool {
+    !is_denied(&format!(" {clause} "))
+        && !PAST.is_in(&without_have_to(clause))
+        && !IS_UNREAL.is_in(sentence)
 }
 
 /// Whether words make a plan.

@@ -12,7 +12,7 @@ use crate::doc::Doc;
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
 use crate::json;
-use crate::model::Strategy;
+use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::ToolSpec;
 
@@ -32,6 +32,8 @@ pub(super) struct Named {
     pub(super) calls: Vec<RawCall>,
     /// Calls that are plainly planned, and nothing of what they need is there.
     pub(super) asked: Vec<RawCall>,
+    /// What names were given, in the sentence.
+    used: Vec<[usize; 2]>,
 }
 
 /// A sentence with what was found in it.
@@ -39,6 +41,7 @@ struct Said<'a, 'd> {
     doc: &'a Doc<'d>,
     sentence: &'a Sentence,
     earlier: &'a [Sentence],
+    next: Option<&'a Sentence>,
     text: &'a str,
     literals: Vec<Literal>,
     /// The text in lower case, without what is in marks: same length.
@@ -50,7 +53,7 @@ struct Said<'a, 'd> {
 pub(super) fn wishes(
     doc: &Doc<'_>,
     sentence: &Sentence,
-    earlier: &[Sentence],
+    [earlier, later]: [&[Sentence]; 2],
     lower: &str,
     advised: &mut dyn FnMut() -> bool,
 ) -> Named {
@@ -62,14 +65,8 @@ pub(super) fn wishes(
     }
     doc.may_read(text.len());
     let literals = literals(doc, text);
-    let mut found = anchors::anchors(doc, text, &literals);
-    let verbs = if found.is_empty() {
-        foreign::anchors(doc, text, &literals)
-    } else {
-        Vec::new()
-    };
-    let are_verbs = !verbs.is_empty();
-    found.extend(verbs);
+    let found = anchors::anchors(doc, text, &literals);
+    let verbs = foreign::anchors(doc, text, &literals);
     let masked = masked(lower, &literals, &found);
     let for_reader =
         words::addresses_reader(&masked) || found.iter().any(|it| !it.distinct) && advised();
@@ -77,6 +74,7 @@ pub(super) fn wishes(
         doc,
         sentence,
         earlier,
+        next: later.first(),
         text,
         literals,
         masked,
@@ -85,16 +83,7 @@ pub(super) fn wishes(
     if lines::is_log(&said.masked) || mood::is_labelled_foreign(&said.masked.to_lowercase()) {
         return named;
     }
-    let stands: Vec<Stand> = found
-        .iter()
-        .map(|anchor| {
-            if are_verbs {
-                Stand::Planned
-            } else {
-                said.stand(anchor)
-            }
-        })
-        .collect();
+    let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();
     let mut from = 0;
     let mut reach = 0;
     for (number, anchor) in found.iter().enumerate() {
@@ -121,6 +110,7 @@ pub(super) fn wishes(
             }
         }
     }
+    said.verbs(&verbs, &mut named);
     said.objects(&mut named);
     named
 }
@@ -185,7 +175,7 @@ impl Said<'_, '_> {
     /// "use exec to run", "do a web_search: search for": the second name is of the same wish.
     fn is_near(&self, anchor: &Anchor<'_>, other: &Anchor<'_>) -> bool {
         let between = &self.masked[anchor.span[1]..other.span[0]];
-        between.split_whitespace().count() <= 2 && !between.contains(['"', ',', ';', '.', '('])
+        between.split_whitespace().count() <= 2 && !between.contains(['"', ',', ';', '.', '(', ':'])
     }
 
     /// Whether the sentence is a comment in some code from before this place on.
@@ -234,8 +224,16 @@ impl Said<'_, '_> {
                 }
             }
         }
+        if filled.start.is_none() && stand > Stand::Word && self.take_next(anchor.tool, &mut filled)
+        {
+            filled.start = Some(behind_name);
+        }
         let strong = is_called || filled.keyed && complete(&filled);
-        let stand = if strong { Stand::Called } else { stand };
+        let (stand, written) = if strong {
+            (Stand::Called, stand)
+        } else {
+            (stand, stand)
+        };
         let clause = &self.masked[mood::clause_start(&self.masked[..start])..start].to_lowercase();
         let for_reader = !anchor.distinct && self.for_reader && !mood::is_own(clause);
         if std::env::var("HFD").is_ok() {
@@ -259,7 +257,7 @@ impl Said<'_, '_> {
         let behind = self.masked[filled.end.min(stop)..stop].trim_start();
         let is_purpose = behind.starts_with("to ") && !mood::is_own(clause);
         if is_purpose
-            && (is_called || stand <= Stand::Order && !anchor.distinct && self.runs(anchor.tool))
+            && (is_called || written <= Stand::Order && !anchor.distinct && self.runs(anchor.tool))
             || is_called && self.text[..start].ends_with('[')
         {
             return None;
@@ -289,6 +287,7 @@ impl Said<'_, '_> {
             );
         }
         if mood::against(&around).is_some() {
+            named.used.push([start, filled.end.max(behind_name)]);
             return Some(filled.end);
         }
         let end = filled.end;
@@ -299,12 +298,18 @@ impl Said<'_, '_> {
         let missing = wanted(anchor.tool)
             .into_iter()
             .filter(|name| !filled.has(name));
-        let only_text = filled.start.is_some() && {
-            let mut missing = missing;
-            missing.next().is_none_or(|name| takes(name) == Takes::Text) && missing.next().is_none()
-        };
+        let only_text = filled
+            .start
+            .is_some_and(|at| self.is_target(behind_name, at))
+            && {
+                let mut missing = missing;
+                missing.next().is_none_or(|name| takes(name) == Takes::Text)
+                    && missing.next().is_none()
+            };
         let given = !filled.args.named.is_empty() || !filled.args.positional.is_empty();
         if is_called || whole || given && (stand != Stand::Order && filled.end > 0 || only_text) {
+            let from = filled.start.map_or(start, |at| at.min(start));
+            named.used.push([from, filled.end.max(behind_name)]);
             named.calls.extend(self.calls(anchor, filled));
         } else if self.is_asked(anchor, stand, &around) {
             named.asked.push(self.call(
@@ -315,6 +320,13 @@ impl Said<'_, '_> {
             ));
         }
         Some(end)
+    }
+
+    /// Whether a path is where something is written, and not only spoken of: "it to a.txt", "the file a.txt".
+    fn is_target(&self, from: usize, to: usize) -> bool {
+        let gap = self.masked[from.min(to)..to].trim().trim_end_matches(':');
+        let last = gap.rsplit(char::is_whitespace).next().unwrap_or_default();
+        gap.is_empty() || lists::list("before target").contains(&last)
     }
 
     /// Whether a tool runs commands.
@@ -444,10 +456,46 @@ impl Said<'_, '_> {
         }
     }
 
+    /// "Write the file now. Path: a.txt, content: …": the next sentence gives what the name needs.
+    fn take_next(&self, tool: &ToolSpec, filled: &mut Filled) -> bool {
+        let Some(next) = self.next.filter(|_| !self.is_cut()) else {
+            return false;
+        };
+        let text = next.text(self.doc);
+        let begins = tool.properties().any(|(name, _)| {
+            let head = text
+                .get(..name.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(name));
+            head && text[name.len()..].trim_start().starts_with([':', '='])
+        });
+        if !begins
+            || text.len() > crate::limits::SENTENCE_BYTES_MAX
+            || !self.doc.may_read(text.len())
+        {
+            return false;
+        }
+        let literals = literals(self.doc, text);
+        let place = Place {
+            text,
+            literals: &literals,
+            span: [0, text.len()],
+        };
+        let found = fill::right(tool, &place, false);
+        if !found.keyed {
+            return false;
+        }
+        filled.args = found.args;
+        filled.keyed = true;
+        true
+    }
+
     /// The one value of the right kind in a sentence before.
     fn take_earlier(&self, sentence: &Sentence, tool: &ToolSpec, filled: &mut Filled) -> bool {
         let text = sentence.text(self.doc);
-        if text.len() > crate::limits::SENTENCE_BYTES_MAX || !self.doc.may_read(text.len()) {
+        if self.is_cut()
+            || text.len() > crate::limits::SENTENCE_BYTES_MAX
+            || !self.doc.may_read(text.len())
+        {
             return false;
         }
         let wanted = wanted(tool);
@@ -500,12 +548,59 @@ impl Said<'_, '_> {
         // What closes the sentence belongs to its last wish.
         let rest = &self.text[to.min(self.text.len())..];
         let is_last = !rest.contains(char::is_alphanumeric);
-        let to = if is_last { self.text.len() } else { to };
+        let to = if is_last || self.is_cut() {
+            self.text.len()
+        } else {
+            to
+        };
         let end = (offset + to).min(self.doc.text.len());
         let mut call =
             RawCall::new(&tool.name, args, [offset + from, end], Strategy::Fuzzy).confidence(sure);
         call.unknown = Unknown::Nothing;
         call
+    }
+
+    /// Whether the text was cut off in this sentence.
+    fn is_cut(&self) -> bool {
+        self.doc.finish == FinishReason::Length
+            && self.sentence.span[1] == self.doc.text.trim_end().len()
+    }
+
+    /// What verbs of other languages are given, where no name was given it.
+    fn verbs(&self, verbs: &[Anchor<'_>], named: &mut Named) {
+        let offset = self.sentence.span[0];
+        for (number, verb) in verbs.iter().enumerate() {
+            let stop = verbs
+                .get(number + 1)
+                .map_or(self.text.len(), |next| next.span[0]);
+            let first = self
+                .literals
+                .iter()
+                .find(|literal| literal.span[0] >= verb.span[1]);
+            let is_given = |at: usize| {
+                named
+                    .used
+                    .iter()
+                    .any(|[from, to]| (*from..*to).contains(&at))
+            };
+            let at = offset + verb.span[0];
+            if is_given(verb.span[0])
+                || first.is_none_or(|literal| is_given(literal.span[0]))
+                || self.doc.is_hidden(at, 0)
+                || self.doc.is_shown(at)
+            {
+                continue;
+            }
+            self.read(verb, Stand::Planned, [0, stop], named);
+        }
+        if named.calls.is_empty()
+            && named.asked.is_empty()
+            && let Some(tool) = foreign::asks(self.doc, &self.masked)
+        {
+            named
+                .asked
+                .push(self.call(tool, Args::default(), [0, self.text.len()], EVERYDAY));
+        }
     }
 
     /// Calls that are written as JSON behind words that plan them.
@@ -571,5 +666,8 @@ fn is_foreign_label(before: &str) -> bool {
     let first = clause
         .split(|letter: char| !letter.is_alphanumeric())
         .find(|word| !word.is_empty());
-    first.is_some_and(|word| FOREIGN.contains(&word)) && !mood::is_planned(clause)
+    let says = ["say", "tell them", "reply", "answer", "suggest", "mention"]
+        .iter()
+        .any(|word| crate::cues::has_words(clause, word));
+    says || first.is_some_and(|word| FOREIGN.contains(&word)) && !mood::is_planned(clause)
 }

@@ -316,9 +316,11 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
     ]
     .iter()
     .any(|word| strip_word(low, word).is_some());
-    let states = ["is", "are", "was", "were"]
-        .iter()
-        .any(|word| has_words(low, word));
+    let states = [
+        "is", "are", "was", "were", "matters", "means", "helps", "depends",
+    ]
+    .iter()
+    .any(|word| has_words(low, word));
     if order && !asks && states {
         return None;
     }

@@ -14,6 +14,20 @@ impl Sentence {
     pub(super) fn text<'a>(&self, doc: &Doc<'a>) -> &'a str {
         &doc.text[self.span[0]..self.span[1]]
     }
+
+    /// What a question says before it turns to ask.
+    pub(super) fn before_question(&self, doc: &Doc<'_>) -> Option<Self> {
+        let text = self.text(doc);
+        let turns = [
+            ", but ", " - but ", "; but ", ", aber ", ", mais ", ", pero ", ", mas ", ", men ",
+            ", но ", ", only ",
+        ];
+        let at = turns.iter().filter_map(|turn| text.rfind(turn)).max()?;
+        Some(Self {
+            span: [self.span[0], self.span[0] + at],
+            question: false,
+        })
+    }
 }
 
 pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {

@@ -251,7 +251,8 @@ fn is_host(word: &str) -> bool {
 
 /// The first thing that is a path: it has a separator or a file's ending.
 pub(super) fn path(text: &str) -> Option<&str> {
-    let quoted = quoted(text).filter(|quoted| is_path(quoted));
+    let quoted =
+        quoted(text).filter(|quoted| is_path(quoted) || super::literals::names_file(quoted));
     quoted.or_else(|| {
         text.split_whitespace()
             .map(|word| {
