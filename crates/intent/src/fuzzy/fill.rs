@@ -69,6 +69,8 @@ pub(super) struct Filled {
     pub(super) keyed: bool,
     /// Where the first of what was given begins.
     pub(super) start: Option<usize>,
+    /// Whether the block that it was taken from is still open.
+    pub(super) open: bool,
 }
 
 impl Filled {
@@ -334,6 +336,9 @@ fn value(
         && bare.parse::<f64>().is_err()
         && !matches!(bare, "true" | "false")
     {
+        return None;
+    }
+    if bare.is_empty() || bare.starts_with('"') {
         return None;
     }
     let start = from + rest.find(bare).unwrap_or(0);

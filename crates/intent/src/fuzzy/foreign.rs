@@ -92,9 +92,15 @@ fn last_verb(text: &str) -> Option<([usize; 2], usize)> {
     last.max(unspaced)
 }
 
+static FILES: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("files"));
+
+/// Whether a sentence speaks of a file in another language.
+pub(super) fn may_ask(lower: &str) -> bool {
+    FILES.is_in(lower)
+}
+
 /// The tool of a sentence that plans to read a file and does not say which.
 pub(super) fn asks<'t>(doc: &Doc<'t>, masked: &str) -> Option<&'t ToolSpec> {
-    static FILES: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("files"));
     if masked.contains('"') || !FILES.is_in(masked) {
         return None;
     }

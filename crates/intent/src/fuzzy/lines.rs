@@ -194,8 +194,7 @@ fn item_value(doc: &Doc<'_>, argument: &str, item: &str) -> Option<String> {
 pub(super) fn block(doc: &Doc<'_>, sentence: &Sentence, tool: &ToolSpec, filled: &mut Filled) {
     let free = wanted(tool).into_iter().find(|name| {
         let takes = takes(name);
-        !filled.has(name)
-            && (takes == Takes::Command || takes == Takes::Text || takes == Takes::Query)
+        !filled.has(name) && (takes == Takes::Command || takes == Takes::Text)
     });
     let Some(argument) = free else { return };
     let next = doc
@@ -212,11 +211,12 @@ pub(super) fn block(doc: &Doc<'_>, sentence: &Sentence, tool: &ToolSpec, filled:
         return;
     }
     let body = &doc.text[fence.body.min(fence.body_end)..fence.body_end];
-    let body = if takes(argument) == Takes::Command {
-        body.trim()
-    } else {
-        body
-    };
+    let is_command = takes(argument) == Takes::Command;
+    if is_command && body.trim_start().starts_with(['{', '[', '<']) {
+        return;
+    }
+    filled.open |= !fence.closed;
+    let body = if is_command { body.trim() } else { body };
     filled
         .args
         .named

@@ -11,7 +11,7 @@ use super::{foreign, lines, lists, words};
 use crate::doc::Doc;
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
-use crate::json;
+use crate::json::{self, Ending};
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::ToolSpec;
@@ -67,6 +67,10 @@ pub(super) fn wishes(
     let literals = literals(doc, text);
     let found = anchors::anchors(doc, text, &literals);
     let verbs = foreign::anchors(doc, text, &literals);
+    let has_object = literals.iter().any(Literal::is_json);
+    if found.is_empty() && verbs.is_empty() && !has_object && !foreign::may_ask(lower) {
+        return named;
+    }
     let masked = masked(lower, &literals, &found);
     let for_reader =
         words::addresses_reader(&masked) || found.iter().any(|it| !it.distinct) && advised();
@@ -227,6 +231,10 @@ impl Said<'_, '_> {
         if filled.start.is_none() && stand > Stand::Word && self.take_next(anchor.tool, &mut filled)
         {
             filled.start = Some(behind_name);
+        }
+        // `read(path)` names what it takes.
+        if !is_called && filled.keyed && behind.starts_with('(') {
+            return None;
         }
         let strong = is_called || filled.keyed && complete(&filled);
         let (stand, written) = if strong {
@@ -539,7 +547,14 @@ impl Said<'_, '_> {
         let span = [anchor.span[0], filled.end.max(anchor.span[1])];
         std::iter::once(filled.args)
             .chain(filled.more)
-            .map(|args| self.call(anchor.tool, args, span, sure))
+            .map(|args| {
+                let call = self.call(anchor.tool, args, span, sure);
+                call.ending(if filled.open {
+                    Ending::OpenString
+                } else {
+                    Ending::Whole
+                })
+            })
             .collect()
     }
 
