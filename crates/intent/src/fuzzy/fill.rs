@@ -115,6 +115,7 @@ pub(super) fn right(tool: &ToolSpec, place: &Place<'_>, may_be_free: bool) -> Fi
     if object(tool, place, &mut filled) {
         return filled;
     }
+    coded(tool, place, &mut filled);
     pairs(tool, place, &mut filled);
     recipient(tool, place, &mut filled);
     action(tool, place, &mut filled);
@@ -154,6 +155,25 @@ fn object(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) -> bool {
     filled.start = Some(literal.span[0]);
     filled.keyed = true;
     true
+}
+
+/// `` `command: "ls"` ``: pairs in code.
+fn coded(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
+    let named = |literal: &&Literal| {
+        let head = literal.text.split([':', '=']).next().unwrap_or_default();
+        head.len() < literal.text.len() && tool.property(head.trim_matches([' ', '"'])).is_some()
+    };
+    let code = place
+        .literals()
+        .filter(|literal| literal.kind == Kind::Code);
+    for literal in code.filter(named) {
+        let (key, value) = literal.text.split_once([':', '=']).unwrap_or_default();
+        let value = value.trim().trim_matches(['"', '\'', '“', '”']);
+        if !value.is_empty() && !value.contains("\", ") {
+            filled.give(key.trim_matches([' ', '"']), value, literal.span);
+            filled.keyed = true;
+        }
+    }
 }
 
 /// Words between a key and its value.
@@ -423,6 +443,12 @@ fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
         let is_name = bare
             .starts_with(|letter: char| letter.is_uppercase() || matches!(letter, '#' | '@' | '+'))
             || bare.contains('@');
+        // "message Tom": nothing stands between.
+        let is_next = from == start && word.trim().is_empty();
+        before = if is_next { "to" } else { before };
+        if is_next {
+            continue;
+        }
         let is_sign = bare.starts_with(['@', '#']) && bare.len() > 2;
         if (TO.contains(&before) || is_sign) && is_name && bare.len() > 1 {
             let mut name = bare.to_owned();

@@ -215,7 +215,7 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
     // "打开https://…": an address begins where it says so.
     if let Some(scheme) = text[at..end].find("http").filter(|from| *from > 0) {
         let lead = &text[at..at + scheme];
-        if !lead.contains(['/', '?', '=']) {
+        if !lead.contains(['/', '?']) {
             start = at + scheme;
         }
     }
@@ -223,7 +223,11 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
     let trimmed = raw.trim_start_matches(['(', '[', '<', '*', '_']);
     start += raw.len() - trimmed.len();
     if trimmed.contains("](") || trimmed.contains("://") || trimmed.starts_with("www.") {
-        let url = address(trimmed)?;
+        // Where words have no blanks between them, an address ends with its own letters.
+        let own = trimmed
+            .find(super::anchors::is_unspaced)
+            .filter(|at| *at > 8);
+        let url = address(&trimmed[..own.unwrap_or(trimmed.len())])?;
         let stop = trimmed
             .find(&url)
             .map_or(end, |from| start + from + url.len());
@@ -233,7 +237,10 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
             text: url,
         });
     }
-    let bare = bare_word(trimmed);
+    let mut bare = bare_word(trimmed);
+    if raw.starts_with('_') {
+        bare = bare.trim_end_matches('_');
+    }
     // `functions.read` is a name.
     if is_path(bare) && doc.tools.find(bare).is_none() {
         return Some(path([start, start + bare.len()], bare));
@@ -301,7 +308,7 @@ fn has_spaced_ending(text: &str) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || " _-.~/\\:()+&,'".contains(letter);
     last.len() < text.len()
         && text.chars().all(plain)
-        && is_path(last.trim_start_matches('('))
+        && is_path(&last.replace(['(', ')'], ""))
         && !text.starts_with(['-', '.', ' '])
         // A command names a program before its file.
         && !super::table::PROGRAMS.contains(&text.split(' ').next().unwrap_or_default())

@@ -9,6 +9,7 @@ use crate::cues::WordSet;
 static DENIED: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("denied"));
 static PAST: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("past"));
 /// What puts off or puts to choice, wherever it stands before the name.
+static IS_AGO: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("ago"));
 static IS_UNREAL: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("unreal"));
 static UNREAL_BEHIND: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("unreal behind"));
 static TALK: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("talk"));
@@ -58,6 +59,9 @@ pub(super) fn against(around: &Around<'_>) -> Option<Against> {
         return Some(Against::Denied);
     }
     let head = first_words(after, 4);
+    if IS_AGO.is_in(after) {
+        return Some(Against::Past);
+    }
     if tells_outcome(behind)
         || tells_outcome(after)
         || is_settled(after)
@@ -97,6 +101,12 @@ fn without_have_to(clause: &str) -> String {
 }
 
 fn clause_says_past(clause: &str) -> bool {
+    // "my web_search": whose it is, it was made.
+    const OWNED: &[&str] = &["my", "our", "previous", "last", "earlier"];
+    let owned = clause.split_whitespace().next_back();
+    if owned.is_some_and(|word| OWNED.contains(&word)) && !PLANNED.is_in(clause) {
+        return true;
+    }
     let words: Vec<&str> = clause.split_whitespace().rev().take(3).collect();
     // "I read …", "I first read …": who plans says so.
     matches!(
@@ -139,6 +149,8 @@ fn is_denied_behind(after: &str) -> bool {
         "不需要",
         "不用",
         "不必",
+        "没必要",
+        "没有必要",
         "は不要",
         "は使わ",
         "не нуж",
@@ -159,68 +171,48 @@ static BEFORE_OUTCOME: LazyLock<&[&str]> = LazyLock::new(|| lists::list("before 
 
 /// Whether what follows a call tells how it went.
 pub(super) fn tells_outcome(behind: &str) -> bool {
+    static FINISHED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("finished"));
     let rest = behind.trim_start_matches(|letter: char| {
         letter.is_whitespace() || matches!(letter, ')' | '"' | '*' | '`')
     });
-    if rest.starts_with("=>")
-        || rest.starts_with('✓')
-        || rest.starts_with('✔')
-        || rest.starts_with('→') && rest.contains(|letter: char| letter.is_ascii_digit())
-    {
+    if rest.starts_with(['✓', '✔', '✅']) || rest.starts_with("=>") {
         return true;
     }
-    let said = rest.trim_start_matches(['(', ',', ':', '-', '–', '—', ' ']);
-    let adverb = said.len() == rest.len();
+    let said = rest.trim_start_matches(['(', ',', ':', '-', '–', '—', ' ', '>', '→', '=']);
+    let arrow = rest[..rest.len() - said.len()].contains(['>', '→']);
+    let joined = said.len() == rest.len();
     let mut words = said
         .split(|letter: char| !letter.is_alphanumeric() && letter != '\'')
         .filter(|word| !word.is_empty());
-    let mut word = words.next().unwrap_or_default();
-    if BEFORE_OUTCOME.contains(&word)
-        && !OUTCOMES.contains(&words.clone().next().unwrap_or_default())
-    {
-        word = "";
-    } else if BEFORE_OUTCOME.contains(&word) {
-        word = words.next().unwrap_or_default();
-    }
-    let subject = matches!(
-        word,
-        "it" | "this" | "that" | "which" | "we" | "nothing" | "no"
-    );
-    if subject
-        && !adverb
-        && (word == "nothing"
-            || words.clone().next().is_some_and(|verb| {
-                OUTCOMES.contains(&verb) || matches!(verb, "got" | "result" | "results" | "hits")
-            }))
+    let mut first = words.next().unwrap_or_default();
+    if !joined
+        && (FINISHED.contains(&first)
+            || arrow && first.starts_with(|letter: char| letter.is_ascii_digit()))
     {
         return true;
     }
-    let finished = matches!(
-        word,
-        "done"
-            | "ok"
-            | "failed"
-            | "result"
-            | "results"
-            | "nothing"
-            | "empty"
-            | "found"
-            | "delivered"
-            | "sent"
-            | "saved"
-            | "succeeded"
-            | "returned"
-            | "gave"
-            | "finished"
-            | "complete"
-            | "completed"
+    let subject = matches!(
+        first,
+        "it" | "this" | "that" | "which" | "we" | "nothing" | "no"
     );
-    (adverb && OUTCOMES.contains(&word))
-        || finished
-        || adverb
-            && OUTCOME_PARTS
-                .iter()
-                .any(|part| first_words(rest, 3).contains(part))
+    if subject && !joined {
+        let verb = words.clone().next().unwrap_or_default();
+        return first == "nothing"
+            || OUTCOMES.contains(&verb)
+            || FINISHED.contains(&verb)
+            || verb == "got";
+    }
+    for _ in 0..3 {
+        if !BEFORE_OUTCOME.contains(&first) {
+            break;
+        }
+        first = words.next().unwrap_or_default();
+    }
+    let parts = first_words(rest, 3);
+    joined
+        && (OUTCOMES.contains(&first)
+            || FINISHED.contains(&first)
+            || OUTCOME_PARTS.iter().any(|part| parts.contains(part)))
 }
 
 /// "exec git pull ok", "web_search … → done".
@@ -426,11 +418,15 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     if we.is_some_and(|head| DECIDES.contains(&last(head.trim_end()).as_str())) {
         return Stand::Planned;
     }
+    let unspaced = lists::list("decides unspaced")
+        .iter()
+        .any(|word| bare.ends_with(word));
     let closed = bare.len() < said.len() && !said.ends_with(',') && !said.ends_with('，');
     let number = bare
         .trim_end_matches(|letter: char| letter.is_ascii_digit())
         .trim_end();
     if bare.is_empty()
+        || unspaced
         || number.is_empty()
         || closed
         || DECIDES.contains(&last(bare).as_str())
@@ -518,5 +514,7 @@ pub(super) fn is_called_by_name(before: &str) -> bool {
         })
         .map_or(said, str::trim_end);
     let last = said.rsplit(char::is_whitespace).next().unwrap_or_default();
-    BY_NAME.contains(&last) || CALLS_UNSPACED.iter().any(|word| said.ends_with(word))
+    BY_NAME.contains(&last)
+        || CALL_STEMS.iter().any(|stem| last.starts_with(stem))
+        || CALLS_UNSPACED.iter().any(|word| said.ends_with(word))
 }

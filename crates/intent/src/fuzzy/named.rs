@@ -348,6 +348,9 @@ impl Said<'_, '_> {
     fn is_opened(&self, anchor: &Anchor<'_>, clause: &str) -> bool {
         let said = clause.trim_end();
         let opens = [
+            "it in the",
+            "it with the",
+            "page in the",
             "open the",
             "open a",
             "start the",
@@ -393,11 +396,16 @@ impl Said<'_, '_> {
     /// Whether the sentence plainly plans a call of this tool.
     fn is_asked(&self, anchor: &Anchor<'_>, stand: Stand, around: &Around<'_>) -> bool {
         let plans = mood::is_planned(around.before) || mood::is_planned(around.clause);
-        let points =
-            stand == Stand::Planned && mood::points_at(around.after, main_takes(anchor.tool));
+        let next = around.before.trim().trim_matches([',', ':', ' ']);
+        let ordered = stand == Stand::Order
+            && ["next", "now", "then", "first", "so"]
+                .iter()
+                .any(|word| next.ends_with(word));
+        let points = (stand == Stand::Planned || ordered)
+            && mood::points_at(around.after, main_takes(anchor.tool));
         let strong =
             anchor.distinct || anchor.marked || points || mood::is_called_by_name(around.before);
-        plans && strong && stand > Stand::Order && !self.for_reader
+        plans && strong && (stand > Stand::Order || ordered) && !self.for_reader
     }
 
     /// `read(path="a.txt")`.

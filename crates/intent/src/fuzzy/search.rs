@@ -321,6 +321,13 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
     ]
     .iter()
     .any(|word| has_words(low, word));
+    // "Search trees have …" speaks of trees.
+    let near: Vec<&str> = low.split_whitespace().take(4).collect();
+    let states = states
+        || !said_for
+            && near
+                .iter()
+                .any(|word| matches!(*word, "have" | "has" | "had" | "need" | "work" | "works"));
     if order && !asks && states {
         return None;
     }

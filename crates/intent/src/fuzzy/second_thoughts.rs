@@ -59,6 +59,7 @@ pub(super) fn turn(lower: &str) -> Turn {
     }
     let inside = [
         " better:",
+        " is better",
         " rather:",
         ", better ",
         " instead:",

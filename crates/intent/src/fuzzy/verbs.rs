@@ -16,26 +16,8 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
         return None;
     }
     // "Write access to a.txt was denied" only looks like an order.
-    let told = low.trim_start_matches([':', '-', ' ', ',']);
-    let first = told.split(|letter: char| !letter.is_alphanumeric()).next();
-    let is_outcome = matches!(
-        first,
-        Some(
-            "done"
-                | "finished"
-                | "complete"
-                | "completed"
-                | "failed"
-                | "succeeded"
-                | "returned"
-                | "returns"
-                | "gave"
-                | "ok"
-                | "over"
-                | "of"
-        )
-    );
-    if order && is_outcome {
+    // "Search done, article fetched", "Read of a.txt": what was done, and not what is to be.
+    if order && (super::mood::tells_outcome(low) || strip_word(low, "of").is_some()) {
         return None;
     }
     let searches = matches!(verb, Verb::Search | Verb::Find);
