@@ -50,9 +50,9 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
         // Whatever reads a file opens an address as well.
         let name = match (&literal.kind, takes) {
             (Kind::Url, Takes::Path | Takes::Url | Takes::Query) if name != "write" => "web_fetch",
-            (Kind::Path, Takes::Path) => name,
-            (Kind::Quoted, Takes::Query) => name,
-            (Kind::Code, Takes::Command | Takes::Query) => name,
+            (Kind::Path, Takes::Path)
+            | (Kind::Quoted, Takes::Query)
+            | (Kind::Code, Takes::Command | Takes::Query) => name,
             (Kind::Code | Kind::Quoted, Takes::Path)
                 if super::literals::names_file(&literal.text) =>
             {

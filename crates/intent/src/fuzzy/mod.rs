@@ -9,6 +9,7 @@
 mod anchors;
 mod announce;
 mod clause;
+mod context;
 mod fill;
 mod foreign;
 mod lead;
@@ -18,11 +19,14 @@ mod literals;
 mod mood;
 mod more;
 mod named;
+mod pairs;
 mod phrases;
 mod search;
 mod second_thoughts;
 mod sentence;
+mod stand;
 mod table;
+mod unmarked;
 mod verbs;
 mod words;
 
@@ -183,9 +187,6 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             spoken.wishes(doc, &mut advice, &mut calls);
         }
         wished.asked.extend(named.asked);
-        if std::env::var("HFD").is_ok() {
-            eprintln!("DBGB {} {:?} / {:?}", text, named.calls.len(), calls.len());
-        }
         let calls = better(doc, named.calls, calls);
         wished.add(number, &lower, calls);
     }

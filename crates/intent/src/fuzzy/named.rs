@@ -1,13 +1,12 @@
 //! Wishes that name a tool, in whatever language: its name, what it is given, and the mood around it.
 
-use std::sync::LazyLock;
-
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
-use super::literals::{Kind, Literal, literals};
-use super::mood::{self, Around, Stand};
+use super::literals::{Literal, literals};
+use super::mood::{self, Around};
 use super::sentence::Sentence;
-use super::{foreign, lines, lists, words};
+use super::stand::{self, Stand};
+use super::{foreign, lines, words};
 use crate::doc::Doc;
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
@@ -18,13 +17,11 @@ use crate::tools::ToolSpec;
 
 /// How sure a wish is whose name can be nothing but a tool's, and any other.
 const DISTINCT: f64 = 0.65;
+
 const EVERYDAY: f64 = 0.6;
+
 /// Words between a name and what it is given, at most.
 const GAP_WORDS_MAX: usize = 6;
-/// Words of a sentence that points to what was said before.
-const POINTING_WORDS_MAX: usize = 9;
-/// Sentences that are looked back to.
-const LOOK_BACK: usize = 2;
 
 /// What one sentence wants of the tools that it names.
 #[derive(Default)]
@@ -37,17 +34,17 @@ pub(super) struct Named {
 }
 
 /// A sentence with what was found in it.
-struct Said<'a, 'd> {
-    doc: &'a Doc<'d>,
-    sentence: &'a Sentence,
-    earlier: &'a [Sentence],
-    next: Option<&'a Sentence>,
-    text: &'a str,
-    literals: Vec<Literal>,
+pub(super) struct Said<'a, 'd> {
+    pub(super) doc: &'a Doc<'d>,
+    pub(super) sentence: &'a Sentence,
+    pub(super) earlier: &'a [Sentence],
+    pub(super) next: Option<&'a Sentence>,
+    pub(super) text: &'a str,
+    pub(super) literals: Vec<Literal>,
     /// The text in lower case, without what is in marks: same length.
-    masked: String,
+    pub(super) masked: String,
     /// Whether an order in it is one for the reader.
-    for_reader: bool,
+    pub(super) for_reader: bool,
 }
 
 pub(super) fn wishes(
@@ -59,8 +56,7 @@ pub(super) fn wishes(
 ) -> Named {
     let text = sentence.text(doc);
     let mut named = Named::default();
-    let names = anchors::are_possible(doc, text);
-    if !names && !may_be_foreign(text) {
+    if !anchors::are_possible(doc, text) && !may_be_foreign(text) {
         return named;
     }
     doc.may_read(text.len());
@@ -84,7 +80,7 @@ pub(super) fn wishes(
         masked,
         for_reader,
     };
-    if lines::is_log(&said.masked) || mood::is_labelled_foreign(&said.masked.to_lowercase()) {
+    if lines::is_log(&said.masked) || stand::is_labelled_foreign(&said.masked.to_lowercase()) {
         return named;
     }
     let stands: Vec<Stand> = found.iter().map(|anchor| said.stand(anchor)).collect();
@@ -141,7 +137,7 @@ fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
 impl Said<'_, '_> {
     fn stand(&self, anchor: &Anchor<'_>) -> Stand {
         let [from, to] = anchor.span;
-        mood::stand(&self.masked[..from].to_lowercase(), &self.masked[to..])
+        stand::stand(&self.masked[..from].to_lowercase(), &self.masked[to..])
     }
 
     /// Whether a name is a part of what another name is given: the program of a command, or a value.
@@ -176,7 +172,7 @@ impl Said<'_, '_> {
         })
     }
 
-    /// "use exec to run", "do a web_search: search for": the second name is of the same wish.
+    /// "use exec to run", "do a `web_search`: search for": the second name is of the same wish.
     fn is_near(&self, anchor: &Anchor<'_>, other: &Anchor<'_>) -> bool {
         let between = &self.masked[anchor.span[1]..other.span[0]];
         between.split_whitespace().count() <= 2 && !between.contains(['"', ',', ';', '.', '(', ':'])
@@ -188,7 +184,7 @@ impl Said<'_, '_> {
         before.starts_with("// ") || before.contains(" // ") || before.contains(" # todo")
     }
 
-    fn place(&self, span: [usize; 2]) -> Place<'_> {
+    pub(super) fn place(&self, span: [usize; 2]) -> Place<'_> {
         Place {
             text: self.text,
             literals: &self.literals,
@@ -219,24 +215,14 @@ impl Said<'_, '_> {
                 .count()
                 <= GAP_WORDS_MAX
         });
-        let complete = |filled: &Filled| wanted(anchor.tool).iter().all(|name| filled.has(name));
-        if filled.start.is_none() && stand > Stand::Word && self.points_back(behind_name) {
-            for sentence in self.earlier.iter().rev().take(LOOK_BACK) {
-                if self.take_earlier(sentence, anchor.tool, &mut filled) {
-                    filled.start = Some(behind_name);
-                    break;
-                }
-            }
-        }
-        if filled.start.is_none() && stand > Stand::Word && self.take_next(anchor.tool, &mut filled)
-        {
-            filled.start = Some(behind_name);
+        if filled.start.is_none() && stand > Stand::Word {
+            self.take_beside(anchor, &mut filled);
         }
         // `read(path)` names what it takes.
         if !is_called && filled.keyed && behind.starts_with('(') {
             return None;
         }
-        let strong = is_called || filled.keyed && complete(&filled);
+        let strong = is_called || filled.keyed && filled.is_whole(anchor.tool);
         let (stand, written) = if strong {
             (Stand::Called, stand)
         } else {
@@ -244,12 +230,6 @@ impl Said<'_, '_> {
         };
         let clause = &self.masked[mood::clause_start(&self.masked[..start])..start].to_lowercase();
         let for_reader = !anchor.distinct && self.for_reader && !mood::is_own(clause);
-        if std::env::var("HFD").is_ok() {
-            eprintln!(
-                "DBG0 {:?} {:?} stand {stand:?} near {near} strong {strong} filled {:?}",
-                anchor.tool.name, self.masked, filled.args
-            );
-        }
         if stand == Stand::Word
             && !anchor.distinct
             && self.is_opened(anchor, clause)
@@ -265,7 +245,7 @@ impl Said<'_, '_> {
         let behind = self.masked[filled.end.min(stop)..stop].trim_start();
         let is_purpose = behind.starts_with("to ") && !mood::is_own(clause);
         if is_purpose
-            && (is_called || written <= Stand::Order && !anchor.distinct && self.runs(anchor.tool))
+            && (is_called || written <= Stand::Order && !anchor.distinct && Self::runs(anchor.tool))
             || is_called && self.text[..start].ends_with('[')
         {
             return None;
@@ -284,16 +264,6 @@ impl Said<'_, '_> {
             behind: &self.masked[filled.end.min(stop)..stop].to_lowercase(),
             distinct: anchor.distinct,
         };
-        if std::env::var("HFD").is_ok() {
-            eprintln!(
-                "DBG {:?} stand {stand:?} filled {:?} against {:?} clause {:?} behind {:?}",
-                anchor.tool.name,
-                filled.args,
-                mood::against(&around),
-                around.clause,
-                around.behind
-            );
-        }
         if mood::against(&around).is_some() {
             named.used.push([start, filled.end.max(behind_name)]);
             return Some(filled.end);
@@ -302,18 +272,13 @@ impl Said<'_, '_> {
         if stand == Stand::Called || anchor.distinct || stand == Stand::Planned {
             self.look_around(anchor, stand, from, &mut filled);
         }
-        let whole = complete(&filled);
-        let missing = wanted(anchor.tool)
-            .into_iter()
-            .filter(|name| !filled.has(name));
-        let only_text = filled
-            .start
-            .is_some_and(|at| self.is_target(behind_name, at))
-            && {
-                let mut missing = missing;
-                missing.next().is_none_or(|name| takes(name) == Takes::Text)
-                    && missing.next().is_none()
-            };
+        let whole = filled.is_whole(anchor.tool);
+        let targets = || {
+            filled
+                .start
+                .is_some_and(|at| self.is_target(behind_name, at))
+        };
+        let only_text = targets() && filled.lacks_only_a_text(anchor.tool);
         let given = !filled.args.named.is_empty() || !filled.args.positional.is_empty();
         if is_called || whole || given && (stand != Stand::Order && filled.end > 0 || only_text) {
             let from = filled.start.map_or(start, |at| at.min(start));
@@ -330,82 +295,11 @@ impl Said<'_, '_> {
         Some(end)
     }
 
-    /// Whether a path is where something is written, and not only spoken of: "it to a.txt", "the file a.txt".
-    fn is_target(&self, from: usize, to: usize) -> bool {
-        let gap = self.masked[from.min(to)..to].trim().trim_end_matches(':');
-        let last = gap.rsplit(char::is_whitespace).next().unwrap_or_default();
-        gap.is_empty() || lists::list("before target").contains(&last)
-    }
-
     /// Whether a tool runs commands.
-    fn runs(&self, tool: &ToolSpec) -> bool {
+    fn runs(tool: &ToolSpec) -> bool {
         wanted(tool)
             .iter()
             .any(|name| takes(name) == Takes::Command)
-    }
-
-    /// "I will open the browser".
-    fn is_opened(&self, anchor: &Anchor<'_>, clause: &str) -> bool {
-        let said = clause.trim_end();
-        let opens = [
-            "it in the",
-            "it with the",
-            "page in the",
-            "open the",
-            "open a",
-            "start the",
-            "launch the",
-            "open",
-            "start",
-        ];
-        let own_name =
-            self.text[anchor.span[0]..anchor.span[1]].eq_ignore_ascii_case(&anchor.tool.name);
-        own_name
-            && mood::is_own(clause)
-            && opens.iter().any(|words| said.ends_with(words))
-            && !self.for_reader
-    }
-
-    /// "read it.": what is meant stands before.
-    fn points_back(&self, at: usize) -> bool {
-        let rest = self.masked[at..].trim().trim_end_matches(['.', '!']);
-        let mut words = rest.split_whitespace();
-        let first = words
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches([',', ';']);
-        matches!(first, "it" | "them" | "this" | "that")
-            && (words.count() <= 2 || rest.contains(" to see") || rest.contains(" first"))
-    }
-
-    /// Whether an order is the model's to itself.
-    fn may_order(&self, anchor: &Anchor<'_>, named: &Named, filled: &Filled) -> bool {
-        let before = self.masked[..anchor.span[0]].trim_end();
-        let joined = before.ends_with(" and") || before.ends_with(',');
-        let label = before.ends_with(':') && is_foreign_label(before);
-        filled.start.is_some()
-            && !self.for_reader
-            && !(joined
-                && before.ends_with("and")
-                && named.calls.is_empty()
-                && before.len() > 4
-                && !before.ends_with(". and"))
-            && !label
-    }
-
-    /// Whether the sentence plainly plans a call of this tool.
-    fn is_asked(&self, anchor: &Anchor<'_>, stand: Stand, around: &Around<'_>) -> bool {
-        let plans = mood::is_planned(around.before) || mood::is_planned(around.clause);
-        let next = around.before.trim().trim_matches([',', ':', ' ']);
-        let ordered = stand == Stand::Order
-            && ["next", "now", "then", "first", "so"]
-                .iter()
-                .any(|word| next.ends_with(word));
-        let points = (stand == Stand::Planned || ordered)
-            && mood::points_at(around.after, main_takes(anchor.tool));
-        let strong =
-            anchor.distinct || anchor.marked || points || mood::is_called_by_name(around.before);
-        plans && strong && (stand > Stand::Order || ordered) && !self.for_reader
     }
 
     /// `read(path="a.txt")`.
@@ -445,111 +339,6 @@ impl Said<'_, '_> {
         })
     }
 
-    /// Looks for what is missing before the name, in the block or the list below, and in what was said before.
-    fn look_around(&self, anchor: &Anchor<'_>, stand: Stand, from: usize, filled: &mut Filled) {
-        let tool = anchor.tool;
-        let main = wanted(tool).first().copied();
-        let lacks = |filled: &Filled| main.is_some_and(|name| !filled.has(name));
-        let any_lacks = wanted(tool).iter().any(|name| !filled.has(name));
-        if stand > Stand::Word && (any_lacks && !filled.keyed || lacks(filled)) {
-            fill::left(tool, &self.place([from, anchor.span[0]]), filled);
-        }
-        lines::block(self.doc, self.sentence, tool, filled);
-        if lacks(filled)
-            && self.text[anchor.span[1]..]
-                .trim_end()
-                .ends_with([':', '：'])
-        {
-            lines::list(self.doc, self.sentence.span[1], tool, filled);
-        }
-        let points = self.text[anchor.span[1]..].split_whitespace().count() <= POINTING_WORDS_MAX;
-        if lacks(filled) && points && !self.masked.contains(" on their") {
-            for sentence in self.earlier.iter().rev().take(LOOK_BACK) {
-                if self.take_earlier(sentence, tool, filled) {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// "Write the file now. Path: a.txt, content: …": the next sentence gives what the name needs.
-    fn take_next(&self, tool: &ToolSpec, filled: &mut Filled) -> bool {
-        let Some(next) = self.next.filter(|_| !self.is_cut()) else {
-            return false;
-        };
-        let text = next.text(self.doc);
-        let begins = tool.properties().any(|(name, _)| {
-            let head = text
-                .get(..name.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(name));
-            head && text[name.len()..].trim_start().starts_with([':', '='])
-        });
-        if !begins
-            || text.len() > crate::limits::SENTENCE_BYTES_MAX
-            || !self.doc.may_read(text.len())
-        {
-            return false;
-        }
-        let literals = literals(self.doc, text);
-        let place = Place {
-            text,
-            literals: &literals,
-            span: [0, text.len()],
-        };
-        let found = fill::right(tool, &place, false);
-        if !found.keyed {
-            return false;
-        }
-        filled.args = found.args;
-        filled.keyed = true;
-        true
-    }
-
-    /// The one value of the right kind in a sentence before.
-    fn take_earlier(&self, sentence: &Sentence, tool: &ToolSpec, filled: &mut Filled) -> bool {
-        let text = sentence.text(self.doc);
-        if self.is_cut()
-            || text.len() > crate::limits::SENTENCE_BYTES_MAX
-            || !self.doc.may_read(text.len())
-        {
-            return false;
-        }
-        let wanted = wanted(tool);
-        let Some(argument) = wanted.first() else {
-            return false;
-        };
-        let literals = literals(self.doc, text);
-        let place = Place {
-            text,
-            literals: &literals,
-            span: [0, text.len()],
-        };
-        let keyed = fill::right(tool, &place, false);
-        if keyed.keyed
-            && takes(argument) != Takes::Text
-            && keyed.has(argument)
-            && keyed.start == Some(0)
-        {
-            filled.args = keyed.args;
-            return true;
-        }
-        if !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
-            return false;
-        }
-        let mut fitting = literals.iter().filter(|literal| {
-            let is_code = literal.kind == Kind::Code || takes(argument) != Takes::Command;
-            is_code && fill::fits(argument, literal, &wanted)
-        });
-        let (Some(literal), None) = (fitting.next(), fitting.next()) else {
-            return false;
-        };
-        filled
-            .args
-            .named
-            .push(((*argument).to_owned(), Given::Text(literal.text.clone())));
-        true
-    }
-
     fn calls(&self, anchor: &Anchor<'_>, filled: Filled) -> Vec<RawCall> {
         let sure = if anchor.distinct { DISTINCT } else { EVERYDAY };
         let span = [anchor.span[0], filled.end.max(anchor.span[1])];
@@ -584,7 +373,7 @@ impl Said<'_, '_> {
     }
 
     /// Whether the text was cut off in this sentence.
-    fn is_cut(&self) -> bool {
+    pub(super) fn is_cut(&self) -> bool {
         self.doc.finish == FinishReason::Length
             && self.sentence.span[1] == self.doc.text.trim_end().len()
     }
@@ -672,25 +461,4 @@ impl Said<'_, '_> {
             );
         }
     }
-}
-
-/// What the first of a tool's arguments takes.
-fn main_takes(tool: &ToolSpec) -> Takes {
-    wanted(tool)
-        .first()
-        .map_or(Takes::Other, |name| takes(name))
-}
-
-/// "My advice:", "The docs say:", "TODO:": what follows is no order to oneself.
-fn is_foreign_label(before: &str) -> bool {
-    static FOREIGN: LazyLock<&[&str]> = LazyLock::new(|| lists::list("foreign labels"));
-    let from = mood::clause_start(before.trim_end_matches(':'));
-    let clause = before[from..].trim();
-    let first = clause
-        .split(|letter: char| !letter.is_alphanumeric())
-        .find(|word| !word.is_empty());
-    let says = ["say", "tell them", "reply", "answer", "suggest", "mention"]
-        .iter()
-        .any(|word| crate::cues::has_words(clause, word));
-    says || first.is_some_and(|word| FOREIGN.contains(&word)) && !mood::is_planned(clause)
 }
