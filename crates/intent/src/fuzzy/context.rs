@@ -201,6 +201,10 @@ impl Said<'_, '_> {
             filled.args = keyed.args;
             return true;
         }
+        if wanted.len() > 1 && keyed.is_whole(tool) && takes(argument) != Takes::Text {
+            filled.args = keyed.args;
+            return true;
+        }
         if !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
             return false;
         }

@@ -242,6 +242,16 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
         bare = bare.trim_end_matches('_');
     }
     // `functions.read` is a name.
+    // A folder's name can be the first half of a file's.
+    let is_folder = bare.len() == trimmed.len()
+        && !bare
+            .rsplit(['/', '\\'])
+            .next()
+            .unwrap_or_default()
+            .contains('.');
+    if is_folder && let Some(spaced) = spaced_path(text, start, end) {
+        return Some(spaced);
+    }
     if is_path(bare) && doc.tools.find(bare).is_none() {
         return Some(path([start, start + bare.len()], bare));
     }

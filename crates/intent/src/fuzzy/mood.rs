@@ -10,6 +10,8 @@ static DENIED: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("denied"));
 static PAST: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("past"));
 
 /// What puts off or puts to choice, wherever it stands before the name.
+static RECOUNTS: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("recounts"));
+
 static IS_AGO: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("ago"));
 
 static IS_UNREAL: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("unreal"));
@@ -36,6 +38,8 @@ pub(super) struct Around<'a> {
     pub(super) before: &'a str,
     /// The sentence behind the name.
     pub(super) after: &'a str,
+    /// What stands between the name and what it is given.
+    pub(super) gap: &'a str,
     /// What follows the last literal of the name.
     pub(super) behind: &'a str,
     /// Whether the name can be nothing but a tool's.
@@ -59,6 +63,7 @@ pub(super) fn against(around: &Around<'_>) -> Option<Against> {
         before,
         after,
         behind,
+        gap,
         distinct,
     } = *around;
     // A word at either end has blanks around it as any other has.
@@ -69,6 +74,9 @@ pub(super) fn against(around: &Around<'_>) -> Option<Against> {
     }
     let head = first_words(after, 4);
     if IS_AGO.is_in(after) {
+        return Some(Against::Past);
+    }
+    if PAST.is_in(gap) || RECOUNTS.is_in(before) {
         return Some(Against::Past);
     }
     if tells_outcome(behind)
@@ -139,6 +147,9 @@ fn is_denied(clause: &str) -> bool {
 
 /// "exec is not needed".
 fn is_denied_behind(after: &str) -> bool {
+    // What is said behind a turn is not said of the name.
+    let turns = TURNS.iter().filter_map(|turn| after.find(turn));
+    let after = &after[..turns.min().unwrap_or(after.len())];
     let head = first_words(after, 5);
     [
         "isn't",
@@ -239,7 +250,9 @@ fn is_settled(after: &str) -> bool {
 
 fn is_unreal(before: &str, after: &str) -> bool {
     let lasting = after_turn(before);
+    let would = lasting.contains("'d ") || lasting.contains("would ");
     IS_UNREAL.is_in(&without_asking(lasting))
+        || would && without_asking(after).contains(" if ")
         || UNREAL_BEHIND.is_in(after)
         || (lasting.contains("'d ") || lasting.contains("would ") || lasting.contains("was to "))
             && [" but ", ", but", " however"]
@@ -270,9 +283,11 @@ fn without_asking(text: &str) -> String {
     text
 }
 
+/// How a sentence turns away from what it said.
+static TURNS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("turns"));
+
 /// What stands behind the last turn of a sentence: what was only thought of before it counts no more.
 fn after_turn(before: &str) -> &str {
-    static TURNS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("turns"));
     let from = TURNS
         .iter()
         .filter_map(|turn| before.rfind(turn).map(|at| at + turn.len()))

@@ -61,7 +61,10 @@ pub(super) fn wishes(
     }
     doc.may_read(text.len());
     let literals = literals(doc, text);
-    let found = anchors::anchors(doc, text, &literals);
+    let mut found = anchors::anchors(doc, text, &literals);
+    if found.is_empty() {
+        found.extend(pointed_at(doc, earlier, text, lower));
+    }
     let verbs = foreign::anchors(doc, text, &literals);
     let has_object = literals.iter().any(Literal::is_json);
     if found.is_empty() && verbs.is_empty() && !has_object && !foreign::may_ask(lower) {
@@ -113,6 +116,47 @@ pub(super) fn wishes(
     said.verbs(&verbs, &mut named);
     said.objects(&mut named);
     named
+}
+
+/// "We'll call it with …": the one tool that the sentence before names.
+fn pointed_at<'t>(
+    doc: &Doc<'t>,
+    earlier: &[Sentence],
+    text: &str,
+    lower: &str,
+) -> Option<Anchor<'t>> {
+    const CALLS: &[&str] = &[
+        "call it with",
+        "use it with",
+        "call it on",
+        "use it on",
+        "call it:",
+        "use it:",
+        "use it to read",
+        "use it for",
+    ];
+    let at = CALLS.iter().find_map(|words| {
+        lower
+            .find(words)
+            .map(|at| at + words.find(" it").unwrap_or(0) + 1)
+    })?;
+    let before = earlier.last()?.text(doc);
+    if before.len() > crate::limits::SENTENCE_BYTES_MAX
+        || !doc.may_read(before.len())
+        || text.len() < at + 2
+    {
+        return None;
+    }
+    let mut names = anchors::anchors(doc, before, &literals(doc, before))
+        .into_iter()
+        .filter(|name| name.distinct || name.marked);
+    let (name, None) = (names.next()?, names.next()) else {
+        return None;
+    };
+    Some(Anchor {
+        span: [at, at + 2],
+        ..name
+    })
 }
 
 /// Whether a sentence can give a verb of another language something to the letter: a cheap look.
@@ -239,7 +283,7 @@ impl Said<'_, '_> {
                 .asked
                 .push(self.call(anchor.tool, Args::default(), anchor.span, EVERYDAY));
         }
-        if stand == Stand::Word && !anchor.distinct || !near || for_reader && !is_called {
+        if stand == Stand::Word && !anchor.distinct || !near || for_reader && !strong {
             return None;
         }
         let behind = self.masked[filled.end.min(stop)..stop].trim_start();
@@ -261,6 +305,9 @@ impl Said<'_, '_> {
             clause,
             before: &self.masked[..start].to_lowercase(),
             after: &self.masked[behind_name..stop].to_lowercase(),
+            gap: &self.masked
+                [behind_name..filled.start.unwrap_or(behind_name).clamp(behind_name, stop)]
+                .to_lowercase(),
             behind: &self.masked[filled.end.min(stop)..stop].to_lowercase(),
             distinct: anchor.distinct,
         };
@@ -433,6 +480,7 @@ impl Said<'_, '_> {
                 before,
                 after: &self.masked[to..],
                 behind: &self.masked[to..],
+                gap: "",
                 distinct: true,
             };
             if mood::against(&around).is_some() {

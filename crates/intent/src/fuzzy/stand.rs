@@ -153,6 +153,12 @@ pub(super) fn is_labelled_foreign(sentence: &str) -> bool {
 
 /// Whether the words behind a verb name what it needs and do not give it: "read it first", "read the file".
 pub(super) fn points_at(after: &str, takes: Takes) -> bool {
+    if takes == Takes::Query {
+        let said = after.trim_start();
+        return ["the web", "the internet", "online"]
+            .iter()
+            .any(|place| said.starts_with(place));
+    }
     let nouns: &[&str] = match takes {
         Takes::Path => &["file", "files", "document", "config", "log"],
         Takes::Url => &[

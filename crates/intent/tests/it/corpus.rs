@@ -15,7 +15,7 @@ const OWN_RIGHT_MIN: usize = 97;
 struct Text {
     name: String,
     kind: String,
-    text: String,
+    said: String,
     want: Want,
 }
 
@@ -62,7 +62,7 @@ fn text(source: &str) -> Text {
     Text {
         name: name.to_owned(),
         kind: kind.trim().to_owned(),
-        text: text.to_owned(),
+        said: text.to_owned(),
         want,
     }
 }
@@ -161,7 +161,7 @@ fn score(file: &str, how: &str, parser: &Parser) -> (Score, String) {
     };
     let mut misses = String::new();
     for text in texts(file) {
-        let parsed = parser.parse(&text.text, FinishReason::Stop);
+        let parsed = parser.parse(&text.said, FinishReason::Stop);
         let right = is_right(parser, &text.want, &parsed);
         let kind = kinds.entry(text.kind.clone()).or_default();
         kind.0 += usize::from(right);
