@@ -72,6 +72,8 @@ pub(super) struct Filled {
     pub(super) start: Option<usize>,
     /// Whether the block that it was taken from is still open.
     pub(super) open: bool,
+    /// Where the list below the sentence ends, in the text.
+    pub(super) until: usize,
 }
 
 impl Filled {

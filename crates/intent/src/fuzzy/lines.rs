@@ -166,6 +166,7 @@ pub(super) fn list(doc: &Doc<'_>, end: usize, tool: &ToolSpec, filled: &mut Fill
         let Some(value) = item_value(doc, argument, item) else {
             continue;
         };
+        filled.until = stop;
         let given = ((*argument).to_owned(), Given::Text(value));
         if filled.args.named.is_empty() {
             filled.args.named.push(given);

@@ -392,7 +392,8 @@ impl Said<'_, '_> {
         std::iter::once(filled.args)
             .chain(filled.more)
             .map(|args| {
-                let call = self.call(anchor.tool, args, span, sure);
+                let mut call = self.call(anchor.tool, args, span, sure);
+                call.span[1] = call.span[1].max(filled.until);
                 call.ending(if filled.open {
                     Ending::OpenString
                 } else {

@@ -33,18 +33,16 @@ pub(super) fn turn(lower: &str) -> Turn {
     }
     let mut hesitates = false;
     loop {
-        if REFUSALS.iter().any(|words| begins(rest, words))
-            && !begins(rest, "no need to")
-            && !begins(rest, "no idea")
+        let refused = REFUSALS.iter().find(|words| begins(rest, words));
+        if let Some(words) =
+            refused.filter(|_| !begins(rest, "no need to") && !begins(rest, "no idea"))
         {
-            let said = rest.trim_start_matches(char::is_alphanumeric);
+            let said = &rest[words.len()..];
             // "No file was named" says nothing of a wish.
-            if said.is_empty()
-                || said.starts_with([',', '.', '!', '—', '-', ';', '…', '，'])
-                || said.starts_with(" —")
-                || said.starts_with(" -")
-                || hesitates
-            {
+            let ends = said
+                .trim_start()
+                .starts_with([',', '.', '!', '—', '-', ';', '…', '，']);
+            if said.is_empty() || ends || words.contains(' ') || hesitates {
                 return Turn::TakesBack;
             }
         }
@@ -97,4 +95,51 @@ fn begins(text: &str, words: &str) -> bool {
         !words.is_ascii()
             || !tail.starts_with(|letter: char| letter.is_alphanumeric() || letter == '\'')
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{FinishReason, Parser};
+
+    #[test]
+    fn of_a_wish_and_its_second_thought_only_the_second_counts() {
+        let table = [
+            (
+                "Let me read a.txt. Hmm, wait, better b.txt: read b.txt.",
+                "b.txt",
+            ),
+            (
+                "Let me read a.txt. Actually no, the user means b.txt. Read b.txt instead.",
+                "b.txt",
+            ),
+            (
+                "web_search \"jaguar speed\". Actually they mean the car, so web_search \"F-Type speed\".",
+                "F-Type speed",
+            ),
+            (
+                "First idea: web_search \"mars\". No wait, that's a brand. web_search \"Mars Inc\".",
+                "Mars Inc",
+            ),
+            (
+                "Let me fetch https://old.example.com/a. Hmm, that is down, so fetch https://b.example.com instead.",
+                "https://b.example.com",
+            ),
+            (
+                "Ich lese a.txt mit read. Nein, besser b.txt: read b.txt.",
+                "b.txt",
+            ),
+            ("Let me read a.txt. No, stop. The user pasted it.", ""),
+            ("I'll read a.txt. Never mind, it is above.", ""),
+            ("I'll read a.txt. Wait, also read b.txt.", "a.txt b.txt"),
+            ("I'll read a.txt. No file is named b.txt.", "a.txt"),
+        ];
+        for (text, expected) in table {
+            let parsed = Parser::default().parse(text, FinishReason::Stop);
+            let given = parsed
+                .intents
+                .iter()
+                .filter_map(|it| it.arguments.values().next()?.as_str());
+            assert_eq!(given.collect::<Vec<_>>().join(" "), expected, "{text}");
+        }
+    }
 }
