@@ -4,6 +4,9 @@ use super::literals::{Kind, Literal};
 use crate::doc::Doc;
 use crate::tools::ToolSpec;
 
+/// Names of tools in one sentence that are looked at.
+const NAMES_MAX: usize = 24;
+
 /// A tool's name in a sentence.
 pub(super) struct Anchor<'t> {
     pub(super) span: [usize; 2],
@@ -23,6 +26,9 @@ pub(super) fn are_possible(doc: &Doc<'_>, text: &str) -> bool {
 pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Vec<Anchor<'t>> {
     let mut found: Vec<Anchor<'_>> = Vec::new();
     for [from, to] in words(text) {
+        if found.len() >= NAMES_MAX {
+            break;
+        }
         let word = &text[from..to];
         if !doc.tools.may_name(word) || found.last().is_some_and(|last| last.span[1] > from) {
             continue;

@@ -9,6 +9,7 @@ use super::sentence::Sentence;
 use crate::doc::Doc;
 use crate::guide::same_argument;
 use crate::json;
+use crate::limits::INTENTS_MAX;
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, Unknown, args_of_value};
 use crate::tools::ToolSpec;
@@ -26,7 +27,7 @@ const SURE: f64 = 0.7;
 pub(super) fn calls(doc: &Doc<'_>) -> Vec<RawCall> {
     let mut found = Vec::new();
     let mut at = 0;
-    while at < doc.text.len() {
+    while at < doc.text.len() && found.len() < INTENTS_MAX {
         let end = line_end(doc.text, at);
         if let Some((call, stop)) = labelled(doc, at, end) {
             found.push(call);
@@ -151,8 +152,11 @@ pub(super) fn list(doc: &Doc<'_>, end: usize, tool: &ToolSpec, filled: &mut Fill
         return;
     }
     at += 1;
-    while at < doc.text.len() && filled.more.len() < crate::limits::INTENTS_MAX {
+    while at < doc.text.len() && filled.more.len() < INTENTS_MAX {
         let stop = line_end(doc.text, at);
+        if !doc.may_read(stop - at) {
+            return;
+        }
         let line = doc.text[at..stop].trim();
         let item = line.trim_start_matches(|letter: char| {
             letter.is_ascii_digit() || matches!(letter, '-' | '*' | '•' | '.' | ')' | ' ')

@@ -100,6 +100,9 @@ impl Wished {
     }
 
     fn turn(&mut self, number: usize, lower: &str) {
+        if self.last(number).is_none() {
+            return;
+        }
         match second_thoughts::turn(lower) {
             Turn::TakesBack => {
                 if let Some(last) = self.last(number) {

@@ -7,10 +7,11 @@ use super::mood::{self, Around};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
 use super::{foreign, lines, words};
-use crate::doc::Doc;
+use crate::doc::{Doc, floor};
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
 use crate::json::{self, Ending};
+use crate::limits::CONTEXT_BYTES_MAX;
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::ToolSpec;
@@ -161,8 +162,9 @@ fn pointed_at<'t>(
 
 /// Whether a sentence can give a verb of another language something to the letter: a cheap look.
 fn may_be_foreign(text: &str) -> bool {
-    text.bytes()
-        .any(|byte| matches!(byte, b'.' | b'`' | b'"' | b'/') || byte >= 0xe2)
+    let inner = |pair: &[u8]| pair[0] == b'.' && pair[1].is_ascii_alphanumeric();
+    let is_mark = |byte: u8| matches!(byte, b'`' | b'"' | b'/') || byte >= 0xc2;
+    text.bytes().any(is_mark) || text.as_bytes().windows(2).any(inner)
 }
 
 /// The sentence with what is in marks blotted out, but for names.
@@ -181,7 +183,11 @@ fn masked(lower: &str, literals: &[Literal], anchors: &[Anchor<'_>]) -> String {
 impl Said<'_, '_> {
     fn stand(&self, anchor: &Anchor<'_>) -> Stand {
         let [from, to] = anchor.span;
-        stand::stand(&self.masked[..from].to_lowercase(), &self.masked[to..])
+        let window = floor(&self.masked, from.saturating_sub(CONTEXT_BYTES_MAX));
+        // The beginning of a window is no sentence's.
+        let cut = if window > 0 { "x " } else { "" };
+        let before = format!("{cut}{}", self.masked[window..from].to_lowercase());
+        stand::stand(&before, &self.masked[to..])
     }
 
     /// Whether a name is a part of what another name is given: the program of a command, or a value.
@@ -272,7 +278,10 @@ impl Said<'_, '_> {
         } else {
             (stand, stand)
         };
-        let clause = &self.masked[mood::clause_start(&self.masked[..start])..start].to_lowercase();
+        // What stands further off says nothing of the name.
+        let window = floor(&self.masked, start.saturating_sub(CONTEXT_BYTES_MAX));
+        let before = self.masked[window..start].to_lowercase();
+        let clause = &before[mood::clause_start(&before)..];
         let for_reader = !anchor.distinct && self.for_reader && !mood::is_own(clause);
         if stand == Stand::Word
             && !anchor.distinct
@@ -303,7 +312,7 @@ impl Said<'_, '_> {
         }
         let around = Around {
             clause,
-            before: &self.masked[..start].to_lowercase(),
+            before: &before,
             after: &self.masked[behind_name..stop].to_lowercase(),
             gap: &self.masked
                 [behind_name..filled.start.unwrap_or(behind_name).clamp(behind_name, stop)]
