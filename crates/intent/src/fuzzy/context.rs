@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::anchors::Anchor;
+use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
 use super::literals::{Kind, literals};
 use super::mood::{self, Around};
@@ -10,6 +10,7 @@ use super::named::{Named, Said};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
 use super::{lines, lists};
+use crate::doc::Doc;
 use crate::raw::Given;
 use crate::tools::ToolSpec;
 
@@ -242,4 +243,45 @@ fn is_foreign_label(before: &str) -> bool {
         .iter()
         .any(|word| crate::cues::has_words(clause, word));
     says || first.is_some_and(|word| FOREIGN.contains(&word)) && !mood::is_planned(clause)
+}
+
+/// "We'll call it with …": the one tool that the sentence before names.
+pub(super) fn pointed_at<'t>(
+    doc: &Doc<'t>,
+    earlier: &[Sentence],
+    text: &str,
+    lower: &str,
+) -> Option<Anchor<'t>> {
+    const CALLS: &[&str] = &[
+        "call it with",
+        "use it with",
+        "call it on",
+        "use it on",
+        "call it:",
+        "use it:",
+        "use it to read",
+        "use it for",
+    ];
+    let at = CALLS.iter().find_map(|words| {
+        lower
+            .find(words)
+            .map(|at| at + words.find(" it").unwrap_or(0) + 1)
+    })?;
+    let before = earlier.last()?.text(doc);
+    if before.len() > crate::limits::SENTENCE_BYTES_MAX
+        || !doc.may_read(before.len())
+        || text.len() < at + 2
+    {
+        return None;
+    }
+    let mut names = anchors::anchors(doc, before, &literals(doc, before))
+        .into_iter()
+        .filter(|name| name.distinct || name.marked);
+    let (name, None) = (names.next()?, names.next()) else {
+        return None;
+    };
+    Some(Anchor {
+        span: [at, at + 2],
+        ..name
+    })
 }

@@ -6,7 +6,7 @@ use super::literals::{Literal, literals};
 use super::mood::{self, Around};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
-use super::{foreign, lines, words};
+use super::{context, foreign, lines, words};
 use crate::doc::{Doc, floor};
 use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
@@ -64,7 +64,7 @@ pub(super) fn wishes(
     let literals = literals(doc, text);
     let mut found = anchors::anchors(doc, text, &literals);
     if found.is_empty() {
-        found.extend(pointed_at(doc, earlier, text, lower));
+        found.extend(context::pointed_at(doc, earlier, text, lower));
     }
     let verbs = foreign::anchors(doc, text, &literals);
     let has_object = literals.iter().any(Literal::is_json);
@@ -117,47 +117,6 @@ pub(super) fn wishes(
     said.verbs(&verbs, &mut named);
     said.objects(&mut named);
     named
-}
-
-/// "We'll call it with …": the one tool that the sentence before names.
-fn pointed_at<'t>(
-    doc: &Doc<'t>,
-    earlier: &[Sentence],
-    text: &str,
-    lower: &str,
-) -> Option<Anchor<'t>> {
-    const CALLS: &[&str] = &[
-        "call it with",
-        "use it with",
-        "call it on",
-        "use it on",
-        "call it:",
-        "use it:",
-        "use it to read",
-        "use it for",
-    ];
-    let at = CALLS.iter().find_map(|words| {
-        lower
-            .find(words)
-            .map(|at| at + words.find(" it").unwrap_or(0) + 1)
-    })?;
-    let before = earlier.last()?.text(doc);
-    if before.len() > crate::limits::SENTENCE_BYTES_MAX
-        || !doc.may_read(before.len())
-        || text.len() < at + 2
-    {
-        return None;
-    }
-    let mut names = anchors::anchors(doc, before, &literals(doc, before))
-        .into_iter()
-        .filter(|name| name.distinct || name.marked);
-    let (name, None) = (names.next()?, names.next()) else {
-        return None;
-    };
-    Some(Anchor {
-        span: [at, at + 2],
-        ..name
-    })
 }
 
 /// Whether a sentence can give a verb of another language something to the letter: a cheap look.
