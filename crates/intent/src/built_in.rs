@@ -60,6 +60,27 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
             &["action"],
             &json!({"action": {"type": "string"}, "url": {"type": "string"}}),
         ),
+        tool(
+            "message",
+            true,
+            &["send_message"],
+            &["to", "text"],
+            &json!({"to": {"type": "string"}, "text": {"type": "string"}}),
+        ),
+        tool(
+            "memory_search",
+            false,
+            &["search_memory"],
+            &["query"],
+            &json!({"query": {"type": "string"}, "limit": {"type": "integer"}}),
+        ),
+        tool(
+            "memory_store",
+            true,
+            &["store_memory"],
+            &["content"],
+            &json!({"content": {"type": "string"}}),
+        ),
     ]
 }
 

@@ -15,6 +15,22 @@ const HIDING: &[(&str, &str)] = &[
     ("<code>", "</code>"),
     ("<example>", "</example>"),
     ("<examples>", "</examples>"),
+    ("<tool_result>", "</tool_result>"),
+    ("<tool_results>", "</tool_results>"),
+    ("<tool_response>", "</tool_response>"),
+    ("<tool_output>", "</tool_output>"),
+    ("<function_result>", "</function_result>"),
+    ("<function_results>", "</function_results>"),
+    ("<result>", "</result>"),
+    ("<output>", "</output>"),
+    ("<observation>", "</observation>"),
+    ("<document>", "</document>"),
+    ("<webpage>", "</webpage>"),
+    ("<page>", "</page>"),
+    ("<file>", "</file>"),
+    ("<email>", "</email>"),
+    ("<quote>", "</quote>"),
+    ("<user>", "</user>"),
     ("/*", "*/"),
 ];
 
@@ -59,7 +75,43 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
             closes[kind] = false;
         }
     }
+    quotations(text, &mut found);
     found
+}
+
+/// Lines of a quotation, at most.
+const QUOTED_LINES_MAX: usize = 12;
+
+/// Quotations of several lines, each from a mark that begins a line below words that introduce it to a mark that
+/// ends a line.
+fn quotations(text: &str, found: &mut Vec<[usize; 2]>) {
+    let mut from = 0;
+    while let Some(next) = memmem::find(&text.as_bytes()[from..], b":\n\"") {
+        let start = from + next + 2;
+        visit(next);
+        from = start + 1;
+        let mut end = start;
+        for (number, line) in text[start..]
+            .split_inclusive('\n')
+            .take(QUOTED_LINES_MAX)
+            .enumerate()
+        {
+            visit(line.len());
+            end += line.len();
+            if line.trim().is_empty() {
+                break;
+            }
+            let closed = line.trim_end().ends_with('"');
+            if closed && number > 0 && !found.iter().any(|[a, b]| *a < end && *b > start) {
+                found.push([start, end]);
+                from = end;
+            }
+            if closed {
+                break;
+            }
+        }
+    }
+    found.sort_unstable();
 }
 
 /// The end of `~~…~~` on one line that opens at `at`; three of them are a block.

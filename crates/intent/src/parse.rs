@@ -300,16 +300,16 @@ fn scanned(doc: &Doc<'_>, only: Option<Strategy>) -> Reply {
 }
 
 fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
-    if strategy == Strategy::Fuzzy {
-        return Reply {
-            calls: fuzzy::read(doc),
-            ..Reply::default()
-        };
-    }
-    let only = (strategy != Strategy::Auto).then_some(strategy);
+    // Whoever reads prose reads the calls in it, too, in whatever form they are.
+    let is_free = matches!(strategy, Strategy::Auto | Strategy::Fuzzy);
+    let only = (!is_free).then_some(strategy);
     let mut reply = scanned(doc, only);
+    if is_recounted(doc, &reply) {
+        reply.calls.drain(..).for_each(|call| doc.show(call.span));
+        return reply;
+    }
     // Words beside a call that could not be read say the same as the call: no guess from them.
-    if strategy == Strategy::Auto
+    if is_free
         && reply.calls.is_empty()
         && !reply.done
         && !reply.failed
@@ -328,11 +328,33 @@ fn with_other_forms(doc: &Doc<'_>, reply: Reply) -> Reply {
         reply.calls.iter().filter(is_call).count()
     };
     let all = scanned(doc, None);
-    if of_forms(&all) > of_forms(&reply) {
+    if of_forms(&all) > of_forms(&reply) && !is_recounted(doc, &all) {
         all
     } else {
         reply
     }
+}
+
+/// Whether an action's result stands behind it, and then a thought that nothing follows: whoever thinks of what is
+/// known already recounts what was done.
+fn is_recounted(doc: &Doc<'_>, reply: &Reply) -> bool {
+    let Some(last) = reply.calls.last().filter(|_| !reply.done) else {
+        return false;
+    };
+    let rest = doc.text[last.span[1]..].trim_start();
+    let Some(result) = rest
+        .strip_prefix("Observation:")
+        .filter(|_| last.strategy == Strategy::React)
+    else {
+        return false;
+    };
+    let Some((seen, thought)) = result.split_once("\nThought:") else {
+        return false;
+    };
+    let labels = ["\nAction", "\nFinal Answer", "\nThought:"];
+    !seen.trim().is_empty()
+        && !thought.trim().is_empty()
+        && !labels.iter().any(|label| thought.contains(label))
 }
 
 fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {

@@ -140,6 +140,10 @@ pub struct ToolSet {
     tools: Vec<ToolSpec>,
     /// Folded names and aliases, sorted, with the tool's place.
     index: Vec<(String, usize)>,
+    /// The first bytes of those names.
+    firsts: [bool; 256],
+    /// The length of the longest.
+    longest: usize,
 }
 
 impl Default for ToolSet {
@@ -165,7 +169,19 @@ impl ToolSet {
             }
         }
         index.sort();
-        Self { tools, index }
+        let mut firsts = [false; 256];
+        for (name, _) in &index {
+            if let Some(first) = name.bytes().next() {
+                firsts[usize::from(first)] = true;
+            }
+        }
+        let longest = index.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        Self {
+            tools,
+            index,
+            firsts,
+            longest,
+        }
     }
 
     /// The tools of the gpt-oss executor, with the names that models give them.
@@ -194,6 +210,17 @@ impl ToolSet {
         // A tool may really be called `functions.area`, so the name as written comes first.
         self.find_folded(&fold(written.trim()))
             .or_else(|| self.find_folded(&fold(clean_name(written))))
+    }
+
+    /// Whether a word can be a tool's name: a cheap look before the real one.
+    pub(crate) fn may_name(&self, word: &str) -> bool {
+        let tail = clean_name(word);
+        let fits = |name: &str| {
+            let first = name.bytes().next().map(|byte| byte.to_ascii_lowercase());
+            (2..=self.longest * 2).contains(&name.len())
+                && first.is_some_and(|byte| self.firsts[usize::from(byte)])
+        };
+        fits(word) || fits(tail)
     }
 
     fn find_folded(&self, folded: &str) -> Option<&ToolSpec> {

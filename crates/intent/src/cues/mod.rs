@@ -32,12 +32,13 @@ pub(crate) struct Lead<'a> {
 /// Whether the words around a call say that it is only shown.
 pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
     let line = lead.line.to_lowercase();
+    let praised = praises(&line);
     let sentence = last_sentence(&line);
     let any = |words: &WordSet| words.is_in(sentence);
     // A line that does not end goes on in the call.
     let introduces =
         !sentence.is_empty() && (lead.same_line || !sentence.ends_with(['.', '!', '?']));
-    let own = any(&FIRST_PERSON) || speaks_of_itself(sentence);
+    let own = any(&FIRST_PERSON) || speaks_of_itself(sentence) || praised;
     let speaks = own || starts_with_gerund(sentence);
     let example = any(&EXAMPLE);
     let holds_back = any(&HOLDS_BACK) && !has_words(sentence, "i would like to")
@@ -69,6 +70,15 @@ pub(crate) fn shows_example(lead: Lead<'_>, after: &str) -> bool {
             .is_some_and(|head| head.eq_ignore_ascii_case(cue.as_bytes()))
     };
     shown || in_chapter || points_back || !asked && SHOWN_AFTER.iter().any(starts)
+}
+
+/// "Parallel calls would be good:" speaks for the calls.
+fn praises(line: &str) -> bool {
+    const PRAISE: &[&str] = &[
+        "good", "best", "better", "nice", "right", "useful", "ideal", "sensible", "fine",
+    ];
+    let behind = line.split_once(" would be ").map(|(_, behind)| behind);
+    behind.is_some_and(|behind| PRAISE.iter().any(|word| behind.starts_with(word)))
 }
 
 /// Whether the words around a block say that it is there to be looked at.

@@ -11,7 +11,7 @@ mod json_text;
 mod markers;
 mod markup;
 mod markup_tags;
-mod pythonic;
+pub(crate) mod pythonic;
 mod react;
 mod scan;
 mod tagged;

@@ -1,18 +1,32 @@
-//! Plain English: what the model says it is about to do.
+//! What the model says, in whatever language, that it is about to do.
 //!
-//! A sentence is a wish only when it says so: an order ("Search for X"), a plan in the first person
-//! ("I'll fetch …", "we need to read …") or something under way ("Reading …"). Negation, past,
-//! conditions, questions, advice to somebody else and quoted text are none. Code blocks are never
-//! read, only taken as the content of a write or the command of a run that announces them.
+//! A wish names a tool and gives it something ([`named`]), or says in plain English what is done
+//! ([`verbs`]): an order ("Search for X"), a plan in the first person ("I'll fetch …", "we need to read …") or
+//! something under way ("Reading …"). Negation, past, conditions, questions, advice to somebody else and quoted
+//! text are none ([`mood`]). Code blocks are never read, only taken as the content of a write or the
+//! command of a run that announces them.
 
+mod anchors;
 mod announce;
 mod clause;
+mod context;
+mod fill;
+mod foreign;
 mod lead;
+mod lines;
+mod lists;
+mod literals;
+mod mood;
 mod more;
+mod named;
+mod pairs;
 mod phrases;
 mod search;
+mod second_thoughts;
 mod sentence;
+mod stand;
 mod table;
+mod unmarked;
 mod verbs;
 mod words;
 
@@ -24,6 +38,7 @@ use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::steps::visit;
+use second_thoughts::Turn;
 
 /// What one clause wants.
 #[derive(Debug, Default)]
@@ -60,41 +75,170 @@ impl Wish {
     }
 }
 
+/// Sentences after which nothing is taken back any more.
+const TAKEN_BACK_WITHIN: usize = 4;
+
+/// What was wished so far, sentence by sentence.
+#[derive(Default)]
+struct Wished {
+    /// Calls, with the number of their sentence.
+    calls: Vec<(usize, RawCall)>,
+    asked: Vec<RawCall>,
+    /// The sentence whose wish the next one takes the place of.
+    doubted: Option<usize>,
+}
+
+impl Wished {
+    /// The last sentence with a wish, when it is near.
+    fn last(&self, number: usize) -> Option<usize> {
+        let (last, _) = self.calls.last()?;
+        (number - last <= TAKEN_BACK_WITHIN).then_some(*last)
+    }
+
+    fn take_back(&mut self, sentence: usize) {
+        self.calls.retain(|(number, _)| *number != sentence);
+    }
+
+    fn turn(&mut self, number: usize, lower: &str) {
+        if self.last(number).is_none() {
+            return;
+        }
+        match second_thoughts::turn(lower) {
+            Turn::TakesBack => {
+                if let Some(last) = self.last(number) {
+                    self.take_back(last);
+                }
+            }
+            Turn::Hesitates => self.doubted = self.last(number),
+            Turn::None => {}
+        }
+    }
+
+    fn add(&mut self, number: usize, lower: &str, calls: Vec<RawCall>) {
+        if calls.is_empty() {
+            return;
+        }
+        let replaced = self.doubted.take().or_else(|| {
+            let last = self.last(number).filter(|last| *last < number)?;
+            second_thoughts::replaces(lower).then_some(last)
+        });
+        if let Some(replaced) = replaced.filter(|_| !second_thoughts::adds(lower)) {
+            self.take_back(replaced);
+        }
+        self.calls
+            .extend(calls.into_iter().map(|call| (number, call)));
+    }
+}
+
 pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
-    let mut calls: Vec<RawCall> = Vec::new();
+    let labelled = lines::calls(doc);
     let sentences = sentence::sentences(doc);
+    let mut wished = Wished::default();
     let mut advice = Advice::default();
     let mut lower = String::new();
     for (number, sentence) in sentences.iter().enumerate() {
-        if calls.len() >= INTENTS_MAX {
+        if wished.calls.len() >= INTENTS_MAX {
             break;
         }
         let text = sentence.text(doc);
         visit(text.len());
-        if sentence.question || text.len() > SENTENCE_BYTES_MAX {
+        if text.len() > SENTENCE_BYTES_MAX {
             continue;
         }
         let start = sentence.span[0];
-        if doc.is_hidden(start, 0) || doc.is_shown(start) {
+        let is_labelled = || {
+            labelled
+                .iter()
+                .any(|call| (call.span[0]..call.span[1]).contains(&start))
+        };
+        if doc.is_hidden(start, 0) || doc.is_shown(start) || is_labelled() {
             continue;
         }
         // Same length, so offsets fit both.
         lower.clear();
         lower.push_str(text);
         lower.make_ascii_lowercase();
-        if !lead::is_possible(&lower) || words::asks_reader(&lower) {
+        wished.turn(number, &lower);
+        let before = &sentences[..number];
+        let around = [before, &sentences[number + 1..]];
+        if sentence.question {
+            // "We need exec for this, but which command?" plans before it asks.
+            if let Some(plan) = sentence.before_question(doc) {
+                let named = named::wishes(
+                    doc,
+                    &plan,
+                    around,
+                    &lower[..plan.text(doc).len()],
+                    &mut || false,
+                );
+                wished.asked.extend(named.asked);
+            }
             continue;
         }
-        let spoken = Spoken {
-            sentence,
-            text,
-            lower: &lower,
-            before: &sentences[..number],
-            addressed: words::addresses_reader(&lower),
-        };
-        spoken.wishes(doc, &mut advice, &mut calls);
+        let named = named::wishes(doc, sentence, around, &lower, &mut || {
+            advice.given(doc, before)
+        });
+        let mut calls = Vec::new();
+        if lead::is_possible(&lower) && !words::asks_reader(&lower) && !lines::is_log(&lower) {
+            let spoken = Spoken {
+                sentence,
+                text,
+                lower: &lower,
+                before,
+                addressed: words::addresses_reader(&lower),
+            };
+            spoken.wishes(doc, &mut advice, &mut calls);
+        }
+        wished.asked.extend(named.asked);
+        let calls = better(doc, named.calls, calls);
+        wished.add(number, &lower, calls);
+    }
+    let mut calls: Vec<RawCall> = wished
+        .calls
+        .into_iter()
+        .map(|(_, call)| call)
+        .chain(labelled)
+        .collect();
+    calls.sort_by_key(|call| call.span[0]);
+    let speaks_to_reader = |sentence: &sentence::Sentence| {
+        let text = sentence.text(doc);
+        text.len() <= SENTENCE_BYTES_MAX
+            && words::addresses_reader(&words::without_quoted(&text.to_ascii_lowercase()))
+    };
+    if calls.is_empty() && !wished.asked.is_empty() && !sentences.iter().any(speaks_to_reader) {
+        // What is planned and can not be made is asked back, when there is nothing else to do.
+        calls.extend(wished.asked.into_iter().take(1));
+    }
+    for call in &mut calls {
+        if doc.finish == FinishReason::Length && is_last(doc.text, call.span) {
+            call.ending = call.ending.max(Ending::OpenString);
+        }
     }
     calls
+}
+
+/// Of two readings of a sentence the one that gives more of its calls something.
+fn better(doc: &Doc<'_>, named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCall> {
+    let is_whole = |call: &&RawCall| {
+        let has = |argument: &str| {
+            let named = &call.args.named;
+            named
+                .iter()
+                .any(|(name, _)| crate::guide::same_argument(name, argument) || name == argument)
+        };
+        let tool = doc.tools.find(&call.name);
+        !call.args.positional.is_empty() || tool.is_some_and(|tool| tool.required().all(has))
+    };
+    let whole = |calls: &[RawCall]| calls.iter().filter(is_whole).count();
+    if whole(&named) > 0
+        && whole(&named) >= whole(&spoken)
+        && (named.len() >= spoken.len() || whole(&spoken) == 0)
+        || spoken.is_empty()
+    {
+        named
+    } else {
+        spoken
+    }
 }
 
 /// Whether the text so far gave advice to a reader. Looked up only when an order wants to know,
@@ -119,8 +263,8 @@ impl Advice {
             self.seen = before.partition_point(|sentence| sentence.span[1] <= from + hint);
             if let Some(sentence) = before.get(self.seen) {
                 let text = sentence.text(doc);
-                self.found =
-                    text.len() <= SENTENCE_BYTES_MAX && is_advice(&text.to_ascii_lowercase());
+                self.found = text.len() <= SENTENCE_BYTES_MAX
+                    && is_advice(&words::without_quoted(&text.to_ascii_lowercase()));
                 self.seen += 1;
             }
         }
@@ -178,6 +322,17 @@ impl Spoken<'_> {
         let Some(mut wish) = verbs::wish(doc, text, lower, lead.order) else {
             return false;
         };
+        let told = wish
+            .args
+            .last()
+            .and_then(|(_, value)| text.find(value.as_str()).map(|at| at + value.len()));
+        if lead.order
+            && told.is_some_and(|at| {
+                mood::tells_outcome(lower[at..].trim_start_matches(['`', '"', '\'', ')']))
+            })
+        {
+            return false;
+        }
         let mut end = self.sentence.span[0] + to;
         take_block(doc, &mut wish, self.sentence, lower, &mut end);
         let more = more::objects(&wish, text);

@@ -310,16 +310,7 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
         .unwrap_or(query.len());
     let query = without_when(trim_object(&query[..end]));
     let low = &low[..end];
-    // "Query planning is hard" is a statement.
-    let asks = [
-        "who", "what", "how", "where", "when", "which", "whether", "why", "if",
-    ]
-    .iter()
-    .any(|word| strip_word(low, word).is_some());
-    let states = ["is", "are", "was", "were"]
-        .iter()
-        .any(|word| has_words(low, word));
-    if order && !asks && states {
+    if order && is_statement(low, said_for) {
         return None;
     }
     let said = query.to_ascii_lowercase();
@@ -333,4 +324,22 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
             .arg("query", query)
             .bonus(if find { -0.05 } else { 0.0 }),
     )
+}
+
+/// "Query planning is hard", "Search trees have …": statements about searches.
+fn is_statement(low: &str, said_for: bool) -> bool {
+    let asks = [
+        "who", "what", "how", "where", "when", "which", "whether", "why", "if",
+    ];
+    let states = [
+        "is", "are", "was", "were", "matters", "means", "helps", "depends",
+    ];
+    let of_nouns = ["have", "has", "had", "need", "work", "works"];
+    let near = || {
+        low.split_whitespace()
+            .take(4)
+            .any(|word| of_nouns.contains(&word))
+    };
+    !asks.iter().any(|word| strip_word(low, word).is_some())
+        && (states.iter().any(|word| has_words(low, word)) || !said_for && near())
 }

@@ -1,5 +1,7 @@
 //! Sentences outside of code, quotations and private reasoning.
 
+use memchr::memmem;
+
 use crate::doc::Doc;
 use crate::limits::QUOTED_BYTES_MAX;
 
@@ -11,6 +13,20 @@ pub(super) struct Sentence {
 impl Sentence {
     pub(super) fn text<'a>(&self, doc: &Doc<'a>) -> &'a str {
         &doc.text[self.span[0]..self.span[1]]
+    }
+
+    /// What a question says before it turns to ask.
+    pub(super) fn before_question(&self, doc: &Doc<'_>) -> Option<Self> {
+        let text = self.text(doc);
+        let turns = [
+            ", but ", " - but ", "; but ", ", aber ", ", mais ", ", pero ", ", mas ", ", men ",
+            ", но ", ", only ",
+        ];
+        let at = turns.iter().filter_map(|turn| text.rfind(turn)).max()?;
+        Some(Self {
+            span: [self.span[0], self.span[0] + at],
+            question: false,
+        })
     }
 }
 
@@ -25,7 +41,7 @@ pub(super) fn sentences(doc: &Doc<'_>) -> Vec<Sentence> {
         }
         // What is said behind a thought can stand in the line that the thought ends in.
         if let Some(end) = doc.thought_end(at) {
-            at = end;
+            at = end.max(at + 1);
             continue;
         }
         let line_end =
@@ -59,7 +75,49 @@ fn split_line(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
         if matches!(byte, b'`' | b'"') {
             // What is in marks belongs to its sentence.
             let near = &bytes[at..end.min(at + QUOTED_BYTES_MAX)];
-            at += memchr::memchr(byte, near).map_or(0, |close| close + 1);
+            let Some(close) = memchr::memchr(byte, near) else {
+                continue;
+            };
+            at += close + 1;
+            // A quotation that ends its own sentence ends the one around it before a new one.
+            let is_said =
+                byte == b'"' && close > 0 && matches!(near[close - 1], b'.' | b'!' | b'?');
+            if is_said
+                && bytes[at..end].first() == Some(&b' ')
+                && bytes.get(at + 1).is_some_and(u8::is_ascii_uppercase)
+            {
+                push(text, from, at, found);
+                from = at;
+            }
+        } else if !byte.is_ascii() {
+            let sign = &text[at - 1..end];
+            let closer = [
+                ("“", "”"),
+                ("„", "“"),
+                ("«", "»"),
+                ("「", "」"),
+                ("『", "』"),
+            ]
+            .iter()
+            .find(|(open, _)| sign.starts_with(open));
+            if let Some((open, close)) = closer {
+                let inner = at - 1 + open.len();
+                let near = &bytes[inner..end.min(inner + QUOTED_BYTES_MAX)];
+                at = inner
+                    + memmem::find(near, close.as_bytes()).map_or(0, |found| found + close.len());
+            } else if let Some(stop) = ["。", "！", "？", "；"]
+                .iter()
+                .find(|stop| sign.starts_with(*stop))
+            {
+                at += stop.len() - 1;
+                push(text, from, at, found);
+                from = at;
+            }
+        } else if byte == b'{' {
+            if let Some(object) = crate::json::skim(&text[..end], at - 1) {
+                crate::steps::visit(object - at);
+                at = object.min(end);
+            }
         } else if ends_sentence(bytes, from, at - 1, end) {
             push(text, from, at, found);
             from = at;
@@ -68,7 +126,7 @@ fn split_line(text: &str, start: usize, end: usize, found: &mut Vec<Sentence>) {
     push(text, from, end, found);
 }
 
-/// Bytes that can end a sentence or begin a quotation.
+/// Bytes that can end a sentence or begin a quotation; the last two begin such signs of other languages.
 const IS_SIGN: [bool; 256] = {
     let mut signs = [false; 256];
     let mut at = 0;
@@ -78,7 +136,7 @@ const IS_SIGN: [bool; 256] = {
     }
     signs
 };
-const SIGNS: &[u8] = b".!?;`\"";
+const SIGNS: &[u8] = b".!?;`\"{\xe2\xe3\xef\xc2";
 
 fn ends_sentence(bytes: &[u8], from: usize, at: usize, end: usize) -> bool {
     let next = bytes.get(at + 1).copied();
@@ -87,15 +145,31 @@ fn ends_sentence(bytes: &[u8], from: usize, at: usize, end: usize) -> bool {
     {
         return false;
     }
-    // The number of a list item, or an abbreviation.
+    if bytes[at] != b'.' {
+        return true;
+    }
+    // The folder that one is in: "find . -name".
     let before = &bytes[from..at];
+    if before.last().is_some_and(u8::is_ascii_whitespace) && at + 1 < end {
+        return false;
+    }
+    // The number of a list item or of a day, or an abbreviation.
     let word = before
         .rsplit(u8::is_ascii_whitespace)
         .next()
         .unwrap_or(before);
-    !(bytes[at] == b'.'
-        && (word.iter().all(u8::is_ascii_digit)
-            || matches!(word, b"e.g" | b"i.e" | b"etc" | b"vs" | b"Dr" | b"Mr")))
+    let is_number = word.iter().all(u8::is_ascii_digit);
+    let goes_on = || {
+        bytes[at + 1..end]
+            .iter()
+            .find(|byte| !byte.is_ascii_whitespace())
+            .is_some_and(u8::is_ascii_lowercase)
+    };
+    !(is_number && (word.len() == before.len() || word.len() <= 2 && goes_on() || word.is_empty())
+        || matches!(
+            word,
+            b"e.g" | b"i.e" | b"etc" | b"vs" | b"Dr" | b"Mr" | b"z.B" | b"ca" | b"no"
+        ))
 }
 
 fn push(text: &str, from: usize, to: usize, found: &mut Vec<Sentence>) {
@@ -105,7 +179,7 @@ fn push(text: &str, from: usize, to: usize, found: &mut Vec<Sentence>) {
     if trimmed.len() > 3 {
         found.push(Sentence {
             span: [start, start + trimmed.len()],
-            question: trimmed.ends_with('?'),
+            question: trimmed.ends_with(['?', '？']),
         });
     }
 }

@@ -16,6 +16,10 @@ pub(super) fn wish(doc: &Doc<'_>, text: &str, lower: &str, order: bool) -> Optio
         return None;
     }
     // "Write access to a.txt was denied" only looks like an order.
+    // "Search done, article fetched", "Read of a.txt": what was done, and not what is to be.
+    if order && (super::mood::tells_outcome(low) || strip_word(low, "of").is_some()) {
+        return None;
+    }
     let searches = matches!(verb, Verb::Search | Verb::Find);
     if order
         && (!searches && super::words::is_report(low)

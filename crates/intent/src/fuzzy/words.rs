@@ -110,7 +110,9 @@ pub(super) fn asks_reader(lower: &str) -> bool {
 
 /// Whether what follows is a recipe for a reader.
 pub(super) fn announces_steps(lower: &str) -> bool {
-    STEPS.is_in(lower)
+    // A guide that is spoken of in a sentence is no recipe.
+    let heads = lower.ends_with(':') || lower.split_whitespace().count() <= 4;
+    heads && STEPS.is_in(lower)
 }
 
 /// The first place from which on a text (in any case) can give advice or announce a recipe: a
@@ -158,7 +160,7 @@ fn without_indirect_questions(lower: &str) -> String {
     text
 }
 
-fn without_quoted(text: &str) -> String {
+pub(super) fn without_quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut mark = None;
     for letter in text.chars() {
@@ -249,7 +251,8 @@ fn is_host(word: &str) -> bool {
 
 /// The first thing that is a path: it has a separator or a file's ending.
 pub(super) fn path(text: &str) -> Option<&str> {
-    let quoted = quoted(text).filter(|quoted| is_path(quoted));
+    let quoted =
+        quoted(text).filter(|quoted| is_path(quoted) || super::literals::names_file(quoted));
     quoted.or_else(|| {
         text.split_whitespace()
             .map(|word| {

@@ -19,7 +19,7 @@ fn each_strategy_shows_its_own_format() {
     <tool_call>
     {"name": "write", "arguments": {"path": "…", "content": "…"}}
     </tool_call>
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let native =
         r#"[{"id": "a", "function": {"name": "write", "arguments": "{\"path\": \"a\"}"}}]"#;
@@ -27,21 +27,21 @@ fn each_strategy_shows_its_own_format() {
     `write`: The required argument `content` is missing.
     Call the tool again, with its arguments as one JSON object and nothing around it:
     write {"path": "…", "content": "…"}
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let harmony = "<|channel|>commentary to=functions.write <|message|>{\"path\": \"a\"}<|call|>";
     insta::assert_snapshot!(said(Strategy::Harmony, harmony), @r##"
     `write`: The required argument `content` is missing.
     To call a tool, reply with exactly this format and nothing else:
     <|channel|>commentary to=functions.write <|constrain|>json<|message|>{"path": "…", "content": "…"}<|call|>
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let guided = r#"{"reasoning": "x", "tool_calls": [{"name": "write", "arguments": {"path": "a"}}], "done": false}"#;
     insta::assert_snapshot!(said(Strategy::GuidedJson, guided), @r##"
     `write`: The required argument `content` is missing.
     To call a tool, reply with exactly this format and nothing else:
     {"reasoning": "why", "tool_calls": [{"name": "write", "arguments": {"path": "…", "content": "…"}}], "done": false}
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let react = "Action: write\nAction Input: {\"path\": \"a\"}";
     insta::assert_snapshot!(said(Strategy::React, react), @r##"
@@ -50,13 +50,13 @@ fn each_strategy_shows_its_own_format() {
     Thought: why
     Action: write
     Action Input: {"path": "…", "content": "…"}
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     insta::assert_snapshot!(said(Strategy::Markers, "[TOOL:write|path=a]"), @r##"
     `write`: The required argument `content` is missing.
     To call a tool, reply with exactly this format and nothing else:
     [TOOL:write|path=…|content=…]
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     insta::assert_snapshot!(said(Strategy::Fuzzy, "I'll save it as a.txt."), @r##"
     `write`: This is a guess and would change things; say it as a tool call with the tool's own name.
@@ -64,7 +64,7 @@ fn each_strategy_shows_its_own_format() {
     Thought: why
     Action: write
     Action Input: {"path": "…", "content": "…"}
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
 }
 
@@ -76,7 +76,7 @@ fn each_problem_is_said_once() {
     <tool_call>
     {"name": "web_search", "arguments": {"query": "…"}}
     </tool_call>
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let unknown = "<tool_call>{\"name\": \"teleport\", \"arguments\": {}}</tool_call>";
     insta::assert_snapshot!(said(Strategy::Auto, unknown), @r##"
@@ -85,7 +85,7 @@ fn each_problem_is_said_once() {
     <tool_call>
     {"name": "web_search", "arguments": {"query": "…"}}
     </tool_call>
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let cut =
         "<tool_call>{\"name\": \"write\", \"arguments\": {\"path\": \"a\", \"content\": \"half";
@@ -95,7 +95,7 @@ fn each_problem_is_said_once() {
     <tool_call>
     {"name": "write", "arguments": {"path": "…", "content": "…"}}
     </tool_call>
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
     let elided =
         "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\", ...}}</tool_call>";
@@ -105,7 +105,7 @@ fn each_problem_is_said_once() {
     <tool_call>
     {"name": "read", "arguments": {"path": "…"}}
     </tool_call>
-    Tools: web_search, web_fetch, read, write, edit, exec, browser.
+    Tools: web_search, web_fetch, read, write, edit, exec, browser, message, memory_search, memory_store.
     "##);
 }
 

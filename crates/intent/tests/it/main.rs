@@ -11,6 +11,7 @@ mod bfcl;
 mod budget;
 mod cases;
 mod control;
+mod corpus;
 mod corrective;
 mod cuts;
 mod forms;
