@@ -190,7 +190,10 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             spoken.wishes(doc, &mut advice, &mut calls);
         }
         wished.asked.extend(named.asked);
-        let calls = better(doc, named.calls, calls);
+        let mut calls = better(doc, named.calls, calls);
+        calls.retain(|call| {
+            !words::introduces_example(&lower[..call.span[0].saturating_sub(start)])
+        });
         wished.add(number, &lower, calls);
     }
     let mut calls: Vec<RawCall> = wished

@@ -233,6 +233,20 @@ pub(super) fn address(text: &str) -> Option<String> {
     None
 }
 
+/// Whether what follows these words is an example: "say what you do, for example: I will search …".
+pub(super) fn introduces_example(before: &str) -> bool {
+    [
+        "for example",
+        "for instance",
+        "e.g.",
+        "zum beispiel",
+        "par exemple",
+        "por ejemplo",
+    ]
+    .iter()
+    .any(|words| before.contains(words))
+}
+
 /// `example.com/page`: a host by its well-known ending.
 fn is_host(word: &str) -> bool {
     let host = word.split('/').next().unwrap_or("");
