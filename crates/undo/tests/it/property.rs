@@ -234,7 +234,8 @@ proptest! {
 
     #[test]
     fn undo_of_calls_that_name_their_files_gives_them_back(
-        tree in prop::collection::vec(deed(), 0..25),
+        // Through a hard link, a call would change a path that it does not name.
+        tree in prop::collection::vec(deed().prop_filter("hard link", |deed| !matches!(deed, Deed::HardLink(..))), 0..25),
         calls in prop::collection::vec(prop::collection::vec(deed(), 1..4), 1..4),
         paths in prop::collection::vec(path(), 1..4),
     ) {
