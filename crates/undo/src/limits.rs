@@ -9,7 +9,7 @@ pub const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 /// Bytes of one file.
 pub const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Time that one walk over a workspace may take.
-pub const WALK_MS_MAX: u64 = 5_000;
+pub const WALK_MS_MAX: u64 = 10_000;
 /// Bytes that the store keeps for all workspaces together.
 pub const KEPT_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
 /// Points kept of one workspace.

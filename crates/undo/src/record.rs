@@ -99,7 +99,9 @@ impl Record {
         let path = dir.join(format!("{}.json", self.sequence));
         let bytes = serde_json::to_vec(self)
             .map_err(|error| UndoError::Damaged(format!("{}: {error}", path.display())))?;
-        replace(&path, &bytes, true)
+        // A call's point that a power cut takes away is a loss; an undo's is one in the middle of writing.
+        let durable = matches!(self.origin, Origin::Undo { .. });
+        replace(&path, &bytes, durable)
     }
 
     pub(crate) fn coverage(&self) -> Coverage {

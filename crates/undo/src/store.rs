@@ -353,8 +353,12 @@ impl UndoStore {
                 path: PathBuf::new(),
                 dir: entry.path(),
             };
-            if let Some(last) = workspace.sequences()?.last() {
-                workspace.path = workspace.record(*last)?.workspace;
+            let sequences = workspace.sequences()?.into_iter().rev();
+            let last = sequences
+                .filter_map(|last| workspace.record(last).ok())
+                .next();
+            if let Some(last) = last {
+                workspace.path = last.workspace;
                 found.push(workspace);
             }
         }

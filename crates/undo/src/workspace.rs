@@ -108,6 +108,8 @@ impl Workspace {
         for sequence in self.sequences()? {
             match self.record(sequence) {
                 Ok(record) => records.push(record),
+                // A power cut left no more of it.
+                Err(UndoError::Damaged(_)) => {}
                 // Somebody else removed it meanwhile, as one point too many.
                 Err(UndoError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
