@@ -147,7 +147,7 @@ fn holdfast(scratch: &Path, work: &Path, figures: &mut Figures) -> io::Result<()
         .map_err(io::Error::other)?;
     let before = |call: &str| {
         let open = store
-            .before(work, call, Where::Anywhere)
+            .before(work, call, &Where::Anywhere)
             .map_err(io::Error::other)?;
         match open.not_kept() {
             Some(why) => Err(io::Error::other(why.to_string())),
@@ -166,7 +166,7 @@ fn holdfast(scratch: &Path, work: &Path, figures: &mut Figures) -> io::Result<()
     let writes = Where::Paths(vec![file(work, 8)]);
     let open = figures.time("holdfast: before and after, one file named", || {
         let open = store
-            .before(work, "fourth", writes)
+            .before(work, "fourth", &writes)
             .map_err(io::Error::other)?;
         after(open)
     })?;

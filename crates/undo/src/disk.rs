@@ -151,7 +151,7 @@ pub(crate) fn copy(
         size += count as u64;
         ends_in_hole = count == CHUNK && bytes.iter().all(|byte| *byte == 0);
         if ends_in_hole {
-            to.seek(SeekFrom::Current(CHUNK as i64))?;
+            to.seek(SeekFrom::Start(size))?;
         } else {
             to.write_all(bytes)?;
         }

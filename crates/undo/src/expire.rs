@@ -11,6 +11,7 @@ use crate::error::{At, UndoResult};
 use crate::hash::Hash;
 use crate::index::Node;
 use crate::lock::{self, Hold};
+use crate::objects::blocks;
 use crate::record::{Record, replace};
 use crate::store::UndoStore;
 use crate::workspace::Workspace;
@@ -52,7 +53,7 @@ impl Marks<'_> {
 
     fn size(&self, hash: &Hash) -> u64 {
         let path = self.store.objects.path(hash);
-        fs::symlink_metadata(path).map_or(0, |found| found.len().div_ceil(4096) * 4096)
+        fs::symlink_metadata(path).map_or(0, |found| blocks(found.len()))
     }
 
     fn unmark(&mut self, new: Vec<Hash>) {
@@ -130,7 +131,7 @@ impl UndoStore {
             }
         }
         for workspace in self.all_workspaces()? {
-            self.mark_indexes(&workspace, &mut marks)?;
+            mark_indexes(&workspace, &mut marks)?;
         }
         expired.kept_bytes = marks.bytes;
         expired.freed_bytes = self.remove_unmarked(&marks.found)?;
@@ -168,25 +169,6 @@ impl UndoStore {
             dir: entry.path(),
         };
         Ok(entries.flatten().map(workspace).collect())
-    }
-
-    /// An index says that contents are kept; so they are, as long as its workspace has points.
-    fn mark_indexes(&self, workspace: &Workspace, marks: &mut Marks<'_>) -> UndoResult<()> {
-        let is_used = !workspace.sequences()?.is_empty();
-        for file in fs::read_dir(&workspace.dir)
-            .at("can not list", &workspace.dir)?
-            .flatten()
-        {
-            if !file.file_name().to_string_lossy().starts_with("index-") {
-                continue;
-            }
-            let path = file.path();
-            match Node::load(&path).filter(|_| is_used) {
-                Some(node) => marks.entry(&node.entry, &mut Vec::new()),
-                None => fs::remove_file(&path).at("can not remove", &path)?,
-            }
-        }
-        Ok(())
     }
 
     fn remove_unmarked(&self, marked: &HashSet<Hash>) -> UndoResult<u64> {
@@ -265,4 +247,23 @@ struct Usage {
     then_bytes: u64,
     /// When that was.
     expired_ms: u64,
+}
+
+/// An index says that contents are kept; so they are, as long as its workspace has points.
+fn mark_indexes(workspace: &Workspace, marks: &mut Marks<'_>) -> UndoResult<()> {
+    let is_used = !workspace.sequences()?.is_empty();
+    for file in fs::read_dir(&workspace.dir)
+        .at("can not list", &workspace.dir)?
+        .flatten()
+    {
+        if !file.file_name().to_string_lossy().starts_with("index-") {
+            continue;
+        }
+        let path = file.path();
+        match Node::load(&path).filter(|_| is_used) {
+            Some(node) => marks.entry(&node.entry, &mut Vec::new()),
+            None => fs::remove_file(&path).at("can not remove", &path)?,
+        }
+    }
+    Ok(())
 }

@@ -54,13 +54,8 @@ impl Objects {
 
     pub(crate) fn path(&self, hash: &Hash) -> PathBuf {
         let name = hash.hex();
-        let (shelf, rest) = name.split_at(2);
-        self.dir.join(shelf).join(rest)
-    }
-
-    /// Whether a content is kept whole, as far as its size tells.
-    fn has(&self, path: &Path, size: u64) -> bool {
-        fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == size)
+        let (first, rest) = name.split_at(2);
+        self.dir.join(first).join(rest)
     }
 
     fn new_file(&self) -> UndoResult<(PathBuf, File)> {
@@ -83,8 +78,7 @@ impl Objects {
 
     fn settle(&self, new: &Path, path: &Path, size: u64) -> UndoResult<()> {
         if fs::rename(new, path).is_err() {
-            let shelf = path.parent().unwrap_or(&self.dir);
-            create_private(shelf)?;
+            create_private(path.parent().unwrap_or(&self.dir))?;
             fs::rename(new, path).at("can not keep", path)?;
         }
         self.added.fetch_add(blocks(size), Ordering::Relaxed);
@@ -98,7 +92,7 @@ impl Objects {
         let size = bytes.len() as u64;
         let mut file = match self.create(&path)? {
             Some(file) => file,
-            None if self.has(&path, size) => return Ok(hash),
+            None if is_whole(&path, size) => return Ok(hash),
             // Somebody died while writing it, or still writes it. The renamed file takes the name.
             None => {
                 let (new, mut file) = self.new_file()?;
@@ -148,7 +142,7 @@ impl Objects {
         let read = self.copy(file, &mut kept);
         let (hash, size) = read.at("can not copy to", &new)?;
         let path = self.path(&hash);
-        if self.has(&path, size) {
+        if is_whole(&path, size) {
             fs::remove_file(&new).at("can not remove", &new)?;
         } else {
             self.settle(&new, &path, size)?;
@@ -272,8 +266,13 @@ fn damaged(hash: &Hash) -> UndoError {
     UndoError::Damaged(format!("content {} is not what was kept", hex(&hash.0)))
 }
 
+/// Whether a content is kept whole, as far as its size tells.
+fn is_whole(path: &Path, size: u64) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == size)
+}
+
 /// What a file of this size takes on disk.
-fn blocks(size: u64) -> u64 {
+pub(crate) fn blocks(size: u64) -> u64 {
     size.div_ceil(4096) * 4096
 }
 

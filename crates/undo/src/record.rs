@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
 use crate::error::{At, UndoError, UndoResult};
@@ -167,7 +167,12 @@ pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
 
 /// Paths in JSON, which knows UTF-8 only: other paths stand there as hexadecimal digits.
 pub(crate) mod path_text {
-    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{hex, path_of, unhex};
 
     const HEX: &str = "hex:";
 
@@ -191,7 +196,9 @@ pub(crate) mod path_text {
 
 /// Entries in JSON: the bytes that trees hold, as hexadecimal digits.
 mod entry_text {
-    use super::*;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{Entry, Reader, Writer, hex, unhex};
 
     pub(super) fn serialize<S: Serializer>(entry: &Entry, out: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Writer::default();

@@ -263,12 +263,8 @@ impl<'a> Restorer<'a> {
             let above = self.open.last().map_or(&self.root, |(_, fd)| fd);
             let fd = open_below(above, &c_name(names[place]))?;
             let path = names[..=place].join(&b'/');
-            if !self.attributes.contains_key(&path) {
-                let stat = disk::stat_of(&fd)?;
-                self.attributes.insert(path, enter(fd.as_fd(), &stat));
-            } else if let Ok(stat) = disk::stat_of(&fd) {
-                enter(fd.as_fd(), &stat);
-            }
+            let was = enter(fd.as_fd(), &disk::stat_of(&fd)?);
+            self.attributes.entry(path).or_insert(was);
             self.open.push((names[place].into(), fd));
         }
         Ok(self

@@ -30,7 +30,7 @@ use crate::workspace::{Holder, Workspace, taken_back};
 /// fs::write(workspace.path().join("notes"), "kept")?;
 /// let store = UndoStore::open(state.path(), UndoSettings::default(), Arc::new(SystemClock))?;
 ///
-/// let open = store.before(workspace.path(), "call-1", Where::Anywhere)?;
+/// let open = store.before(workspace.path(), "call-1", &Where::Anywhere)?;
 /// fs::remove_file(workspace.path().join("notes"))?;
 /// let point = store.after(open)?.unwrap();
 ///
@@ -113,9 +113,9 @@ impl UndoStore {
     }
 
     /// Takes the state of a workspace before a call. Calls that overlap share one point.
-    pub fn before(&self, workspace: &Path, call_id: &str, writes: Where) -> UndoResult<OpenPoint> {
+    pub fn before(&self, workspace: &Path, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
         let path = workspace.canonicalize().at("can not find", workspace)?;
-        let scope = match &writes {
+        let scope = match writes {
             Where::Anywhere => Ok(Scope::whole()),
             Where::Paths(paths) => Scope::of(&path, paths).map_err(NotKept::Outside),
         };
@@ -280,7 +280,7 @@ impl UndoStore {
             None => Scope::whole(),
         };
         record.after = match taker.scoped(&scope, &[&record.before]) {
-            Ok(taken) => Some(taken.state),
+            Ok(after) => Some(after.state),
             Err(UndoError::Over(why)) => {
                 workspace.set_over(Some(&why), self.clock.now_ms())?;
                 None
@@ -353,10 +353,8 @@ impl UndoStore {
                 path: PathBuf::new(),
                 dir: entry.path(),
             };
-            let sequences = workspace.sequences()?.into_iter().rev();
-            let last = sequences
-                .filter_map(|last| workspace.record(last).ok())
-                .next();
+            let mut sequences = workspace.sequences()?.into_iter().rev();
+            let last = sequences.find_map(|last| workspace.record(last).ok());
             if let Some(last) = last {
                 workspace.path = last.workspace;
                 found.push(workspace);

@@ -92,7 +92,7 @@ pub struct Undone {
 impl UndoStore {
     /// Brings a workspace back to where it was before a point. `id` names a point or a call.
     pub fn undo(&self, id: &str, options: &Options) -> UndoResult<Undone> {
-        let undone = self.undo_locked(id, options)?;
+        let undone = self.undo_locked(id, *options)?;
         self.count_added()?;
         if !options.dry_run {
             self.expire_if_due()?;
@@ -100,7 +100,7 @@ impl UndoStore {
         Ok(undone)
     }
 
-    fn undo_locked(&self, id: &str, options: &Options) -> UndoResult<Undone> {
+    fn undo_locked(&self, id: &str, options: Options) -> UndoResult<Undone> {
         let _store = self.lock(Hold::Shared)?;
         let (workspace, records, place) = self.locate(id)?;
         let sequence = records[place].sequence;
@@ -133,7 +133,7 @@ impl UndoStore {
     }
 
     /// The state of the workspace now. It is what the new point begins with.
-    fn now(&self, workspace: &Workspace, range: &[Record], options: &Options) -> UndoResult<Taken> {
+    fn now(&self, workspace: &Workspace, range: &[Record], options: Options) -> UndoResult<Taken> {
         let mut scope = Scope::default();
         for record in range {
             match record.before.root(&workspace.path) {
@@ -149,9 +149,9 @@ impl UndoStore {
         }
         let taker = self.taker(workspace, Budget::of_undo(&self.settings));
         for _ in 0..DEPTH_MAX {
-            let taken = taker.scoped(&scope, &kept)?;
-            if options.dry_run || !self.open_up(&taken, range)? {
-                return Ok(taken);
+            let now = taker.scoped(&scope, &kept)?;
+            if options.dry_run || !self.open_up(&now, range)? {
+                return Ok(now);
             }
         }
         taker.scoped(&scope, &kept)
@@ -184,7 +184,7 @@ impl UndoStore {
     }
 
     /// One plan a root, in the order of the state's roots.
-    fn plans(&self, range: &[Record], taken: &Taken, options: &Options) -> UndoResult<Vec<Plan>> {
+    fn plans(&self, range: &[Record], taken: &Taken, options: Options) -> UndoResult<Vec<Plan>> {
         let roots = taken.state.roots.iter().zip(&taken.nodes);
         roots
             .map(|(root, node)| {
@@ -248,7 +248,7 @@ impl UndoStore {
 }
 
 /// Which later calls an undo also takes back, or why it can not be.
-fn may_go_back(records: &[Record], place: usize, options: &Options) -> UndoResult<Vec<Point>> {
+fn may_go_back(records: &[Record], place: usize, options: Options) -> UndoResult<Vec<Point>> {
     let taken = taken(records);
     let all = points(records);
     if let Some(by) = taken[place] {

@@ -47,7 +47,7 @@ impl Budget {
             files: u64::MAX,
             bytes: u64::MAX,
             file_bytes: settings.file_bytes_max,
-            time: Duration::from_secs(24 * 60 * 60),
+            time: Duration::from_hours(24),
         }
     }
 }

@@ -40,9 +40,12 @@ pub(super) enum Found<'a> {
     },
 }
 
+/// Names in order, and what stands under them.
+pub(super) type Names<'a> = Vec<(Box<[u8]>, Found<'a>)>;
+
 /// A directory's names in order, or why it was left out.
 pub(super) struct Listing<'a> {
-    pub(super) found: Result<Vec<(Box<[u8]>, Found<'a>)>, Why>,
+    pub(super) found: Result<Names<'a>, Why>,
 }
 
 impl Listing<'_> {
@@ -93,7 +96,7 @@ impl<'a> Shared<'a> {
         }
         self.files.fetch_add(names.len() as u64, Ordering::Relaxed);
         self.within_budget()?;
-        self.look_at(Arc::new(dir), names, job.old)
+        self.look_at(&Arc::new(dir), names, job.old)
     }
 
     /// Whether an earlier state has the directory's content.
@@ -110,7 +113,7 @@ impl<'a> Shared<'a> {
 
     fn look_at(
         &self,
-        dir: Arc<Dir>,
+        dir: &Arc<Dir>,
         names: Vec<Box<[u8]>>,
         old: Option<&'a Node>,
     ) -> UndoResult<Read<'a>> {
@@ -132,7 +135,7 @@ impl<'a> Shared<'a> {
             let is_dir = stat.file_type == FileType::Directory;
             if is_dir && self.elsewhere(&stat).is_none() {
                 jobs.push(Job {
-                    place: Place::Below(Arc::clone(&dir), name.clone()),
+                    place: Place::Below(Arc::clone(dir), name.clone()),
                     old,
                     id: 0,
                     beside_package_json,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use holdfast_undo::{Content, Coverage, Origin, Thing, UndoError, What, Where};
+use holdfast_undo::{Content, Coverage, Options, Origin, Thing, UndoError, What, Where};
 
 use crate::tree::{Room, also, assert_same, snapshot};
 
@@ -166,10 +166,7 @@ fn shown_diff_names_what_a_call_did() {
     );
     let diff = room.store().show(&point.id).unwrap();
     let find = |path: &str| {
-        let found = diff
-            .changes
-            .iter()
-            .find(|shown| shown.path == PathBuf::from(path));
+        let found = diff.changes.iter().find(|shown| shown.path == *path);
         found.unwrap_or_else(|| panic!("{path} is not in {:?}", diff.changes))
     };
     let Content::Text(text) = &find("text").content else {
@@ -196,9 +193,7 @@ fn later_calls_are_asked_about_and_taken_back_too() {
     let was = room.snapshot();
     let first = room.call("echo 1 > a");
     let second = room.call("echo 2 > a; echo b > b");
-    let refused = room
-        .store()
-        .undo(&first.id, &holdfast_undo::Options::default());
+    let refused = room.store().undo(&first.id, &Options::default());
     let Err(UndoError::AlsoTakesBack(points)) = refused else {
         panic!("{refused:?}")
     };
@@ -233,7 +228,7 @@ fn dry_run_changes_nothing() {
     room.write("a", "0");
     let point = room.call("rm a");
     let was = room.snapshot();
-    let options = holdfast_undo::Options {
+    let options = Options {
         dry_run: true,
         ..Default::default()
     };
@@ -322,7 +317,7 @@ fn call_that_names_its_files_is_undone_without_reading_the_rest() {
     ];
     let point = room.call_where(
         "echo changed > f1; mkdir -p new/deep; echo n > new/deep/file; echo y > d/y",
-        Where::Paths(paths),
+        &Where::Paths(paths),
     );
     assert_eq!(point.coverage, Coverage::Full);
     assert_eq!(room.store().show(&point.id).unwrap().changes.len(), 5);

@@ -51,13 +51,13 @@ fn child() {
             let name = std::env::var("UNDO_TEST_NAME").unwrap();
             for round in 0..20 {
                 let call = format!("{name}-{round}");
-                let open = store.before(&work, &call, Where::Anywhere).unwrap();
+                let open = store.before(&work, &call, &Where::Anywhere).unwrap();
                 fs::write(work.join(&call), &call).unwrap();
                 store.after(open).unwrap().unwrap();
             }
         }
         "Change" => {
-            let open = store.before(&work, "change", Where::Anywhere).unwrap();
+            let open = store.before(&work, "change", &Where::Anywhere).unwrap();
             let script = "rm -rf d1; mkdir d1; echo n > d1/new; for f in d2/*; do echo c >> $f; done; mv d3 d4";
             let status = Command::new("bash")
                 .args(["-c", script])

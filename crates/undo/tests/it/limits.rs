@@ -3,13 +3,15 @@
 use std::fs;
 use std::process::Command;
 
-use holdfast_undo::{Coverage, NotKept, UndoError, Where, Why};
+use holdfast_undo::{Coverage, NotKept, Options, UndoError, Where, Why};
 
 use crate::tree::{Room, assert_same};
 
 fn refused(room: &Room) -> NotKept {
     let store = room.store();
-    let open = store.before(&room.work(), "call", Where::Anywhere).unwrap();
+    let open = store
+        .before(&room.work(), "call", &Where::Anywhere)
+        .unwrap();
     assert_eq!(open.coverage(), Coverage::None);
     let why = open.not_kept().unwrap().clone();
     assert!(store.after(open).unwrap().is_none());
@@ -57,7 +59,9 @@ fn home_directory_is_not_walked() {
     fs::create_dir(room.work().join("me")).unwrap();
     assert_eq!(refused(&room), NotKept::Home);
     let store = room.store();
-    let open = store.before("/".as_ref(), "call", Where::Anywhere).unwrap();
+    let open = store
+        .before("/".as_ref(), "call", &Where::Anywhere)
+        .unwrap();
     assert_eq!(open.not_kept(), Some(&NotKept::Home));
     assert!(
         fs::read_dir(room.state().join("undo/workspaces"))
@@ -66,7 +70,7 @@ fn home_directory_is_not_walked() {
             .is_none()
     );
     // One file of it is kept all the same.
-    let point = room.call_where("echo x > x", Where::Paths(vec!["x".into()]));
+    let point = room.call_where("echo x > x", &Where::Paths(vec!["x".into()]));
     room.undo(&point);
     assert_eq!(room.read("x"), None);
 }
@@ -77,7 +81,7 @@ fn path_outside_of_the_workspace_is_not_kept() {
     let store = room.store();
     for path in ["../x", "/etc/passwd", "a/../../x"] {
         let writes = Where::Paths(vec![path.into()]);
-        let open = store.before(&room.work(), "call", writes).unwrap();
+        let open = store.before(&room.work(), "call", &writes).unwrap();
         assert!(
             matches!(open.not_kept(), Some(NotKept::Outside(_))),
             "{path}"
@@ -175,12 +179,14 @@ fn state_directory_in_the_workspace_is_neither_kept_nor_restored() {
     room.write(".holdfast/audit", "1");
     let clock = std::sync::Arc::clone(&room.clock) as std::sync::Arc<dyn holdfast_contract::Clock>;
     let store = holdfast_undo::UndoStore::open(&state, room.settings.clone(), clock).unwrap();
-    let open = store.before(&room.work(), "call", Where::Anywhere).unwrap();
+    let open = store
+        .before(&room.work(), "call", &Where::Anywhere)
+        .unwrap();
     assert_eq!(open.left_out()[0].why, Why::State);
     room.write("a", "1");
     room.write(".holdfast/audit", "2");
     let point = store.after(open).unwrap().unwrap();
-    store.undo(&point.id, &Default::default()).unwrap();
+    store.undo(&point.id, &Options::default()).unwrap();
     assert_eq!(room.read("a").as_deref(), Some("0"));
     assert_eq!(room.read(".holdfast/audit").as_deref(), Some("2"));
 }
@@ -242,7 +248,7 @@ fn old_points_and_their_contents_expire() {
     assert_eq!(expired.points, 1);
     assert_eq!(expired.kept_bytes, 0);
     assert!(expired.freed_bytes > 6000);
-    let refused = room.store().undo(&point.id, &Default::default());
+    let refused = room.store().undo(&point.id, &Options::default());
     assert!(matches!(refused, Err(UndoError::Unknown(_))));
     let next = room.call("echo b > b");
     assert_ne!(next.id, point.id, "a number is never given twice");
@@ -287,7 +293,7 @@ fn cleared_store_holds_nothing_and_goes_on() {
     room.call("rm a");
     let store = room.store();
     let open = store
-        .before(&room.work(), "running", Where::Anywhere)
+        .before(&room.work(), "running", &Where::Anywhere)
         .unwrap();
     store.clear().unwrap();
     assert!(store.after(open).unwrap().is_none());

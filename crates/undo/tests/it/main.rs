@@ -1,4 +1,8 @@
 //! What the store promises, shown with real files.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
 
 mod attack;
 mod basics;

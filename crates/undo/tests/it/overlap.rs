@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::Barrier;
 
-use holdfast_undo::{Coverage, UndoError, Where};
+use holdfast_undo::{Coverage, Options, UndoError, Where};
 
 use crate::kill::{TestProgram, program};
 use crate::tree::{Room, assert_same};
@@ -14,14 +14,14 @@ fn overlapping_calls_share_one_point() {
     room.write("a", "0");
     let was = room.snapshot();
     let store = room.store();
-    let one = store.before(&room.work(), "one", Where::Anywhere).unwrap();
+    let one = store.before(&room.work(), "one", &Where::Anywhere).unwrap();
     room.write("a", "1");
-    let two = store.before(&room.work(), "two", Where::Anywhere).unwrap();
+    let two = store.before(&room.work(), "two", &Where::Anywhere).unwrap();
     assert_eq!(one.id(), two.id());
     room.write("b", "2");
     let point = store.after(one).unwrap().unwrap();
     assert_eq!(point.ended_ms, None, "the other call still runs");
-    let refused = store.undo(&point.id, &Default::default());
+    let refused = store.undo(&point.id, &Options::default());
     assert!(matches!(refused, Err(UndoError::Running(_))), "{refused:?}");
     room.write("c", "3");
     let point = store.after(two).unwrap().unwrap();
@@ -39,9 +39,9 @@ fn call_that_may_write_anywhere_widens_an_open_point() {
     let was = room.snapshot();
     let store = room.store();
     let paths = Where::Paths(vec!["a".into(), "d/new".into()]);
-    let one = store.before(&room.work(), "one", paths).unwrap();
+    let one = store.before(&room.work(), "one", &paths).unwrap();
     room.sh("echo 1 > a; echo n > d/new");
-    let two = store.before(&room.work(), "two", Where::Anywhere).unwrap();
+    let two = store.before(&room.work(), "two", &Where::Anywhere).unwrap();
     assert_eq!(one.id(), two.id());
     room.sh("echo 2 > a; rm d/b; echo c > c");
     store.after(one).unwrap();
@@ -58,7 +58,7 @@ fn dropped_call_ends_when_the_workspace_is_next_used() {
     room.write("a", "0");
     let store = room.store();
     let open = store
-        .before(&room.work(), "dropped", Where::Anywhere)
+        .before(&room.work(), "dropped", &Where::Anywhere)
         .unwrap();
     let id = open.id().unwrap().to_owned();
     room.write("a", "1");
@@ -77,8 +77,8 @@ fn two_workspaces_do_not_meet() {
     let other = room.dir.path().join("other");
     std::fs::create_dir(&other).unwrap();
     let store = room.store();
-    let one = store.before(&room.work(), "one", Where::Anywhere).unwrap();
-    let two = store.before(&other, "two", Where::Anywhere).unwrap();
+    let one = store.before(&room.work(), "one", &Where::Anywhere).unwrap();
+    let two = store.before(&other, "two", &Where::Anywhere).unwrap();
     assert_ne!(one.id(), two.id());
     store.after(one).unwrap();
     store.after(two).unwrap();
@@ -98,7 +98,7 @@ fn threads_of_one_store_keep_every_call() {
                 barrier.wait();
                 for round in 0..10 {
                     let call = format!("{thread}-{round}");
-                    let open = store.before(&room.work(), &call, Where::Anywhere).unwrap();
+                    let open = store.before(&room.work(), &call, &Where::Anywhere).unwrap();
                     room.write(&call, &call);
                     store.after(open).unwrap().unwrap();
                 }

@@ -167,7 +167,7 @@ fn check(tree: &[Deed], calls: &[Vec<Deed>], with_git: bool, paths: Option<&Vec<
         let writes = paths.map_or(Where::Anywhere, |paths| {
             Where::Paths(paths.iter().map(|path| real(path)).collect())
         });
-        let open = store.before(&room.work(), "call", writes).unwrap();
+        let open = store.before(&room.work(), "call", &writes).unwrap();
         for deed in call {
             match (deed, paths) {
                 // A call that names its paths writes nothing else.

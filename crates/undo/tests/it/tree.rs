@@ -152,10 +152,10 @@ impl Room {
 
     /// Runs a command as a call.
     pub(crate) fn call(&self, command: &str) -> Point {
-        self.call_where(command, Where::Anywhere)
+        self.call_where(command, &Where::Anywhere)
     }
 
-    pub(crate) fn call_where(&self, command: &str, writes: Where) -> Point {
+    pub(crate) fn call_where(&self, command: &str, writes: &Where) -> Point {
         let store = self.store();
         let open = store.before(&self.work(), command, writes).unwrap();
         self.sh(command);
