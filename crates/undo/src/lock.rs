@@ -22,6 +22,19 @@ pub(crate) enum Hold {
     Alone,
 }
 
+/// A lock that is held.
+///
+/// Dropping it unlocks the file, and does not only close it: a child that was just forked
+/// elsewhere in this process has the file open too, until it runs its program.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 fn open(path: &Path) -> UndoResult<File> {
     fs::OpenOptions::new()
         .read(true)
@@ -33,12 +46,12 @@ fn open(path: &Path) -> UndoResult<File> {
         .at("can not open", path)
 }
 
-/// Takes a lock, and waits for it up to the limit. It is held as long as the file is open.
-pub(crate) fn take(path: &Path, hold: Hold) -> UndoResult<File> {
+/// Takes a lock, and waits for it up to the limit.
+pub(crate) fn take(path: &Path, hold: Hold) -> UndoResult<Locked> {
     let until = Instant::now() + Duration::from_millis(LOCK_WAIT_MS_MAX);
     loop {
-        if let Some(file) = attempt(path, hold)? {
-            return Ok(file);
+        if let Some(locked) = attempt(path, hold)? {
+            return Ok(locked);
         }
         if Instant::now() > until {
             return Err(UndoError::Busy(path.to_owned()));
@@ -48,14 +61,14 @@ pub(crate) fn take(path: &Path, hold: Hold) -> UndoResult<File> {
 }
 
 /// Takes a lock if it is free.
-pub(crate) fn attempt(path: &Path, hold: Hold) -> UndoResult<Option<File>> {
+pub(crate) fn attempt(path: &Path, hold: Hold) -> UndoResult<Option<Locked>> {
     let operation = match hold {
         Hold::Shared => FlockOperation::NonBlockingLockShared,
         Hold::Alone => FlockOperation::NonBlockingLockExclusive,
     };
     let file = open(path)?;
     match flock(&file, operation) {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Locked(file))),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
         Err(error) => Err(error).at("can not lock", path),
     }

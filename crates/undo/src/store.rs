@@ -1,6 +1,6 @@
 //! The store: takes the state before and after calls, and finds it again.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use holdfast_contract::Clock;
 
 use crate::disk;
 use crate::error::{At, UndoError, UndoResult};
-use crate::lock::{self, Hold};
+use crate::lock::{self, Hold, Locked};
 use crate::objects::{Objects, create_private};
 use crate::point::{Coverage, LeftOut, NotKept, Origin, Point, Where};
 use crate::record::Record;
@@ -374,7 +374,7 @@ impl UndoStore {
         Ok(())
     }
 
-    pub(crate) fn lock(&self, hold: Hold) -> UndoResult<File> {
+    pub(crate) fn lock(&self, hold: Hold) -> UndoResult<Locked> {
         lock::take(&self.dir.join("lock"), hold)
     }
 }

@@ -1,6 +1,6 @@
 //! What the store holds for one workspace: records, indexes, and who has a call under way.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, UndoError, UndoResult};
 use crate::hash::{Hash, hex};
 use crate::limits::OVER_BUDGET_REMEMBERED_MS;
-use crate::lock::{self, Hold};
+use crate::lock::{self, Hold, Locked};
 use crate::objects::create_private;
 use crate::point::NotKept;
 use crate::record::{Record, replace, workspace_name};
@@ -36,7 +36,7 @@ struct Over {
 #[derive(Debug)]
 pub(crate) struct Holder {
     path: PathBuf,
-    _locked: File,
+    _locked: Locked,
 }
 
 impl Holder {
@@ -57,7 +57,7 @@ impl Workspace {
     }
 
     /// The workspace's directory in the store, locked for this caller alone.
-    pub(crate) fn lock(&self) -> UndoResult<File> {
+    pub(crate) fn lock(&self) -> UndoResult<Locked> {
         create_private(&self.points())?;
         create_private(&self.holders())?;
         lock::take(&self.dir.join("lock"), Hold::Alone)

@@ -128,8 +128,11 @@ impl<'a> Shared<'a> {
             let Ok(as_c) = CStr::from_bytes_with_nul(&c_name) else {
                 continue;
             };
-            let Ok(stat) = disk::stat_at(&dir.fd, as_c) else {
-                continue;
+            let stat = match disk::stat_at(&dir.fd, as_c) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                // A directory without `x` tells its names and no more. They are not gone.
+                Err(_) => return Ok(without(Why::Unreadable)),
             };
             let old = old.and_then(|old| old.child(&name));
             let is_dir = stat.file_type == FileType::Directory;

@@ -325,3 +325,20 @@ fn call_that_names_its_files_is_undone_without_reading_the_rest() {
     assert!(undone.conflicts.is_empty(), "{undone:?}");
     assert_same(&was, &room.snapshot(), "after undo");
 }
+
+#[test]
+fn what_a_call_made_unreadable_comes_back() {
+    let room = Room::new();
+    room.write("d/e/f", "f");
+    room.write("d/g", "g");
+    room.write("x/y", "y");
+    room.write("z", "z");
+    let was = room.snapshot();
+    let point = room.call("rm d/e/f; chmod 000 z d/g d/e d; chmod 644 x");
+    let undone = room.undo(&point);
+    assert!(
+        undone.conflicts.is_empty() && undone.failed.is_empty(),
+        "{undone:?}"
+    );
+    assert_same(&was, &room.snapshot(), "after undo");
+}

@@ -97,7 +97,9 @@ fn act(room: &Room, deed: &Deed) {
     let chmod = |path: &Path, mode: u32| {
         // A link would have its target changed, which may lie anywhere.
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink()) {
-            let _ = fs::set_permissions(path, PermissionsExt::from_mode(mode));
+            // What its owner may not read is no matter of this property, unless the owner is root.
+            let readable = if path.is_dir() { 0o500 } else { 0o400 };
+            let _ = fs::set_permissions(path, PermissionsExt::from_mode(mode | readable));
         }
     };
     match deed {
