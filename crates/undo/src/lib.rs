@@ -1,4 +1,20 @@
 //! Undo: what a workspace was before a call, kept so that it can be brought back.
+//!
+//! [`UndoStore`] takes the state of a workspace before and after each call. An undo compares the two with
+//! what is there now, and brings back what the call changed.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `store`, `take` | a call's point: its states before and after |
+//! | `walk`, `scope` | how a workspace, or a part of it, is read |
+//! | `index` | what need not be read again |
+//! | `rebuildable`, `git` | what is left out; what belongs to a workspace and lies outside of it |
+//! | `objects`, `entry`, `wire` | contents and directories under their hashes |
+//! | `record`, `workspace`, `lock` | points on disk, and who uses them |
+//! | `diff`, `plan` | what differs between states, and what an undo therefore does; pure decisions |
+//! | `undo`, `restore` | an undo from its question to its new point; the files it writes |
+//! | `show`, `expire` | what a person sees of a point; when points go |
+
 mod diff;
 mod disk;
 mod entry;
