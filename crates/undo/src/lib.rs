@@ -40,6 +40,7 @@ mod undo;
 mod walk;
 mod wire;
 mod workspace;
+
 pub use error::{UndoError, UndoResult};
 pub use expire::Expired;
 pub use point::{Coverage, LeftOut, NotKept, Origin, Point, Where, Why};

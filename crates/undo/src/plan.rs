@@ -90,7 +90,7 @@ impl<'a> Planner<'a> {
             // A workspace that a call removed was made anew, empty, to be restored.
             let is_removed_root = path.is_empty() && change.new.is_absent();
             self.fold(change, hidden || is_removed_root);
-            if below && let Some(now) = self.now_at(&path) {
+            if below && let Ok(now) = self.now_at(&path) {
                 // What was in a directory that nobody could read is known again now.
                 for mut change in diff(self.objects, &old, &now)? {
                     if !change.path.is_empty() {
@@ -105,14 +105,17 @@ impl<'a> Planner<'a> {
 
     fn fold(&mut self, change: Change, certainly: bool) {
         let is_touch = change.is_touch();
-        let Some(now) = self.now_at(&change.path) else {
-            let slot = Slot {
-                now: Entry::ABSENT,
-                value: Entry::ABSENT,
-                state: SlotState::LeftOut(Why::Unreadable),
-            };
-            self.slots.insert(change.path, slot);
-            return;
+        let now = match self.now_at(&change.path) {
+            Ok(now) => now,
+            Err(why) => {
+                let slot = Slot {
+                    now: Entry::ABSENT,
+                    value: Entry::ABSENT,
+                    state: SlotState::LeftOut(why),
+                };
+                self.slots.insert(change.path, slot);
+                return;
+            }
         };
         let slot = self.slots.entry(change.path).or_insert_with(|| Slot {
             value: now.clone(),
@@ -134,8 +137,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What stands at a path now. `None`: it lies in something that was left out.
-    fn now_at(&self, path: &[u8]) -> Option<Entry> {
+    /// What stands at a path now, or why nobody knows: it lies in something that was left out.
+    fn now_at(&self, path: &[u8]) -> Result<Entry, Why> {
         let mut node = self.now;
         for name in path
             .split(|byte| *byte == b'/')
@@ -144,14 +147,14 @@ impl<'a> Planner<'a> {
             if let Kind::LeftOut { why, .. } = node.entry.kind
                 && !why.replaceable()
             {
-                return None;
+                return Err(why);
             }
             match node.child(name) {
                 Some(child) => node = child,
-                None => return Some(Entry::ABSENT),
+                None => return Ok(Entry::ABSENT),
             }
         }
-        Some(node.entry.clone())
+        Ok(node.entry.clone())
     }
 
     /// The plan, such that every path that stays or comes back has its directories.

@@ -30,6 +30,8 @@ pub struct UndoSettings {
     pub points_max: u64,
     /// Milliseconds after which a point is removed.
     pub age_ms_max: u64,
+    /// Whether an undo waits until the disk has what it is about to overwrite, and what it restored.
+    pub durable: bool,
     /// The user's home directory. It is never kept as a workspace, nor is a directory above it.
     #[serde(skip)]
     pub home: Option<PathBuf>,
@@ -48,6 +50,7 @@ impl Default for UndoSettings {
             kept_bytes_max: limits::KEPT_BYTES_MAX,
             points_max: limits::POINTS_MAX,
             age_ms_max: limits::AGE_MS_MAX,
+            durable: true,
             home: None,
             never: Vec::new(),
         }

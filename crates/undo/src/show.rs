@@ -1,6 +1,7 @@
 //! What a point's calls changed, for a person to read.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 use similar::TextDiff;
@@ -13,6 +14,9 @@ use crate::lock::Hold;
 use crate::point::Point;
 use crate::record::{path_of, path_text};
 use crate::store::{UndoStore, points};
+
+/// Time to find the shortest diff of one file; then a longer one is shown.
+const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// What happened to one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -175,15 +179,22 @@ impl UndoStore {
         if old == new || !(is_file(old) || is_file(new)) {
             return Content::None;
         }
+        if *room == 0 {
+            return Content::TooLong;
+        }
         let (Some(old), Some(new)) = (self.text(old), self.text(new)) else {
             return Content::TooLong;
         };
         if [&old, &new].iter().any(|bytes| bytes.contains(&0)) {
             return Content::Binary;
         }
-        let diff = TextDiff::from_lines(&*old, &*new);
+        let diff = TextDiff::configure()
+            .timeout(DIFF_TIME_MAX)
+            .diff_lines(&*old, &*new);
         let mut bytes = Vec::new();
         if diff.unified_diff().to_writer(&mut bytes).is_err() || bytes.len() > *room {
+            // The first files that fit are shown; a later small one would not tell that others are missing.
+            *room = 0;
             return Content::TooLong;
         }
         *room -= bytes.len();

@@ -148,7 +148,7 @@ impl UndoStore {
         let _locked = workspace.lock()?;
         let now_ms = self.clock.now_ms();
         if *scope == Scope::whole()
-            && let Some(why) = workspace.over(now_ms)
+            && let Some(why) = workspace.over(&self.settings, now_ms)
         {
             return Err(why.into());
         }
@@ -160,7 +160,7 @@ impl UndoStore {
         };
         let mut record = match record {
             Err(UndoError::Over(why)) => {
-                workspace.set_over(Some(&why), now_ms)?;
+                workspace.set_over(&why, &self.settings, now_ms)?;
                 return Err(why.into());
             }
             record => record?,
@@ -282,7 +282,7 @@ impl UndoStore {
         record.after = match taker.scoped(&scope, &[&record.before]) {
             Ok(after) => Some(after.state),
             Err(UndoError::Over(why)) => {
-                workspace.set_over(Some(&why), self.clock.now_ms())?;
+                workspace.set_over(&why, &self.settings, self.clock.now_ms())?;
                 None
             }
             Err(error) => return Err(error),

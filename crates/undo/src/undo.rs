@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, openat, syncfs};
 use serde::Serialize;
 
 use crate::disk;
@@ -226,6 +226,7 @@ impl UndoStore {
         // From here on the open record says that an undo is under way, and what was there before it.
         let holder = workspace.hold(sequence)?;
         workspace.save(&record)?;
+        self.sync(&self.dir)?;
         undone.restored.clear();
         let name = own_name(&record);
         for (plan, (root, node)) in plans
@@ -238,12 +239,22 @@ impl UndoStore {
             let dir = disk::open_dir(&root.path).at("can not open", &root.path)?;
             let ended = Restorer::new(&self.objects, dir, node, &name)?.run(plan);
             report(plan, ended, &Prefix::new(workspace, &root.path), undone);
+            self.sync(&root.path)?;
         }
         record.interrupted = !undone.failed.is_empty();
         self.close(workspace, &mut record)?;
         holder.release();
         undone.new_point = Some(record.point(None));
         Ok(())
+    }
+
+    /// Waits until a file system has everything on disk: thousands of files at once, not one by one.
+    fn sync(&self, path: &Path) -> UndoResult<()> {
+        if !self.settings.durable {
+            return Ok(());
+        }
+        let dir = disk::open_dir(path).at("can not open", path)?;
+        syncfs(dir).at("can not sync", path)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::lock::{self, Hold, Locked};
 use crate::objects::create_private;
 use crate::point::NotKept;
 use crate::record::{Record, replace, workspace_name};
+use crate::settings::UndoSettings;
 
 /// One workspace's part of the store.
 #[derive(Debug, Clone)]
@@ -30,6 +31,17 @@ pub(crate) struct Workspace {
 struct Over {
     why: NotKept,
     at_ms: u64,
+    /// The limits that it was over. With others it is read again.
+    limits: [u64; 4],
+}
+
+fn limits(settings: &UndoSettings) -> [u64; 4] {
+    [
+        settings.files_max,
+        settings.bytes_max,
+        settings.file_bytes_max,
+        settings.walk_ms_max,
+    ]
 }
 
 /// A call under way. The kernel unlocks its file when its process dies.
@@ -181,24 +193,27 @@ impl Workspace {
     }
 
     /// Why the workspace was over its budget a short while ago.
-    pub(crate) fn over(&self, now_ms: u64) -> Option<NotKept> {
+    pub(crate) fn over(&self, settings: &UndoSettings, now_ms: u64) -> Option<NotKept> {
         let bytes = fs::read(self.dir.join("over")).ok()?;
         let over: Over = serde_json::from_slice(&bytes).ok()?;
         let age_ms = now_ms.checked_sub(over.at_ms)?;
-        (age_ms < OVER_BUDGET_REMEMBERED_MS).then_some(over.why)
+        let holds = age_ms < OVER_BUDGET_REMEMBERED_MS && over.limits == limits(settings);
+        holds.then_some(over.why)
     }
 
-    pub(crate) fn set_over(&self, why: Option<&NotKept>, now_ms: u64) -> UndoResult<()> {
-        let path = self.dir.join("over");
-        let Some(why) = why else {
-            let _ = fs::remove_file(path);
-            return Ok(());
-        };
+    pub(crate) fn set_over(
+        &self,
+        why: &NotKept,
+        settings: &UndoSettings,
+        now_ms: u64,
+    ) -> UndoResult<()> {
         let over = Over {
             why: why.clone(),
             at_ms: now_ms,
+            limits: limits(settings),
         };
-        replace(&path, &serde_json::to_vec(&over).unwrap_or_default(), false)
+        let bytes = serde_json::to_vec(&over).unwrap_or_default();
+        replace(&self.dir.join("over"), &bytes, false)
     }
 }
 

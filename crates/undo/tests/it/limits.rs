@@ -26,8 +26,12 @@ fn workspace_with_too_many_files_is_not_kept() {
         room.write(&format!("f{number}"), "x");
     }
     assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
-    // That is remembered for a while.
-    room.settings.files_max = 100;
+    // That is remembered for a while, and a higher limit counts at once.
+    room.sh("rm f1*");
+    assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
+    room.settings.files_max = 11;
+    assert_eq!(room.call("true").coverage, Coverage::Full);
+    room.settings.files_max = 10;
     assert_eq!(refused(&room), NotKept::TooManyFiles { max: 10 });
     room.clock
         .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);

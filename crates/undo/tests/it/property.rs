@@ -219,7 +219,7 @@ fn cases() -> u32 {
     std::env::var("UNDO_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(60)
+        .unwrap_or(40)
 }
 
 proptest! {

@@ -123,7 +123,11 @@ impl Room {
         Self {
             dir,
             clock: Arc::new(Hand(AtomicU64::new(1_700_000_000_000))),
-            settings: UndoSettings::default(),
+            // What the disk has does not matter here, and waiting for it takes long on a busy machine.
+            settings: UndoSettings {
+                durable: false,
+                ..UndoSettings::default()
+            },
         }
     }
 
