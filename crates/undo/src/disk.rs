@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, openat, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags, openat,
+    openat2, statx,
 };
 use rustix::io::Errno;
 
@@ -117,6 +118,22 @@ pub(crate) fn open_dir_at(dir: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno>
 pub(crate) fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(CWD, path, flags, Mode::empty())
+}
+
+/// Opens a workspace by its path, which was resolved when its point was made. A link in the path was put
+/// there since, and leads nobody knows where.
+pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // A sandbox may not know the call. Then the last name at least is no link.
+        Err(Errno::NOSYS | Errno::PERM) => openat(CWD, path, flags, Mode::empty()),
+        opened => opened,
+    }
+}
+
+/// Whether a directory is there, and no link to one.
+pub(crate) fn is_dir(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// Opens a file to read. A FIFO that took its place does not block.

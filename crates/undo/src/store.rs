@@ -383,7 +383,7 @@ impl UndoStore {
 fn tidy(record: &Record) {
     if let Origin::Undo { .. } = record.origin {
         for root in &record.before.roots {
-            if let Ok(dir) = disk::open_dir(&root.path) {
+            if let Ok(dir) = disk::open_root(&root.path) {
                 remove_own(&dir, &crate::objects::c_name(own_name(record).as_bytes()));
             }
         }

@@ -60,7 +60,7 @@ impl Roots {
     fn exactly(states: &[&State]) -> Self {
         let mut paths: Vec<PathBuf> = Vec::new();
         for root in states.iter().flat_map(|state| &state.roots) {
-            if !paths.contains(&root.path) && root.path.is_dir() {
+            if !paths.contains(&root.path) && disk::is_dir(&root.path) {
                 paths.push(root.path.clone());
             }
         }
@@ -91,7 +91,7 @@ impl Taker<'_> {
         for path in &roots.paths {
             let index = self.workspace.index(path);
             let old = Node::load(&index);
-            let dir = disk::open_dir(path).at("can not open", path)?;
+            let dir = disk::open_root(path).at("can not open", path)?;
             let kept = kept
                 .iter()
                 .filter_map(|state| state.root(path))
@@ -124,9 +124,10 @@ impl Taker<'_> {
 
     /// The state of a scope, or of everything where a path of it leads through a link.
     pub(crate) fn scoped(&self, scope: &Scope, kept: &[&State]) -> UndoResult<Taken> {
-        if *scope != Scope::whole() {
+        let is_gone = !disk::is_dir(&self.workspace.path);
+        if *scope != Scope::whole() && !is_gone {
             let path = &self.workspace.path;
-            let dir = disk::open_dir(path).at("can not open", path)?;
+            let dir = disk::open_root(path).at("can not open", path)?;
             let walk = self.walk(Vec::new());
             let mut taking = Taking::new(&walk);
             if let Some(node) = taking.root(&dir, scope)? {
@@ -145,7 +146,7 @@ impl Taker<'_> {
             }
         }
         let mut roots = Roots::of(self.workspace);
-        if *scope == Scope::whole() && !kept.is_empty() {
+        if (*scope == Scope::whole() || is_gone) && !kept.is_empty() {
             roots = Roots::exactly(kept);
         }
         self.whole(&roots, kept)

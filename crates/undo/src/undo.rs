@@ -142,7 +142,7 @@ impl UndoStore {
             }
         }
         let kept: Vec<&State> = range.iter().map(|record| &record.before).collect();
-        let is_gone = !workspace.path.is_dir();
+        let is_gone = !disk::is_dir(&workspace.path);
         if is_gone && !options.dry_run {
             let path = &workspace.path;
             fs::create_dir(path).at("can not create", path)?;
@@ -175,7 +175,7 @@ impl UndoStore {
                     });
                 }
                 if was_readable {
-                    let dir = disk::open_dir(&root.path).at("can not open", &root.path)?;
+                    let dir = disk::open_root(&root.path).at("can not open", &root.path)?;
                     changed |= make_readable(dir, &path).is_some();
                 }
             }
@@ -236,7 +236,7 @@ impl UndoStore {
             if plan.steps.is_empty() {
                 continue;
             }
-            let dir = disk::open_dir(&root.path).at("can not open", &root.path)?;
+            let dir = disk::open_root(&root.path).at("can not open", &root.path)?;
             let ended = Restorer::new(&self.objects, dir, node, &name)?.run(plan);
             report(plan, ended, &Prefix::new(workspace, &root.path), undone);
             self.sync(&root.path)?;

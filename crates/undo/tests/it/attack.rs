@@ -72,3 +72,41 @@ fn file_that_becomes_a_pipe_does_not_stop_the_walk() {
     room.undo(&point);
     assert_same(&was, &room.snapshot(), "after undo");
 }
+
+#[test]
+fn workspace_exchanged_for_a_link_is_not_restored_elsewhere() {
+    let room = Room::new();
+    let victim = room.dir.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("a"), "theirs").unwrap();
+    room.write("a", "inside");
+    room.write("b", "inside");
+    let outside = snapshot(&victim);
+    let point = room.call("rm a b; cd ..; mv work aside; ln -s victim work");
+    let options = Options {
+        force: true,
+        ..Options::default()
+    };
+    let undone = room.store().undo(&point.id, &options);
+    assert!(undone.is_err(), "{undone:?}");
+    assert_same(&outside, &snapshot(&victim), "outside");
+    // Once the link is gone, the workspace comes back.
+    fs::remove_file(room.work()).unwrap();
+    room.undo(&point);
+    assert_eq!(room.read("a").as_deref(), Some("inside"));
+    assert_same(&outside, &snapshot(&victim), "outside");
+}
+
+#[test]
+fn undo_waits_for_no_pipe_and_follows_no_link_in_git() {
+    let room = Room::new();
+    room.sh("git init -q . && echo x > x && git add x");
+    let was = room.snapshot();
+    let point = room.call("mv .git aside; ln -s aside .git; rm aside/index; mkfifo aside/index");
+    let undone = room.undo(&point);
+    assert!(
+        undone.failed.is_empty() && undone.conflicts.is_empty(),
+        "{undone:?}"
+    );
+    assert_same(&was, &room.snapshot(), "after undo");
+}
