@@ -21,6 +21,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["holdfast-client", "holdfast-contract", "holdfast-database"],
     ),
     ("holdfast-trust", &["holdfast-contract"]),
+    ("holdfast-undo", &["holdfast-contract"]),
     (
         "holdfast-toolbox",
         &[
@@ -129,6 +130,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("subtle", &["holdfast-toolbox"]),
     ("tiktoken", &["holdfast-agent"]),
     ("ed25519-dalek", &["holdfast-trust"]),
+    ("ignore", &["holdfast-undo"]),
+    ("similar", &["holdfast-undo"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
 ];

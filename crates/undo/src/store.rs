@@ -1,0 +1,433 @@
+//! The store: takes the state before and after calls, and finds it again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_contract::Clock;
+
+use crate::disk;
+use crate::error::{At, UndoError, UndoResult};
+use crate::lock::{self, Hold, Locked};
+use crate::objects::{Objects, create_private};
+use crate::point::{Coverage, LeftOut, NotKept, Origin, Point, Where};
+use crate::record::Record;
+use crate::restore::remove_own;
+use crate::scope::{Scope, overlay};
+use crate::settings::UndoSettings;
+use crate::take::Taker;
+use crate::walk::Budget;
+use crate::workspace::{Holder, Workspace, taken_back};
+
+/// Keeps what workspaces were before calls, and brings it back.
+///
+/// ```
+/// use std::{fs, sync::Arc};
+/// use holdfast_contract::SystemClock;
+/// use holdfast_undo::{Options, UndoSettings, UndoStore, Where};
+///
+/// let (state, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
+/// fs::write(workspace.path().join("notes"), "kept")?;
+/// let store = UndoStore::open(state.path(), UndoSettings::default(), Arc::new(SystemClock))?;
+///
+/// let open = store.before(workspace.path(), "call-1", &Where::Anywhere)?;
+/// fs::remove_file(workspace.path().join("notes"))?;
+/// let point = store.after(open)?.unwrap();
+///
+/// store.undo(&point.id, &Options::default())?;
+/// assert_eq!(fs::read_to_string(workspace.path().join("notes"))?, "kept");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct UndoStore {
+    pub(crate) dir: PathBuf,
+    pub(crate) settings: UndoSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) objects: Objects,
+    pub(crate) never: Vec<(u64, u64)>,
+}
+
+/// A call under way. Give it to [`UndoStore::after`] when the call has ended.
+///
+/// Where it is dropped instead, the next use of the workspace takes the state after the call.
+#[derive(Debug)]
+#[must_use = "the state after the call is taken by `UndoStore::after`"]
+pub struct OpenPoint {
+    kept: Result<Open, NotKept>,
+}
+
+#[derive(Debug)]
+struct Open {
+    workspace: Workspace,
+    record: Record,
+    holder: Holder,
+}
+
+impl OpenPoint {
+    /// The point's id, where there is one.
+    pub fn id(&self) -> Option<&str> {
+        self.kept.as_ref().ok().map(|open| &*open.record.id)
+    }
+
+    /// How much of the workspace an undo would bring back.
+    pub fn coverage(&self) -> Coverage {
+        self.kept
+            .as_ref()
+            .map_or(Coverage::None, |open| open.record.coverage())
+    }
+
+    /// Why nothing was kept, where that is so.
+    pub fn not_kept(&self) -> Option<&NotKept> {
+        self.kept.as_ref().err()
+    }
+
+    /// What was left out, as far as it is named.
+    pub fn left_out(&self) -> &[LeftOut] {
+        self.kept
+            .as_ref()
+            .map_or(&[], |open| &open.record.before.left_out)
+    }
+}
+
+impl UndoStore {
+    /// Opens the store of a state directory, and creates it where there is none.
+    pub fn open(
+        state_dir: &Path,
+        settings: UndoSettings,
+        clock: Arc<dyn Clock>,
+    ) -> UndoResult<Self> {
+        let dir = state_dir.join("undo");
+        create_private(&dir.join("workspaces"))?;
+        let objects = Objects::open(dir.join("objects"))?;
+        let never = std::iter::once(state_dir)
+            .chain(settings.never.iter().map(PathBuf::as_path))
+            .filter_map(|path| disk::stat_of(disk::open_dir(path).ok()?).ok())
+            .map(|stat| (stat.seen.dev, stat.seen.ino))
+            .collect();
+        Ok(Self {
+            dir,
+            settings,
+            clock,
+            objects,
+            never,
+        })
+    }
+
+    /// Takes the state of a workspace before a call. Calls that overlap share one point.
+    pub fn before(&self, workspace: &Path, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
+        let path = workspace.canonicalize().at("can not find", workspace)?;
+        let scope = match writes {
+            Where::Anywhere => Ok(Scope::whole()),
+            Where::Paths(paths) => Scope::of(&path, paths).map_err(NotKept::Outside),
+        };
+        let scope = match scope {
+            Ok(scope) if scope == Scope::whole() && self.is_home(&path) => Err(NotKept::Home),
+            scope => scope,
+        };
+        let kept = match scope {
+            Err(why) => Err(why),
+            Ok(scope) => match self.begin(path, call_id, &scope) {
+                Ok(open) => Ok(open),
+                Err(UndoError::Over(why)) => Err(why),
+                Err(error) => return Err(error),
+            },
+        };
+        self.count_added()?;
+        Ok(OpenPoint { kept })
+    }
+
+    /// Whether a workspace is too much to be walked, whatever it holds.
+    fn is_home(&self, path: &Path) -> bool {
+        let home = self.settings.home.as_ref();
+        let home = home.and_then(|home| home.canonicalize().ok());
+        path.parent().is_none() || home.is_some_and(|home| home.starts_with(path))
+    }
+
+    fn begin(&self, path: PathBuf, call_id: &str, scope: &Scope) -> UndoResult<Open> {
+        let _store = self.lock(Hold::Shared)?;
+        let workspace = Workspace::new(&self.dir, path);
+        let _locked = workspace.lock()?;
+        let now_ms = self.clock.now_ms();
+        if *scope == Scope::whole()
+            && let Some(why) = workspace.over(&self.settings, now_ms)
+        {
+            return Err(why.into());
+        }
+        self.settle(&workspace)?;
+        let live = workspace.held(None)?.live.last().copied();
+        let record = match live {
+            Some(sequence) => self.widen(&workspace, workspace.record(sequence)?, scope),
+            None => self.take_before(&workspace, scope),
+        };
+        let mut record = match record {
+            Err(UndoError::Over(why)) => {
+                workspace.set_over(&why, &self.settings, now_ms)?;
+                return Err(why.into());
+            }
+            record => record?,
+        };
+        record.calls.push(call_id.to_owned());
+        let holder = workspace.hold(record.sequence)?;
+        if let Err(error) = workspace.save(&record) {
+            holder.release();
+            return Err(error);
+        }
+        Ok(Open {
+            workspace,
+            record,
+            holder,
+        })
+    }
+
+    pub(crate) fn taker<'a>(&'a self, workspace: &'a Workspace, budget: Budget) -> Taker<'a> {
+        Taker {
+            objects: &self.objects,
+            workspace,
+            budget,
+            never: &self.never,
+        }
+    }
+
+    fn take_before(&self, workspace: &Workspace, scope: &Scope) -> UndoResult<Record> {
+        let taker = self.taker(workspace, Budget::of(&self.settings));
+        let before = taker.scoped(scope, &[])?.state;
+        let sequence = workspace.next_sequence()?;
+        let mut record = Record::new(&workspace.path, sequence, Origin::Calls, before);
+        record.begun_ms = self.clock.now_ms();
+        Ok(record)
+    }
+
+    /// Lets another call share an open point. What the point does not know yet is taken now.
+    fn widen(
+        &self,
+        workspace: &Workspace,
+        mut record: Record,
+        scope: &Scope,
+    ) -> UndoResult<Record> {
+        let known = match record.before.root(&workspace.path) {
+            Some(entry) => scope.is_known(&self.objects, entry)?,
+            None => false,
+        };
+        if known {
+            return Ok(record);
+        }
+        let taker = self.taker(workspace, Budget::of(&self.settings));
+        let mut wider = taker.scoped(scope, &[])?.state;
+        for root in &mut wider.roots {
+            if let Some(first) = record.before.root(&root.path) {
+                root.entry = overlay(&self.objects, first, &root.entry)?;
+            }
+        }
+        record.before = wider;
+        Ok(record)
+    }
+
+    /// Takes the state after a call. The last of overlapping calls ends their point.
+    ///
+    /// `None`: there is no point, since nothing was kept or the store was cleared meanwhile.
+    pub fn after(&self, open: OpenPoint) -> UndoResult<Option<Point>> {
+        let Ok(open) = open.kept else {
+            return Ok(None);
+        };
+        let point = self.end(open)?;
+        self.count_added()?;
+        self.expire_if_due()?;
+        Ok(point)
+    }
+
+    fn end(&self, open: Open) -> UndoResult<Option<Point>> {
+        let _store = self.lock(Hold::Shared)?;
+        let Open {
+            workspace,
+            record,
+            holder,
+        } = open;
+        let _locked = workspace.lock()?;
+        let sequence = record.sequence;
+        if !workspace.sequences()?.contains(&sequence) {
+            return Ok(None);
+        }
+        // Others may have joined.
+        let mut record = workspace.record(sequence)?;
+        let held = workspace.held(Some(holder.path()))?;
+        if !held.live.contains(&sequence) {
+            self.close(&workspace, &mut record)?;
+        }
+        holder.release();
+        self.drop_oldest(&workspace)?;
+        Ok(Some(record.point(None)))
+    }
+
+    /// Keeps to the number of points. Their contents go when the store is next swept.
+    fn drop_oldest(&self, workspace: &Workspace) -> UndoResult<()> {
+        let sequences = workspace.sequences()?;
+        let points_max = usize::try_from(self.settings.points_max).unwrap_or(usize::MAX);
+        let many = sequences.len().saturating_sub(points_max.max(1));
+        for sequence in sequences.into_iter().take(many) {
+            workspace.remove(sequence)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the state after a point's last call, and ends the point. Over budget it ends without.
+    pub(crate) fn close(&self, workspace: &Workspace, record: &mut Record) -> UndoResult<()> {
+        let budget = match record.origin {
+            Origin::Calls => Budget::of(&self.settings),
+            Origin::Undo { .. } => Budget::of_undo(&self.settings),
+        };
+        let taker = self.taker(workspace, budget);
+        let scope = match record.before.root(&workspace.path) {
+            Some(entry) => Scope::like(&self.objects, entry)?,
+            None => Scope::whole(),
+        };
+        record.after = match taker.scoped(&scope, &[&record.before]) {
+            Ok(after) => Some(after.state),
+            Err(UndoError::Over(why)) => {
+                workspace.set_over(&why, &self.settings, self.clock.now_ms())?;
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        record.ended_ms = Some(self.clock.now_ms());
+        workspace.save(record)
+    }
+
+    /// Ends the points of calls whose process died, and tidies up after an undo that was cut off.
+    pub(crate) fn settle(&self, workspace: &Workspace) -> UndoResult<()> {
+        let held = workspace.held(None)?;
+        for (sequence, path) in &held.dead {
+            let is_open = workspace.sequences()?.contains(sequence);
+            if is_open && !held.live.contains(sequence) {
+                let mut record = workspace.record(*sequence)?;
+                if record.ended_ms.is_none() {
+                    tidy(&record);
+                    record.interrupted = true;
+                    self.close(workspace, &mut record)?;
+                }
+            }
+            fs::remove_file(path).at("can not remove", path)?;
+        }
+        Ok(())
+    }
+
+    /// The points of a workspace, oldest first.
+    pub fn list(&self, workspace: &Path) -> UndoResult<Vec<Point>> {
+        let _store = self.lock(Hold::Shared)?;
+        let workspace = Workspace::new(&self.dir, resolved(workspace));
+        Ok(points(&workspace.records()?))
+    }
+
+    /// The point of this id, or else the last one that holds a call of this id.
+    pub fn find(&self, id: &str) -> UndoResult<Point> {
+        let _store = self.lock(Hold::Shared)?;
+        let (_, records, place) = self.locate(id)?;
+        Ok(points(&records).swap_remove(place))
+    }
+
+    /// The workspace, all its records, and the place of the record that is meant.
+    pub(crate) fn locate(&self, id: &str) -> UndoResult<(Workspace, Vec<Record>, usize)> {
+        let mut found: Option<(Workspace, Vec<Record>, usize)> = None;
+        for workspace in self.workspaces()? {
+            let records = workspace.records()?;
+            if let Some(place) = records.iter().position(|record| record.id == id) {
+                return Ok((workspace, records, place));
+            }
+            let has_call = |record: &Record| record.calls.iter().any(|call| call == id);
+            if let Some(place) = records.iter().rposition(has_call) {
+                let is_later = found
+                    .as_ref()
+                    .is_none_or(|(_, other, at)| other[*at].begun_ms < records[place].begun_ms);
+                if is_later {
+                    found = Some((workspace, records, place));
+                }
+            }
+        }
+        found.ok_or_else(|| UndoError::Unknown(id.to_owned()))
+    }
+
+    /// Every workspace that has points.
+    pub(crate) fn workspaces(&self) -> UndoResult<Vec<Workspace>> {
+        let dir = self.dir.join("workspaces");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&dir).at("can not list", &dir)?.flatten() {
+            let mut workspace = Workspace {
+                path: PathBuf::new(),
+                dir: entry.path(),
+            };
+            let mut sequences = workspace.sequences()?.into_iter().rev();
+            let last = sequences.find_map(|last| workspace.record(last).ok());
+            if let Some(last) = last {
+                workspace.path = last.workspace;
+                found.push(workspace);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes everything that is kept.
+    pub fn clear(&self) -> UndoResult<()> {
+        let _store = self.lock(Hold::Alone)?;
+        let workspaces = self.dir.join("workspaces");
+        let gone = fs::remove_dir_all(&workspaces);
+        gone.at("can not remove", &workspaces)?;
+        create_private(&workspaces)?;
+        self.sweep()?;
+        Ok(())
+    }
+
+    pub(crate) fn lock(&self, hold: Hold) -> UndoResult<Locked> {
+        lock::take(&self.dir.join("lock"), hold)
+    }
+}
+
+/// Removes what an undo that was cut off has left in the workspace.
+fn tidy(record: &Record) {
+    if let Origin::Undo { .. } = record.origin {
+        for root in &record.before.roots {
+            if let Ok(dir) = disk::open_root(&root.path) {
+                remove_own(&dir, &crate::objects::c_name(own_name(record).as_bytes()));
+            }
+        }
+    }
+}
+
+/// The directory in which an undo makes files before they are renamed to their places.
+pub(crate) fn own_name(record: &Record) -> String {
+    format!(".holdfast-undo-{}", record.id)
+}
+
+/// A path without links, also where nothing is there any more.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let whole = path.canonicalize().ok();
+    let from_parent = || {
+        let parent = path.parent()?.canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    };
+    whole
+        .or_else(from_parent)
+        .unwrap_or_else(|| path.to_owned())
+}
+
+/// What callers see of records, with what undo has taken back.
+pub(crate) fn points(records: &[Record]) -> Vec<Point> {
+    let by_sequence = |wanted: u64| records.iter().find(|record| record.sequence == wanted);
+    taken(records)
+        .into_iter()
+        .zip(records)
+        .map(|(by, record)| {
+            let by = by.and_then(by_sequence).map(|record| record.id.clone());
+            record.point(by)
+        })
+        .collect()
+}
+
+/// Which undo has taken each record back.
+pub(crate) fn taken(records: &[Record]) -> Vec<Option<u64>> {
+    let numbers: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let finished = record.ended_ms.is_some() && !record.interrupted;
+            (record.sequence, record.goes_back_to.filter(|_| finished))
+        })
+        .collect();
+    taken_back(&numbers)
+}
