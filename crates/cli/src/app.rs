@@ -230,6 +230,7 @@ impl App {
             approvals: Some(approvals.clone()),
             trust: Some(trust),
             tree: Some(tree),
+            undo: self.undo_for_calls(),
             runtime,
         })
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -316,8 +317,7 @@ impl App {
         AuditLog::new(&self.state_dir, documents, self.clock.clone(), redactor)
     }
 
-    /// What no tool may enter, as written and by its real name: the state, and what says who may
-    /// call and what is allowed.
+    /// What no tool may enter, as written and by its real name: the state and who may call what.
     pub(crate) fn reserved(&self) -> Vec<PathBuf> {
         let server = &self.config.server;
         let keys = &self.config.executor.keys_file;

@@ -10,6 +10,7 @@ pub(crate) mod server;
 pub(crate) mod sessions;
 mod transcripts;
 pub(crate) mod trust;
+pub(crate) mod undo;
 
 use std::path::PathBuf;
 
@@ -115,6 +116,8 @@ pub(crate) enum Command {
     Mode(ModeArgs),
     /// Check the configuration, the state, Redis and what the kernel holds commands with.
     Doctor(DoctorArgs),
+    /// Bring back what calls have changed in a workspace.
+    Undo(undo::UndoArgs),
     /// Say why a call was answered as it was.
     Explain(ExplainArgs),
     /// Show and check the configuration.

@@ -68,6 +68,8 @@ pub(crate) struct Config {
     #[cfg(feature = "web")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) channel: Option<holdfast_web::ChannelConfig>,
+    /// What can be undone; with `pointsMax: 0` nothing is kept.
+    pub(crate) undo: holdfast_undo::UndoSettings,
     /// Logs and traces.
     pub(crate) observability: ObservabilityConfig,
     /// `holdfast serve`.
@@ -383,6 +385,6 @@ pub(crate) fn expand(path: &str) -> PathBuf {
     }
 }
 
-fn home() -> Option<PathBuf> {
+pub(crate) fn home() -> Option<PathBuf> {
     environment::get("HOME").map(PathBuf::from)
 }

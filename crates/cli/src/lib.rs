@@ -26,6 +26,7 @@ mod secrets;
 mod server_terminal;
 mod telemetry;
 mod terminal;
+mod undoing;
 mod variables;
 mod waiting;
 #[cfg(feature = "web")]

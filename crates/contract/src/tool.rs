@@ -168,6 +168,11 @@ pub trait Tool: Send + Sync {
     /// What a call leaves behind.
     fn effect(&self) -> Effect;
 
+    /// Whether it may change files of the session's workspace, so that their state is kept first.
+    fn may_change_workspace(&self) -> bool {
+        self.effect() == Effect::Workspace
+    }
+
     /// Whether a session holds what every call of this tool needs. A model is not offered a tool
     /// that its session can never use; whoever calls it all the same is told what is missing.
     fn is_available(&self, _session: &SessionContext) -> bool {

@@ -262,17 +262,18 @@ impl<'a> Doc<'a> {
 
     fn shows_example(&self, at: usize, since: usize, after: &str) -> bool {
         let lead = self.lead(at, since);
-        if cues::shows_example(lead, after) {
+        let is_thought = is_thought(lead.line);
+        // A thought says why, in whatever words. Only one that introduces something can show it.
+        if (!is_thought || introduces(lead.line)) && cues::shows_example(lead, after) {
             return true;
         }
-        // A thought belongs to the action behind it: what introduces it introduces both.
-        let head = lead.line.trim_start().get(..8).unwrap_or_default();
-        if !head.eq_ignore_ascii_case("thought:") {
+        if !is_thought {
             return false;
         }
+        // A thought belongs to the action behind it: what introduces it introduces both.
         let said = self.text[..at].trim_end().len();
         let lead = self.lead(said - lead.line.len(), since);
-        lead.line.trim_end().ends_with(':') && cues::shows_example(lead, "")
+        introduces(lead.line) && cues::shows_example(lead, "")
     }
 
     /// Whether this place is in a comment or struck out. What opens inside of an earlier call, before
@@ -333,7 +334,11 @@ impl<'a> Doc<'a> {
             return cues::Standing::Reported;
         }
         let at = self.fence_at(at).map_or(at, |fence| fence.start);
-        cues::standing(self.lead(at, since))
+        let lead = self.lead(at, since);
+        if is_thought(lead.line) && !introduces(lead.line) && !lead.line.trim_end().ends_with('?') {
+            return cues::Standing::Meant;
+        }
+        cues::standing(lead)
     }
 
     /// Whether the block began with a call, so that what follows can be one more.
@@ -483,4 +488,13 @@ pub(crate) fn first_of(bytes: &[u8], words: &[&str]) -> Option<(usize, usize)> {
             _ => window = window.saturating_mul(4),
         }
     }
+}
+/// `Thought: …`, the line before an action.
+fn is_thought(line: &str) -> bool {
+    let head = line.trim_start().get(..8).unwrap_or_default();
+    head.eq_ignore_ascii_case("thought:")
+}
+
+fn introduces(line: &str) -> bool {
+    line.trim_end().ends_with(':')
 }

@@ -20,6 +20,7 @@ pub mod stack;
 pub mod token;
 pub mod tools;
 pub mod trust;
+pub mod undo;
 pub mod validate;
 
 pub use token::Token;

@@ -32,6 +32,7 @@ use holdfast_reliability::store::memory::{
     MemoryBreakerStore, MemoryDedupeStore, MemoryGuardStore, MemoryLimits,
 };
 use holdfast_reliability::timeout::AttemptTimeout;
+use holdfast_undo::UndoStore;
 
 use crate::approval::{Approval, Approvals, Approve};
 use crate::limit_output::{OutputConfig, limit_output};
@@ -40,6 +41,7 @@ use crate::registry::{RegisterError, Registry};
 use crate::resolve::Resolve;
 use crate::session::SessionTree;
 use crate::trust::{GUESSED, TrustBook, Vouch, is_concern};
+use crate::undo::KeepUndo;
 use crate::validate::Validate;
 
 /// Where the stack keeps what it has to remember.
@@ -98,6 +100,8 @@ pub struct Parts {
     pub trust: Option<Arc<TrustBook>>,
     /// Knows which Main sessions people have cancelled; without it none is.
     pub tree: Option<Arc<SessionTree>>,
+    /// Keeps what workspaces were before calls; without it nothing can be undone.
+    pub undo: Option<Arc<UndoStore>>,
 }
 
 impl Parts {
@@ -117,6 +121,7 @@ impl Parts {
             approvals: None,
             trust: None,
             tree: None,
+            undo: None,
         }
     }
 
@@ -156,7 +161,7 @@ pub struct ToolStack {
 /// The type of the list below, outermost first. Written out, so that a call is one future inside
 /// its caller's and costs no allocation of its own.
 type Layers = AdmitHooks<Deadline<Guard<Deadline<Resolve<Vouch<Permit<Validate<Inside>>>>>>>>;
-type Inside = Idempotency<Approve<Retry<Breaker<RateLimited<Observed>>>>>;
+type Inside = Idempotency<Approve<KeepUndo<Retry<Breaker<RateLimited<Observed>>>>>>;
 type Observed = ObservingHooks<AttemptTimeout<Execute>>;
 
 /// The layers in their order, from the tool outwards, each with its reason.
@@ -178,6 +183,8 @@ fn assemble(
         .push(|inner| Breaker::new(inner, parts.stores.breakers.clone(), runtime()))
         // One key covers all attempts, so retry sits inside idempotency.
         .push(|inner| Retry::new(inner, retry_budget, runtime()))
+        // Undo goes back behind all attempts, so outside retry; and only of a call that really runs.
+        .push(|inner| KeepUndo::new(inner, parts.undo.clone()))
         // A person is asked about a call that is valid and not done already, so inside the claim;
         // once for all its attempts, so outside retry.
         .push(|inner| {

@@ -128,14 +128,11 @@ const NODES: &[Argument] = &[
 
 /// The schema of a gateway's tool. What is not listed passes, for the gateway knows better.
 pub(crate) fn of(remote: &str) -> Value {
-    let (arguments, required): (&[Argument], &[&str]) = match remote {
-        "browser" => (BROWSER, &["action"]),
-        "canvas" => (CANVAS, &["action"]),
-        "nodes" => (NODES, &["action"]),
-        _ => (
-            &[("action", "string", "For tools that have several actions.")],
-            &[],
-        ),
+    let arguments: &[Argument] = match remote {
+        "browser" => BROWSER,
+        "canvas" => CANVAS,
+        "nodes" => NODES,
+        _ => &[("action", "string", "For tools that have several actions.")],
     };
     let mut properties: Map<String, Value> = arguments
         .iter()
@@ -149,7 +146,8 @@ pub(crate) fn of(remote: &str) -> Value {
         "args".to_owned(),
         json!({"type": "object", "description": "The arguments, if not given one by one."}),
     );
-    json!({"type": "object", "properties": properties, "required": required})
+    // An action may stand in `args`, so nothing is required here: the gateway says what is missing.
+    json!({"type": "object", "properties": properties})
 }
 
 #[cfg(test)]

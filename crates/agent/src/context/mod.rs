@@ -186,7 +186,8 @@ pub fn has_room(state: &RunState) -> bool {
     let beside = window.reserve_tokens + u64::from(state.settings.max_tokens);
     let said = state.tokens.last().map_or(0, |used| used.completion);
     let known = state.context.window_learned.unwrap_or(window.tokens);
-    state.context.asked_tokens + said + beside <= known.min(window.tokens)
+    let asked = state.context.asked_tokens;
+    asked.saturating_add(said).saturating_add(beside) <= known.min(window.tokens)
 }
 
 /// The server says that the question is too long. True when a shorter one may be tried: once a run.

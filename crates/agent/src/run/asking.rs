@@ -17,8 +17,17 @@ use crate::model::{ModelError, ModelRequest, Reports};
 use crate::prompt;
 
 /// What the model is told with the last question that its run has left.
-const LAST_REPLY: &str = "This is your last reply in this task: no result of a further call would reach you. \
-                          Write `Final Answer:` and then your answer, and say what is not done.";
+const LAST_REPLY: &str =
+    "This is your last reply in this task: no result of a further call would reach you.";
+
+/// How it says its answer then.
+fn last_words(strategy: Strategy) -> String {
+    let how = match strategy {
+        Strategy::GuidedJson => "Set \"done\" to true and put your answer into \"answer\"",
+        _ => "Write `Final Answer:` and then your answer",
+    };
+    format!("{LAST_REPLY} {how}, and say what is not done.")
+}
 
 /// Whether no question follows this one. A run of one question begins with its last.
 fn is_last_question(state: &RunState) -> bool {
@@ -82,7 +91,8 @@ pub(super) fn request(state: &mut RunState, offer: &Offer<'_>) -> Result<ModelRe
     let settings = &state.settings;
     let mut placed = prompt::placed(prompt, settings.prompt_place, &fitting);
     if !offer.is_empty() && is_last_question(state) {
-        prompt::join_user(&mut placed, LAST_REPLY);
+        let (strategy, _) = settings.strategies();
+        prompt::join_user(&mut placed, &last_words(strategy));
     }
     let messages: Vec<Value> = placed.iter().map(Message::to_wire).collect();
     let mut body = json!({
@@ -125,6 +135,7 @@ pub(super) fn room_for_results(state: &RunState, offer: &Offer<'_>) -> Result<()
 
 /// The run ends with an error of its model's server.
 pub(super) fn failed(state: &mut RunState, error: ModelError) {
+    state.note_not_made();
     // Who refuses will refuse again; only what may pass is worth coming again for.
     let lasts = !error.may_pass();
     let passes = (!lasts).then_some(MODEL_RETRY_AFTER_MS);

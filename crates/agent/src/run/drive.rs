@@ -26,7 +26,7 @@ use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunState, Telling};
 use super::step;
 use super::waiting::{heard_waiting, unanswered};
-use super::wishes::next_chained;
+use super::wishes::filled;
 use crate::chat::{Message, Role};
 use crate::context;
 use crate::log::Watch;
@@ -388,37 +388,52 @@ impl Loop {
         calls: &[PlannedCall],
         kept: &dyn Checkpoint,
     ) -> Result<(), CheckpointError> {
-        let is_open = |call: &PlannedCall| call.result.is_none() && call.chained.is_none();
-        let open: Vec<usize> = (0..calls.len())
-            .filter(|place| is_open(&calls[*place]))
-            .collect();
+        let is_open = |place: &usize| calls[*place].result.is_none();
+        let open: Vec<usize> = (0..calls.len()).filter(is_open).collect();
         if open.iter().all(|place| !calls[*place].mutating) {
-            let running = open
+            let (chained, ready): (Vec<usize>, Vec<usize>) = open
+                .into_iter()
+                .partition(|place| calls[*place].chained.is_some());
+            let running = ready
                 .iter()
                 .map(|place| self.call(state, *place, &calls[*place], kept));
             let results = join_all(running).await;
-            for (place, result) in open.into_iter().zip(results) {
+            for (place, result) in ready.into_iter().zip(results) {
                 step::acted(state, place, result);
             }
-        } else {
-            for place in open {
-                let call = &calls[place];
-                let result = match not_repeated(&self.stack, state, place, call) {
-                    Some(unknown) => unknown,
-                    None => self.call(state, place, call, kept).await,
-                };
-                state.doubt = None;
-                state.take_ups = 0;
-                step::acted(state, place, result);
-                kept.keep(state).await?;
+            for place in chained {
+                self.act_at(state, place, kept).await?;
             }
+            return Ok(());
         }
-        while let Some((place, call)) = next_chained(state) {
-            kept.keep(state).await?;
-            let result = self.call(state, place, &call, kept).await;
-            step::acted(state, place, result);
+        for place in open {
+            self.act_at(state, place, kept).await?;
         }
         Ok(())
+    }
+
+    /// Makes one call, after those before it.
+    async fn act_at(
+        &self,
+        state: &mut RunState,
+        place: usize,
+        kept: &dyn Checkpoint,
+    ) -> Result<(), CheckpointError> {
+        let Some(call) = filled(state, place) else {
+            return Ok(());
+        };
+        // A call that took an address from a result is the same call for whoever goes on with it.
+        if !call.mutating {
+            kept.keep(state).await?;
+        }
+        let result = match not_repeated(&self.stack, state, place, &call) {
+            Some(unknown) => unknown,
+            None => self.call(state, place, &call, kept).await,
+        };
+        state.doubt = None;
+        state.take_ups = 0;
+        step::acted(state, place, result);
+        kept.keep(state).await
     }
 
     async fn call(

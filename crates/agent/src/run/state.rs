@@ -493,4 +493,18 @@ impl RunState {
         let called = open.take(at_once).map(|call| call.name.clone());
         self.tools_called.extend(called);
     }
+
+    /// The calls of a reply that come to nothing since the run ends before them.
+    pub(super) fn note_not_made(&mut self) {
+        let Phase::Act(calls) = &self.phase else {
+            return;
+        };
+        let open = calls.iter().filter(|call| call.result.is_none());
+        let not_made = open.map(|call| NotDone {
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            why: "The run ended before this call had an answer.".to_owned(),
+        });
+        self.not_done.extend(not_made);
+    }
 }

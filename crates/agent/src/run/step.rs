@@ -27,6 +27,7 @@ pub const CALLS_PER_REPLY_MAX: usize = 32;
 /// The run's time is up, and what a person has not answered by then.
 pub fn timed_out(state: &mut RunState, waits_for: Option<&str>) {
     state.note_calls_under_way();
+    state.note_not_made();
     let seconds = state.settings.run_timeout_ms / 1000;
     let mut why = format!("executor run exceeded timeout ({seconds} s)");
     if let Some(asked) = waits_for {
@@ -161,10 +162,8 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
 
 /// What stands in the place of an answer of a model that has ended without words.
 fn nothing_more(state: &RunState, reply: &ModelReply) -> String {
-    let is_explained = reply.finish == FinishReason::Length
-        || reply.filtered
-        || state.passed_on.contains_key("stop")
-        || state.mode.demands_a_call();
+    let is_explained =
+        reply.finish == FinishReason::Length || reply.filtered || state.mode.demands_a_call();
     if is_explained {
         return reply.content.clone();
     }
@@ -396,7 +395,7 @@ pub fn acted(state: &mut RunState, place: usize, result: CallResult) {
 }
 
 /// When all calls of the iteration have ended, their results go back to the model, in order.
-fn settle(state: &mut RunState) {
+pub(super) fn settle(state: &mut RunState) {
     let Phase::Act(calls) = &state.phase else {
         return;
     };

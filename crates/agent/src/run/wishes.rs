@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::held::UNREAD;
 use super::state::{NotDone, Phase, PlannedCall, RunState};
-use super::step::{CALLS_PER_REPLY_MAX, acted, in_brief, not_run};
+use super::step::{CALLS_PER_REPLY_MAX, in_brief, not_run, settle};
 use crate::settings::MutatingGuess;
 
 /// Words for a place in a list, and the place.
@@ -15,11 +15,12 @@ const PLACES: &[(&str, usize)] = &[
     ("first", 0),
     ("top", 0),
     ("best", 0),
+    ("results", 0),
     ("second", 1),
     ("third", 2),
 ];
 /// What stands around an address in a result and is no part of it.
-const AROUND_ADDRESS: &[char] = &['"', '\'', '<', '>', ')', ']', '}', '\\', '|', '`', '*'];
+const AROUND_ADDRESS: &[char] = &['"', '\'', '<', '>', ']', '}', '\\', '|', '`', '*'];
 
 /// An argument that an earlier result holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,48 +99,50 @@ pub(super) fn chain(intent: &Intent) -> Option<Chain> {
         return None;
     }
     let lower = text.to_lowercase();
-    let place = PLACES.iter().find(|(word, _)| lower.contains(word));
+    let mut words = lower.split(|letter: char| !letter.is_alphanumeric());
+    let place = words.find_map(|said| PLACES.iter().find(|(word, _)| said == *word));
+    let (_, place) = place?;
     Some(Chain {
         argument: argument.clone(),
-        place: place.map_or(0, |(_, place)| *place),
+        place: *place,
     })
 }
 
-/// The next call that waited for the results before it, with its address filled in. A call that finds none
-/// is over, and the model is told so.
-pub(super) fn next_chained(state: &mut RunState) -> Option<(usize, PlannedCall)> {
-    loop {
-        let Phase::Act(calls) = &mut state.phase else {
-            return None;
-        };
-        let waits = |call: &PlannedCall| call.result.is_none() && call.chained.is_some();
-        let place = calls.iter().position(waits)?;
-        let chain = calls[place].chained.take()?;
-        let found = addresses(&calls[..place]).into_iter().nth(chain.place);
-        if let Some(address) = found {
-            calls[place]
-                .arguments
-                .insert(chain.argument, Value::String(address));
-            return Some((place, calls[place].clone()));
-        }
-        let why = format!(
-            "not run: no result so far has the `{}` for it",
-            chain.argument
-        );
-        acted(state, place, not_run(why));
+/// A planned call as it is made, with the address that it takes from a result before it. A call that finds
+/// none is over, and the model is told so.
+pub(super) fn filled(state: &mut RunState, place: usize) -> Option<PlannedCall> {
+    let Phase::Act(calls) = &mut state.phase else {
+        return None;
+    };
+    let Some(chain) = calls.get_mut(place)?.chained.take() else {
+        return Some(calls[place].clone());
+    };
+    let found = addresses(&calls[..place]).into_iter().nth(chain.place);
+    let call = &mut calls[place];
+    if let Some(address) = found {
+        call.arguments.insert(chain.argument, address.into());
+        return Some(call.clone());
     }
+    let why = format!(
+        "not run: no search so far has the `{}` for it",
+        chain.argument
+    );
+    call.result = Some(not_run(why));
+    settle(state);
+    None
 }
 
-/// The addresses in the latest result that has any, in its order.
+/// The addresses in the latest result of a search that has any, in its order.
 fn addresses(calls: &[PlannedCall]) -> Vec<String> {
-    let results = calls.iter().rev().filter_map(|call| call.result.as_ref());
+    let searches = calls.iter().rev().filter(|it| it.name.contains("search"));
+    let results = searches.filter_map(|call| call.result.as_ref());
     let mut found = results.filter(|result| result.ok).map(|result| {
         let mut all: Vec<String> = Vec::new();
         let starts = result.text.match_indices("http").map(|(at, _)| at);
         for rest in starts.map(|at| &result.text[at..]) {
             let is_end = |sign: char| sign.is_whitespace() || AROUND_ADDRESS.contains(&sign);
             let address = rest.split(is_end).next().unwrap_or_default();
-            let address = address.trim_end_matches(['.', ',', ';']);
+            let address = without_stray_closer(address.trim_end_matches(['.', ',', ';']));
             let is_address = address.starts_with("http://") || address.starts_with("https://");
             if is_address && !all.iter().any(|known| known == address) {
                 all.push(address.to_owned());
@@ -148,4 +151,13 @@ fn addresses(calls: &[PlannedCall]) -> Vec<String> {
         all
     });
     found.find(|all| !all.is_empty()).unwrap_or_default()
+}
+
+/// "(https://a.example/b)" ends before the bracket, "https://a.example/b_(c)" behind it.
+fn without_stray_closer(address: &str) -> &str {
+    let count = |sign: char| address.matches(sign).count();
+    match address.find(')') {
+        Some(at) if count(')') > count('(') => &address[..at],
+        _ => address,
+    }
 }

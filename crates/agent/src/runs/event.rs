@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::chat::Message;
 use crate::run::{Happened, Phase, RunState, TokensUsed, size};
 
 /// Something that happened in a run, as listeners hear it.
@@ -169,7 +170,11 @@ impl Event {
 
 /// What the model was told last, where its reply was neither an answer nor a call that could be made.
 fn asked_back(state: &RunState) -> Option<String> {
-    let is_asked_back = state.phase == Phase::Ask && state.corrected;
-    let told = state.messages.last().filter(|_| is_asked_back)?;
+    if state.phase != Phase::Ask || state.said_nothing {
+        return None;
+    }
+    // A wrong native call has its reason as its result.
+    let is_reason = |told: &&Message| state.corrected || told.answers.is_some();
+    let told = state.messages.last().filter(is_reason)?;
     Some(told.content.clone())
 }

@@ -139,6 +139,7 @@ fn limits() -> String {
         holdfast_intent::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
+        holdfast_undo::limits::LIMITS,
         holdfast_memory::limits::LIMITS,
         holdfast_server::limits::LIMITS,
         holdfast_transcript::limits::LIMITS,

@@ -27,6 +27,7 @@ mod skills;
 mod tools;
 mod transfer;
 mod trust;
+mod undo;
 mod watch;
 
 use std::process::ExitCode;
@@ -79,6 +80,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Watch(args) => watch::run(&cli.global, &args, json),
         Command::Session(command) => session::run(&command, json),
         Command::Sessions(command) => sessions::run(&App::new(&cli.global)?, &command, json),
+        Command::Undo(args) => undo::run(&App::new(&cli.global)?, &args, json),
         Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
         Command::OpenClaw(command) => Ok(openclaw::run(&App::new(&cli.global)?, &command, json)),
         Command::Parse(args) => parse::run(&args),

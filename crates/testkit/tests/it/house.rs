@@ -29,6 +29,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-contract",
             "holdfast-reliability",
             "holdfast-trust",
+            "holdfast-undo",
         ],
     ),
     (
@@ -87,6 +88,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-toolbox",
             "holdfast-transcript",
             "holdfast-trust",
+            "holdfast-undo",
             "holdfast-web",
         ],
     ),

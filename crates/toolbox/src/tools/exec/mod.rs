@@ -288,6 +288,10 @@ impl Tool for ExecTool {
         Effect::External
     }
 
+    fn may_change_workspace(&self) -> bool {
+        true
+    }
+
     fn is_available(&self, session: &SessionContext) -> bool {
         session.exec.is_some()
     }

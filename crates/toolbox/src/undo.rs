@@ -1,0 +1,100 @@
+//! The layer that keeps what a workspace was before a call may change it, for `holdfast undo`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdfast_reliability::call::{Call, Reply};
+use holdfast_reliability::service::Service;
+use holdfast_undo::{Coverage, OpenPoint, UndoResult, UndoStore, Where};
+use serde_json::{Value, json};
+
+/// Takes the state before a call and after it, once for all its attempts.
+pub struct KeepUndo<S> {
+    inner: S,
+    store: Option<Arc<UndoStore>>,
+}
+
+impl<S: Service> KeepUndo<S> {
+    /// Wraps what may change a workspace. Without a store nothing is kept.
+    pub fn new(inner: S, store: Option<Arc<UndoStore>>) -> Self {
+        Self { inner, store }
+    }
+}
+
+/// Where a call may write, if it may change its workspace at all.
+fn writes(call: &Call) -> Option<Where> {
+    let tool = call.tool.as_ref()?;
+    if !tool.may_change_workspace() {
+        return None;
+    }
+    let path = call.envelope.payload.params.get("path");
+    Some(match path.and_then(Value::as_str) {
+        Some(path) => Where::Paths(vec![PathBuf::from(path)]),
+        None => Where::Anywhere,
+    })
+}
+
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> UndoResult<T> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a caller is told: the point, how much of the workspace it holds, and why not all of it.
+fn told(open: &OpenPoint) -> Value {
+    let mut told = json!({ "covers": open.coverage() });
+    if let Some(id) = open.id() {
+        told["point"] = id.into();
+    }
+    if let Some(why) = open.not_kept() {
+        told["why"] = why.to_string().into();
+    }
+    let left_out: Vec<String> = open
+        .left_out()
+        .iter()
+        .map(|it| it.path.display().to_string())
+        .collect();
+    if !left_out.is_empty() {
+        told["leftOut"] = left_out.into();
+    }
+    told
+}
+
+impl<S: Service> Service for KeepUndo<S> {
+    async fn call(&self, call: &mut Call) -> Reply {
+        let (Some(store), Some(writes)) = (&self.store, writes(call)) else {
+            return self.inner.call(call).await;
+        };
+        let opened = {
+            let (store, id) = (store.clone(), call.envelope.request_id.clone());
+            let workspace = call.session.workspace_root.clone();
+            in_background(move || store.before(&workspace, &id, &writes)).await
+        };
+        let (open, undo) = match opened {
+            Ok(open) => {
+                let undo = told(&open);
+                (Some(open), undo)
+            }
+            // What can not be undone runs all the same, and says so.
+            Err(why) => (None, json!({"covers": Coverage::None, "why": why})),
+        };
+        call.why.push(format!("undo: {undo}"));
+        let mut reply = self.inner.call(call).await;
+        if let Some(open) = open {
+            let store = store.clone();
+            // Where this fails, the next use of the workspace takes the state instead.
+            let _ = in_background(move || store.after(open)).await;
+        }
+        if let Ok(output) = &mut reply.outcome {
+            output
+                .metadata
+                .get_or_insert_default()
+                .insert("undo".to_owned(), undo);
+        }
+        reply
+    }
+}
