@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
-use holdfast_contract::{ToolCallEnvelope, ToolStep};
 use holdfast_reliability::exchange::Exchanged;
 use holdfast_reliability::observe::Event;
 use holdfast_reliability::observe::runs::RunEvent;
@@ -25,7 +24,7 @@ use super::returning::{Mode, end_with_held, heard_for_client};
 use super::saying::Saying;
 use super::state::{Ending, Phase, PlannedCall, RunState, Telling};
 use super::step;
-use super::waiting::{heard_waiting, unanswered};
+use super::waiting::{envelope, heard_waiting, unanswered};
 use super::wishes::filled;
 use crate::chat::{Message, Role};
 use crate::context;
@@ -480,28 +479,6 @@ impl Loop {
         kept.told(state, called);
         ended
     }
-}
-
-/// The same for every process that goes on with the run: the place in the run is the identity.
-fn envelope(state: &RunState, place: usize, call: &PlannedCall) -> ToolCallEnvelope {
-    let step = ToolStep {
-        iteration: u64::from(state.iteration),
-        index: place as u64,
-    };
-    let mut envelope = ToolCallEnvelope::new(
-        format!("{}-{}-{}", state.id, step.iteration, step.index),
-        call.name.clone(),
-        call.arguments.clone(),
-        state.session.clone(),
-        state.actor.clone(),
-    );
-    envelope.tool_call_id.clone_from(&call.call_id);
-    envelope.target.run_id = Some(state.id.clone());
-    envelope.target.turn_id = Some(state.id.clone());
-    envelope.target.model_id = Some(state.model.clone());
-    envelope.payload.tool_step = Some(step);
-    envelope.control.deadline_at_ms = Some(state.deadline_at_ms());
-    envelope
 }
 
 /// What is told before a request is made again.

@@ -1,6 +1,7 @@
 //! A run: its state, the pure steps through it, and the driver.
 
 mod asking;
+mod cut_off;
 mod doubt;
 mod drive;
 mod held;

@@ -97,6 +97,9 @@ pub struct RunState {
     /// What the model wanted with its last reply, and what was not done of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<NotDone>,
+    /// Guesses at prose that a person has said no to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<(String, Map<String, Value>)>,
     /// Whether the model heard that no tool runs any more in this run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_to_stop: bool,
@@ -351,6 +354,7 @@ impl RunState {
             held: None,
             said_nothing: false,
             not_done: Vec::new(),
+            denied: Vec::new(),
             told_to_stop: false,
             said_a_call: false,
             reasoning: String::new(),
@@ -414,6 +418,7 @@ impl RunState {
             held: None,
             said_nothing: self.said_nothing,
             not_done: self.not_done.clone(),
+            denied: self.denied.clone(),
             told_to_stop: self.told_to_stop,
             said_a_call: self.said_a_call,
             reasoning: String::new(),
@@ -468,43 +473,5 @@ impl RunState {
     /// Whether the model has been asked as often as it may be.
     pub fn is_used_up(&self) -> bool {
         self.iteration >= self.settings.max_iterations
-    }
-
-    /// Ends it because somebody said stop.
-    pub fn cancel(&mut self) {
-        if !matches!(self.phase, Phase::Ended(_)) {
-            self.note_calls_under_way();
-            self.phase = Phase::Ended(Ending::Cancelled);
-        }
-    }
-
-    /// A run that ends in the middle of its calls has made those that are under way, whatever comes
-    /// of them: at once where none of the reply's changes anything, else one after the other.
-    pub(super) fn note_calls_under_way(&mut self) {
-        let Phase::Act(calls) = &self.phase else {
-            return;
-        };
-        let open = calls.iter().filter(|call| call.result.is_none());
-        let at_once = if calls.iter().any(|call| call.mutating) {
-            1
-        } else {
-            calls.len()
-        };
-        let called = open.take(at_once).map(|call| call.name.clone());
-        self.tools_called.extend(called);
-    }
-
-    /// The calls of a reply that come to nothing since the run ends before them.
-    pub(super) fn note_not_made(&mut self) {
-        let Phase::Act(calls) = &self.phase else {
-            return;
-        };
-        let open = calls.iter().filter(|call| call.result.is_none());
-        let not_made = open.map(|call| NotDone {
-            tool: call.name.clone(),
-            arguments: call.arguments.clone(),
-            why: "The run ended before this call had an answer.".to_owned(),
-        });
-        self.not_done.extend(not_made);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use holdfast_contract::ErrorCode;
 use holdfast_intent::{
     FinishReason, Intent, Parsed, Parser, Problem, Strategy, thoughts, without_thoughts,
 };
@@ -11,7 +12,9 @@ use holdfast_toolbox::session::model::RESULT_ITEMS_MAX;
 use super::reading::{is_only_thought, read};
 use super::returning::Mode;
 use super::state::{Effects, Ending, Phase, PlannedCall, RunErrorCode, RunState};
-use super::wishes::{chain, is_guess_to_make, not_done};
+use super::wishes::{
+    announces_only, chain, is_guess_to_make, keep_not_done, only_thought, was_denied,
+};
 use crate::chat::{Message, NativeCall, Role};
 use crate::context::spend;
 use crate::model::{MODEL_ERROR_CHARS_MAX, ModelReply};
@@ -52,6 +55,8 @@ pub(super) fn note(state: &mut RunState, reply: &ModelReply) {
 
 /// The model has answered.
 pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
+    let told_apart = only_thought(reply);
+    let reply = told_apart.as_ref().unwrap_or(reply);
     note(state, reply);
     if state.settings.when_used_up == WhenUsedUp::Answer {
         state.said_a_call = says_a_call(reply, parser);
@@ -67,7 +72,7 @@ pub fn heard(state: &mut RunState, reply: &ModelReply, parser: &Parser) {
             has_begun |= is_made;
             is_made || is_chained
         });
-    state.not_done = not_done(&parsed, &others);
+    keep_not_done(state, &parsed, &runnable, &others);
     // A server with calls of its own wants a result for each of them, also for one that is wrong.
     let is_native = others.iter().any(|intent| intent.call_id.is_some());
     if !runnable.is_empty() || is_native {
@@ -152,7 +157,6 @@ pub(super) fn answer(state: &mut RunState, reply: &ModelReply, final_text: Optio
     };
     let content = final_text.or_else(said);
     let content = content.unwrap_or_else(|| nothing_more(state, reply));
-    state.not_done.clear();
     state.phase = Phase::Ended(Ending::Answered {
         content,
         cut_off: reply.finish == FinishReason::Length,
@@ -308,18 +312,6 @@ pub(super) fn correction(
     })
 }
 
-/// Whether a reply says what its model does next, and nothing was found to do. It may be meant as an
-/// answer all the same, so it is asked about once in a row.
-fn announces_only(state: &RunState, reply: &ModelReply, parsed: &Parsed, parser: &Parser) -> bool {
-    let mut texts = [&reply.content, &reply.reasoning].into_iter();
-    let said = texts.find(|text| !text.trim().is_empty());
-    state.mode == Mode::Loop
-        && !(state.corrected || state.is_used_up() || parsed.signalled)
-        && reply.finish != FinishReason::Length
-        && !parser.tools().tools().is_empty()
-        && said.is_some_and(|text| parser.announces(text, reply.finish))
-}
-
 fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
     let mut calls: Vec<PlannedCall> = runnable
         .iter()
@@ -328,7 +320,7 @@ fn plan(state: &mut RunState, runnable: &[&Intent], others: &[&Intent]) {
             arguments: intent.arguments.clone(),
             call_id: intent.call_id.clone(),
             mutating: intent.mutating,
-            guess: is_guess_to_make(state, intent),
+            guess: is_guess_to_make(state, intent) || was_denied(state, intent),
             chained: chain(intent),
             result: None,
         })
@@ -390,7 +382,17 @@ pub fn acted(state: &mut RunState, place: usize, result: CallResult) {
             state.made.push(made.clone());
         }
     }
-    call.result = Some(result);
+    if call.guess
+        && result
+            .text
+            .starts_with(ErrorCode::PermissionDenied.as_str())
+    {
+        let denied = (call.name.clone(), call.arguments.clone());
+        call.result = Some(result);
+        state.denied.push(denied);
+    } else {
+        call.result = Some(result);
+    }
     settle(state);
 }
 
@@ -455,11 +457,12 @@ fn for_the_parent(state: &RunState, calls: &[PlannedCall]) -> Option<String> {
 /// The model is asked again, unless a bound is reached.
 pub(super) fn go_on(state: &mut RunState) {
     if state.is_used_up() {
-        let said = without_thoughts(&state.content).trim().to_owned();
-        let is_answer = !said.is_empty() && !state.said_a_call && !state.mode.demands_a_call();
-        if state.settings.when_used_up == WhenUsedUp::Answer && is_answer {
+        if state.settings.when_used_up == WhenUsedUp::Answer && !state.mode.demands_a_call() {
+            let said = without_thoughts(&state.content).trim().to_owned();
+            let is_answer = !said.is_empty() && !state.said_a_call;
+            let none = || format!("(No answer after {} questions.)", state.iteration);
             state.phase = Phase::Ended(Ending::Answered {
-                content: said,
+                content: if is_answer { said } else { none() },
                 cut_off: true,
                 filtered: false,
             });

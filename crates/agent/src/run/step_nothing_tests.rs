@@ -51,7 +51,7 @@ fn nothing_is_an_answer_where_there_is_a_reason_for_it() {
     let cases: [(ModelReply, Before, &str); 5] = [
         (cut, as_it_is, ""),
         (filtered, as_it_is, ""),
-        (nothing.clone(), stops, ""),
+        (nothing.clone(), stops, "(The model said nothing more.)"),
         (nothing.clone(), acted, called),
         (nothing, answered, "(The model said nothing more.)"),
     ];

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::super::wishes::filled;
-use super::tests::{begun, found, parser, planned, thought};
+use super::tests::{answer, begun, found, parser, planned, thought};
 use super::*;
 use crate::settings::{MutatingGuess, RunSettings};
 
@@ -9,7 +9,7 @@ use crate::settings::{MutatingGuess, RunSettings};
 #[test]
 fn a_wish_that_changes_things_is_asked_back_and_never_lost() {
     let wish = thought("We need to run `echo hi > wish.txt`.", "");
-    for (when_used_up, is_answer) in [(WhenUsedUp::Fail, false), (WhenUsedUp::Answer, false)] {
+    for (when_used_up, is_answer) in [(WhenUsedUp::Fail, false), (WhenUsedUp::Answer, true)] {
         let mut state = begun(RunSettings {
             when_used_up,
             ..RunSettings::default()
@@ -116,4 +116,71 @@ fn an_announcement_without_a_call_is_asked_back_once() {
     let mut state = begun(RunSettings::default());
     heard(&mut state, &thought("", "Final Answer: On it!"), &parser());
     assert!(matches!(state.phase, Phase::Ended(Ending::Answered { .. })));
+}
+
+/// What a model wished and never made is told beside its answer, also when it claims to have done it.
+#[test]
+fn an_answer_lists_what_was_wished_and_not_done() {
+    let mut state = begun(RunSettings::default());
+    heard(
+        &mut state,
+        &thought("We need to run `make deploy`.", ""),
+        &parser(),
+    );
+    assert_eq!(state.phase, Phase::Ask);
+    heard(&mut state, &thought("", "It is deployed."), &parser());
+    assert_eq!(answer(&state), "It is deployed.");
+    assert_eq!(state.not_done[0].tool, "exec");
+    // A call of the tool settles it.
+    let mut state = begun(RunSettings::default());
+    heard(
+        &mut state,
+        &thought("We need to run `make deploy`.", ""),
+        &parser(),
+    );
+    let call = "Action: exec\nAction Input: {\"command\": \"make deploy\"}";
+    heard(&mut state, &thought(call, ""), &parser());
+    assert!(state.not_done.is_empty());
+}
+
+/// A person's no to a guess holds when the model says the same as a call.
+#[test]
+fn a_denied_guess_stays_a_guess() {
+    let mut state = begun(RunSettings {
+        mutating_guess: MutatingGuess::AskPerson,
+        ..RunSettings::default()
+    });
+    heard(
+        &mut state,
+        &thought("I'll run `make deploy`.", ""),
+        &parser(),
+    );
+    let no = CallResult {
+        ok: false,
+        ..found("permission_denied: A person said no to this very call")
+    };
+    acted(&mut state, 0, no);
+    let call = "Action: exec\nAction Input: {\"command\": \"make deploy\"}";
+    heard(&mut state, &thought(call, ""), &parser());
+    assert!(matches!(&state.phase, Phase::Act(calls) if calls[0].guess));
+    let other = "Action: exec\nAction Input: {\"command\": \"make test\"}";
+    acted(&mut state, 0, found("x"));
+    heard(&mut state, &thought(other, ""), &parser());
+    assert!(matches!(&state.phase, Phase::Act(calls) if !calls[0].guess));
+}
+
+/// A server without a reasoning parser leaves the thought in the content.
+#[test]
+fn a_thought_between_tags_and_nothing_else_is_read_as_a_thought() {
+    let mut state = begun(RunSettings::default());
+    let reply = thought("", "<think>I need to read notes.txt.</think>");
+    heard(&mut state, &reply, &parser());
+    assert_eq!(planned(&state), ["read"]);
+    let mut state = begun(RunSettings::default());
+    heard(
+        &mut state,
+        &thought("", "<think>The answer is 4.</think>"),
+        &parser(),
+    );
+    assert_eq!(answer(&state), "The answer is 4.");
 }

@@ -1,13 +1,15 @@
 //! Wishes that are no plain calls: guesses at prose, calls that want what an earlier one finds, and what
 //! nothing came of.
 
-use holdfast_intent::{Intent, Parsed, Problem};
+use holdfast_intent::{FinishReason, Intent, Parsed, Parser, Problem, thoughts, without_thoughts};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::held::UNREAD;
+use super::returning::Mode;
 use super::state::{NotDone, Phase, PlannedCall, RunState};
 use super::step::{CALLS_PER_REPLY_MAX, in_brief, not_run, settle};
+use crate::model::ModelReply;
 use crate::settings::MutatingGuess;
 
 /// Words for a place in a list, and the place.
@@ -47,8 +49,49 @@ pub(super) fn is_guess_to_make(state: &RunState, intent: &Intent) -> bool {
         }
 }
 
+/// A reply that is a thought between tags and nothing else, as of a server that tells thoughts apart.
+pub(super) fn only_thought(reply: &ModelReply) -> Option<ModelReply> {
+    let is_whole = reply.finish != FinishReason::Length && !reply.cut_in_thought;
+    let is_plain = reply.calls.is_null() && reply.reasoning.trim().is_empty();
+    if !is_whole || !is_plain || !without_thoughts(&reply.content).trim().is_empty() {
+        return None;
+    }
+    let reasoning = thoughts(&reply.content);
+    (!reasoning.trim().is_empty()).then(|| ModelReply {
+        reasoning,
+        content: String::new(),
+        ..reply.clone()
+    })
+}
+
+/// A person has said no to this call when it was only a guess. Saying it as a call changes nothing.
+pub(super) fn was_denied(state: &RunState, intent: &Intent) -> bool {
+    let mut denied = state.denied.iter();
+    denied.any(|(tool, arguments)| *tool == intent.name && *arguments == intent.arguments)
+}
+
+/// Notes what the model wants and does not get. A wish stays noted until a call of its tool is made.
+pub(super) fn keep_not_done(
+    state: &mut RunState,
+    parsed: &Parsed,
+    runnable: &[&Intent],
+    others: &[&Intent],
+) {
+    let wanted = not_done(parsed, others);
+    let is_made = |wish: &NotDone| {
+        let mut made = runnable.iter();
+        made.any(|intent| wish.tool == intent.name || wish.tool == UNREAD)
+    };
+    let is_wanted_again = |wish: &NotDone| wanted.iter().any(|it| it.tool == wish.tool);
+    state
+        .not_done
+        .retain(|wish| !is_made(wish) && !is_wanted_again(wish));
+    let room = CALLS_PER_REPLY_MAX.saturating_sub(state.not_done.len());
+    state.not_done.extend(wanted.into_iter().take(room));
+}
+
 /// What the model wanted and is not made, each with the reason.
-pub(super) fn not_done(parsed: &Parsed, others: &[&Intent]) -> Vec<NotDone> {
+fn not_done(parsed: &Parsed, others: &[&Intent]) -> Vec<NotDone> {
     let why = |problems: &[Problem]| {
         let told = problems.iter().filter(|it| it.is_blocking());
         let told: Vec<String> = told.map(Problem::message).collect();
@@ -153,11 +196,28 @@ fn addresses(calls: &[PlannedCall]) -> Vec<String> {
     found.find(|all| !all.is_empty()).unwrap_or_default()
 }
 
-/// "(https://a.example/b)" ends before the bracket, "https://a.example/b_(c)" behind it.
+/// `(https://a.example/b)` ends before the bracket, `https://a.example/b_(c)` behind it.
 fn without_stray_closer(address: &str) -> &str {
     let count = |sign: char| address.matches(sign).count();
     match address.find(')') {
         Some(at) if count(')') > count('(') => &address[..at],
         _ => address,
     }
+}
+
+/// Whether a reply says what its model does next, and nothing was found to do. It may be meant as an
+/// answer all the same, so it is asked about once in a row.
+pub(super) fn announces_only(
+    state: &RunState,
+    reply: &ModelReply,
+    parsed: &Parsed,
+    parser: &Parser,
+) -> bool {
+    let mut texts = [&reply.content, &reply.reasoning].into_iter();
+    let said = texts.find(|text| !text.trim().is_empty());
+    state.mode == Mode::Loop
+        && !(state.corrected || state.is_used_up() || parsed.signalled)
+        && reply.finish != FinishReason::Length
+        && !parser.tools().tools().is_empty()
+        && said.is_some_and(|text| parser.announces(text, reply.finish))
 }

@@ -112,7 +112,8 @@ fn with_runs(
     let code = runtime.block_on(async {
         let runs = executor::runs(app, &running, workspace, model, Stdout::Taken)?;
         let mut listener = begin(&runs).await?;
-        let screen = Screen::new(json, executor_file::logs_between(&app.config));
+        let has_log = app.logs_to_stderr() || executor_file::logs_between(&app.config);
+        let screen = Screen::new(json, has_log);
         follow(&runs, &mut listener, screen, json).await
     })?;
     exec::wait_until_idle(EXEC_END_WAIT);
@@ -208,7 +209,7 @@ async fn follow(
     screen.wipe();
     let outcome = listener.outcome().await;
     Ok(match &*outcome {
-        Ended::Ended(state) => over(state, json, screen.said()),
+        Ended::Ended(state) => over(state, json, &mut screen),
         Ended::Left => {
             left.tell(listener.run(), json);
             ExitCode::from(1)
@@ -265,8 +266,8 @@ fn tell_not_done(state: &RunState) {
     }
 }
 
-/// The answer to standard output, the rest beside it. The part of it that was `shown` stands there already.
-fn over(state: &RunState, json: bool, shown: &str) -> ExitCode {
+/// The answer to standard output, the rest beside it.
+fn over(state: &RunState, json: bool, screen: &mut Screen) -> ExitCode {
     let (said, error) = match state.ending() {
         Some(Ending::Answered { content, .. } | Ending::Calls { content, .. }) => {
             (Some(content.as_str()), None)
@@ -291,10 +292,7 @@ fn over(state: &RunState, json: bool, shown: &str) -> ExitCode {
             "totalTokens": state.tokens_total(),
         }));
     } else if let Some(content) = said {
-        match content.strip_prefix(shown) {
-            Some(rest) => output::line(&harmless(rest)),
-            None => output::line(&format!("\n{}", harmless(content))),
-        }
+        screen.answer(content);
         tell_not_done(state);
     } else if let Some(why) = &error {
         output::note(&format!("✗ {why}"));
@@ -304,7 +302,8 @@ fn over(state: &RunState, json: bool, shown: &str) -> ExitCode {
         tell_not_done(state);
     }
     let is_given_up = matches!(state.ending(), Some(Ending::Answered { cut_off: true, .. }))
-        && state.is_used_up();
+        && state.is_used_up()
+        && state.context.finish != "length";
     if error.is_none() && !is_given_up {
         ExitCode::SUCCESS
     } else {

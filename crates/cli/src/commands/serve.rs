@@ -100,14 +100,17 @@ pub(super) fn run(global: &GlobalArgs, args: &ServeArgs) -> Outcome<ExitCode> {
         let reloading = reload.on_hangup()?;
         let taking_up = tokio::spawn(take_up(server.clone()));
         let looking = tokio::spawn(server.clone().look_for_approved());
-        let ((), ended) = tokio::join!(
-            async {
-                if says.has_a_reader() {
-                    greeting(&app, args, &running, address, &shown).await;
-                }
-            },
-            serve(server, listener, end, hurry),
-        );
+        let greeted = async {
+            if says.has_a_reader() {
+                greeting(&app, args, &running, address, &shown).await;
+            }
+        };
+        let mut serving = std::pin::pin!(serve(server, listener, end, hurry));
+        // A model server that does not answer holds up no end.
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
+            () = greeted => serving.await,
+        };
         sweeping.abort();
         reloading.abort();
         taking_up.abort();

@@ -187,7 +187,9 @@ fn ending(ended: &RunState, said: &Said) -> Result<&'static str, String> {
             let is_silence = |text: &String| text == "x";
             let is_told = content.starts_with("(The model said nothing more.")
                 && said.texts.iter().any(is_silence);
-            if is_an_answer || is_told || said.texts.iter().any(is_a_part) {
+            // One whose questions are used up says that there is none.
+            let is_none = content.starts_with("(No answer after ");
+            if is_an_answer || is_told || is_none || said.texts.iter().any(is_a_part) {
                 Ok("answered")
             } else {
                 Err(format!("nobody gave the answer {content:.200?}"))

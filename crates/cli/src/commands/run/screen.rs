@@ -34,6 +34,8 @@ pub(super) struct Screen {
     is_drawn: bool,
     /// What was shown of the answer.
     said: String,
+    /// Whether the answer's last line still goes on.
+    is_open: bool,
 }
 
 impl Screen {
@@ -49,6 +51,7 @@ impl Screen {
             thinks_since: None,
             is_drawn: false,
             said: String::new(),
+            is_open: false,
         }
     }
 
@@ -68,9 +71,10 @@ impl Screen {
             return;
         };
         let columns = columns().saturating_sub(1);
-        let line = living_line(since.elapsed().as_secs(), thinking, columns);
+        let line = living_line(since.elapsed().as_secs(), &harmless_line(thinking), columns);
         let mut stderr = std::io::stderr();
-        let _ = write!(stderr, "\r\u{1b}[2K{}", harmless_line(&line));
+        // Wide signs would wrap: then only the last row could be wiped.
+        let _ = write!(stderr, "\r\u{1b}[2K\u{1b}[?7l{line}\u{1b}[?7h");
         let _ = stderr.flush();
         self.is_drawn = true;
     }
@@ -84,9 +88,23 @@ impl Screen {
         }
     }
 
-    /// The part of the answer that stands on standard output.
-    pub(super) fn said(&self) -> &str {
-        &self.said
+    /// Shows what was not shown of the answer yet.
+    pub(super) fn answer(&mut self, content: &str) {
+        match content.strip_prefix(self.said.as_str()) {
+            Some("") if !self.said.is_empty() => self.end_line(),
+            Some(rest) => output::line(&harmless(rest)),
+            None => {
+                self.end_line();
+                output::line(&harmless(content));
+            }
+        }
+        self.is_open = false;
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            output::line("");
+        }
     }
 
     /// Tells what happened.
@@ -96,11 +114,18 @@ impl Screen {
             self.say(text);
             return;
         }
+        // The answer is whole, or another one follows.
+        self.end_line();
         for line in lines(event) {
             output::note(&line);
         }
         // While a call runs a person may be asked here, and what is typed must stay.
-        self.thinks_since = matches!(event, Event::Asks { .. }).then(Instant::now);
+        match event {
+            Event::Asks { .. } => self.thinks_since = Some(Instant::now()),
+            // It is asked again.
+            Event::Waits { .. } => {}
+            _ => self.thinks_since = None,
+        }
     }
 
     fn say(&mut self, text: &str) {
@@ -109,6 +134,7 @@ impl Screen {
             return;
         }
         self.said.push_str(text);
+        self.is_open = true;
         let mut stdout = std::io::stdout();
         let _ = write!(stdout, "{}", harmless(text));
         let _ = stdout.flush();
