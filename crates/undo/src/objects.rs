@@ -47,6 +47,11 @@ impl Objects {
         })
     }
 
+    /// Bytes added that are not yet taken.
+    pub(crate) fn added(&self) -> u64 {
+        self.added.load(Ordering::Relaxed)
+    }
+
     /// Bytes added since the last question.
     pub(crate) fn take_added(&self) -> u64 {
         self.added.swap(0, Ordering::Relaxed)

@@ -133,7 +133,7 @@ impl<'a> Taking<'a> {
         let place = Path::new("the workspace");
         if scope.whole {
             let dir = dir.try_clone().at("can not open", place)?;
-            let walked = self.walk.run(dir, None)?;
+            let walked = self.walk.run(dir, None, &mut None)?;
             let above = path_of(&self.path);
             self.left_out
                 .extend(walked.left_out.into_iter().map(|mut left_out| {

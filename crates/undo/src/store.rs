@@ -153,6 +153,7 @@ impl UndoStore {
             return Err(why.into());
         }
         self.settle(&workspace)?;
+        let kept_bytes = self.objects.added();
         let live = workspace.held(None)?.live.last().copied();
         let record = match live {
             Some(sequence) => self.widen(&workspace, workspace.record(sequence)?, scope),
@@ -160,7 +161,11 @@ impl UndoStore {
         };
         let mut record = match record {
             Err(UndoError::Over(why)) => {
-                workspace.set_over(&why, &self.settings, now_ms)?;
+                // A first walk that is too slow gets further the next time.
+                let slow = matches!(why, NotKept::TooSlow { .. });
+                if !slow || self.objects.added() == kept_bytes {
+                    workspace.set_over(&why, &self.settings, now_ms)?;
+                }
                 return Err(why.into());
             }
             record => record?,

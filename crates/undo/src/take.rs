@@ -97,7 +97,12 @@ impl Taker<'_> {
                 .filter_map(|state| state.root(path))
                 .cloned()
                 .collect();
-            let walked = self.walk(kept).run(dir, old.as_ref())?;
+            let mut so_far = None;
+            let walked = self.walk(kept).run(dir, old.as_ref(), &mut so_far);
+            if let Some(so_far) = so_far {
+                so_far.save(&index)?;
+            }
+            let walked = walked?;
             if walked.changed {
                 walked.node.save(&index)?;
             }

@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use crate::disk::{self, Stat};
 use crate::entry::{Entry, Kind, Tree, Why};
 use crate::error::{UndoError, UndoResult};
@@ -104,8 +106,14 @@ struct Shared<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads a directory. `old` is what is known of it.
-    pub(crate) fn run(&self, root: OwnedFd, old: Option<&Node>) -> UndoResult<Walked> {
+    /// Reads a directory. `old` is what is known of it. A walk that takes too long leaves in `so_far` what
+    /// it has read, so that the next one gets further.
+    pub(crate) fn run(
+        &self,
+        root: OwnedFd,
+        old: Option<&Node>,
+        so_far: &mut Option<Node>,
+    ) -> UndoResult<Walked> {
         let stat = disk::stat_of(&root).map_err(unreadable)?;
         let job = Job {
             place: Place::Root(root),
@@ -130,9 +138,6 @@ impl Walk<'_> {
             .queue
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(failed) = queue.failed {
-            return Err(failed);
-        }
         let mut listings: Vec<Option<Listing>> = Vec::new();
         listings.resize_with(queue.ids, || None);
         for (id, listing) in parts {
@@ -144,8 +149,17 @@ impl Walk<'_> {
             left_out: Vec::new(),
             left_out_count: 0,
             path: Vec::new(),
+            is_whole: queue.failed.is_none(),
         };
-        let (node, same) = assembly.dir(0, stat, old)?;
+        if let Some(failed) = queue.failed {
+            if matches!(failed, UndoError::Over(NotKept::TooSlow { .. })) {
+                *so_far = assembly.dir(0, stat, old)?.map(|(node, _)| node);
+            }
+            return Err(failed);
+        }
+        let (node, same) = assembly
+            .dir(0, stat, old)?
+            .ok_or_else(|| unreadable(Errno::NOENT))?;
         Ok(Walked {
             node,
             changed: !same,
@@ -182,7 +196,7 @@ impl Walk<'_> {
 }
 
 /// The root itself can not be read.
-fn unreadable(error: rustix::io::Errno) -> UndoError {
+fn unreadable(error: Errno) -> UndoError {
     UndoError::Io {
         what: "can not read",
         path: "the workspace".into(),
@@ -267,15 +281,25 @@ struct Assembly<'a> {
     left_out: Vec<LeftOut>,
     left_out_count: u64,
     path: Vec<u8>,
+    /// Whether every directory was read.
+    is_whole: bool,
 }
 
 impl Assembly<'_> {
-    /// A directory's node, and whether it is what the index had.
-    fn dir(&mut self, id: usize, stat: Stat, old: Option<&Node>) -> UndoResult<(Node, bool)> {
+    /// A directory's node, and whether it is what the index had. `None`: nothing is known of it.
+    fn dir(
+        &mut self,
+        id: usize,
+        stat: Stat,
+        old: Option<&Node>,
+    ) -> UndoResult<Option<(Node, bool)>> {
         let listing = self.listings[id].take();
+        if listing.is_none() && !self.is_whole {
+            return Ok(old.map(|old| (old.clone(), true)));
+        }
         let found = match listing.map_or(Err(Why::Unreadable), |listing| listing.found) {
             Ok(found) => found,
-            Err(why) => return Ok(self.left_out(stat, why, old)),
+            Err(why) => return Ok(Some(self.left_out(stat, why, old))),
         };
         let mut children = Vec::with_capacity(found.len());
         let mut same =
@@ -286,18 +310,23 @@ impl Assembly<'_> {
                 self.path.push(b'/');
             }
             self.path.extend_from_slice(&name);
-            let (child, child_same) = match found {
+            let child = match found {
                 Found::Node(node, same) => {
                     if let Kind::LeftOut { why, size } = node.entry.kind {
                         self.name_left_out(why, size);
                     }
-                    (node, same)
+                    Some((node, same))
                 }
                 Found::Dir { id, stat, old } => self.dir(id, stat, old)?,
             };
             self.path.truncate(depth);
-            same &= child_same;
-            children.push((name, child));
+            match child {
+                Some((child, child_same)) => {
+                    same &= child_same;
+                    children.push((name, child));
+                }
+                None => same = false,
+            }
         }
         let tree = match old.map(|old| &old.entry.kind) {
             Some(Kind::Dir { tree }) if same => *tree,
@@ -311,7 +340,7 @@ impl Assembly<'_> {
             trusted: true,
             children,
         };
-        Ok((node, same))
+        Ok(Some((node, same)))
     }
 
     fn put_tree(&self, children: &[(Box<[u8]>, Node)]) -> UndoResult<Hash> {

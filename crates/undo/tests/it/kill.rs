@@ -3,8 +3,9 @@
 //! The children are this same test binary: it runs one ignored test, which does what the environment says.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,16 +62,26 @@ fn child() {
             }
         }
         "Change" => {
+            say("before");
             let open = store.before(&work, "change", &Where::Anywhere).unwrap();
+            say("change");
             // Done here and not by a shell, which would go on after this process is killed.
             change(&work).unwrap();
+            say("after");
             store.after(open).unwrap();
         }
         _ => {
             let id = std::env::var("UNDO_TEST_NAME").unwrap();
+            say("undo");
             store.undo(&id, &Options::default()).unwrap();
         }
     }
+    say("done");
+}
+
+/// Tells the parent how far the child is.
+fn say(phase: &str) {
+    println!("\nphase {phase}");
 }
 
 fn change(work: &Path) -> std::io::Result<()> {
@@ -97,9 +108,25 @@ fn filled() -> Room {
     room
 }
 
-/// Runs a child and kills it after a while. Says whether it was killed before its end.
-fn killed(mut command: Command, after: Duration) -> bool {
-    let mut child = command.spawn().unwrap();
+/// A child that has come to a phase.
+fn started(mut command: Command, phase: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    wait_for(&mut said, phase);
+    (child, said)
+}
+
+fn wait_for(said: &mut impl BufRead, phase: &str) {
+    let phase = format!("phase {phase}");
+    assert!(
+        said.lines().any(|line| line.unwrap() == phase),
+        "no {phase}"
+    );
+}
+
+/// Kills a child some time after it came to a phase. Says whether it was killed before its end.
+fn killed(command: Command, phase: &str, after: Duration) -> bool {
+    let (mut child, _said) = started(command, phase);
     thread::sleep(after);
     let early = child.try_wait().unwrap().is_none();
     let _ = child.kill();
@@ -107,11 +134,14 @@ fn killed(mut command: Command, after: Duration) -> bool {
     early
 }
 
-/// How long a child takes from its start to its end.
-fn duration(mut command: Command) -> Duration {
+/// How long a child takes from a phase to its end.
+fn duration(command: Command, phase: &str) -> Duration {
+    let (mut child, mut said) = started(command, phase);
     let begun = Instant::now();
-    assert!(command.status().unwrap().success());
-    begun.elapsed()
+    wait_for(&mut said, "done");
+    let whole = begun.elapsed();
+    child.wait().unwrap();
+    whole
 }
 
 /// Moments spread over a duration.
@@ -121,21 +151,30 @@ fn moments(whole: Duration, count: u32) -> impl Iterator<Item = Duration> {
 
 #[test]
 fn call_that_is_killed_anywhere_leaves_a_whole_point_or_none() {
-    let whole = duration(program(&filled(), TestProgram::Change));
+    let whole = duration(program(&filled(), TestProgram::Change), "before");
     let mut points = 0;
-    for moment in moments(whole, 24) {
+    let phases = ["before", "before", "change", "after"].into_iter().cycle();
+    for (moment, phase) in moments(whole, 24).zip(phases) {
         let room = filled();
         let was = room.snapshot();
-        killed(program(&room, TestProgram::Change), moment);
+        killed(program(&room, TestProgram::Change), phase, moment);
         let store = room.store();
         let listed = store.list(&room.work()).unwrap();
         if let Some(point) = listed.first() {
             points += 1;
             store.undo(&point.id, &also()).unwrap();
-            assert_same(&was, &room.snapshot(), &format!("killed after {moment:?}"));
+            assert_same(
+                &was,
+                &room.snapshot(),
+                &format!("killed {moment:?} after {phase}"),
+            );
         } else {
             // Killed before the call began: the point comes first.
-            assert_same(&was, &room.snapshot(), &format!("killed after {moment:?}"));
+            assert_same(
+                &was,
+                &room.snapshot(),
+                &format!("killed {moment:?} after {phase}"),
+            );
         }
         let next = room.call("echo next > next");
         room.undo(&next);
@@ -164,11 +203,11 @@ fn undo_that_is_killed_anywhere_can_be_run_again_to_its_end() {
         command
     };
     let (room, _, point) = prepared();
-    let whole = duration(undo(&room, &point.id));
+    let whole = duration(undo(&room, &point.id), "undo");
     let mut early = 0;
     for moment in moments(whole, 24) {
         let (room, was, point) = prepared();
-        early += u32::from(killed(undo(&room, &point.id), moment));
+        early += u32::from(killed(undo(&room, &point.id), "undo", moment));
         let taken = room.store().find(&point.id).unwrap().taken_back_by;
         if taken.is_none() {
             let undone = room.store().undo(&point.id, &Options::default()).unwrap();

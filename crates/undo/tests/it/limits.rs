@@ -57,6 +57,40 @@ fn workspace_that_takes_too_long_is_not_kept() {
 }
 
 #[test]
+fn slow_first_walk_gets_further_every_time() {
+    let mut room = Room::new();
+    room.settings.walk_ms_max = 5;
+    for number in 0..600 {
+        room.write(
+            &format!("d{}/f{number}", number % 60),
+            &"x".repeat(5000 + number),
+        );
+    }
+    let was = room.snapshot();
+    let store = room.store();
+    let mut rounds = 0;
+    let open = loop {
+        rounds += 1;
+        let open = store
+            .before(&room.work(), "call", &Where::Anywhere)
+            .unwrap();
+        if open.not_kept().is_none() {
+            break open;
+        }
+        room.clock
+            .forward(holdfast_undo::limits::OVER_BUDGET_REMEMBERED_MS);
+        if rounds > 200 {
+            // A machine that is too busy for 5 ms at all.
+            return;
+        }
+    };
+    room.sh("rm -r d1 d2");
+    let point = store.after(open).unwrap().unwrap();
+    room.undo(&point);
+    assert_same(&was, &room.snapshot(), "after undo");
+}
+
+#[test]
 fn home_directory_is_not_walked() {
     let mut room = Room::new();
     room.settings.home = Some(room.work().join("me"));

@@ -1,5 +1,6 @@
 //! What the store promises, shown with real files.
 #![expect(
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a helper that fails is a test that fails"
 )]
