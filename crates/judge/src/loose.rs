@@ -1,0 +1,87 @@
+//! Reads a text that the grammar does not take: word by word, and too many commands rather than too few.
+
+use std::ops::Range;
+
+use crate::reading::{CouldBe, Simple, Unread};
+use crate::word::Word;
+use crate::wrap;
+
+/// Signs behind which a new command may begin, quoted or not.
+const BETWEEN: &[char] = &[';', '&', '|', '(', ')', '<', '>', '\n', '\r', '`', '\0', '\u{b}', '\u{c}'];
+const KEYWORDS: &[&str] = &[
+    "!", "{", "}", "if", "then", "else", "elif", "do", "while", "until", "time", "coproc",
+];
+
+/// The commands that the text may hold, and what of it could be any command.
+pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
+    let joined = text.replace("\\\n", "").replace("\\\r\n", "");
+    let mut commands = Vec::new();
+    let mut open = false;
+    for segment in joined.split(BETWEEN) {
+        let mut words: Vec<Word> = Vec::new();
+        for part in segment.split(|sign: char| sign.is_whitespace()) {
+            let glued = part.trim_start_matches(['{', '}']);
+            if !glued.is_empty() {
+                words.push(word(glued));
+            }
+        }
+        open |= opens(&words);
+        if !words.is_empty() {
+            commands.push(Simple {
+                words,
+                place: place.clone(),
+                loose: true,
+                ..Simple::default()
+            });
+        }
+    }
+    let could_be = if open {
+        CouldBe::Anything
+    } else {
+        CouldBe::ItsWords
+    };
+    let unread = Unread {
+        place: place.clone(),
+        text: text.to_owned(),
+        could_be,
+    };
+    (commands, unread)
+}
+
+/// A word without its quotes. Whatever may become something else is unknown.
+fn word(part: &str) -> Word {
+    let escaped = |(at, _): (usize, &str)| {
+        let next = part.get(at + 1..).and_then(|rest| rest.chars().next());
+        next.is_some_and(|next| next.is_ascii_digit() || "xuUc".contains(next))
+    };
+    let c_escapes = part.contains("$'") || part.matches('\\').count() > 1;
+    let coded = c_escapes && part.match_indices('\\').any(escaped);
+    let bare: String = part.chars().filter(|sign| !"'\"\\".contains(*sign)).collect();
+    let bare = bare.trim_end_matches(['$', '}']);
+    let expands = bare.contains(['$', '*', '?', '[']) || (bare.contains('{') && bare.contains(','));
+    if coded || expands {
+        Word::unknown(part)
+    } else {
+        Word::text(bare)
+    }
+}
+
+/// Whether the word in the place of the program is unknown.
+fn opens(words: &[Word]) -> bool {
+    let passed = |word: &&Word| {
+        word.literal().is_some_and(|word| {
+            KEYWORDS.contains(&&*word)
+                || word.starts_with('-')
+                || word.contains('=')
+                || wrap::is_wrapper(&word)
+        })
+    };
+    let head = words.iter().find(|word| !passed(word));
+    head.is_some_and(|head| head.literal().is_none() && !is_assignment(head.raw()))
+}
+
+/// `NAME=$(…)` sets a variable.
+fn is_assignment(raw: &str) -> bool {
+    let name = raw.split('=').next().unwrap_or_default();
+    raw.contains('=') && name.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
+}
