@@ -20,14 +20,23 @@
 mod ansi;
 mod check;
 pub mod limits;
+mod listed;
 mod loose;
+mod matching;
 mod read;
 mod reading;
+mod rules;
 mod tree;
 mod variables;
+mod verdict;
 mod word;
 mod wrap;
 
+pub use listed::{Refusal, Why, allowed, blocked};
 pub use read::read;
 pub use reading::{CouldBe, Reading, Simple, Unread};
+pub use rules::{Rule, RuleError, RuleSet, When};
+pub use verdict::{
+    Context, RULES, Reason, Verdict, built_in_rules, judge, judge_reading,
+};
 pub use word::Word;

@@ -20,9 +20,12 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     for segment in joined.split(BETWEEN) {
         let mut words: Vec<Word> = Vec::new();
         for part in segment.split(|sign: char| sign.is_whitespace()) {
-            let glued = part.trim_start_matches(['{', '}']);
-            if !glued.is_empty() {
-                words.push(word(glued));
+            let braces = part.contains('{') && part.contains([',', '.']);
+            let bare = part.trim_start_matches(['{', '}']);
+            if braces {
+                words.push(Word::unknown(part));
+            } else if !bare.is_empty() {
+                words.push(word(bare));
             }
         }
         open |= opens(&words);
@@ -58,7 +61,7 @@ fn word(part: &str) -> Word {
     let coded = c_escapes && part.match_indices('\\').any(escaped);
     let bare: String = part.chars().filter(|sign| !"'\"\\".contains(*sign)).collect();
     let bare = bare.trim_end_matches(['$', '}']);
-    let expands = bare.contains(['$', '*', '?', '[']) || (bare.contains('{') && bare.contains(','));
+    let expands = bare.contains(['$', '*', '?', '[']);
     if coded || expands {
         Word::unknown(part)
     } else {

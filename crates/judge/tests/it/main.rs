@@ -1,0 +1,4 @@
+//! What the judge says of texts, by capability.
+
+mod differential;
+mod rules;
