@@ -1,5 +1,8 @@
 //! Places where the grammar is known to read otherwise than bash. Such a text counts as unreadable.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use tree_sitter::Node;
 
 use crate::tree::Unsure;
@@ -81,6 +84,33 @@ pub(crate) fn gaps(node: Node<'_>, text: &str) -> Result<(), Unsure> {
     Ok(())
 }
 
+/// Every expansion that bash sees is one that the grammar has seen.
+pub(crate) fn expansions(
+    text: &str,
+    known: &HashSet<usize>,
+    quoted: &mut [Range<usize>],
+) -> Result<(), Unsure> {
+    quoted.sort_by_key(|range| range.start);
+    let mut quoted = quoted.iter().peekable();
+    let bytes = text.as_bytes();
+    let mut escaped = false;
+    for (at, byte) in bytes.iter().enumerate() {
+        while quoted.next_if(|range| range.end <= at).is_some() {}
+        if quoted.peek().is_some_and(|range| range.contains(&at)) {
+            escaped = false;
+            continue;
+        }
+        if escaped || *byte == b'\\' {
+            escaped = !escaped;
+            continue;
+        }
+        let opens = matches!(bytes.get(at + 1), Some(b'(' | b'{' | b'['));
+        let expands = *byte == b'`' || *byte == b'$' && opens;
+        ensure(!expands || known.contains(&at))?;
+    }
+    Ok(())
+}
+
 /// A comment begins where a word could begin.
 pub(crate) fn comment(node: Node<'_>, text: &str) -> Result<(), Unsure> {
     let before = text.get(..node.start_byte()).ok_or(Unsure)?;
@@ -147,7 +177,8 @@ pub(crate) fn arithmetic(source: &str) -> Result<(), Unsure> {
 }
 
 /// A here-document ends at the line that is its delimiter, which the grammar takes less strictly.
-pub(crate) fn heredoc(node: Node<'_>, text: &str) -> Result<(), Unsure> {
+/// The answer is the body where nothing expands in it.
+pub(crate) fn heredoc(node: Node<'_>, text: &str) -> Result<Option<Range<usize>>, Unsure> {
     let mut cursor = node.walk();
     let children: Vec<_> = node.children(&mut cursor).collect();
     let find = |kind: &str| children.iter().find(|child| child.kind() == kind);
@@ -168,6 +199,7 @@ pub(crate) fn heredoc(node: Node<'_>, text: &str) -> Result<(), Unsure> {
         let on_line = child.start_byte() < at;
         ensure(!on_line || child.end_byte() <= at)?;
     }
+    let begin = at;
     let mut joined = false;
     loop {
         let line = text.get(at..).ok_or(Unsure)?;
@@ -176,7 +208,8 @@ pub(crate) fn heredoc(node: Node<'_>, text: &str) -> Result<(), Unsure> {
         if compared == tag && !joined {
             let found = text.get(end.byte_range()).ok_or(Unsure)?;
             let inside = end.start_byte() >= at && end.start_byte() <= at + line.len();
-            return ensure(inside && found.trim() == tag);
+            ensure(inside && found.trim() == tag)?;
+            return Ok(bare.is_some().then_some(begin..at));
         }
         ensure(at + line.len() < text.len() && at < end.end_byte())?;
         let backslashes = line.len() - line.trim_end_matches('\\').len();

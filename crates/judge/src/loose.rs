@@ -26,6 +26,10 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
                 words.push(Word::unknown(part));
             } else if !bare.is_empty() {
                 words.push(word(bare));
+                // `alias g='git push'` holds a command behind the sign.
+                if let Some((_, value)) = bare.split_once('=').filter(|(_, it)| !it.is_empty()) {
+                    words.push(word(value));
+                }
             }
         }
         open |= opens(&words);

@@ -51,8 +51,11 @@ pub(crate) fn walk(text: &str) -> Result<Found, Unsure> {
         text,
         found: Found::default(),
         more: HashMap::new(),
+        expansions: HashSet::new(),
+        quoted: Vec::new(),
     };
     walk.tree(&tree)?;
+    check::expansions(text, &walk.expansions, &mut walk.quoted)?;
     Ok(walk.found)
 }
 
@@ -85,6 +88,10 @@ struct Walk<'t> {
     text: &'t str,
     found: Found,
     more: HashMap<usize, More<'t>>,
+    /// Where expansions begin, and where those with backquotes end.
+    expansions: HashSet<usize>,
+    /// Quoted texts and comments, in which nothing expands.
+    quoted: Vec<Range<usize>>,
 }
 
 impl<'t> Walk<'t> {
@@ -111,7 +118,12 @@ impl<'t> Walk<'t> {
     fn node(&mut self, node: Node<'t>) -> Result<(), Unsure> {
         let source = self.of(node);
         check::gaps(node, self.text)?;
+        if EXPANSIONS.contains(&node.kind()) {
+            self.expansions.insert(node.start_byte());
+            self.expansions.insert(node.end_byte().saturating_sub(1));
+        }
         match node.kind() {
+            "raw_string" | "ansi_c_string" => self.quoted.push(node.byte_range()),
             "command" => self.command(node)?,
             "redirected_statement" => self.redirected(node)?,
             "heredoc_redirect" => self.heredoc(node)?,
@@ -124,7 +136,10 @@ impl<'t> Walk<'t> {
             }
             "declaration_command" => self.declaration(node)?,
             "unset_command" => self.found.reevaluates = true,
-            "comment" => check::comment(node, self.text)?,
+            "comment" => {
+                check::comment(node, self.text)?;
+                self.quoted.push(node.byte_range());
+            }
             "test_command" => {
                 check::test(node, self.text)?;
                 self.found.reevaluates |= source.contains(['-', '(']);
@@ -135,7 +150,13 @@ impl<'t> Walk<'t> {
                     return Err(Unsure);
                 }
             }
-            "expansion" => self.expansion(source),
+            "expansion" => {
+                // In double quotes a single quote in here is no quote.
+                if source.contains(['\'', '\\']) && source.contains(['`', '(']) {
+                    return Err(Unsure);
+                }
+                self.expansion(source);
+            }
             "compound_statement" if source.starts_with("((") => {
                 check::arithmetic(source)?;
                 self.found.reevaluates = true;
@@ -344,7 +365,9 @@ impl<'t> Walk<'t> {
     }
 
     fn heredoc(&mut self, node: Node<'t>) -> Result<(), Unsure> {
-        check::heredoc(node, self.text)?;
+        if let Some(body) = check::heredoc(node, self.text)? {
+            self.quoted.push(body);
+        }
         let mut cursor = node.walk();
         let pipeline = node
             .children(&mut cursor)
@@ -410,6 +433,7 @@ impl<'t> Walk<'t> {
 
     fn loops(&mut self, node: Node<'t>) -> Result<(), Unsure> {
         let name = self.of(node.child_by_field_name("variable").ok_or(Unsure)?);
+        check::variable(name, self.of(node))?;
         let mut cursor = node.walk();
         let values: Vec<_> = node.children_by_field_name("value", &mut cursor).collect();
         let values = self.words(&values)?;
