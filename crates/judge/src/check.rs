@@ -77,6 +77,8 @@ pub(crate) fn gaps(node: Node<'_>, text: &str) -> Result<(), Unsure> {
     for child in node.children(&mut cursor) {
         let gap = text.get(end..child.start_byte()).ok_or(Unsure)?;
         let gap = gap.replace("\\\n", if glued { "\n" } else { " " });
+        // The grammar drops the word `-` in front of a here-document: `python3 - <<E`.
+        let gap = if kind == "redirected_statement" && gap.trim() == "-" { " " } else { &gap };
         ensure(gap.chars().all(|sign| matches!(sign, ' ' | '\t' | '\n')))?;
         ensure(!(glued && !gap.is_empty() || one_line && gap.contains('\n')))?;
         end = child.end_byte();

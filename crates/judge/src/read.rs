@@ -177,15 +177,19 @@ impl Reader {
             }
             Some(From::Variable(name)) => self.value_of(name, first, simple, &mut heads),
             Some(From::Positional) => {
+                // `$1` is one argument, and `$@` all that `shift` has left.
+                let all = first.raw().contains(['@', '*']);
                 for arguments in &self.arguments {
-                    let tails = (0..arguments.len()).filter_map(|at| arguments.get(at..));
-                    heads.extend(tails.map(<[Word]>::to_vec));
+                    for at in 0..arguments.len() {
+                        let end = if all { arguments.len() } else { at + 1 };
+                        heads.extend(arguments.get(at..end).map(<[Word]>::to_vec));
+                    }
                 }
             }
-            Some(From::Other) | None if from_environment(first, &self.variables) => {
+            Some(From::Other | From::Path) | None if from_environment(first, &self.variables) => {
                 self.unread(first.raw(), &simple.place, CouldBe::Environment);
             }
-            Some(From::Other) | None => self.anything(first.raw(), &simple.place),
+            Some(From::Other | From::Path) | None => self.anything(first.raw(), &simple.place),
         }
         for mut words in heads {
             let changes = words.first().and_then(Word::basename);

@@ -25,6 +25,13 @@ const EXPANSIONS: &[&str] = &[
     "arithmetic_expansion",
 ];
 
+/// Commands that print one path, as in `$(npm bin)/eslint`.
+const PATH_PRINTERS: &[&str] = &[
+    "npm bin", "pnpm bin", "yarn bin", "npm prefix", "npm root", "go env GOPATH", "go env GOROOT", "pwd",
+    "brew --prefix", "git rev-parse --show-toplevel", "rustc --print sysroot", "python3 -m site --user-base",
+    "bundle show", "composer config bin-dir", "poetry env info -p", "poetry env info --path",
+];
+
 /// What one text holds.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -532,6 +539,9 @@ fn source_of(source: &str) -> From {
     let plain = |text: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || "_-./+".contains(it));
     if let Some(inner) = source.strip_prefix("$(").and_then(|it| it.strip_suffix(')')) {
         let words: Vec<_> = inner.split_whitespace().collect();
+        if PATH_PRINTERS.contains(&&*words.join(" ")) {
+            return From::Path;
+        }
         return match words.as_slice() {
             ["which", name] | ["command", "-v", name] | ["type", "-p" | "-P", name] if plain(name) => {
                 From::Which((*name).to_owned())

@@ -37,6 +37,8 @@ pub(crate) enum From {
     Positional,
     /// `$(which NAME)` with a literal name.
     Which(String),
+    /// The output of a program that is known to print one path.
+    Path,
     Other,
 }
 
@@ -142,7 +144,7 @@ pub(crate) fn resolve(
     let mut at = span.start;
     while at < span.end {
         if let Some((range, from)) = next.next_if(|(range, _)| range.start == at) {
-            let splits = !quoted || *from == From::Positional;
+            let splits = *from == From::Positional || !quoted && *from != From::Path;
             word.push_unknown(from.clone(), splits);
             at = range.end;
             continue;

@@ -39,9 +39,10 @@ impl Scratch {
         fs::create_dir(dir.path().join("cwd")).expect("a directory");
         let log = dir.path().join("log");
         for name in STUBS {
+            // One write a call, so that two calls at once do not mix.
             let text = format!(
-                "#!/bin/sh\n{{ printf '%s' {name}; for it; do printf '\\037%s' \"$it\"; done; \
-                 printf '\\036'; }} >> '{}'\n",
+                "#!/bin/sh\nline={name}\nfor it; do line=\"$line\u{1f}$it\"; done\n\
+                 printf '%s\\036' \"$line\" >> '{}'\n",
                 log.display()
             );
             let path = bin.join(name);
@@ -216,8 +217,8 @@ fn fragment() -> impl Strategy<Value = String> {
             ("for i in 1; do ", "; done"), ("for ((i=0;i<1;i++)); do ", "; done"), ("case x in x) ", ";; esac"), ("case x in (x) ", ";& y) make;; esac"), ("echo $(case x in x) ", ";; esac)"),
             ("f() { ", "; }; f"), ("f() { ", "; }; f a b"), ("function f { ", "; }; f git push"), ("f() ( ", " ); f"), ("! ", ""), ("time ", ""), ("time -p ", ""), ("coproc ", ""), ("coproc { ", "; }"), ("coproc X { ", "; }"),
             ("eval '", "'"), ("eval \"", "\""), ("eval ", ""), ("sh -c '", "'"), ("bash -c \"", "\" _ git push"), ("env A=1 ", ""), ("nice ", ""), ("command ", ""), ("exec ", ""), ("timeout 5 ", ""), ("x=", ""), ("x=1 ", ""), ("x=$(", ") y=2"), ("a=(", ")"), ("a[$(", ")]=1"), ("export x=", ""),
-            (">o ", ""), ("2>&1 ", ""), ("&>o ", ""), ("", " >o git push"), ("", " 2>&1 &>o x"), ("", " <<E\nE\ngit push"), ("cat <<E\n$(", ")\nE"), ("cat <<'E'\n$(", ")\nE"), ("cat <<-E\n\t`", "`\n\tE"), ("cat <<E\n", "\nE\nmake"), ("cat <<E >o\n", "\nE"), ("cat <<E | sh\n", "\nE"), ("sh <<'E'\n", "\nE"), ("cat <<E && ", "\nx\nE"), ("cat <<E; ", "\nx\nE"), ("cat <<\"E\"\n", "\nE"), ("cat <<$'E'\n", "\nE\n"), ("cat <<< \"", "\""), ("cat <<A <<B\n", "\nA\n$(git push)\nB"),
-            ("[ \"$(", ")\" ]"), ("[ a ] && ", ""), ("[ a && ", " ]"), ("[[ -n $(", ") ]]"), ("[[ a == \"$(", ")\" ]] || make"), ("test $(", ")"), ("echo $((1 + $(", ")))"), ("echo $[ $(", ") ]"), ("(( $(", ") ))"), ("((", "))"), ("((", ") )"), ("$((", ") )"), ("let x=$(", ")"), ("echo ${x:-$(", ")}"), ("echo \"${x:-$(", ")}\""), ("echo ${x:-'", "'}"), ("echo ${x/a/$(", ")}"), ("${x:-", "}"), ("trap '", "' EXIT"), ("x='", "'; $x"), ("x='", "'; eval \"$x\""), ("x='", "'; echo ${x@P}"), ("set -- ", "; \"$@\""), ("f() { \"$@\"; }; f ", ""), ("f() { shift; $1 $2; }; f a ", ""), ("alias g='", "'\ng"), ("echo ", " | sh"), ("echo ", " | xargs git"), ("find . -maxdepth 0 -exec ", " \\;"), ("true & ", ""), ("# ", "\ngit push"), ("true #", "\nmake"), ("true\\\n", ""), ("\\\n", ""), ("\t", "\t"), ("true && \\\n  ", ""), ("true |\n", ""), ("true ||\n\n", "\n"), ("select x in a; do ", "; done"), ("until ", "; do :; done"), ("$x ", ""), ("\"$x\" ", ""), ("\"\" ", ""), ("'", "'"), ("\"", "\""), ("$'", "'"), ("", "\r"), ("(", ""), ("", ")"), ("{ ", ""), ("\"", ""), ("'", ""), ("$(", ""), ("", ";;"), ("", " }"),
+            (">o ", ""), ("2>&1 ", ""), ("&>o ", ""), ("", " >o git push"), ("", " 2>&1 &>o x"), ("", " <<E\nE\ngit push"), ("cat <<E\n$(", ")\nE"), ("cat <<'E'\n$(", ")\nE"), ("cat <<-E\n\t`", "`\n\tE"), ("cat <<E\n", "\nE\nmake"), ("cat <<E >o\n", "\nE"), ("cat <<E && ", "\nx\nE"), ("cat <<E; ", "\nx\nE"), ("cat <<\"E\"\n", "\nE"), ("cat <<$'E'\n", "\nE\n"), ("cat <<< \"", "\""), ("cat <<A <<B\n", "\nA\n$(git push)\nB"),
+            ("[ \"$(", ")\" ]"), ("[ a ] && ", ""), ("[ a && ", " ]"), ("[[ -n $(", ") ]]"), ("[[ a == \"$(", ")\" ]] || make"), ("test $(", ")"), ("echo $((1 + $(", ")))"), ("echo $[ $(", ") ]"), ("(( $(", ") ))"), ("((", "))"), ("((", ") )"), ("$((", ") )"), ("let x=$(", ")"), ("echo ${x:-$(", ")}"), ("echo \"${x:-$(", ")}\""), ("echo ${x:-'", "'}"), ("echo ${x/a/$(", ")}"), ("${x:-", "}"), ("trap '", "' EXIT"), ("x='", "'; $x"), ("x='", "'; eval \"$x\""), ("x='", "'; echo ${x@P}"), ("set -- ", "; \"$@\""), ("f() { \"$@\"; }; f ", ""), ("f() { shift; $1 $2; }; f a ", ""), ("alias g='", "'\ng"), ("echo ", " | xargs git"), ("find . -maxdepth 0 -exec ", " \\;"), ("true & ", ""), ("# ", "\ngit push"), ("true #", "\nmake"), ("true\\\n", ""), ("\\\n", ""), ("\t", "\t"), ("true && \\\n  ", ""), ("true |\n", ""), ("true ||\n\n", "\n"), ("select x in a; do ", "; done"), ("until ", "; do :; done"), ("$x ", ""), ("\"$x\" ", ""), ("\"\" ", ""), ("'", "'"), ("\"", "\""), ("$'", "'"), ("", "\r"), ("(", ""), ("", ")"), ("{ ", ""), ("\"", ""), ("'", ""), ("$(", ""), ("", ";;"), ("", " }"),
         ]);
         prop_oneof![
             6 => (wrap, one).prop_map(|((open, close), it)| format!("{open}{it}{close}")),

@@ -1,6 +1,6 @@
 //! The table of rules, and lists of commands that a person has to see or not.
 
-use holdfast_judge::{Context, Rule, RuleSet, When, built_in_rules, judge};
+use holdfast_judge::{Context, Rule, RuleSet, When, blocked, built_in_rules, judge, read};
 
 fn context(undoable: bool) -> Context<'static> {
     Context {
@@ -48,4 +48,48 @@ fn every_example_of_a_rule_holds() {
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// One command a line; `⏎` stands for the end of a line within one.
+fn commands(list: &str) -> Vec<String> {
+    let lines = list.lines().filter(|line| !line.is_empty());
+    lines.map(|line| line.replace('⏎', "\n")).collect()
+}
+
+/// The seed's own list.
+const SEED_BLOCKED: &[&str] = &["rm -rf /", "shutdown", "reboot"];
+/// Of a hundred ordinary commands, about so many a person may be asked at most.
+const ASKED_PERCENT_MAX: usize = 2;
+
+#[test]
+fn ordinary_commands_do_not_ask() {
+    let all = commands(include_str!("../ordinary.txt"));
+    assert!(all.len() >= 250, "{}", all.len());
+    let asked: Vec<_> = all.iter().filter(|it| judge(it, &context(true)).asks).collect();
+    let unread = all.iter().filter(|it| !read(it).unreadable.is_empty());
+    let unread: Vec<_> = unread.collect();
+    println!("{} ordinary, {} ask: {asked:#?}", all.len(), asked.len());
+    println!("{} unreadable in part: {unread:#?}", unread.len());
+    assert!(asked.len() * 100 <= all.len() * ASKED_PERCENT_MAX, "{asked:#?}");
+}
+
+#[test]
+fn outward_commands_all_ask() {
+    let all = commands(include_str!("../outward.txt"));
+    assert!(all.len() >= 60, "{}", all.len());
+    let silent: Vec<_> = all.iter().filter(|it| !judge(it, &context(true)).asks).collect();
+    println!("{} outward, {} do not ask", all.len(), silent.len());
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+#[test]
+fn seed_list_refuses_no_ordinary_command() {
+    let mut refused = Vec::new();
+    for text in commands(include_str!("../ordinary.txt")) {
+        let reading = read(&text);
+        for rule in SEED_BLOCKED {
+            refused.extend(blocked(rule, &reading).map(|why| (text.clone(), why)));
+        }
+    }
+    assert!(refused.is_empty(), "{refused:#?}");
 }
