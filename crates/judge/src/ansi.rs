@@ -45,9 +45,9 @@ fn escape(letter: u8, behind: &[u8], out: &mut Vec<u8>) -> usize {
         return 0;
     }
     match letter {
-        b'x' => number(behind, 16, 2, 0, out, &[b'\\', b'x']),
-        b'u' => number(behind, 16, 4, 0, out, &[b'\\', b'u']),
-        b'U' => number(behind, 16, 8, 0, out, &[b'\\', b'U']),
+        b'x' => number(behind, 16, 2, 0, out, b"\\x"),
+        b'u' => number(behind, 16, 4, 0, out, b"\\u"),
+        b'U' => number(behind, 16, 8, 0, out, b"\\U"),
         b'0'..=b'7' => number(behind, 8, 2, u32::from(letter - b'0'), out, &[]),
         // A control character is no part of any name, so that it is unknown is enough.
         b'c' => {
@@ -74,7 +74,11 @@ fn number(
     let digits: Vec<u32> = behind.iter().take(digits_max).map_while(digit).collect();
     if digits.is_empty() && !itself.is_empty() {
         // `\x{41}` is a form of its own that newer shells read.
-        out.extend(if behind.first() == Some(&b'{') { &[0] } else { itself });
+        out.extend(if behind.first() == Some(&b'{') {
+            &[0]
+        } else {
+            itself
+        });
         return 0;
     }
     let value = digits.iter().fold(first, |value, digit| {

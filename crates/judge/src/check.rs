@@ -78,7 +78,11 @@ pub(crate) fn gaps(node: Node<'_>, text: &str) -> Result<(), Unsure> {
         let gap = text.get(end..child.start_byte()).ok_or(Unsure)?;
         let gap = gap.replace("\\\n", if glued { "\n" } else { " " });
         // The grammar drops the word `-` in front of a here-document: `python3 - <<E`.
-        let gap = if kind == "redirected_statement" && gap.trim() == "-" { " " } else { &gap };
+        let gap = if kind == "redirected_statement" && gap.trim() == "-" {
+            " "
+        } else {
+            &gap
+        };
         ensure(gap.chars().all(|sign| matches!(sign, ' ' | '\t' | '\n')))?;
         ensure(!(glued && !gap.is_empty() || one_line && gap.contains('\n')))?;
         end = child.end_byte();
@@ -167,7 +171,10 @@ pub(crate) fn arithmetic(source: &str) -> Result<(), Unsure> {
     ensure(depth == 0)?;
     // In arithmetic the last two brackets close the first two, not `((a) + (b))` alone.
     let inner = source.trim_start_matches('$');
-    let Some(inner) = inner.strip_prefix("((").and_then(|it| it.strip_suffix("))")) else {
+    let Some(inner) = inner
+        .strip_prefix("((")
+        .and_then(|it| it.strip_suffix("))"))
+    else {
         return Ok(());
     };
     let mut depth = 0_i64;
@@ -188,7 +195,9 @@ pub(crate) fn heredoc(node: Node<'_>, text: &str) -> Result<Option<Range<usize>>
     let end = find("heredoc_end").ok_or(Unsure)?;
     let raw = text.get(start.byte_range()).ok_or(Unsure)?;
     let quoted = |quote: char| raw.strip_prefix(quote)?.strip_suffix(quote);
-    let bare = quoted('\'').or_else(|| quoted('"')).or_else(|| raw.strip_prefix('\\'));
+    let bare = quoted('\'')
+        .or_else(|| quoted('"'))
+        .or_else(|| raw.strip_prefix('\\'));
     let tag = bare.unwrap_or(raw);
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-.".contains(sign);
     ensure(!tag.is_empty() && tag.chars().all(plain))?;
@@ -206,7 +215,11 @@ pub(crate) fn heredoc(node: Node<'_>, text: &str) -> Result<Option<Range<usize>>
     loop {
         let line = text.get(at..).ok_or(Unsure)?;
         let line = line.split('\n').next().unwrap_or_default();
-        let compared = if strips { line.trim_start_matches('\t') } else { line };
+        let compared = if strips {
+            line.trim_start_matches('\t')
+        } else {
+            line
+        };
         if compared == tag && !joined {
             let found = text.get(end.byte_range()).ok_or(Unsure)?;
             let inside = end.start_byte() >= at && end.start_byte() <= at + line.len();
@@ -232,15 +245,33 @@ pub(crate) fn assigned_name(source: &str) -> Option<&str> {
 
 /// Variables that make bash run or read something else later.
 pub(crate) fn variable(name: &str, source: &str) -> Result<(), Unsure> {
-    let changes = ["BASH_ALIASES", "BASH_CMDS", "POSIXLY_CORRECT", "SHELLOPTS", "BASHOPTS"];
+    let changes = [
+        "BASH_ALIASES",
+        "BASH_CMDS",
+        "POSIXLY_CORRECT",
+        "SHELLOPTS",
+        "BASHOPTS",
+    ];
     let prompts = name == "PS4" && source.contains(['$', '`', '\\']);
     ensure(!changes.contains(&name) && !prompts)
 }
 
 /// Programs that change how bash reads what follows, or that run a text which they are given.
 pub(crate) const GRAMMAR: &[&str] = &[
-    "alias", "shopt", "set", "enable", "hash", ".", "source", "compgen", "complete", "mapfile",
-    "readarray", "jobs", "bind", "fc",
+    "alias",
+    "shopt",
+    "set",
+    "enable",
+    "hash",
+    ".",
+    "source",
+    "compgen",
+    "complete",
+    "mapfile",
+    "readarray",
+    "jobs",
+    "bind",
+    "fc",
 ];
 
 /// Builtins that change how bash reads what follows.

@@ -6,7 +6,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `tree` | walks the syntax tree of one text |
+//! | `tree`, `values` | walks the syntax tree of one text |
 //! | `check` | finds where the grammar could read otherwise than bash |
 //! | `word`, `ansi` | takes the quotes off a word |
 //! | `variables` | what a text sets its variables to |
@@ -27,6 +27,7 @@ mod read;
 mod reading;
 mod rules;
 mod tree;
+mod values;
 mod variables;
 mod verdict;
 mod word;
@@ -36,7 +37,5 @@ pub use listed::{Refusal, Why, allowed, blocked};
 pub use read::read;
 pub use reading::{CouldBe, Reading, Simple, Unread};
 pub use rules::{Rule, RuleError, RuleSet, When};
-pub use verdict::{
-    Context, RULES, Reason, Verdict, built_in_rules, judge, judge_reading,
-};
+pub use verdict::{Context, RULES, Reason, Verdict, built_in_rules, judge, judge_reading};
 pub use word::Word;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::limits::SHOWN_CHARS_MAX;
 use crate::reading::{CouldBe, Reading, Simple};
+use crate::word::Word;
 
 /// What a shell does itself and nobody would list.
 const HARMLESS: &[&str] = &[
@@ -61,7 +62,11 @@ pub fn blocked(rule: &str, reading: &Reading) -> Option<Refusal> {
     for simple in &reading.commands {
         match fits(rule, simple) {
             Fit::Is => {
-                let why = if simple.loose { Why::Unreadable } else { Why::Blocked };
+                let why = if simple.loose {
+                    Why::Unreadable
+                } else {
+                    Why::Blocked
+                };
                 return Some(refusal(&simple.shown(), why));
             }
             Fit::MayBe => may_be = may_be.or(Some(simple.shown())),
@@ -92,7 +97,7 @@ pub fn allowed(rules: &[String], reading: &Reading) -> Option<Refusal> {
         return Some(refusal(&unread.text, Why::Unreadable));
     }
     let harmless = |simple: &Simple| {
-        let program = simple.words.first().and_then(|it| it.literal());
+        let program = simple.words.first().and_then(Word::literal);
         program.is_some_and(|it| HARMLESS.contains(&&*it))
     };
     // A word that is only known when the text runs was tried with its values.
@@ -176,7 +181,11 @@ fn is_given(word: &str, arguments: &[String]) -> bool {
 /// The letters of an option: `-rf`, `-fr` and `-r -f` are the same.
 fn letters(word: &str) -> &str {
     let letters = word.strip_prefix('-').unwrap_or_default();
-    if letters.starts_with('-') { "" } else { letters }
+    if letters.starts_with('-') {
+        ""
+    } else {
+        letters
+    }
 }
 
 /// The letters that are given, also by words, and by as much of a word as is enough (`--rec`).
@@ -197,5 +206,9 @@ fn given(arguments: &[String]) -> BTreeSet<char> {
 /// `dir` and `dir/` are the same, and so are `/` and `//`.
 fn bare(word: &str) -> &str {
     let bare = word.trim_end_matches('/');
-    if bare.is_empty() && !word.is_empty() { "/" } else { bare }
+    if bare.is_empty() && !word.is_empty() {
+        "/"
+    } else {
+        bare
+    }
 }

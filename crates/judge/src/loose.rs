@@ -7,7 +7,9 @@ use crate::word::Word;
 use crate::wrap;
 
 /// Signs behind which a new command may begin, quoted or not.
-const BETWEEN: &[char] = &[';', '&', '|', '(', ')', '<', '>', '\n', '\r', '`', '\0', '\u{b}', '\u{c}'];
+const BETWEEN: &[char] = &[
+    ';', '&', '|', '(', ')', '<', '>', '\n', '\r', '`', '\0', '\u{b}', '\u{c}',
+];
 const KEYWORDS: &[&str] = &[
     "!", "{", "}", "if", "then", "else", "elif", "do", "while", "until", "time", "coproc",
 ];
@@ -63,7 +65,10 @@ fn word(part: &str) -> Word {
     };
     let c_escapes = part.contains("$'") || part.matches('\\').count() > 1;
     let coded = c_escapes && part.match_indices('\\').any(escaped);
-    let bare: String = part.chars().filter(|sign| !"'\"\\".contains(*sign)).collect();
+    let bare: String = part
+        .chars()
+        .filter(|sign| !"'\"\\".contains(*sign))
+        .collect();
     let bare = bare.trim_end_matches(['$', '}']);
     let expands = bare.contains(['$', '*', '?', '[']);
     if coded || expands {
@@ -90,5 +95,8 @@ fn opens(words: &[Word]) -> bool {
 /// `NAME=$(…)` sets a variable.
 fn is_assignment(raw: &str) -> bool {
     let name = raw.split('=').next().unwrap_or_default();
-    raw.contains('=') && name.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
+    raw.contains('=')
+        && name
+            .chars()
+            .all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
 }

@@ -46,7 +46,10 @@ impl Checked {
             let exact = |it: &Word| it.literal().is_some_and(|it| same(option, &it, false));
             arguments.iter().any(exact)
         };
-        if !all.iter().all(given) || !(any.is_empty() || any.iter().any(given)) || none.iter().any(spelt) {
+        if !all.iter().all(given)
+            || !(any.is_empty() || any.iter().any(given))
+            || none.iter().any(spelt)
+        {
             return false;
         }
         if let Some(arg) = &self.arg
@@ -70,6 +73,9 @@ impl Checked {
         self.input.as_ref().is_none_or(fed)
     }
 }
+
+/// Enough letters of a long option are the option.
+const LETTERS_MIN: usize = 5;
 
 enum Verb {
     Is,
@@ -109,7 +115,9 @@ fn verb(verbs_wanted: &[String], arguments: &[Word]) -> Verb {
         match word.literal() {
             Some(text) if wanted.split('|').any(|it| it == text) => {
                 let at = arguments.iter().position(|it| std::ptr::eq(it, word));
-                let behind = at.and_then(|at| arguments.get(at + 1..)).unwrap_or_default();
+                let behind = at
+                    .and_then(|at| arguments.get(at + 1..))
+                    .unwrap_or_default();
                 match verb(rest, behind) {
                     Verb::Is => return Verb::Is,
                     Verb::Hidden => hidden = true,
@@ -135,8 +143,6 @@ fn same(option: &str, word: &str, shortened: bool) -> bool {
     }
     if option.starts_with("--") {
         let name = word.split('=').next().unwrap_or_default();
-        // Enough letters of a long option are the option.
-        const LETTERS_MIN: usize = 5;
         return name == option
             || shortened && name.len() >= LETTERS_MIN && option.starts_with(name);
     }

@@ -86,7 +86,9 @@ impl Reader {
             text: text.to_owned(),
             could_be,
         };
-        if !self.reading.unreadable.contains(&unread) && self.reading.unreadable.len() < COMMANDS_MAX {
+        if !self.reading.unreadable.contains(&unread)
+            && self.reading.unreadable.len() < COMMANDS_MAX
+        {
             self.reading.unreadable.push(unread);
         }
     }
@@ -126,7 +128,9 @@ impl Reader {
     fn unwrap(&mut self, simple: &Simple) {
         let level = simple.level + 1;
         let tail = simple.words.get(1..).unwrap_or_default();
-        let called = simple.program().is_some_and(|it| it == "set" || self.functions.contains(it));
+        let called = simple
+            .program()
+            .is_some_and(|it| it == "set" || self.functions.contains(it));
         if called && !tail.is_empty() {
             self.arguments.push(tail.to_vec());
         }
@@ -218,7 +222,8 @@ impl Reader {
     /// The same command with the values of variables in its arguments.
     fn arguments(&mut self, simple: &Simple) {
         let values = |word: &Word| match word.only_unknown() {
-            Some(From::Variable(name) | From::Default(name, _)) => match self.variables.value(name) {
+            Some(From::Variable(name) | From::Default(name, _)) => match self.variables.value(name)
+            {
                 Value::OneOf(values) => values.iter().map(|it| split(it, word)).collect(),
                 _ => Vec::new(),
             },

@@ -160,7 +160,9 @@ impl Checked {
         }
         let regex = |field: &'static str, source: &Option<String>| {
             let built = source.as_ref().map(|source| {
-                let built = RegexBuilder::new(source).size_limit(REGEX_BYTES_MAX).build();
+                let built = RegexBuilder::new(source)
+                    .size_limit(REGEX_BYTES_MAX)
+                    .build();
                 built.map_err(|why| RuleError::Regex {
                     id: id.clone(),
                     field,

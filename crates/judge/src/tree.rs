@@ -8,13 +8,14 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 use crate::check;
 use crate::limits::{DEPTH_MAX, KEPT_BYTES_MAX, NODES_MAX, PARSE_STEPS_MAX, TEXT_BYTES_MAX};
 use crate::reading::Simple;
+use crate::values::source_of;
 use crate::variables::Variables;
 use crate::word::{From, Word, resolve};
 
 /// Words that begin a construct. As a program's name they say that the tree has missed one.
 const RESERVED: &[&str] = &[
-    "!", "[[", "]]", "{", "}", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function",
-    "if", "select", "then", "until", "while", "coproc", "time", "((", "))",
+    "!", "[[", "]]", "{", "}", "case", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "select", "then", "until", "while", "coproc", "time", "((", "))",
 ];
 /// Parts of a word that the shell replaces.
 const EXPANSIONS: &[&str] = &[
@@ -23,13 +24,6 @@ const EXPANSIONS: &[&str] = &[
     "command_substitution",
     "process_substitution",
     "arithmetic_expansion",
-];
-
-/// Commands that print one path, as in `$(npm bin)/eslint`.
-const PATH_PRINTERS: &[&str] = &[
-    "npm bin", "pnpm bin", "yarn bin", "npm prefix", "npm root", "go env GOPATH", "go env GOROOT", "pwd",
-    "brew --prefix", "git rev-parse --show-toplevel", "rustc --print sysroot", "python3 -m site --user-base",
-    "bundle show", "composer config bin-dir", "poetry env info -p", "poetry env info --path",
 ];
 
 /// What one text holds.
@@ -71,7 +65,9 @@ fn parse(text: &str) -> Option<Tree> {
         return None;
     }
     let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    parser
+        .set_language(&tree_sitter_bash::LANGUAGE.into())
+        .ok()?;
     let mut steps = 0;
     let mut stop = |_: &ParseState| {
         steps += 1;
@@ -91,9 +87,9 @@ struct More<'t> {
     fed: Vec<String>,
 }
 
-struct Walk<'t> {
-    text: &'t str,
-    found: Found,
+pub(crate) struct Walk<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) found: Found,
     more: HashMap<usize, More<'t>>,
     /// Where expansions begin, and where those with backquotes end.
     expansions: HashSet<usize>,
@@ -142,7 +138,6 @@ impl<'t> Walk<'t> {
                 self.found.functions.insert(self.of(name).to_owned());
             }
             "declaration_command" => self.declaration(node)?,
-            "unset_command" => self.found.reevaluates = true,
             "comment" => {
                 check::comment(node, self.text)?;
                 self.quoted.push(node.byte_range());
@@ -172,13 +167,15 @@ impl<'t> Walk<'t> {
                 check::arithmetic(source)?;
                 self.found.reevaluates = true;
             }
-            "c_style_for_statement" | "subscript" => self.found.reevaluates = true,
+            "unset_command" | "c_style_for_statement" | "subscript" => {
+                self.found.reevaluates = true;
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn of(&self, node: Node<'_>) -> &'t str {
+    pub(crate) fn of(&self, node: Node<'_>) -> &'t str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
@@ -220,7 +217,17 @@ impl<'t> Walk<'t> {
         check::changes_the_grammar(&words, self.text)?;
         self.found.reevaluates |= matches!(
             words.first().and_then(Word::basename),
-            Some("let" | "test" | "[" | "read" | "printf" | "mapfile" | "readarray" | "wait" | "unset")
+            Some(
+                "let"
+                    | "test"
+                    | "["
+                    | "read"
+                    | "printf"
+                    | "mapfile"
+                    | "readarray"
+                    | "wait"
+                    | "unset"
+            )
         );
         self.found.variables.by_builtin(&words);
         if !words.is_empty() {
@@ -236,11 +243,15 @@ impl<'t> Walk<'t> {
     }
 
     /// Nodes that touch are one word.
-    fn words(&self, nodes: &[Node<'t>]) -> Result<Vec<Word>, Unsure> {
+    pub(crate) fn words(&self, nodes: &[Node<'t>]) -> Result<Vec<Word>, Unsure> {
         let mut groups: Vec<Vec<Node<'t>>> = Vec::new();
         for node in nodes {
             match groups.last_mut() {
-                Some(group) if group.last().is_some_and(|it| it.end_byte() == node.start_byte()) => {
+                Some(group)
+                    if group
+                        .last()
+                        .is_some_and(|it| it.end_byte() == node.start_byte()) =>
+                {
                     group.push(*node);
                 }
                 _ => groups.push(vec![*node]),
@@ -249,7 +260,7 @@ impl<'t> Walk<'t> {
         groups.iter().map(|group| self.word(group)).collect()
     }
 
-    fn word(&self, group: &[Node<'t>]) -> Result<Word, Unsure> {
+    pub(crate) fn word(&self, group: &[Node<'t>]) -> Result<Word, Unsure> {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             return Err(Unsure);
         };
@@ -379,7 +390,10 @@ impl<'t> Walk<'t> {
         let pipeline = node
             .children(&mut cursor)
             .find(|child| child.kind() == "pipeline");
-        if let Some(command) = pipeline.and_then(|it| it.named_child(0)).and_then(last_command) {
+        if let Some(command) = pipeline
+            .and_then(|it| it.named_child(0))
+            .and_then(last_command)
+        {
             let body = self.body(node);
             self.more.entry(command.id()).or_default().fed.push(body);
         }
@@ -395,7 +409,9 @@ impl<'t> Walk<'t> {
             let source = self.of(*left);
             if source.starts_with("echo ") || source.starts_with("printf ") {
                 let mut inner = left.walk();
-                let words: Vec<_> = left.children_by_field_name("argument", &mut inner).collect();
+                let words: Vec<_> = left
+                    .children_by_field_name("argument", &mut inner)
+                    .collect();
                 let words = self.words(&words)?;
                 let words: Vec<_> = words.iter().map(Word::shown).collect();
                 if let Some(command) = last_command(*right) {
@@ -407,97 +423,8 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    fn assignment(&mut self, node: Node<'t>) -> Result<(), Unsure> {
-        let source = self.of(node);
-        let name = check::assigned_name(source).ok_or(Unsure)?;
-        check::variable(name, source)?;
-        let value = node.child_by_field_name("value");
-        let added = source.contains("+=");
-        match value {
-            Some(value) if value.kind() == "array" => {
-                let mut cursor = value.walk();
-                for element in value.named_children(&mut cursor) {
-                    if element.kind() == "variable_assignment" || element.kind() == "comment" {
-                        continue;
-                    }
-                    let word = self.word(&[element])?;
-                    self.note(&word);
-                }
-                self.found.variables.unknown(name);
-            }
-            Some(value) => {
-                let word = self.word(&[value])?;
-                self.note(&word);
-                match word.literal() {
-                    Some(literal) if !added => self.found.variables.assign(name, &literal),
-                    _ => self.found.variables.unknown(name),
-                }
-            }
-            None => self.found.variables.assign(name, ""),
-        }
-        Ok(())
-    }
-
-    fn loops(&mut self, node: Node<'t>) -> Result<(), Unsure> {
-        let name = self.of(node.child_by_field_name("variable").ok_or(Unsure)?);
-        check::variable(name, self.of(node))?;
-        let mut cursor = node.walk();
-        let values: Vec<_> = node.children_by_field_name("value", &mut cursor).collect();
-        let values = self.words(&values)?;
-        if values.is_empty() || self.of(node).starts_with("select") {
-            self.found.variables.unknown(name);
-        }
-        for word in values {
-            match word.literal() {
-                Some(literal) => self.found.variables.assign(name, &literal),
-                None => self.found.variables.unknown(name),
-            }
-        }
-        Ok(())
-    }
-
-    fn declaration(&mut self, node: Node<'t>) -> Result<(), Unsure> {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            let source = self.of(child);
-            match child.kind() {
-                "variable_assignment" => {}
-                "variable_name" => self.found.variables.unknown(source),
-                _ => {
-                    let word = self.word(&[child])?;
-                    match word.literal() {
-                        Some(option) if option.starts_with(['-', '+']) => {
-                            self.found.reevaluates |= option.contains('i');
-                            if option.contains('n') {
-                                self.found.variables.all_unknown();
-                            }
-                        }
-                        Some(name) => {
-                            let name = name.split('=').next().unwrap_or_default();
-                            check::variable(name, source)?;
-                            self.found.variables.unknown(name);
-                        }
-                        None => self.found.variables.all_unknown(),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn expansion(&mut self, source: &str) {
-        let inner = source.trim_start_matches("${");
-        self.found.reevaluates |= inner.starts_with('!') || inner.contains(['@', ':', '[']);
-        let name = inner.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
-        let name = name.into_iter().next().unwrap_or_default();
-        let behind = inner.get(name.len()..).unwrap_or_default();
-        if behind.starts_with('=') || behind.starts_with(":=") {
-            self.found.variables.unknown(name);
-        }
-    }
-
     /// Keeps quoted text that would be a command in an expression.
-    fn note(&mut self, word: &Word) {
+    pub(crate) fn note(&mut self, word: &Word) {
         for piece in &word.pieces {
             if let crate::word::Piece::Text(text) = piece
                 && text.contains(['$', '`'])
@@ -528,38 +455,4 @@ fn last_command(mut node: Node<'_>) -> Option<Node<'_>> {
             _ => return None,
         }
     }
-}
-
-/// Where the value of an expansion comes from.
-fn source_of(source: &str) -> From {
-    let is_name = |name: &str| {
-        let known = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
-        !name.is_empty() && name.chars().all(known) && !name.starts_with(|it: char| it.is_ascii_digit())
-    };
-    let plain = |text: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || "_-./+".contains(it));
-    if let Some(inner) = source.strip_prefix("$(").and_then(|it| it.strip_suffix(')')) {
-        let words: Vec<_> = inner.split_whitespace().collect();
-        if PATH_PRINTERS.contains(&&*words.join(" ")) {
-            return From::Path;
-        }
-        return match words.as_slice() {
-            ["which", name] | ["command", "-v", name] | ["type", "-p" | "-P", name] if plain(name) => {
-                From::Which((*name).to_owned())
-            }
-            _ => From::Other,
-        };
-    }
-    let inner = source.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
-    let inner = inner.or_else(|| source.strip_prefix('$')).unwrap_or_default();
-    if is_name(inner) {
-        return From::Variable(inner.to_owned());
-    }
-    if let Some((name, value)) = inner.split_once(":-").or_else(|| inner.split_once('-'))
-        && is_name(name)
-        && plain(value)
-    {
-        return From::Default(name.to_owned(), value.to_owned());
-    }
-    let positional = inner.starts_with(['@', '*']) || inner.starts_with(|it: char| ('1'..='9').contains(&it));
-    if positional { From::Positional } else { From::Other }
 }

@@ -7,7 +7,15 @@ use crate::word::Word;
 
 /// Names that the shell itself sets.
 const OF_THE_SHELL: &[&str] = &[
-    "_", "REPLY", "MAPFILE", "COPROC", "OPTARG", "OPTIND", "DIRSTACK", "FUNCNAME", "PIPESTATUS",
+    "_",
+    "REPLY",
+    "MAPFILE",
+    "COPROC",
+    "OPTARG",
+    "OPTIND",
+    "DIRSTACK",
+    "FUNCNAME",
+    "PIPESTATUS",
 ];
 
 #[derive(Debug, Default)]
@@ -64,7 +72,10 @@ impl Variables {
         let arguments = words.get(1..).unwrap_or_default();
         match program {
             "read" | "mapfile" | "readarray" | "getopts" | "wait" | "coproc" => {}
-            "printf" if arguments.first().is_some_and(|it| it.shown().starts_with("-v")) => {}
+            "printf"
+                if arguments
+                    .first()
+                    .is_some_and(|it| it.shown().starts_with("-v")) => {}
             "eval" | "source" | "." => return self.all_unknown(),
             _ => return,
         }

@@ -47,7 +47,11 @@ impl BuiltIn {
     /// The rules that name a program of the command.
     fn rules(&self, simple: &Simple) -> Vec<&Checked> {
         let places = if simple.loose { simple.words.len() } else { 1 };
-        let programs = simple.words.iter().take(places).filter_map(|it| it.basename());
+        let programs = simple
+            .words
+            .iter()
+            .take(places)
+            .filter_map(|it| it.basename());
         let mut found: Vec<usize> = programs
             .filter_map(|it| self.by_program.get(it))
             .flatten()
@@ -58,7 +62,10 @@ impl BuiltIn {
         }
         found.sort_unstable();
         found.dedup();
-        found.into_iter().filter_map(|at| self.set.rules.get(at)).collect()
+        found
+            .into_iter()
+            .filter_map(|at| self.set.rules.get(at))
+            .collect()
     }
 }
 
@@ -166,7 +173,9 @@ fn weigh(checked: &Checked, simple: &Simple, context: &Context<'_>, verdict: &mu
         return;
     };
     let text = match met {
-        Met::Surely if simple.loose => format!("may do this, in a part that can not be read: {}", rule.text),
+        Met::Surely if simple.loose => {
+            format!("may do this, in a part that can not be read: {}", rule.text)
+        }
         Met::Surely => rule.text.clone(),
         Met::Maybe => {
             // A hidden verb may be any of the program's rules; one reason is enough.
@@ -175,17 +184,30 @@ fn weigh(checked: &Checked, simple: &Simple, context: &Context<'_>, verdict: &mu
             if verdict.reasons.iter().any(|it| it.command == shown) {
                 return;
             }
-            let text = format!("what `{program}` does is only known when it runs; it may do this: {}", rule.text);
-            verdict.reasons.push(Reason { rule: rule.id.clone(), text, command: shown });
+            let text = format!(
+                "what `{program}` does is only known when it runs; it may do this: {}",
+                rule.text
+            );
+            verdict.reasons.push(Reason {
+                rule: rule.id.clone(),
+                text,
+                command: shown,
+            });
             return;
         }
     };
     let command = cut(&simple.shown());
-    verdict.reasons.push(Reason { rule: rule.id.clone(), text, command });
+    verdict.reasons.push(Reason {
+        rule: rule.id.clone(),
+        text,
+        command,
+    });
 }
 
 fn cut(text: &str) -> String {
-    let one_line = text.chars().map(|sign| if sign.is_control() { ' ' } else { sign });
+    let one_line = text
+        .chars()
+        .map(|sign| if sign.is_control() { ' ' } else { sign });
     let mut cut: String = one_line.take(SHOWN_CHARS_MAX).collect();
     if text.chars().count() > SHOWN_CHARS_MAX {
         cut.push('…');

@@ -175,7 +175,6 @@ pub(crate) fn resolve(
                 }
                 None => return None,
             },
-            ('`', _) => return None,
             ('$', false) if following == Some('\'') => {
                 let (decoded, bytes) = ansi::quoted(behind.get(1..)?)?;
                 match decoded {
@@ -187,18 +186,19 @@ pub(crate) fn resolve(
             }
             ('$', false) if following == Some('"') => {}
             ('$', _) if following.is_some_and(expands) => return None,
-            (sign, true) => word.push(sign),
             ('\'', false) => {
                 let end = behind.find('\'')?;
                 word.push_str(behind.get(..end)?);
                 any_quote = true;
                 at += end + 1;
             }
-            (' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')', false) => return None,
+            ('`', _) | (' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')', false) => {
+                return None;
+            }
             ('#', false) if at == span.start + 1 => return None,
             ('*' | '?' | '[', false) => word.push_unknown(From::Other, true),
             ('{', false) if is_brace_expansion(behind) => word.push_unknown(From::Other, true),
-            (sign, false) => word.push(sign),
+            (sign, _) => word.push(sign),
         }
     }
     if quoted || next.next().is_some() {

@@ -26,7 +26,12 @@ struct Wrapper {
 
 const fn wrapper(name: &'static str, values: &'static [&'static str], own: usize) -> Wrapper {
     let verbs = &[];
-    Wrapper { name, values, own, verbs }
+    Wrapper {
+        name,
+        values,
+        own,
+        verbs,
+    }
 }
 
 const fn under(
@@ -35,10 +40,24 @@ const fn under(
     values: &'static [&'static str],
     own: usize,
 ) -> Wrapper {
-    Wrapper { name, values, own, verbs }
+    Wrapper {
+        name,
+        values,
+        own,
+        verbs,
+    }
 }
 
-const DOCKER: &[&str] = &["-e", "--env", "-u", "--user", "-w", "--workdir", "--env-file", "--index"];
+const DOCKER: &[&str] = &[
+    "-e",
+    "--env",
+    "-u",
+    "--user",
+    "-w",
+    "--workdir",
+    "--env-file",
+    "--index",
+];
 
 const WRAPPERS: &[Wrapper] = &[
     wrapper("env", &["-u", "--unset", "-C", "--chdir"], 0),
@@ -48,14 +67,44 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("timeout", &["-s", "--signal", "-k", "--kill-after"], 1),
     wrapper("gtimeout", &["-s", "--signal", "-k", "--kill-after"], 1),
     wrapper("time", &["-f", "--format", "-o", "--output"], 0),
-    wrapper("sudo", &["-u", "--user", "-g", "--group", "-h", "--host", "-p", "--prompt", "-C", "-r", "-t", "-T", "-U", "-D", "--chdir", "-R"], 0),
+    wrapper(
+        "sudo",
+        &[
+            "-u", "--user", "-g", "--group", "-h", "--host", "-p", "--prompt", "-C", "-r", "-t",
+            "-T", "-U", "-D", "--chdir", "-R",
+        ],
+        0,
+    ),
     wrapper("doas", &["-u", "-C"], 0),
-    wrapper("xargs", &["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--max-args", "--max-procs", "--delimiter", "--arg-file", "--max-lines", "--replace"], 0),
+    wrapper(
+        "xargs",
+        &[
+            "-I",
+            "-n",
+            "-P",
+            "-L",
+            "-d",
+            "-s",
+            "-a",
+            "-E",
+            "--max-args",
+            "--max-procs",
+            "--delimiter",
+            "--arg-file",
+            "--max-lines",
+            "--replace",
+        ],
+        0,
+    ),
     wrapper("command", &[], 0),
     wrapper("builtin", &[], 0),
     wrapper("exec", &["-a"], 0),
     wrapper("coproc", &[], 0),
-    wrapper("stdbuf", &["-i", "--input", "-o", "--output", "-e", "--error"], 0),
+    wrapper(
+        "stdbuf",
+        &["-i", "--input", "-o", "--output", "-e", "--error"],
+        0,
+    ),
     wrapper("ionice", &["-c", "--class", "-n", "--classdata", "-p"], 0),
     wrapper("chrt", &["-p"], 1),
     wrapper("taskset", &["-p"], 1),
@@ -69,7 +118,19 @@ const WRAPPERS: &[Wrapper] = &[
     under("pnpm", &["dlx", "exec"], &[], 0),
     under("yarn", &["dlx", "exec"], &[], 0),
     under("npm", &["exec", "x"], &["-p", "--package"], 0),
-    under("uv", &["run"], &["--with", "--project", "-p", "--python", "--extra", "--group"], 0),
+    under(
+        "uv",
+        &["run"],
+        &[
+            "--with",
+            "--project",
+            "-p",
+            "--python",
+            "--extra",
+            "--group",
+        ],
+        0,
+    ),
     under("poetry", &["run"], &[], 0),
     under("pipenv", &["run"], &[], 0),
     under("pipx", &["run"], &["--spec"], 0),
@@ -80,13 +141,20 @@ const WRAPPERS: &[Wrapper] = &[
     under("podman", &["exec"], DOCKER, 1),
     under("compose", &["exec", "run"], DOCKER, 1),
     under("docker-compose", &["exec", "run"], DOCKER, 1),
-    under("kubectl", &["exec"], &["-c", "--container", "-n", "--namespace"], 1),
+    under(
+        "kubectl",
+        &["exec"],
+        &["-c", "--container", "-n", "--namespace"],
+        1,
+    ),
 ];
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
 /// Whether the name is one of a wrapper that has no verb.
 pub(crate) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.iter().any(|it| it.name == name && it.verbs.is_empty())
+    WRAPPERS
+        .iter()
+        .any(|it| it.name == name && it.verbs.is_empty())
 }
 
 /// The commands in a command's arguments.
@@ -111,7 +179,10 @@ pub(crate) fn inner(simple: &Simple) -> Vec<Inner> {
     if is_python(program) {
         let module = arguments.iter().position(|it| it.raw() == "-m");
         let tail = module.and_then(|at| arguments.get(at + 1..));
-        return tail.map(|tail| Inner::Words(tail.to_vec())).into_iter().collect();
+        return tail
+            .map(|tail| Inner::Words(tail.to_vec()))
+            .into_iter()
+            .collect();
     }
     behind_name(program, arguments)
 }
@@ -134,7 +205,9 @@ fn behind_name(program: &str, arguments: &[Word]) -> Vec<Inner> {
 /// What stands behind a wrapper's own arguments.
 fn behind(wrapper: &Wrapper, mut rest: &[Word]) -> Option<Inner> {
     if !wrapper.verbs.is_empty() {
-        let at = rest.iter().position(|it| wrapper.verbs.contains(&it.raw()))?;
+        let at = rest
+            .iter()
+            .position(|it| wrapper.verbs.contains(&it.raw()))?;
         rest = rest.get(at + 1..)?;
     }
     let mut own = wrapper.own;
@@ -156,9 +229,17 @@ fn behind(wrapper: &Wrapper, mut rest: &[Word]) -> Option<Inner> {
             }
             if wrapper.name == "xargs" && word.starts_with("-I") {
                 let next = || behind.first().map(|it| it.shown().into_owned());
-                placeholder = if word.len() > 2 { word.get(2..).map(str::to_owned) } else { next() };
+                placeholder = if word.len() > 2 {
+                    word.get(2..).map(str::to_owned)
+                } else {
+                    next()
+                };
             }
-            rest = if takes_next(&word, wrapper.values) { behind.get(1..)? } else { behind };
+            rest = if takes_next(&word, wrapper.values) {
+                behind.get(1..)?
+            } else {
+                behind
+            };
             continue;
         }
         let assigns = matches!(wrapper.name, "env" | "sudo" | "doas") && word.contains('=');
@@ -186,8 +267,15 @@ fn takes_next(word: &str, values: &[&str]) -> bool {
     if word.starts_with("--") {
         return values.contains(&word);
     }
-    let takes = |letter: char| values.iter().any(|it| it.strip_prefix('-') == Some(&*letter.to_string()));
-    let first = word.char_indices().skip(1).find(|(_, letter)| takes(*letter));
+    let takes = |letter: char| {
+        values
+            .iter()
+            .any(|it| it.strip_prefix('-') == Some(&*letter.to_string()))
+    };
+    let first = word
+        .char_indices()
+        .skip(1)
+        .find(|(_, letter)| takes(*letter));
     first.is_some_and(|(at, letter)| at + letter.len_utf8() == word.len())
 }
 
@@ -213,17 +301,24 @@ fn shell(arguments: &[Word], fed: &[String]) -> Vec<Inner> {
     let Some(at) = arguments.iter().position(is_command) else {
         let only_options = arguments.iter().all(|it| it.raw().starts_with('-'));
         let texts = fed.iter().filter(|_| only_options);
-        return texts.map(|text| Inner::Text(text.clone(), Vec::new())).collect();
+        return texts
+            .map(|text| Inner::Text(text.clone(), Vec::new()))
+            .collect();
     };
     // More options may stand between `-c` and the text.
     let behind = arguments.get(at + 1..).unwrap_or_default();
-    let Some(at) = behind.iter().position(|it| !it.raw().starts_with(['-', '+'])) else {
+    let Some(at) = behind
+        .iter()
+        .position(|it| !it.raw().starts_with(['-', '+']))
+    else {
         return Vec::new();
     };
     let rest = behind.get(at + 1..).unwrap_or_default();
     match behind.get(at).and_then(Word::literal) {
         Some(text) => vec![Inner::Text(text.into_owned(), rest.to_vec())],
-        None => vec![Inner::Unknown(behind.get(at).map(text_of).unwrap_or_default())],
+        None => vec![Inner::Unknown(
+            behind.get(at).map(text_of).unwrap_or_default(),
+        )],
     }
 }
 
@@ -238,20 +333,18 @@ fn text_of(word: &Word) -> String {
 
 fn evaluated(arguments: &[Word]) -> Inner {
     let known: Option<Vec<_>> = arguments.iter().map(Word::literal).collect();
-    match known {
-        Some(words) => Inner::Text(words.join(" "), Vec::new()),
-        None => {
-            let words: Vec<_> = arguments.iter().map(text_of).collect();
-            Inner::Unknown(words.join(" "))
-        }
+    if let Some(words) = known {
+        return Inner::Text(words.join(" "), Vec::new());
     }
+    let words: Vec<_> = arguments.iter().map(text_of).collect();
+    Inner::Unknown(words.join(" "))
 }
 
 fn trapped(arguments: &[Word]) -> Vec<Inner> {
     let options = arguments.iter().take_while(|it| it.raw().starts_with("--"));
     let text = arguments.get(options.count());
     match text.map(|text| (text.literal(), text)) {
-        Some((Some(text), _)) if text != "-" && !text.starts_with("-") => {
+        Some((Some(text), _)) if text != "-" && !text.starts_with('-') => {
             vec![Inner::Text(text.into_owned(), Vec::new())]
         }
         Some((None, text)) => vec![Inner::Unknown(text_of(text))],

@@ -16,7 +16,8 @@ fn meets(text: &str, rule: &Rule) -> bool {
 
 #[test]
 fn every_rule_of_the_table_is_valid() {
-    let rules: Vec<Rule> = serde_saphyr::from_str(holdfast_judge::RULES).expect("the table is YAML");
+    let rules: Vec<Rule> =
+        serde_saphyr::from_str(holdfast_judge::RULES).expect("the table is YAML");
     let count = rules.len();
     assert!((55..=75).contains(&count), "{count} rules");
     let rules = RuleSet::new(rules).expect("the table's rules are valid");
@@ -31,7 +32,11 @@ fn every_rule_of_the_table_is_valid() {
 fn every_example_of_a_rule_holds() {
     let mut wrong = Vec::new();
     for rule in built_in_rules().iter() {
-        assert!(rule.matches.len() + rule.not.len() >= 2, "{} needs examples", rule.id);
+        assert!(
+            rule.matches.len() + rule.not.len() >= 2,
+            "{} needs examples",
+            rule.id
+        );
         for text in &rule.matches {
             if !meets(text, rule) {
                 wrong.push(format!("{} does not match {text:?}", rule.id));
@@ -43,7 +48,11 @@ fn every_example_of_a_rule_holds() {
             }
             if rule.when == When::Always && judge(text, &context(true)).asks {
                 let reasons = judge(text, &context(true)).reasons;
-                wrong.push(format!("{:?} asks by {:?}", text, reasons.first().map(|it| &it.rule)));
+                wrong.push(format!(
+                    "{:?} asks by {:?}",
+                    text,
+                    reasons.first().map(|it| &it.rule)
+                ));
             }
         }
     }
@@ -65,19 +74,28 @@ const ASKED_PERCENT_MAX: usize = 2;
 fn ordinary_commands_do_not_ask() {
     let all = commands(include_str!("../ordinary.txt"));
     assert!(all.len() >= 250, "{}", all.len());
-    let asked: Vec<_> = all.iter().filter(|it| judge(it, &context(true)).asks).collect();
+    let asked: Vec<_> = all
+        .iter()
+        .filter(|it| judge(it, &context(true)).asks)
+        .collect();
     let unread = all.iter().filter(|it| !read(it).unreadable.is_empty());
     let unread: Vec<_> = unread.collect();
     println!("{} ordinary, {} ask: {asked:#?}", all.len(), asked.len());
     println!("{} unreadable in part: {unread:#?}", unread.len());
-    assert!(asked.len() * 100 <= all.len() * ASKED_PERCENT_MAX, "{asked:#?}");
+    assert!(
+        asked.len() * 100 <= all.len() * ASKED_PERCENT_MAX,
+        "{asked:#?}"
+    );
 }
 
 #[test]
 fn outward_commands_all_ask() {
     let all = commands(include_str!("../outward.txt"));
     assert!(all.len() >= 60, "{}", all.len());
-    let silent: Vec<_> = all.iter().filter(|it| !judge(it, &context(true)).asks).collect();
+    let silent: Vec<_> = all
+        .iter()
+        .filter(|it| !judge(it, &context(true)).asks)
+        .collect();
     println!("{} outward, {} do not ask", all.len(), silent.len());
     assert!(silent.is_empty(), "{silent:#?}");
 }

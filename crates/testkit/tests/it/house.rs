@@ -39,6 +39,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("holdfast-intent", &["holdfast-contract"]),
+    ("holdfast-judge", &["holdfast-contract"]),
     ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-agent",
@@ -128,6 +129,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
     ("tiktoken", &["holdfast-agent"]),
+    ("tree-sitter", &["holdfast-judge"]),
+    ("tree-sitter-bash", &["holdfast-judge"]),
     ("ed25519-dalek", &["holdfast-trust"]),
     ("clap", &["holdfast"]),
     ("opentelemetry", &["holdfast"]),
