@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
+use crate::limits::BRACKETS_MAX;
 use crate::tree::Unsure;
 use crate::word::Word;
 
@@ -46,6 +47,15 @@ pub(crate) fn text(text: &str) -> Result<(), Unsure> {
         (sign.is_whitespace() || sign.is_control()) && !matches!(sign, ' ' | '\t' | '\n')
     };
     ensure(!text.contains(foreign))?;
+    let mut open = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        ensure(open <= BRACKETS_MAX)?;
+    }
     for (at, _) in text.match_indices("\\\n") {
         let (before, after) = text.split_at_checked(at).ok_or(Unsure)?;
         let backslashes = before.len() - before.trim_end_matches('\\').len();

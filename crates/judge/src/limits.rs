@@ -6,6 +6,13 @@ use holdfast_contract::Limit;
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Steps of the parser, each of a hundred operations. A text that needs more is read word by word.
 pub const PARSE_STEPS_MAX: usize = 4_000;
+/// How long the parser may work on one text. Its steps can be long where it looks for a way out of a
+/// mistake, so they alone do not bound it.
+pub const PARSE_MS_MAX: u64 = 250;
+/// How many brackets may be open at once, quoted or not.
+pub const BRACKETS_MAX: usize = 100;
+/// Words of one piece of a text that is read word by word.
+pub const LOOSE_WORDS_MAX: usize = 64;
 /// Nodes of one syntax tree that are looked at.
 pub const NODES_MAX: usize = 20_000;
 /// How deep a syntax tree may nest.
@@ -38,6 +45,21 @@ pub const LIMITS: &[Limit] = &[
         "PARSE_STEPS_MAX",
         PARSE_STEPS_MAX,
         "steps of the shell parser on one text; a text that needs more is unreadable",
+    ),
+    limit(
+        "PARSE_MS_MAX",
+        PARSE_MS_MAX as usize,
+        "milliseconds of the shell parser on one text; a text that needs more is unreadable",
+    ),
+    limit(
+        "BRACKETS_MAX",
+        BRACKETS_MAX,
+        "open brackets in a command text; a text with more is unreadable",
+    ),
+    limit(
+        "LOOSE_WORDS_MAX",
+        LOOSE_WORDS_MAX,
+        "words of a command in an unreadable text; a longer one may be any command",
     ),
     limit(
         "NODES_MAX",

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::limits::LOOSE_WORDS_MAX;
 use crate::reading::{CouldBe, Simple, Unread};
 use crate::word::Word;
 use crate::wrap;
@@ -21,9 +22,15 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     let mut open = false;
     for segment in joined.split(BETWEEN) {
         let mut words: Vec<Word> = Vec::new();
-        for part in segment.split(|sign: char| sign.is_whitespace()) {
+        for part in segment.split(char::is_whitespace) {
             let braces = part.contains('{') && part.contains([',', '.']);
             let bare = part.trim_start_matches(['{', '}']);
+            let begins = KEYWORDS.contains(&part);
+            if begins || words.len() >= LOOSE_WORDS_MAX {
+                // A command with that many words may go on in the next piece.
+                open |= opens(&words) || !begins;
+                keep(&mut commands, std::mem::take(&mut words), place);
+            }
             if braces {
                 words.push(Word::unknown(part));
             } else if !bare.is_empty() {
@@ -35,14 +42,7 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
             }
         }
         open |= opens(&words);
-        if !words.is_empty() {
-            commands.push(Simple {
-                words,
-                place: place.clone(),
-                loose: true,
-                ..Simple::default()
-            });
-        }
+        keep(&mut commands, words, place);
     }
     let could_be = if open {
         CouldBe::Anything
@@ -57,6 +57,17 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     (commands, unread)
 }
 
+fn keep(commands: &mut Vec<Simple>, words: Vec<Word>, place: &Range<usize>) {
+    if !words.is_empty() {
+        commands.push(Simple {
+            words,
+            place: place.clone(),
+            loose: true,
+            ..Simple::default()
+        });
+    }
+}
+
 /// A word without its quotes. Whatever may become something else is unknown.
 fn word(part: &str) -> Word {
     let escaped = |(at, _): (usize, &str)| {
@@ -65,7 +76,8 @@ fn word(part: &str) -> Word {
     };
     let c_escapes = part.contains("$'") || part.matches('\\').count() > 1;
     let coded = c_escapes && part.match_indices('\\').any(escaped);
-    let bare: String = part
+    let unquoted = part.replace("$'", "'").replace("$\"", "\"");
+    let bare: String = unquoted
         .chars()
         .filter(|sign| !"'\"\\".contains(*sign))
         .collect();

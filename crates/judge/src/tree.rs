@@ -2,11 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use crate::check;
-use crate::limits::{DEPTH_MAX, KEPT_BYTES_MAX, NODES_MAX, PARSE_STEPS_MAX, TEXT_BYTES_MAX};
+use crate::limits::{
+    DEPTH_MAX, KEPT_BYTES_MAX, NODES_MAX, PARSE_MS_MAX, PARSE_STEPS_MAX, TEXT_BYTES_MAX,
+};
 use crate::reading::Simple;
 use crate::values::source_of;
 use crate::variables::Variables;
@@ -69,9 +72,10 @@ fn parse(text: &str) -> Option<Tree> {
         .set_language(&tree_sitter_bash::LANGUAGE.into())
         .ok()?;
     let mut steps = 0;
+    let end = Instant::now() + Duration::from_millis(PARSE_MS_MAX);
     let mut stop = |_: &ParseState| {
         steps += 1;
-        steps > PARSE_STEPS_MAX
+        steps > PARSE_STEPS_MAX || Instant::now() > end
     };
     let options = ParseOptions::new().progress_callback(&mut stop);
     let bytes = text.as_bytes();

@@ -168,8 +168,10 @@ fn weigh(checked: &Checked, simple: &Simple, context: &Context<'_>, verdict: &mu
     if rule.when == When::NotUndoable && context.undoable || verdict.reasons.len() >= REASONS_MAX {
         return;
     }
-    let known = verdict.reasons.iter().any(|it| it.rule == rule.id);
-    let Some(met) = checked.met(simple).filter(|_| !known) else {
+    if verdict.reasons.iter().any(|it| it.rule == rule.id) {
+        return;
+    }
+    let Some(met) = checked.met(simple) else {
         return;
     };
     let text = match met {

@@ -111,3 +111,116 @@ fn seed_list_refuses_no_ordinary_command() {
     }
     assert!(refused.is_empty(), "{refused:#?}");
 }
+
+#[test]
+fn user_rules_are_checked_with_clear_errors() {
+    let parse = |text: &str| serde_saphyr::from_str::<Vec<Rule>>(text);
+    let rules = parse("- {id: ship, text: ships it, program: [make], verb: [ship], when: always}");
+    let set = RuleSet::new(rules.expect("a rule")).expect("a valid rule");
+    let context = Context {
+        undoable: true,
+        user_rules: Some(&set),
+    };
+    let verdict = judge("cd x && make -s ship", &context);
+    assert_eq!(
+        verdict.reasons.first().map(|it| it.rule.as_str()),
+        Some("ship")
+    );
+
+    let error =
+        parse("- {id: x, text: y, program: [z], verbs: [a]}").expect_err("a misspelt field");
+    assert!(error.to_string().contains("verbs"), "{error}");
+    for (text, expected) in [
+        ("- {id: X y, text: t, program: [z]}", "small letters"),
+        ("- {id: x, program: [z]}", "no text"),
+        ("- {id: x, text: t}", "no program"),
+        (
+            "- {id: x, text: t, program: [z], line: '('}",
+            "`line` is no regular expression",
+        ),
+    ] {
+        let error = RuleSet::new(parse(text).expect("YAML")).expect_err("a wrong rule");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn rules_for_trees_without_undo_ask_only_there() {
+    for text in [
+        "rm -rf build",
+        "git clean -fdx",
+        "git reset --hard",
+        "find . -delete",
+    ] {
+        assert!(!judge(text, &context(true)).asks, "{text}");
+        assert!(judge(text, &context(true)).undoable, "{text}");
+        assert!(judge(text, &context(false)).asks, "{text}");
+    }
+}
+
+#[test]
+fn hidden_verb_asks_where_a_rule_could_mean_it() {
+    assert!(judge("git $X", &context(true)).asks);
+    assert!(judge("echo push --force | xargs git", &context(true)).asks);
+    for text in [
+        "git -C \"$dir\" log",
+        "git commit -m \"$M\"",
+        "npm run \"$TASK\"",
+        "$EDITOR x",
+    ] {
+        assert!(!judge(text, &context(true)).asks, "{text}");
+    }
+}
+
+#[test]
+fn lists_see_commands_wherever_they_stand() {
+    use holdfast_judge::{Why, allowed};
+    let blocked_by_any = |text: &str| {
+        let rules = ["rm -rf /", "shutdown", "git push"];
+        rules
+            .iter()
+            .find_map(|rule| blocked(rule, &read(text)))
+            .map(|it| it.why)
+    };
+    for text in [
+        "rm -rf /",
+        "rm -r -f //",
+        "/bin/rm --one-file-system -fr /",
+        "shutdown now",
+        "sudo shutdown",
+        "true && sh -c 'shutdown -h'",
+        "echo $(shutdown)",
+        "find . -exec shutdown \\;",
+        "FOO=1 nice git push origin main",
+    ] {
+        assert_eq!(blocked_by_any(text), Some(Why::Blocked), "{text}");
+    }
+    for text in [
+        "read X < l; git $X",
+        "git $(cat l)",
+        "cat l | xargs git",
+        "$(cat x) y",
+        "git \"$X\"",
+    ] {
+        assert_eq!(blocked_by_any(text), Some(Why::Unreadable), "{text}");
+    }
+    for text in [
+        "rm -rf build",
+        "git pull",
+        "echo shutdown",
+        "git checkout \"$B\"",
+        "echo $X; ls $(cat l)",
+        "git ls-files | xargs git blame",
+        "f=$(mktemp); rm \"$f\"",
+        "true &>/dev/null git push",
+    ] {
+        assert_eq!(blocked_by_any(text), None, "{text}");
+    }
+    let rules = ["git status".to_owned(), "ls".to_owned(), "cargo".to_owned()];
+    for text in ["ls -la", "cd src && git status", "cargo test | ls"] {
+        assert_eq!(allowed(&rules, &read(text)), None, "{text}");
+    }
+    for text in ["git push", "ls; curl x", "$X y", "ls 'unclosed"] {
+        assert!(allowed(&rules, &read(text)).is_some(), "{text}");
+    }
+}
