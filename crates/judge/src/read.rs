@@ -181,12 +181,20 @@ impl Reader {
             }
             Some(From::Variable(name)) => self.value_of(name, first, simple, &mut heads),
             Some(From::Positional) => {
+                if self.variables.splits_otherwise() {
+                    self.anything(first.raw(), &simple.place);
+                }
                 // `$1` is one argument, and `$@` all that `shift` has left.
                 let all = first.raw().contains(['@', '*']);
                 for arguments in &self.arguments {
                     for at in 0..arguments.len() {
                         let end = if all { arguments.len() } else { at + 1 };
-                        heads.extend(arguments.get(at..end).map(<[Word]>::to_vec));
+                        let words = arguments.get(at..end).unwrap_or_default();
+                        heads.push(words.to_vec());
+                        if !first.raw().contains('"') {
+                            let parts = |it: &Word| split(&it.shown(), first);
+                            heads.push(words.iter().flat_map(parts).collect());
+                        }
                     }
                 }
             }

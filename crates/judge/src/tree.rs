@@ -218,9 +218,21 @@ impl<'t> Walk<'t> {
             Some(raw) if RESERVED.contains(&raw) => return Err(Unsure),
             _ => {}
         }
-        check::changes_the_grammar(&words, self.text)?;
+        // A builtin may stand behind others: `time command read x`.
+        let shown = |word: &Word| word.literal().unwrap_or_default().into_owned();
+        let passed = |word: &&Word| {
+            let word = shown(word);
+            word.starts_with('-') || ["time", "coproc", "command", "builtin"].contains(&&*word)
+        };
+        let before = words.iter().take_while(passed).count();
+        let builtin = words.get(before..).unwrap_or_default();
+        // Behind a reserved word assignments are still assignments, which the grammar misses.
+        if before > 0 && builtin.first().is_some_and(|word| word.raw().contains('=')) {
+            return Err(Unsure);
+        }
+        check::changes_the_grammar(builtin, self.text)?;
         self.found.reevaluates |= matches!(
-            words.first().and_then(Word::basename),
+            builtin.first().and_then(Word::basename),
             Some(
                 "let"
                     | "test"
@@ -233,7 +245,7 @@ impl<'t> Walk<'t> {
                     | "unset"
             )
         );
-        self.found.variables.by_builtin(&words);
+        self.found.variables.by_builtin(builtin);
         if !words.is_empty() {
             self.found.commands.push(Simple {
                 words,
