@@ -8,7 +8,7 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const PARSE_STEPS_MAX: usize = 4_000;
 /// How long the parser may work on one text. Its steps can be long where it looks for a way out of a
 /// mistake, so they alone do not bound it.
-pub const PARSE_MS_MAX: u64 = 250;
+pub const PARSE_MS_MAX: usize = 250;
 /// How many brackets may be open at once, quoted or not.
 pub const BRACKETS_MAX: usize = 100;
 /// Words of one piece of a text that is read word by word.
@@ -48,7 +48,7 @@ pub const LIMITS: &[Limit] = &[
     ),
     limit(
         "PARSE_MS_MAX",
-        PARSE_MS_MAX as usize,
+        PARSE_MS_MAX,
         "milliseconds of the shell parser on one text; a text that needs more is unreadable",
     ),
     limit(

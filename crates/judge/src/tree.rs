@@ -72,7 +72,7 @@ fn parse(text: &str) -> Option<Tree> {
         .set_language(&tree_sitter_bash::LANGUAGE.into())
         .ok()?;
     let mut steps = 0;
-    let end = Instant::now() + Duration::from_millis(PARSE_MS_MAX);
+    let end = Instant::now() + Duration::from_millis(PARSE_MS_MAX as u64);
     let mut stop = |_: &ParseState| {
         steps += 1;
         steps > PARSE_STEPS_MAX || Instant::now() > end

@@ -11,9 +11,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdfast_judge::{CouldBe, Reading, blocked, read};
-use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tempfile::TempDir;
+
+use crate::texts::fragment;
 
 /// Programs that write their arguments to a log and do nothing else.
 const STUBS: &[&str] = &["git", "npm", "make", "rm", "shutdown", "cargo"];
@@ -141,14 +142,13 @@ fn foresaw(reading: &Reading, call: &[String]) -> bool {
 }
 
 fn shown(reading: &Reading) -> String {
-    let mut out = String::new();
-    for it in &reading.commands {
-        out += &format!("\n  {}{}", if it.loose { "loose " } else { "" }, it.shown());
-    }
-    for it in &reading.unreadable {
-        out += &format!("\n  unread {:?} {:?}", it.could_be, it.text);
-    }
-    out
+    let commands = reading.commands.iter().map(|it| {
+        let loose = if it.loose { "loose " } else { "" };
+        format!("{loose}{}", it.shown())
+    });
+    let unread = reading.unreadable.iter();
+    let unread = unread.map(|it| format!("unread {:?} {:?}", it.could_be, it.text));
+    commands.chain(unread).collect::<Vec<_>>().join("\n  ")
 }
 
 fn check(scratch: &Scratch, text: &str) -> Result<usize, String> {
@@ -201,229 +201,6 @@ fn tricky_texts_start_only_what_was_read() {
         started * 2 > texts,
         "only {started} of {texts} texts start anything"
     );
-}
-
-const WORDS: &[&str] = &[
-    "git",
-    "push",
-    "npm",
-    "make",
-    "rm",
-    "shutdown",
-    "--force",
-    "-rf",
-    "x",
-    "y",
-    "a=1",
-    "A=git",
-    "$A",
-    "\"$A\"",
-    "${A}",
-    "${A:-git}",
-    "$@",
-    "\"$@\"",
-    "$1",
-    "'git'",
-    "\"git\"",
-    "g'i't",
-    "gi\\t",
-    "$'git'",
-    "$'\\x67it'",
-    "$\"git\"",
-    "g{it,x}",
-    "{git,push}",
-    "'a b'",
-    "\"a b\"",
-    "a\\ b",
-    "\"a\\\"b\"",
-    "'a\"b'",
-    "\"a'b\"",
-    "#",
-    "a#b",
-    "\\#",
-    "*",
-    "?",
-    "[a]",
-    "~",
-    "!",
-    "{",
-    "}",
-    "{}",
-    "[",
-    "]",
-    "[[",
-    "]]",
-    "in",
-    "time",
-    "-p",
-    "coproc",
-    "exec",
-    "command",
-    "builtin",
-    "eval",
-    "env",
-    "nice",
-    "nohup",
-    "echo",
-    "printf",
-    "true",
-    "false",
-    "test",
-    "-n",
-    "-v",
-    "export",
-    "local",
-    "declare",
-    "-i",
-    "read",
-    "set",
-    "--",
-    "shift",
-    "trap",
-    "EXIT",
-    "let",
-    "unset",
-    "cd",
-    "xargs",
-    "find",
-    ".",
-    "-exec",
-    ";",
-    "\\;",
-    "+",
-    "1",
-    "2",
-    "$",
-    "$$",
-    "$((1<<2))",
-    "$[1+1]",
-    "$((x))",
-    "${x:=git}",
-    "${A@P}",
-    "${!A}",
-    "x[1]=2",
-    "a=(git push)",
-    "${a[@]}",
-    "${a[0]}",
-    "=",
-    "==",
-    "<",
-    "git\\\npush",
-    "\\\n",
-    "a\\\nb",
-    "''",
-    "\"\"",
-    "alias",
-    "function",
-    "f",
-    "f()",
-    "select",
-    "for",
-    "while",
-    "until",
-    "do",
-    "done",
-    "if",
-    "then",
-    "else",
-    "elif",
-    "fi",
-    "case",
-    "esac",
-    ";;",
-    ";&",
-    "((",
-    "))",
-    "$(",
-    "(",
-    ")",
-    "`",
-    "\"",
-    "'",
-    "\\",
-    "<(",
-    ">(",
-    "<<E",
-    "<<'E'",
-    "<<-E",
-    "<<\"E\"",
-    "<<\\E",
-    "<<$'E'",
-    "E",
-    "\nE\n",
-    "<<<",
-    ">o",
-    "2>o",
-    ">&2",
-    "&>o",
-    ">|o",
-    "{fd}>o",
-    "2>&1",
-    "<o",
-    "&",
-    "|",
-    "|&",
-    "&&",
-    "||",
-    "\n",
-    "\t",
-    " # c\n",
-    "PS4='$(git push)'",
-    "set -x",
-    "x='$(git push)'",
-    "y='a[$(git push)]'",
-    "((y))",
-    "${y}",
-    "$y",
-    "IFS=:",
-    "A=git:push",
-    "-e",
-    "()",
-    "{ ",
-    "; }",
-    "$(git push)",
-    "`git push`",
-    "\"$(git push)\"",
-    "<(git push)",
-    "\"`git push`\"",
-    "$(echo git)",
-    "\\'",
-    "\\\"",
-    "é",
-    "\u{a0}",
-    "\r",
-    "\u{b}",
-];
-
-fn fragment() -> impl Strategy<Value = String> {
-    let simple = prop_oneof![
-        6 => Just("git push".to_owned()),
-        2 => Just("git push --force".to_owned()),
-        2 => Just("npm x".to_owned()),
-        1 => Just("A=git".to_owned()),
-        1 => Just("$A push".to_owned()),
-        1 => Just("echo 'git push'".to_owned()),
-        1 => Just("true # git push".to_owned()),
-        2 => prop::collection::vec(prop::sample::select(WORDS), 1..6).prop_map(|it| it.join(" ")),
-        1 => prop::collection::vec(prop::sample::select(WORDS), 1..6).prop_map(|it| it.concat()),
-    ];
-    simple.prop_recursive(4, 24, 3, |inner| {
-        let one = inner.clone();
-        let wrap = prop::sample::select(vec![
-            ("( ", " )"), ("{ ", "; }"), ("$(", ")"), ("\"$(", ")\""), ("`", "`"), ("\"`", "`\""), ("echo $(", ")"), ("echo \"a$(", ") b\""),
-            ("echo <(", ")"), ("cat >(", ")"), ("if ", "; then make; fi"), ("if false; then ", "; else ls; fi"), ("while ", "; do break; done"),
-            ("for i in 1; do ", "; done"), ("for ((i=0;i<1;i++)); do ", "; done"), ("case x in x) ", ";; esac"), ("case x in (x) ", ";& y) make;; esac"), ("echo $(case x in x) ", ";; esac)"),
-            ("f() { ", "; }; f"), ("f() { ", "; }; f a b"), ("function f { ", "; }; f git push"), ("f() ( ", " ); f"), ("! ", ""), ("time ", ""), ("time -p ", ""), ("coproc ", ""), ("coproc { ", "; }"), ("coproc X { ", "; }"),
-            ("eval '", "'"), ("eval \"", "\""), ("eval ", ""), ("sh -c '", "'"), ("bash -c \"", "\" _ git push"), ("env A=1 ", ""), ("nice ", ""), ("command ", ""), ("exec ", ""), ("timeout 5 ", ""), ("x=", ""), ("x=1 ", ""), ("x=$(", ") y=2"), ("a=(", ")"), ("a[$(", ")]=1"), ("export x=", ""),
-            (">o ", ""), ("2>&1 ", ""), ("&>o ", ""), ("", " >o git push"), ("", " 2>&1 &>o x"), ("", " <<E\nE\ngit push"), ("cat <<E\n$(", ")\nE"), ("cat <<'E'\n$(", ")\nE"), ("cat <<-E\n\t`", "`\n\tE"), ("cat <<E\n", "\nE\nmake"), ("cat <<E >o\n", "\nE"), ("cat <<E && ", "\nx\nE"), ("cat <<E; ", "\nx\nE"), ("cat <<\"E\"\n", "\nE"), ("cat <<$'E'\n", "\nE\n"), ("cat <<< \"", "\""), ("cat <<A <<B\n", "\nA\n$(git push)\nB"),
-            ("[ \"$(", ")\" ]"), ("[ a ] && ", ""), ("[ a && ", " ]"), ("[[ -n $(", ") ]]"), ("[[ a == \"$(", ")\" ]] || make"), ("test $(", ")"), ("echo $((1 + $(", ")))"), ("echo $[ $(", ") ]"), ("(( $(", ") ))"), ("((", "))"), ("((", ") )"), ("$((", ") )"), ("let x=$(", ")"), ("echo ${x:-$(", ")}"), ("echo \"${x:-$(", ")}\""), ("echo ${x:-'", "'}"), ("echo ${x/a/$(", ")}"), ("${x:-", "}"), ("trap '", "' EXIT"), ("x='", "'; $x"), ("x='", "'; eval \"$x\""), ("x='", "'; echo ${x@P}"), ("set -- ", "; \"$@\""), ("f() { \"$@\"; }; f ", ""), ("f() { shift; $1 $2; }; f a ", ""), ("alias g='", "'\ng"), ("echo ", " | xargs git"), ("find . -maxdepth 0 -exec ", " \\;"), ("true & ", ""), ("# ", "\ngit push"), ("true #", "\nmake"), ("true\\\n", ""), ("\\\n", ""), ("\t", "\t"), ("true && \\\n  ", ""), ("true |\n", ""), ("true ||\n\n", "\n"), ("select x in a; do ", "; done"), ("until ", "; do :; done"), ("$x ", ""), ("\"$x\" ", ""), ("\"\" ", ""), ("'", "'"), ("\"", "\""), ("$'", "'"), ("", "\r"), ("(", ""), ("", ")"), ("{ ", ""), ("\"", ""), ("'", ""), ("$(", ""), ("", ";;"), ("", " }"),
-        ]);
-        prop_oneof![
-            6 => (wrap, one).prop_map(|((open, close), it)| format!("{open}{it}{close}")),
-            2 => (inner.clone(), prop::sample::select(vec!["; ", "\n", " && ", " || ", " | ", " & ", " |& ", ";", "&", "|", " ", " ;; "]), inner)
-                .prop_map(|(left, between, right)| format!("{left}{between}{right}")),
-        ]
-    })
 }
 
 /// Texts that could reach outside of the scratch directory are not run.

@@ -115,13 +115,13 @@ fn seed_list_refuses_no_ordinary_command() {
 #[test]
 fn user_rules_are_checked_with_clear_errors() {
     let parse = |text: &str| serde_saphyr::from_str::<Vec<Rule>>(text);
-    let rules = parse("- {id: ship, text: ships it, program: [make], verb: [ship], when: always}");
+    let rules = parse("- {id: ship, text: ships it, program: [make], verb: [hoist], when: always}");
     let set = RuleSet::new(rules.expect("a rule")).expect("a valid rule");
     let context = Context {
         undoable: true,
         user_rules: Some(&set),
     };
-    let verdict = judge("cd x && make -s ship", &context);
+    let verdict = judge("cd x && make -s hoist", &context);
     assert_eq!(
         verdict.reasons.first().map(|it| it.rule.as_str()),
         Some("ship")
