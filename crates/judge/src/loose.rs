@@ -20,7 +20,12 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     let joined = text.replace("\\\n", "").replace("\\\r\n", "");
     let mut commands = Vec::new();
     let mut open = false;
-    for segment in joined.split(BETWEEN) {
+    for segment in joined.split_inclusive(BETWEEN) {
+        let (segment, end) = match segment.char_indices().next_back() {
+            Some((at, sign)) if BETWEEN.contains(&sign) => (segment.get(..at), Some(sign)),
+            _ => (Some(segment), None),
+        };
+        let segment = segment.unwrap_or_default();
         let mut words: Vec<Word> = Vec::new();
         for part in segment.split(char::is_whitespace) {
             let braces = part.contains('{') && part.contains([',', '.']);
@@ -41,7 +46,9 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
                 }
             }
         }
-        open |= opens(&words);
+        // The output of a substitution may be the program.
+        let substitutes = end == Some('`') || end == Some('(') && segment.ends_with('$');
+        open |= opens(&words) || substitutes && headless(&words);
         keep(&mut commands, words, place);
     }
     let could_be = if open {
@@ -92,16 +99,27 @@ fn word(part: &str) -> Word {
 
 /// Whether the word in the place of the program is unknown.
 fn opens(words: &[Word]) -> bool {
-    let passed = |word: &&Word| {
-        word.literal().is_some_and(|word| {
-            KEYWORDS.contains(&&*word)
-                || word.starts_with('-')
-                || word.contains('=')
-                || wrap::is_wrapper(&word)
-        })
-    };
-    let head = words.iter().find(|word| !passed(word));
+    let head = words.iter().find(|word| !is_passed(word));
     head.is_some_and(|head| head.literal().is_none() && !is_assignment(head.raw()))
+}
+
+/// Whether no word is in the place of the program yet.
+fn headless(words: &[Word]) -> bool {
+    let assigns = words.last().is_some_and(|word| is_assignment(word.raw()));
+    !assigns
+        && words
+            .iter()
+            .all(|word| is_passed(word) || word.literal().as_deref() == Some(""))
+}
+
+/// Words that may stand in front of a program.
+fn is_passed(word: &Word) -> bool {
+    word.literal().is_some_and(|word| {
+        KEYWORDS.contains(&&*word)
+            || word.starts_with('-')
+            || word.contains('=')
+            || wrap::is_wrapper(&word)
+    })
 }
 
 /// `NAME=$(…)` sets a variable.

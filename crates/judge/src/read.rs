@@ -4,12 +4,12 @@ use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::check::GRAMMAR;
-use crate::limits::{COMMANDS_MAX, WRAPPED_MAX};
+use crate::limits::{COMMANDS_MAX, VALUES_MAX, WRAPPED_MAX};
 use crate::loose;
 use crate::reading::{CouldBe, Reading, Simple, Unread};
 use crate::tree;
 use crate::variables::{Value, Variables};
-use crate::word::{From, Word};
+use crate::word::{From, Piece, Word};
 use crate::wrap::{self, Inner};
 
 /// Reads what a shell (bash without aliases, startup files and history) starts from a text by itself.
@@ -145,12 +145,49 @@ impl Reader {
                         self.arguments.push(arguments);
                     }
                 }
-                Inner::Unknown(text) => {
-                    self.loosely(&text, &simple.place, level);
-                    self.variables.all_unknown();
+                Inner::Unknown(pieces) if level <= WRAPPED_MAX => {
+                    self.assembled(&pieces, &simple.place, level);
                 }
-                Inner::Words(_) | Inner::Text(..) => self.anything(&simple.shown(), &simple.place),
+                Inner::Words(_) | Inner::Text(..) | Inner::Unknown(_) => {
+                    self.anything(&simple.shown(), &simple.place)
+                }
             }
+        }
+    }
+
+    /// A text for a shell that is only known when it runs: with each value of its variables, where
+    /// those are known.
+    fn assembled(&mut self, pieces: &[Piece], place: &Range<usize>, level: usize) {
+        let mut texts = vec![String::new(); VALUES_MAX];
+        let mut count = 1;
+        for piece in pieces {
+            let values = match piece {
+                Piece::Text(text) => vec![text.clone()],
+                Piece::Unknown { from, .. } => match from {
+                    From::Path | From::Initializer => vec!["_".to_owned()],
+                    From::Variable(name) => match self.variables.value(name) {
+                        Value::Environment => vec!["_".to_owned(), String::new()],
+                        Value::OneOf(values) => values.to_vec(),
+                        Value::Anything => Vec::new(),
+                    },
+                    _ => Vec::new(),
+                },
+            };
+            count = count.max(values.len());
+            for (at, text) in texts.iter_mut().enumerate() {
+                match values.get(at).or(values.last()) {
+                    Some(value) => text.push_str(value),
+                    None => {
+                        let raw = text_of(pieces);
+                        self.variables.all_unknown();
+                        self.loosely(&raw, place, level);
+                        return self.anything(&raw, place);
+                    }
+                }
+            }
+        }
+        for text in texts.into_iter().take(count) {
+            self.text(&text, place, level);
         }
     }
 
@@ -198,10 +235,14 @@ impl Reader {
                     }
                 }
             }
-            Some(From::Other | From::Path) | None if from_environment(first, &self.variables) => {
+            Some(From::Other | From::Path | From::Initializer) | None
+                if from_environment(first, &self.variables) =>
+            {
                 self.unread(first.raw(), &simple.place, CouldBe::Environment);
             }
-            Some(From::Other | From::Path) | None => self.anything(first.raw(), &simple.place),
+            Some(From::Other | From::Path | From::Initializer) | None => {
+                self.anything(first.raw(), &simple.place)
+            }
         }
         for mut words in heads {
             let changes = words.first().and_then(Word::basename);
@@ -261,9 +302,17 @@ fn split(value: &str, word: &Word) -> Vec<Word> {
     }
 }
 
+/// A text with its unknown parts left as `$_`.
+fn text_of(pieces: &[Piece]) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Unknown { .. } => "$_".to_owned(),
+    };
+    pieces.iter().map(piece).collect()
+}
+
 /// Whether all that is unknown of a word comes from variables that the text does not set.
 fn from_environment(word: &Word, variables: &Variables) -> bool {
-    use crate::word::Piece;
     word.pieces.iter().all(|piece| match piece {
         Piece::Text(_) => true,
         Piece::Unknown { from, .. } => match from {

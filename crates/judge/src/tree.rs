@@ -314,6 +314,14 @@ impl<'t> Walk<'t> {
     }
 
     fn redirect(&mut self, node: Node<'t>, more: &mut More<'t>) -> Result<(), Unsure> {
+        // `{name}>file` sets a variable, which the grammar takes for a word.
+        if self
+            .text
+            .get(..node.start_byte())
+            .is_some_and(|it| it.ends_with('}'))
+        {
+            return Err(Unsure);
+        }
         let mut cursor = node.walk();
         let named: Vec<_> = node
             .children_by_field_name("destination", &mut cursor)

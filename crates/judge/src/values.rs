@@ -26,6 +26,27 @@ const PATH_PRINTERS: &[&str] = &[
     "poetry env info --path",
 ];
 
+/// Commands whose output is meant for `eval`.
+const INITIALIZERS: &[&str] = &[
+    "ssh-agent -s",
+    "ssh-agent",
+    "conda shell.bash hook",
+    "direnv hook bash",
+    "direnv export bash",
+    "pyenv init -",
+    "pyenv init --path",
+    "rbenv init -",
+    "brew shellenv",
+    "/opt/homebrew/bin/brew shellenv",
+    "fnm env",
+    "fnm env --use-on-cd",
+    "opam env",
+    "mise activate bash",
+    "dircolors -b",
+    "minikube docker-env",
+    "zoxide init bash",
+];
+
 impl<'t> Walk<'t> {
     pub(crate) fn assignment(&mut self, node: Node<'t>) -> Result<(), Unsure> {
         let source = self.of(node);
@@ -89,6 +110,7 @@ impl<'t> Walk<'t> {
                         Some(option) if option.starts_with(['-', '+']) => {
                             self.found.reevaluates |= option.contains('i');
                             if option.contains('n') {
+                                self.found.reevaluates = true;
                                 self.found.variables.all_unknown();
                             }
                         }
@@ -97,7 +119,10 @@ impl<'t> Walk<'t> {
                             check::variable(name, source)?;
                             self.found.variables.unknown(name);
                         }
-                        None => self.found.variables.all_unknown(),
+                        None => {
+                            self.found.reevaluates = true;
+                            self.found.variables.all_unknown();
+                        }
                     }
                 }
             }
@@ -134,6 +159,9 @@ pub(crate) fn source_of(source: &str) -> From {
         .and_then(|it| it.strip_suffix(')'))
     {
         let words: Vec<_> = inner.split_whitespace().collect();
+        if INITIALIZERS.contains(&&*words.join(" ")) {
+            return From::Initializer;
+        }
         if PATH_PRINTERS.contains(&&*words.join(" ")) {
             return From::Path;
         }
@@ -161,9 +189,11 @@ pub(crate) fn source_of(source: &str) -> From {
     {
         return From::Default(name.to_owned(), value.to_owned());
     }
-    let positional =
-        inner.starts_with(['@', '*']) || inner.starts_with(|it: char| ('1'..='9').contains(&it));
-    if positional {
+    // `${1:-x}` and the like may be something else.
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
+    let rest = inner.strip_prefix(['@', '*']);
+    let all = rest.is_some_and(|it| it.is_empty() || it.strip_prefix(':').is_some_and(digits));
+    if all || digits(inner) && inner != "0" {
         From::Positional
     } else {
         From::Other

@@ -76,11 +76,16 @@ impl Variables {
                 if arguments
                     .first()
                     .is_some_and(|it| it.shown().starts_with("-v")) => {}
-            "eval" | "source" | "." => return self.all_unknown(),
+            "export" | "declare" | "typeset" | "readonly" | "local" => {}
+            "source" | "." => return self.all_unknown(),
             _ => return,
         }
         for word in arguments {
             match word.literal() {
+                Some(name) if name.contains('=') => {
+                    let (name, value) = name.split_once('=').unwrap_or_default();
+                    self.assign(name.trim_end_matches('+'), value);
+                }
                 Some(name) => {
                     let name = name.strip_prefix("-v").unwrap_or(&name);
                     self.unknown(name.split('[').next().unwrap_or_default());

@@ -39,6 +39,8 @@ pub(crate) enum From {
     Which(String),
     /// The output of a program that is known to print one path.
     Path,
+    /// The output of a program that prints settings for `eval`.
+    Initializer,
     Other,
 }
 

@@ -10,7 +10,7 @@ pub(crate) enum Inner {
     /// A text that a shell reads, and the words that are its `$0`, `$1` ….
     Text(String, Vec<Word>),
     /// A text that a shell reads, and nobody knows which.
-    Unknown(String),
+    Unknown(Vec<Piece>),
 }
 
 /// How a wrapper's own arguments end.
@@ -225,7 +225,13 @@ fn behind(wrapper: &Wrapper, mut rest: &[Word]) -> Option<Inner> {
         }
         if word.starts_with('-') && word.len() > 1 {
             if wrapper.name == "env" && (word.starts_with("-S") || word.starts_with("--split")) {
-                return Some(Inner::Unknown(rest_of(rest)));
+                let apart = word == "-S" || word == "--split-string";
+                let words = if apart {
+                    joined(behind)
+                } else {
+                    Word::unknown(&word).pieces
+                };
+                return Some(Inner::Unknown(words));
             }
             if wrapper.name == "xargs" && word.starts_with("-I") {
                 let next = || behind.first().map(|it| it.shown().into_owned());
@@ -279,9 +285,14 @@ fn takes_next(word: &str, values: &[&str]) -> bool {
     first.is_some_and(|(at, letter)| at + letter.len_utf8() == word.len())
 }
 
-fn rest_of(words: &[Word]) -> String {
-    let words: Vec<_> = words.iter().map(Word::shown).collect();
-    words.join(" ")
+/// The pieces of words, with blanks between the words.
+fn joined(words: &[Word]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for word in words {
+        pieces.extend(word.pieces.iter().cloned());
+        pieces.push(Piece::Text(" ".to_owned()));
+    }
+    pieces
 }
 
 /// Words with the placeholder are only known when the command runs.
@@ -316,28 +327,21 @@ fn shell(arguments: &[Word], fed: &[String]) -> Vec<Inner> {
     let rest = behind.get(at + 1..).unwrap_or_default();
     match behind.get(at).and_then(Word::literal) {
         Some(text) => vec![Inner::Text(text.into_owned(), rest.to_vec())],
-        None => vec![Inner::Unknown(
-            behind.get(at).map(text_of).unwrap_or_default(),
-        )],
+        None => {
+            let pieces = behind.get(at).map(|it| it.pieces.clone());
+            vec![Inner::Unknown(pieces.unwrap_or_default())]
+        }
     }
 }
 
-/// A word's text with its unknown parts left as `$…`.
-fn text_of(word: &Word) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Text(text) => text.clone(),
-        Piece::Unknown { .. } => "$_".to_owned(),
-    };
-    word.pieces.iter().map(piece).collect()
-}
-
 fn evaluated(arguments: &[Word]) -> Inner {
+    let options = usize::from(given(arguments, "--"));
+    let arguments = arguments.get(options..).unwrap_or_default();
     let known: Option<Vec<_>> = arguments.iter().map(Word::literal).collect();
     if let Some(words) = known {
         return Inner::Text(words.join(" "), Vec::new());
     }
-    let words: Vec<_> = arguments.iter().map(text_of).collect();
-    Inner::Unknown(words.join(" "))
+    Inner::Unknown(joined(arguments))
 }
 
 fn trapped(arguments: &[Word]) -> Vec<Inner> {
@@ -347,7 +351,7 @@ fn trapped(arguments: &[Word]) -> Vec<Inner> {
         Some((Some(text), _)) if text != "-" && !text.starts_with('-') => {
             vec![Inner::Text(text.into_owned(), Vec::new())]
         }
-        Some((None, text)) => vec![Inner::Unknown(text_of(text))],
+        Some((None, text)) => vec![Inner::Unknown(text.pieces.clone())],
         _ => Vec::new(),
     }
 }
