@@ -149,7 +149,7 @@ impl Reader {
                     self.assembled(&pieces, &simple.place, level);
                 }
                 Inner::Words(_) | Inner::Text(..) | Inner::Unknown(_) => {
-                    self.anything(&simple.shown(), &simple.place)
+                    self.anything(&simple.shown(), &simple.place);
                 }
             }
         }
@@ -175,15 +175,13 @@ impl Reader {
             };
             count = count.max(values.len());
             for (at, text) in texts.iter_mut().enumerate() {
-                match values.get(at).or(values.last()) {
-                    Some(value) => text.push_str(value),
-                    None => {
-                        let raw = text_of(pieces);
-                        self.variables.all_unknown();
-                        self.loosely(&raw, place, level);
-                        return self.anything(&raw, place);
-                    }
-                }
+                let Some(value) = values.get(at).or(values.last()) else {
+                    let raw = text_of(pieces);
+                    self.variables.all_unknown();
+                    self.loosely(&raw, place, level);
+                    return self.anything(&raw, place);
+                };
+                text.push_str(value);
             }
         }
         for text in texts.into_iter().take(count) {
@@ -241,7 +239,7 @@ impl Reader {
                 self.unread(first.raw(), &simple.place, CouldBe::Environment);
             }
             Some(From::Other | From::Path | From::Initializer) | None => {
-                self.anything(first.raw(), &simple.place)
+                self.anything(first.raw(), &simple.place);
             }
         }
         for mut words in heads {

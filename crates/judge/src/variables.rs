@@ -71,12 +71,12 @@ impl Variables {
         };
         let arguments = words.get(1..).unwrap_or_default();
         match program {
-            "read" | "mapfile" | "readarray" | "getopts" | "wait" | "coproc" => {}
+            "read" | "mapfile" | "readarray" | "getopts" | "wait" | "coproc" | "export"
+            | "declare" | "typeset" | "readonly" | "local" => {}
             "printf"
                 if arguments
                     .first()
                     .is_some_and(|it| it.shown().starts_with("-v")) => {}
-            "export" | "declare" | "typeset" | "readonly" | "local" => {}
             "source" | "." => return self.all_unknown(),
             _ => return,
         }

@@ -325,13 +325,14 @@ fn shell(arguments: &[Word], fed: &[String]) -> Vec<Inner> {
         return Vec::new();
     };
     let rest = behind.get(at + 1..).unwrap_or_default();
-    match behind.get(at).and_then(Word::literal) {
-        Some(text) => vec![Inner::Text(text.into_owned(), rest.to_vec())],
-        None => {
-            let pieces = behind.get(at).map(|it| it.pieces.clone());
-            vec![Inner::Unknown(pieces.unwrap_or_default())]
-        }
-    }
+    let Some(word) = behind.get(at) else {
+        return Vec::new();
+    };
+    let inner = word.literal().map_or_else(
+        || Inner::Unknown(word.pieces.clone()),
+        |text| Inner::Text(text.into_owned(), rest.to_vec()),
+    );
+    vec![inner]
 }
 
 fn evaluated(arguments: &[Word]) -> Inner {
