@@ -20,6 +20,7 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     let joined = text.replace("\\\n", "").replace("\\\r\n", "");
     let mut commands = Vec::new();
     let mut open = false;
+    let mut redirects = false;
     for segment in joined.split_inclusive(BETWEEN) {
         let (segment, end) = match segment.char_indices().next_back() {
             Some((at, sign)) if BETWEEN.contains(&sign) => (segment.get(..at), Some(sign)),
@@ -49,6 +50,13 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
         // The output of a substitution may be the program.
         let substitutes = end == Some('`') || end == Some('(') && segment.ends_with('$');
         open |= opens(&words) || substitutes && headless(&words);
+        // The first word behind a redirection is its target, and the next may be the program.
+        open |= redirects && words.get(1..).is_some_and(opens);
+        redirects = match end {
+            Some('<' | '>') => true,
+            Some('&') => redirects && words.is_empty(),
+            _ => false,
+        };
         keep(&mut commands, words, place);
     }
     let could_be = if open {

@@ -222,26 +222,31 @@ fn generated_texts_start_only_what_was_read() {
         ..Config::default()
     };
     let mut runner = TestRunner::new(config);
-    let counted = std::cell::Cell::new((0_u64, 0_u64, 0_u64));
+    let counted = std::cell::Cell::new((0_u64, 0_u64, 0_u64, 0_u64));
     let seen = std::cell::RefCell::new(BTreeSet::new());
     let result = runner.run(&fragment(), |text| {
         if !is_harmless(&text) {
             return Ok(());
         }
-        let (ran, started, unread) = counted.get();
+        let (ran, started, named, unread) = counted.get();
         let count = check(&scratch, &text).map_err(TestCaseError::fail)?;
-        let unreadable = !read(&text).unreadable.is_empty();
+        let reading = read(&text);
+        let anything = |it: &CouldBe| *it == CouldBe::Anything;
+        let known = !reading.unreadable.iter().any(|it| anything(&it.could_be));
+        let unreadable = !reading.unreadable.is_empty();
         counted.set((
             ran + 1,
             started + u64::from(count > 0),
+            named + u64::from(count > 0 && known),
             unread + u64::from(unreadable),
         ));
         seen.borrow_mut().insert(text);
         Ok(())
     });
-    let (ran, started, unread) = counted.get();
+    let (ran, started, named, unread) = counted.get();
     println!(
-        "{ran} texts ({} different), {started} started something, {unread} unreadable in part",
+        "{ran} texts ({} different), {started} started something ({named} of them all by \
+         name), {unread} unreadable in part",
         seen.borrow().len()
     );
     if let Err(why) = result {
