@@ -451,12 +451,17 @@ impl<'t> Walk<'t> {
     pub(crate) fn note(&mut self, word: &Word) {
         for piece in &word.pieces {
             if let crate::word::Piece::Text(text) = piece
-                && text.contains(['$', '`'])
+                && may_start(text)
             {
                 self.found.sleeping.push(kept(text));
             }
         }
     }
+}
+
+/// Whether a quoted text would start a command in an expression, alone or with what follows it.
+fn may_start(text: &str) -> bool {
+    text.contains('`') || text.contains("$(") || text.contains("${") || text.ends_with('$')
 }
 
 fn kept(text: &str) -> String {
