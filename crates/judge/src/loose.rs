@@ -21,7 +21,14 @@ pub(crate) fn read(text: &str, place: &Range<usize>) -> (Vec<Simple>, Unread) {
     let mut commands = Vec::new();
     let mut open = false;
     let mut redirects = false;
-    for segment in joined.split_inclusive(BETWEEN) {
+    // In a comment or in single quotes, a backslash does not join lines.
+    let apart = text.contains("\\\n").then_some(text);
+    let readings = [Some(joined.as_str()), apart];
+    let segments = readings
+        .iter()
+        .flatten()
+        .flat_map(|it| it.split_inclusive(BETWEEN));
+    for segment in segments {
         let (segment, end) = match segment.char_indices().next_back() {
             Some((at, sign)) if BETWEEN.contains(&sign) => (segment.get(..at), Some(sign)),
             _ => (Some(segment), None),
