@@ -84,7 +84,17 @@ pub(crate) fn gaps(node: Node<'_>, text: &str) -> Result<(), Unsure> {
     let one_line = ON_ONE_LINE.contains(&kind);
     let mut end = node.start_byte();
     let mut cursor = node.walk();
+    let mut ends_apart = false;
     for child in node.children(&mut cursor) {
+        // Behind an assignment or a redirection a word begins only after a blank.
+        let word = !child.kind().ends_with("_redirect");
+        ensure(!(ends_apart && word && child.start_byte() == end))?;
+        let parts = [
+            "variable_assignment",
+            "file_redirect",
+            "herestring_redirect",
+        ];
+        ends_apart = kind == "command" && parts.contains(&child.kind());
         let gap = text.get(end..child.start_byte()).ok_or(Unsure)?;
         let gap = gap.replace("\\\n", if glued { "\n" } else { " " });
         // The grammar drops the word `-` in front of a here-document: `python3 - <<E`.
