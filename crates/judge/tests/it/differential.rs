@@ -127,7 +127,12 @@ fn foresaw(reading: &Reading, call: &[String]) -> bool {
                 .any(|it| it.literal().as_deref() == Some(program));
         }
         let words = simple.words.get(1..).unwrap_or_default();
-        let literals: Vec<_> = words.iter().map(holdfast_judge::Word::literal).collect();
+        // A `~` is kept as it is written, and bash replaces it.
+        let literal = |it: &holdfast_judge::Word| {
+            let literal = it.literal().map(std::borrow::Cow::into_owned);
+            literal.filter(|it| !it.starts_with('~'))
+        };
+        let literals: Vec<_> = words.iter().map(literal).collect();
         if literals.iter().all(Option::is_some) {
             let read: Vec<_> = literals.into_iter().flatten().collect();
             return read == arguments;
