@@ -41,6 +41,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("holdfast-intent", &["holdfast-contract"]),
+    ("holdfast-judge", &["holdfast-contract"]),
     ("holdfast-transcript", &["holdfast-contract"]),
     (
         "holdfast-agent",
@@ -131,6 +132,8 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("hyper", &["holdfast-server"]),
     ("subtle", &["holdfast-toolbox"]),
     ("tiktoken", &["holdfast-agent"]),
+    ("tree-sitter", &["holdfast-judge"]),
+    ("tree-sitter-bash", &["holdfast-judge"]),
     ("ed25519-dalek", &["holdfast-trust"]),
     ("ignore", &["holdfast-undo"]),
     ("similar", &["holdfast-undo"]),

@@ -1,0 +1,162 @@
+//! Whether a rule is met by a command.
+
+use std::borrow::Cow;
+
+use crate::reading::Simple;
+use crate::rules::{Checked, Rule};
+use crate::word::Word;
+
+/// How surely a command meets a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    Surely,
+    /// The word that decides what the program does is not known.
+    Maybe,
+}
+
+impl Checked {
+    pub(crate) fn met(&self, simple: &Simple) -> Option<Met> {
+        if let Some(target) = &self.target
+            && simple.targets.iter().any(|it| target.is_match(&it.shown()))
+        {
+            return Some(Met::Surely);
+        }
+        let starts = if simple.loose { simple.words.len() } else { 1 };
+        let met = |at| self.met_at(simple, at);
+        (0..starts).find_map(met)
+    }
+
+    fn met_at(&self, simple: &Simple, at: usize) -> Option<Met> {
+        let program = simple.words.get(at)?.basename()?;
+        if !self.rule.program.iter().any(|it| it == program) {
+            return None;
+        }
+        let arguments = simple.words.get(at + 1..)?;
+        match verb(&self.rule.verb, arguments) {
+            Verb::Is => self.behind_verb(simple, arguments).then_some(Met::Surely),
+            Verb::Hidden if !simple.loose => Some(Met::Maybe),
+            Verb::Hidden | Verb::Other => None,
+        }
+    }
+
+    fn behind_verb(&self, simple: &Simple, arguments: &[Word]) -> bool {
+        let Rule { all, any, none, .. } = &self.rule;
+        let given = |option: &String| arguments.iter().any(|it| is_option(option, it));
+        let spelt = |option: &String| {
+            let exact = |it: &Word| it.literal().is_some_and(|it| same(option, &it, false));
+            arguments.iter().any(exact)
+        };
+        if !all.iter().all(given)
+            || !(any.is_empty() || any.iter().any(given))
+            || none.iter().any(spelt)
+        {
+            return false;
+        }
+        if let Some(arg) = &self.arg
+            && !arguments.iter().any(|it| arg.is_match(&it.shown()))
+        {
+            return false;
+        }
+        if self.line.is_none() && self.unless.is_none() && self.input.is_none() {
+            return true;
+        }
+        let shown: Vec<Cow<'_, str>> = arguments.iter().map(Word::shown).collect();
+        let line = shown.join(" ");
+        if self.line.as_ref().is_some_and(|it| !it.is_match(&line))
+            || self.unless.as_ref().is_some_and(|it| it.is_match(&line))
+        {
+            return false;
+        }
+        let fed = |input: &regex::Regex| {
+            input.is_match(&line) || simple.fed.iter().any(|it| input.is_match(it))
+        };
+        self.input.as_ref().is_none_or(fed)
+    }
+}
+
+/// Enough letters of a long option are the option.
+const LETTERS_MIN: usize = 5;
+
+enum Verb {
+    Is,
+    Hidden,
+    Other,
+}
+
+/// The words that may say what a program does: those in front of which only options and their
+/// values stand.
+pub(crate) fn verbs(arguments: &[Word]) -> Vec<&Word> {
+    let mut found = Vec::new();
+    let mut behind_option = false;
+    for word in arguments {
+        let shown = word.shown();
+        if shown.starts_with(['-', '+']) && shown.len() > 1 {
+            behind_option = !shown.contains('=') && !shown.starts_with('+');
+            continue;
+        }
+        found.push(word);
+        if !behind_option {
+            break;
+        }
+        behind_option = false;
+    }
+    found
+}
+
+/// Whether the verbs stand in their places. `git -C dir push` has `push` in the first.
+fn verb(verbs_wanted: &[String], arguments: &[Word]) -> Verb {
+    let Some((wanted, rest)) = verbs_wanted.split_first() else {
+        return Verb::Is;
+    };
+    let mut hidden = false;
+    let places = verbs(arguments);
+    let count = places.len();
+    for (place, word) in places.into_iter().enumerate() {
+        match word.literal() {
+            Some(text) if wanted.split('|').any(|it| it == text) => {
+                let at = arguments.iter().position(|it| std::ptr::eq(it, word));
+                let behind = at
+                    .and_then(|at| arguments.get(at + 1..))
+                    .unwrap_or_default();
+                match verb(rest, behind) {
+                    Verb::Is => return Verb::Is,
+                    Verb::Hidden => hidden = true,
+                    Verb::Other => {}
+                }
+            }
+            Some(_) => {}
+            // The value of an option may well be unknown: `git -C "$dir" log`.
+            None => hidden |= place + 1 == count,
+        }
+    }
+    if hidden { Verb::Hidden } else { Verb::Other }
+}
+
+/// Whether a word is an option, or holds its letter among others.
+fn is_option(option: &str, word: &Word) -> bool {
+    same(option, &word.shown(), true)
+}
+
+fn same(option: &str, word: &str, shortened: bool) -> bool {
+    if word == option {
+        return true;
+    }
+    if option.starts_with("--") {
+        let name = word.split('=').next().unwrap_or_default();
+        return name == option
+            || shortened && name.len() >= LETTERS_MIN && option.starts_with(name);
+    }
+    if !option.starts_with('-') {
+        return false;
+    }
+    let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+    let Some(letters) = letters else { return false };
+    let mut signs = option.chars().skip(1);
+    match (signs.next(), signs.next()) {
+        (Some(letter), None) => {
+            letters.contains(letter) && letters.chars().all(char::is_alphanumeric)
+        }
+        // `-delete`, `-auto-approve=true`
+        _ => word.split('=').next() == Some(option),
+    }
+}

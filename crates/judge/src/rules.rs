@@ -1,0 +1,183 @@
+//! Rules as data, as they stand in `rules.yaml` and in a user's configuration.
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{REGEX_BYTES_MAX, USER_RULES_MAX};
+
+/// A kind of command about which a person is asked.
+///
+/// ```
+/// use holdfast_judge::{Context, Rule, RuleSet, judge};
+/// let rule = Rule {
+///     id: "our-release".into(),
+///     text: "releases our product".into(),
+///     program: vec!["make".into()],
+///     verb: vec!["release".into()],
+///     ..Rule::default()
+/// };
+/// let rules = RuleSet::new(vec![rule]).unwrap();
+/// let context = Context { undoable: true, user_rules: Some(&rules) };
+/// assert!(judge("make release", &context).asks);
+/// assert!(!judge("make test", &context).asks);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Rule {
+    /// A name for the rule, in small letters with hyphens.
+    pub id: String,
+    /// What the command does, as a person reads it.
+    pub text: String,
+    /// Programs, by name without a directory.
+    pub program: Vec<String>,
+    /// Words behind the program that say what it does, in order: `[push]`, `[s3, "rb|rm"]`. Options
+    /// may stand between them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verb: Vec<String>,
+    /// Words that all have to be there. `-f` is also found in `-rf`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub all: Vec<String>,
+    /// Words of which one has to be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub any: Vec<String>,
+    /// Words of which none may be there, such as `--dry-run`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub none: Vec<String>,
+    /// A regular expression that one argument has to match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arg: Option<String>,
+    /// A regular expression that the arguments have to match, joined by blanks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// A regular expression that the arguments must not match, joined by blanks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unless: Option<String>,
+    /// A regular expression for the arguments, or for text that is fed to the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// A regular expression for a file that output is redirected to. It needs no program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// When the rule asks.
+    pub when: When,
+    /// Commands that the rule matches, for tests and for readers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<String>,
+    /// Commands that the rule does not match.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not: Vec<String>,
+}
+
+/// When a rule asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Whatever can be undone.
+    #[default]
+    Always,
+    /// Only in a workspace whose state is not kept.
+    NotUndoable,
+}
+
+/// Why a rule can not be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// A rule has no name, or one that is not made of small letters, digits and hyphens.
+    #[error("rule {0:?}: an id is made of small letters, digits and hyphens")]
+    Id(String),
+    /// A rule has no text for a person.
+    #[error("rule {0:?} has no text that says what its commands do")]
+    NoText(String),
+    /// A rule would match every command.
+    #[error("rule {0:?} names no program and no target")]
+    NoProgram(String),
+    /// A regular expression is wrong or too large.
+    #[error("rule {id:?}: `{field}` is no regular expression: {why}")]
+    Regex {
+        /// The rule.
+        id: String,
+        /// The field.
+        field: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// There are too many rules.
+    #[error("{0} rules are more than {USER_RULES_MAX}")]
+    TooMany(usize),
+}
+
+/// Rules that were checked.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    pub(crate) rules: Vec<Checked>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    pub(crate) rule: Rule,
+    pub(crate) arg: Option<Regex>,
+    pub(crate) line: Option<Regex>,
+    pub(crate) unless: Option<Regex>,
+    pub(crate) input: Option<Regex>,
+    pub(crate) target: Option<Regex>,
+}
+
+impl RuleSet {
+    /// Checks rules, as a configuration has them.
+    ///
+    /// ```
+    /// use holdfast_judge::{Rule, RuleError, RuleSet};
+    /// let rule = Rule { id: "x".into(), text: "does x".into(), ..Rule::default() };
+    /// assert_eq!(RuleSet::new(vec![rule]).err(), Some(RuleError::NoProgram("x".into())));
+    /// ```
+    pub fn new(rules: Vec<Rule>) -> Result<Self, RuleError> {
+        if rules.len() > USER_RULES_MAX {
+            return Err(RuleError::TooMany(rules.len()));
+        }
+        let checked: Result<Vec<_>, _> = rules.into_iter().map(Checked::new).collect();
+        checked.map(|rules| Self { rules })
+    }
+
+    /// The rules, as they were given.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().map(|it| &it.rule)
+    }
+}
+
+impl Checked {
+    fn new(rule: Rule) -> Result<Self, RuleError> {
+        let known = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+        let id = rule.id.clone();
+        if id.is_empty() || !id.chars().all(known) {
+            return Err(RuleError::Id(id));
+        }
+        if rule.text.trim().is_empty() {
+            return Err(RuleError::NoText(id));
+        }
+        if rule.program.iter().all(|it| it.trim().is_empty()) && rule.target.is_none() {
+            return Err(RuleError::NoProgram(id));
+        }
+        let regex = |field: &'static str, source: &Option<String>| {
+            let built = source.as_ref().map(|source| {
+                let built = RegexBuilder::new(source)
+                    .size_limit(REGEX_BYTES_MAX)
+                    .build();
+                built.map_err(|why| RuleError::Regex {
+                    id: id.clone(),
+                    field,
+                    why: why.to_string(),
+                })
+            });
+            built.transpose()
+        };
+        Ok(Self {
+            arg: regex("arg", &rule.arg)?,
+            line: regex("line", &rule.line)?,
+            unless: regex("unless", &rule.unless)?,
+            input: regex("input", &rule.input)?,
+            target: regex("target", &rule.target)?,
+            rule,
+        })
+    }
+}
