@@ -22,6 +22,9 @@ fuzz_target!(|bytes: &[u8]| {
     if reading.unreadable.is_empty() && !text.contains("<<") && !text.ends_with('\\') {
         let behind = read(&format!("{text}\n{RULE}"));
         let why = blocked(RULE, &behind).map(|it| it.why);
-        assert!(matches!(why, Some(Why::Blocked | Why::Unreadable)), "{behind:?}");
+        assert!(
+            matches!(why, Some(Why::Blocked | Why::Unreadable)),
+            "{behind:?}"
+        );
     }
 });

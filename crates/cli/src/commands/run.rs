@@ -23,7 +23,7 @@ use crate::args::executor::{ModelArgs, ResumeArgs, RunArgs};
 use crate::executor;
 use crate::executor_file::{self, Stdout};
 use crate::fail::{Failure, Outcome};
-use crate::output::{self, harmless};
+use crate::output;
 use crate::running::Running;
 
 /// Who asks for runs at the terminal.

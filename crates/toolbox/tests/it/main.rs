@@ -1,5 +1,7 @@
 //! What the crate `toolbox` promises, one module a capability, in one program.
 
+// The layers are nested types, and so are the futures of a call.
+#![recursion_limit = "256"]
 #![expect(
     clippy::expect_used,
     clippy::panic,

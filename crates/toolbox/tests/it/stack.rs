@@ -139,6 +139,7 @@ impl Build {
             approvals: None,
             trust: None,
             tree: None,
+            undo: None,
         })
         .expect("the stack can be built");
         for name in names {

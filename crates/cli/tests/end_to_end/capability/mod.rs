@@ -25,4 +25,5 @@ mod sessions;
 mod state;
 mod terminal_text;
 mod trust;
+mod undo;
 mod usage;

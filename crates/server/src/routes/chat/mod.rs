@@ -76,7 +76,7 @@ async fn answer(server: &Arc<Server>, request: Request) -> Result<Response, Chat
     let body = server.read_json(request, BODY_BYTES_MAX).await?;
     let asked = Asked::read(&body, &executor.models())?;
     let (delivery, extra) = (asked.delivery, asked.notes.clone());
-    let source = begin(executor, &client, asked, &named).await?;
+    let source = Box::pin(begin(executor, &client, asked, &named)).await?;
     // Held until the run has its place: what waits in line is bounded like what is being read.
     drop(body);
     Ok(match delivery {

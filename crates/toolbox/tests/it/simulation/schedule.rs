@@ -316,6 +316,7 @@ impl Stage {
             approvals: Some(approvals),
             trust: None,
             tree: None,
+            undo: None,
         };
         let stack = Arc::new(ToolStack::new(parts).expect("the settings are valid"));
         Running { process, stack }
