@@ -50,29 +50,7 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     if CALLED_BEHIND.iter().any(|word| behind.starts_with(word)) {
         return Stand::Called;
     }
-    let without_article = [
-        "the",
-        "a",
-        "our",
-        "my",
-        "le",
-        "la",
-        "l'outil",
-        "el",
-        "den",
-        "das",
-        "die",
-        "o",
-        "tool",
-        "outil",
-        "verktøyet",
-    ]
-    .iter()
-    .find_map(|article| {
-        said.strip_suffix(article)
-            .filter(|head| head.ends_with(' '))
-    })
-    .map_or(said, str::trim_end);
+    let without_article = without_article(said);
     let last = |text: &'_ str| {
         text.rsplit(|letter: char| letter.is_whitespace() || letter == '(')
             .next()
@@ -91,6 +69,9 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
         return Stand::Called;
     }
     if CALLS.contains(&word.as_str()) || CALLS_UNSPACED.iter().any(|word| said.ends_with(word)) {
+        return Stand::Called;
+    }
+    if is_passed(without_article) {
         return Stand::Called;
     }
     let ends_with = |text: &str, words: &&str| {
@@ -137,6 +118,54 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     Stand::Word
 }
 
+fn without_article(said: &str) -> &str {
+    const ARTICLES: &[&str] = &[
+        "the",
+        "a",
+        "our",
+        "my",
+        "le",
+        "la",
+        "l'outil",
+        "el",
+        "den",
+        "das",
+        "die",
+        "o",
+        "tool",
+        "outil",
+        "verktøyet",
+    ];
+    let head = ARTICLES.iter().find_map(|article| {
+        said.strip_suffix(article)
+            .filter(|head| head.ends_with(' '))
+    });
+    head.map_or(said, str::trim_end)
+}
+
+/// "x goes to search".
+fn is_passed(before: &str) -> bool {
+    static PASSED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("passed to"));
+    PASSED.iter().any(|words| {
+        before
+            .strip_suffix(*words)
+            .is_some_and(|head| head.is_empty() || head.ends_with([' ', '"', '`']))
+    })
+}
+
+/// "in the shell": where commands are run.
+pub(super) fn is_place(before: &str) -> bool {
+    let said = before.trim_end();
+    [
+        "in the", "in a", "in", "on the", "in der", "dans le", "en la", "på",
+    ]
+    .iter()
+    .any(|words| {
+        said.strip_suffix(words)
+            .is_some_and(|head| head.ends_with(' '))
+    })
+}
+
 /// Whether a sentence is labelled as somebody else's words: "Tool result: …".
 pub(super) fn is_labelled_foreign(sentence: &str) -> bool {
     let label = sentence
@@ -164,7 +193,9 @@ pub(super) fn points_at(after: &str, takes: Takes) -> bool {
         Takes::Url => &[
             "url", "page", "link", "site", "website", "article", "it", "them",
         ],
-        Takes::Command => &["command", "script"],
+        Takes::Command => &[
+            "command", "commands", "script", "tests", "test", "build", "suite", "linter",
+        ],
         Takes::Recipient => &[],
         _ => return false,
     };
