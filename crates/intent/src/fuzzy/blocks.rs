@@ -1,7 +1,7 @@
 //! Calls that a sentence leads up to: a block of shell below it, a command behind an arrow, the rows of a table.
 
 use super::lead;
-use super::literals::{Kind, literals};
+use super::literals::{Kind, Literal, literals};
 use super::mood::Around;
 use super::named::{DISTINCT, Named, Said};
 use super::sentence::Sentence;
@@ -55,7 +55,7 @@ pub(super) fn looked_at(
     sentence: &Sentence,
     earlier: &[Sentence],
     lower: &str,
-) -> Option<RawCall> {
+) -> Option<Vec<RawCall>> {
     let from = lower.rfind("; ").map_or(0, |at| at + 2);
     let clause = &lower[from..];
     let lead = lead::of(clause)?;
@@ -64,7 +64,13 @@ pub(super) fn looked_at(
         .split(|letter: char| !letter.is_alphanumeric())
         .next()
         .unwrap_or_default();
-    let looks = lists::list("looks").contains(&first);
+    let has_look = || {
+        ["look", "peek", "glance", "read"]
+            .iter()
+            .any(|noun| crate::cues::has_words(said, noun))
+    };
+    let looks =
+        lists::list("looks").contains(&first) || matches!(first, "have" | "take") && has_look();
     if lead.order || lead.gerund && !points(said) || !doc.may_read(sentence.text(doc).len()) {
         return None;
     }
@@ -77,10 +83,19 @@ pub(super) fn looked_at(
     {
         return None;
     }
+    let mut more = Vec::new();
     let given = match own.as_slice() {
         [literal] if literal.span[0] >= from + lead.end || points(said) => {
             let behind = &text[literal.span[1]..];
-            let told = mood::tells_outcome(behind) || behind.contains('?');
+            let between = &text[(from + lead.end).min(literal.span[0])..literal.span[0]];
+            // "Let me see: the file a.txt is fine."
+            let states = between.contains(": ") && literal.kind != Kind::Command;
+            let speaks = || {
+                lists::list("tells")
+                    .iter()
+                    .any(|word| crate::cues::has_words(between, word))
+            };
+            let told = mood::tells_outcome(behind) || behind.contains('?') || states || speaks();
             (!told).then(|| literal.clone())?
         }
         [] if points(said) => {
@@ -92,8 +107,13 @@ pub(super) fn looked_at(
             let literal = found
                 .next()
                 .filter(|_| !words::is_denied(&before.to_lowercase()))?;
-            let is_one = found.next().is_none() && matches!(literal.kind, Kind::Path | Kind::Url);
-            is_one.then_some(literal)?
+            more.extend(found);
+            let is_many = ["both", "them", "these", "those"]
+                .iter()
+                .any(|word| crate::cues::has_words(said, word));
+            let is_like = |other: &Literal| is_many && other.kind == literal.kind;
+            let fits = matches!(literal.kind, Kind::Path | Kind::Url) && more.iter().all(is_like);
+            fits.then_some(literal)?
         }
         _ => return None,
     };
@@ -107,10 +127,14 @@ pub(super) fn looked_at(
         _ => return None,
     };
     let tool = doc.tools.find(name)?;
-    let mut args = Args::default();
-    args.named
-        .push((tool.main_argument()?.to_owned(), Given::Text(given.text)));
-    Some(call(&tool.name, args, sentence.span))
+    let argument = tool.main_argument()?;
+    let one = |given: Literal| {
+        let mut args = Args::default();
+        args.named
+            .push((argument.to_owned(), Given::Text(given.text)));
+        call(&tool.name, args, sentence.span)
+    };
+    Some(std::iter::once(given).chain(more).map(one).collect())
 }
 
 /// Whether few words end by pointing at what was said before.

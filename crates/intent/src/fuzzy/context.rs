@@ -83,7 +83,7 @@ impl Said<'_, '_> {
             }
         }
         let mut before = self.earlier.iter().rev().take(LOOK_BACK);
-        if Self::runs(anchor.tool) && self.take_commands(anchor, filled) {
+        if self.take_all(anchor, filled) {
             filled.start = Some(behind_name);
             return;
         }
@@ -94,8 +94,8 @@ impl Said<'_, '_> {
         }
     }
 
-    /// "Run them one by one.", "Do both with bash.": the commands that stand before.
-    fn take_commands(&self, anchor: &Anchor<'_>, filled: &mut Filled) -> bool {
+    /// "Run them one by one.", "Fetch both.": all of the kind that stand before.
+    fn take_all(&self, anchor: &Anchor<'_>, filled: &mut Filled) -> bool {
         let own = self.literals.iter().any(Literal::is_marked);
         let words = self.masked.split_whitespace().count();
         let is_plural = MANY
@@ -104,6 +104,19 @@ impl Said<'_, '_> {
         if own || words > POINTING_WORDS_MAX || !is_plural || self.is_cut() {
             return false;
         }
+        let wanted = wanted(anchor.tool);
+        let [argument] = wanted.as_slice() else {
+            return false;
+        };
+        let is_one = |literal: &Literal| match takes(argument) {
+            Takes::Command => {
+                literal.kind == Kind::Command
+                    || literal.kind == Kind::Code && super::commands::is_command(&literal.text)
+            }
+            Takes::Path => literal.kind == Kind::Path,
+            Takes::Url => literal.kind == Kind::Url,
+            _ => false,
+        };
         let mut found = Vec::new();
         for (number, sentence) in self.earlier.iter().rev().take(COMMANDS_BACK).enumerate() {
             let text = sentence.text(self.doc);
@@ -112,10 +125,7 @@ impl Said<'_, '_> {
             }
             let mut commands: Vec<String> = literals(self.doc, text)
                 .into_iter()
-                .filter(|literal| {
-                    literal.kind == Kind::Command
-                        || literal.kind == Kind::Code && super::commands::is_command(&literal.text)
-                })
+                .filter(is_one)
                 .map(|literal| literal.text)
                 .collect();
             if commands.is_empty() && (number > 0 || !found.is_empty()) {
@@ -124,12 +134,9 @@ impl Said<'_, '_> {
             commands.append(&mut found);
             found = commands;
         }
-        let Some(argument) = wanted(anchor.tool).first().map(|name| (*name).to_owned()) else {
-            return false;
-        };
         let mut given = found
             .into_iter()
-            .map(|command| (argument.clone(), Given::Text(command)));
+            .map(|command| ((*argument).to_owned(), Given::Text(command)));
         let Some(first) = given.next() else {
             return false;
         };
@@ -306,7 +313,12 @@ impl Said<'_, '_> {
             filled.args = keyed.args;
             return true;
         }
-        if !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
+        // "The query would be \"x\". Let me search that."
+        let is_query = takes(argument) == Takes::Query
+            && ["query", "search term", "keywords", "look up"]
+                .iter()
+                .any(|word| crate::cues::has_words(&text.to_lowercase(), word));
+        if !is_query && !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
             return false;
         }
         let mut fitting = literals.iter().filter(|literal| {
@@ -366,6 +378,16 @@ pub(super) fn pointed_run<'t>(
     let begins = !lower[..at].contains(char::is_alphanumeric)
         || mood::is_planned(&lower[..at]) && mood::is_own(&lower[..at])
         || super::lead::without_fillers(lower).len() == lower.len() - at;
+    // "I'll do that in my answer" runs nothing.
+    let tail = lower[at + words.len()..].trim_start();
+    let goes_on = |letter: char| letter.is_alphanumeric();
+    if tail.starts_with(goes_on)
+        && !lists::list("behind runs it")
+            .iter()
+            .any(|it| tail.starts_with(it))
+    {
+        return None;
+    }
     let tool = doc.tools.find("exec")?;
     let before = earlier.last()?.text(doc);
     if !begins || before.len() > crate::limits::SENTENCE_BYTES_MAX || !doc.may_read(before.len()) {

@@ -77,6 +77,11 @@ pub(super) fn anchors<'t>(
             | (Kind::Quoted, Takes::Query | Takes::Text | Takes::Recipient)
             | (Kind::Command, Takes::Command)
             | (Kind::Code, Takes::Command | Takes::Query) => name,
+            (Kind::Code | Kind::Command, Takes::Path)
+                if name == "read" && super::commands::is_command(&literal.text) =>
+            {
+                "exec"
+            }
             (Kind::Code | Kind::Quoted, Takes::Path)
                 if super::literals::names_file(&literal.text) =>
             {

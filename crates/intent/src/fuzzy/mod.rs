@@ -203,10 +203,14 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
             !words::introduces_example(&lower[..call.span[0].saturating_sub(start)])
         });
         if calls.is_empty() && blocks::may_look(&lower) && !advice.given(doc, before) {
-            calls.extend(
-                blocks::led_up_to(doc, sentence, &lower)
-                    .or_else(|| blocks::looked_at(doc, sentence, before, &lower)),
-            );
+            match blocks::led_up_to(doc, sentence, &lower) {
+                Some(call) => calls.push(call),
+                None => calls.extend(
+                    blocks::looked_at(doc, sentence, before, &lower)
+                        .into_iter()
+                        .flatten(),
+                ),
+            }
         }
         wished.add(number, &lower, calls);
     }
@@ -344,7 +348,8 @@ impl Spoken<'_> {
             .args
             .last()
             .and_then(|(_, value)| text.find(value.as_str()).map(|at| at + value.len()));
-        if lead.order
+        // "I'll see what a.txt says" asks.
+        if (lead.order || !lower.contains("what "))
             && told.is_some_and(|at| {
                 mood::tells_outcome(lower[at..].trim_start_matches(['`', '"', '\'', ')']))
             })

@@ -225,12 +225,7 @@ impl Said<'_, '_> {
         let mut filled = called.unwrap_or_else(|| {
             fill::right(anchor.tool, &self.place([behind_name, stop]), may_be_free)
         });
-        let near = filled.start.is_none_or(|at| {
-            self.masked[behind_name.min(at)..at]
-                .split_whitespace()
-                .count()
-                <= GAP_WORDS_MAX
-        });
+        let near = self.is_given_near(behind_name, &filled);
         if filled.start.is_none() && stand > Stand::Word {
             self.take_beside(anchor, &mut filled);
         }
@@ -239,11 +234,8 @@ impl Said<'_, '_> {
             return None;
         }
         let strong = is_called || filled.keyed && filled.is_whole(anchor.tool);
-        let (stand, written) = if strong {
-            (Stand::Called, stand)
-        } else {
-            (stand, stand)
-        };
+        let written = stand;
+        let stand = if strong { Stand::Called } else { stand };
         // What stands further off says nothing of the name.
         let window = floor(&self.masked, start.saturating_sub(CONTEXT_BYTES_MAX));
         let before = self.masked[window..start].to_lowercase();
@@ -276,13 +268,21 @@ impl Said<'_, '_> {
         {
             return None;
         }
-        if !is_called && stand <= Stand::Order && self.is_told(behind_name, filled.end, stop) {
+        let told = stand <= Stand::Order && self.is_told(behind_name, filled.end, stop);
+        if !is_called && told || self.lacks_recipient(anchor, &filled) {
             return None;
         }
+        // "send to Bob the text: …" names an argument, and speaks of no text.
+        let is_keyed = filled.keyed && filled.lacks_only_a_text(anchor.tool) && !anchor.distinct;
+        let said_from = if is_keyed {
+            filled.end.min(stop)
+        } else {
+            behind_name
+        };
         let around = Around {
             clause,
             before: &before,
-            after: &self.masked[behind_name..stop].to_lowercase(),
+            after: &self.masked[said_from..stop].to_lowercase(),
             gap: &self.masked
                 [behind_name..filled.start.unwrap_or(behind_name).clamp(behind_name, stop)]
                 .to_lowercase(),
@@ -320,9 +320,29 @@ impl Said<'_, '_> {
         Some(end)
     }
 
+    /// Whether few words stand between a name and what it is given.
+    fn is_given_near(&self, behind_name: usize, filled: &Filled) -> bool {
+        filled.start.is_none_or(|at| {
+            let gap = &self.masked[behind_name.min(at)..at];
+            gap.split_whitespace().count() <= GAP_WORDS_MAX
+        })
+    }
+
     /// "Message to Karin was sent: …".
     fn is_told(&self, from: usize, end: usize, stop: usize) -> bool {
         mood::is_told(&self.masked[from..end.clamp(from, stop)])
+    }
+
+    /// "I send x": a verb of a tool that takes a recipient, and none is there.
+    fn lacks_recipient(&self, anchor: &Anchor<'_>, filled: &Filled) -> bool {
+        let is_whom = |name: &&str| takes(name) == Takes::Recipient;
+        let [from, to] = anchor.span;
+        wanted(anchor.tool)
+            .into_iter()
+            .find(is_whom)
+            .is_some_and(|name| !filled.has(name))
+            && filled.start.is_some()
+            && self.doc.tools.find(&self.text[from..to]).is_none()
     }
 
     /// Whether a tool runs commands.

@@ -43,7 +43,7 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     });
     let bare = said
         .trim_end_matches([
-            ',', ':', '-', '–', '—', '.', '>', '→', '!', '，', '：', '；',
+            ',', ':', '-', '–', '—', '.', '>', '→', '!', '，', '：', '；', ')',
         ])
         .trim_end();
     let behind = after.trim_start_matches(['*', '`', '"', ' ', '-']);
@@ -85,9 +85,10 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     .iter()
     .find_map(|adverb| bare.strip_suffix(adverb))
     .map_or(bare, str::trim_end);
-    if PLANS
-        .iter()
-        .any(|plan| ends_with(bare, plan) || ends_with(adverb, plan))
+    if !is_of_a_thing(adverb)
+        && PLANS
+            .iter()
+            .any(|plan| ends_with(bare, plan) || ends_with(adverb, plan))
     {
         return Stand::Planned;
     }
@@ -108,6 +109,7 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     if bare.is_empty()
         || unspaced
         || number.is_empty()
+        || number.len() < bare.len() && number.ends_with([':', ',', ';'])
         || closed
         || DECIDES.contains(&last(bare).as_str())
         || last(bare) == "tool"
@@ -141,6 +143,40 @@ fn without_article(said: &str) -> &str {
             .filter(|head| head.ends_with(' '))
     });
     head.map_or(said, str::trim_end)
+}
+
+/// "the target should run …": what a thing should do is no plan.
+fn is_of_a_thing(before: &str) -> bool {
+    let Some(head) = ["should", "must"]
+        .iter()
+        .find_map(|word| before.strip_suffix(word).filter(|head| head.ends_with(' ')))
+    else {
+        return false;
+    };
+    let subject = head.trim_end().rsplit(' ').next().unwrap_or_default();
+    let owns = [
+        "i",
+        "we",
+        "so",
+        "and",
+        "then",
+        "also",
+        "probably",
+        "now",
+        "first",
+        "but",
+        "thus",
+        "therefore",
+        "still",
+        "just",
+        "maybe",
+        "perhaps",
+        "hence",
+        "really",
+        "definitely",
+        "next",
+    ];
+    subject.ends_with(|letter: char| letter.is_ascii_alphabetic()) && !owns.contains(&subject)
 }
 
 /// "x goes to search".
