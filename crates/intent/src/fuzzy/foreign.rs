@@ -117,7 +117,7 @@ fn labelled(
     literals: &[Literal],
     remembers: bool,
 ) -> Option<([usize; 2], &'static str)> {
-    if remembers && let Some(span) = recalled(text) {
+    if remembers && let Some(span) = recalled(&text.to_ascii_lowercase()) {
         return Some((span, "memory_search"));
     }
     let colon = text.find([':', '：'])?;

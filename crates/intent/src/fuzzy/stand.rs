@@ -182,11 +182,13 @@ fn is_of_a_thing(before: &str) -> bool {
 /// "x goes to search".
 fn is_passed(before: &str) -> bool {
     static PASSED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("passed to"));
-    PASSED.iter().any(|words| {
-        before
-            .strip_suffix(*words)
-            .is_some_and(|head| head.is_empty() || head.ends_with([' ', '"', '`']))
-    })
+    let is_arrow = ["->", "→"].iter().any(|sign| before.ends_with(sign));
+    is_arrow
+        || PASSED.iter().any(|words| {
+            before
+                .strip_suffix(*words)
+                .is_some_and(|head| head.is_empty() || head.ends_with([' ', '"', '`']))
+        })
 }
 
 /// "in the shell": where commands are run.
