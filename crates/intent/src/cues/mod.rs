@@ -352,6 +352,11 @@ fn stand_apart(bytes: &[u8], at: usize, words: &str) -> bool {
     let in_address = matches!(after, Some(b'.' | b'/' | b'-' | b'\\'))
         && next.is_some_and(|byte| byte.is_ascii_alphanumeric())
         || matches!(before, Some(b'.' | b'/' | b'@' | b'\\'));
+    // "мне нужно" has no "не нужно".
+    let is_cyrillic = |byte: &u8| matches!(byte, 0xd0 | 0xd1);
+    let goes_on = bytes.get(at).is_some_and(is_cyrillic)
+        && at.checked_sub(2).is_some_and(|at| is_cyrillic(&bytes[at]));
     bound(before)
+        && !goes_on
         && (bound(after) && !in_address || words.ends_with([' ', ':']) || words == "illustrat")
 }

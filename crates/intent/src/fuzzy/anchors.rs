@@ -19,7 +19,11 @@ pub(super) struct Anchor<'t> {
 
 /// Whether a text can name a tool at all: a cheap look before the real one.
 pub(super) fn are_possible(doc: &Doc<'_>, text: &str) -> bool {
-    words(text).any(|[from, to]| doc.tools.may_name(&text[from..to]))
+    words(text).any(|[from, to]| {
+        let word = &text[from..to];
+        let tail = word.rsplit('.').next().unwrap_or(word);
+        doc.tools.may_name(word) || doc.tools.may_name(tail)
+    })
 }
 
 /// The names that stand outside of what is given to the letter.
@@ -30,7 +34,10 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
             break;
         }
         let word = &text[from..to];
-        if !doc.tools.may_name(word) || found.last().is_some_and(|last| last.span[1] > from) {
+        let tail = word.rsplit('.').next().unwrap_or(word);
+        if !doc.tools.may_name(word) && !doc.tools.may_name(tail)
+            || found.last().is_some_and(|last| last.span[1] > from)
+        {
             continue;
         }
         let next = literals.partition_point(|literal| literal.span[1] <= from);
@@ -48,19 +55,10 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
         } else {
             [from, to]
         };
-        if let Some(tool) = doc.tools.find(word) {
-            found.push(Anchor {
-                span,
-                tool,
-                distinct: is_distinct(word),
-                marked,
-            });
-            continue;
-        }
-        // "web search" is a name of two words.
+        // "web search" and "search memory" are names of two words.
         let rest = &text[to..];
-        if let Some([_, end]) = words(rest).next()
-            && rest[..end].starts_with(' ')
+        if let Some([1, end]) = words(rest).next().filter(|_| !marked)
+            && rest.starts_with(' ')
             && let Some(tool) = doc.tools.find(&text[from..to + end])
         {
             found.push(Anchor {
@@ -69,9 +67,44 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
                 distinct: false,
                 marked: false,
             });
+            continue;
+        }
+        if let Some(tool) = tool_of(doc, word) {
+            found.push(Anchor {
+                span,
+                tool,
+                distinct: is_distinct(word),
+                marked,
+            });
         }
     }
     found
+}
+
+/// The tool of this name.
+pub(super) fn tool_of<'t>(doc: &Doc<'t>, word: &str) -> Option<&'t ToolSpec> {
+    doc.tools.find(word).or_else(|| in_namespace(doc, word))
+}
+
+/// `container.exec`: the tools of one host, named by where they run.
+fn in_namespace<'t>(doc: &Doc<'t>, word: &str) -> Option<&'t ToolSpec> {
+    const SPACES: &[&str] = &[
+        "container",
+        "mcp",
+        "api",
+        "agent",
+        "assistant",
+        "computer",
+        "sandbox",
+        "workspace",
+        "local",
+        "host",
+        "web",
+        "toolbox",
+        "commentary",
+    ];
+    let (space, name) = word.rsplit_once('.')?;
+    SPACES.contains(&space).then(|| doc.tools.find(name))?
 }
 
 /// Words that can be names: letters, digits and the signs that names have.

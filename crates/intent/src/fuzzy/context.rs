@@ -4,18 +4,28 @@ use std::sync::LazyLock;
 
 use super::anchors::{self, Anchor};
 use super::fill::{self, Filled, Place, Takes, takes, wanted};
-use super::literals::{Kind, literals};
+use super::literals::{Kind, Literal, literals};
 use super::mood::{self, Around};
 use super::named::{Named, Said};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
 use super::{lines, lists};
 use crate::doc::Doc;
-use crate::raw::Given;
+use crate::json;
+use crate::raw::{Args, Given};
 use crate::tools::ToolSpec;
 
 /// Words of a sentence that points to what was said before.
 const POINTING_WORDS_MAX: usize = 9;
+
+/// Words for more than one thing that was said before.
+const MANY: &[&str] = &[
+    "them", "both", "all", "these", "those", "each", "beide", "alle", "les deux", "ambos", "todos",
+    "tutti",
+];
+
+/// Sentences that are looked back to for commands.
+const COMMANDS_BACK: usize = 8;
 
 /// Sentences that are looked back to.
 const LOOK_BACK: usize = 2;
@@ -65,12 +75,78 @@ impl Said<'_, '_> {
     /// Takes what "it" was before, or what the next sentence gives.
     pub(super) fn take_beside(&self, anchor: &Anchor<'_>, filled: &mut Filled) {
         let behind_name = anchor.span[1];
+        if self.points_back(behind_name) && anchor.span[0] > 0 {
+            // "Now for a.txt: read it."
+            fill::left(anchor.tool, &self.place([0, anchor.span[0]]), filled);
+            if filled.start.is_some() {
+                return;
+            }
+        }
         let mut before = self.earlier.iter().rev().take(LOOK_BACK);
+        if self.take_all(anchor, filled) {
+            filled.start = Some(behind_name);
+            return;
+        }
         let is_found = self.points_back(behind_name)
             && before.any(|sentence| self.take_earlier(sentence, anchor.tool, filled));
         if is_found || self.take_next(anchor.tool, filled) {
             filled.start = Some(behind_name);
         }
+    }
+
+    /// "Run them one by one.", "Fetch both.": all of the kind that stand before.
+    fn take_all(&self, anchor: &Anchor<'_>, filled: &mut Filled) -> bool {
+        let own = self.literals.iter().any(Literal::is_marked);
+        let words = self.masked.split_whitespace().count();
+        let is_plural = MANY
+            .iter()
+            .any(|word| crate::cues::has_words(&self.masked, word));
+        if own || words > POINTING_WORDS_MAX || !is_plural || self.is_cut() {
+            return false;
+        }
+        let wanted = wanted(anchor.tool);
+        let [argument] = wanted.as_slice() else {
+            return false;
+        };
+        let is_one = |literal: &Literal| match takes(argument) {
+            Takes::Command => {
+                literal.kind == Kind::Command
+                    || literal.kind == Kind::Code && super::commands::is_command(&literal.text)
+            }
+            Takes::Path => literal.kind == Kind::Path,
+            Takes::Url => literal.kind == Kind::Url,
+            _ => false,
+        };
+        let mut found = Vec::new();
+        for (number, sentence) in self.earlier.iter().rev().take(COMMANDS_BACK).enumerate() {
+            let text = sentence.text(self.doc);
+            if text.len() > crate::limits::SENTENCE_BYTES_MAX || !self.doc.may_read(text.len()) {
+                return false;
+            }
+            let mut commands: Vec<String> = literals(self.doc, text)
+                .into_iter()
+                .filter(is_one)
+                .map(|literal| literal.text)
+                .collect();
+            if commands.is_empty() && (number > 0 || !found.is_empty()) {
+                break;
+            }
+            commands.append(&mut found);
+            found = commands;
+        }
+        let mut given = found
+            .into_iter()
+            .map(|command| ((*argument).to_owned(), Given::Text(command)));
+        let Some(first) = given.next() else {
+            return false;
+        };
+        filled.args.named.push(first);
+        filled.more.extend(given.map(|given| {
+            let mut args = Args::default();
+            args.named.push(given);
+            args
+        }));
+        true
     }
 
     /// Whether an order is the model's to itself.
@@ -138,6 +214,9 @@ impl Said<'_, '_> {
 
     /// "Write the file now. Path: a.txt, content: …": the next sentence gives what the name needs.
     pub(super) fn take_next(&self, tool: &ToolSpec, filled: &mut Filled) -> bool {
+        if self.take_object(tool, filled) {
+            return true;
+        }
         let Some(next) = self.next.filter(|_| !self.is_cut()) else {
             return false;
         };
@@ -166,6 +245,34 @@ impl Said<'_, '_> {
         }
         filled.args = found.args;
         filled.keyed = true;
+        true
+    }
+
+    /// The object of arguments that stands below the sentence, be it that its last mark is missing.
+    fn take_object(&self, tool: &ToolSpec, filled: &mut Filled) -> bool {
+        let end = self.sentence.span[1];
+        let rest = &self.doc.text[end..];
+        let at = end + rest.len() - rest.trim_start_matches([' ', ':', '\n', '\r']).len();
+        if !self.doc.text[at..].starts_with('{') || !self.doc.may_read(self.doc.text.len() - at) {
+            return false;
+        }
+        let Some(read) = json::read_at(self.doc.text, at, self.doc.text.len()) else {
+            return false;
+        };
+        let serde_json::Value::Object(map) = read.value else {
+            return false;
+        };
+        let own = |key: &String| {
+            tool.properties()
+                .any(|(name, _)| name == key || crate::guide::same_argument(name, key))
+        };
+        if map.is_empty() || !map.keys().all(own) {
+            return false;
+        }
+        filled.args = Args::from_map(map);
+        filled.keyed = true;
+        filled.open = read.ending > json::Ending::MissingClosers;
+        filled.until = read.end;
         true
     }
 
@@ -206,12 +313,17 @@ impl Said<'_, '_> {
             filled.args = keyed.args;
             return true;
         }
-        if !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
+        // "The query would be \"x\". Let me search that."
+        let is_query = takes(argument) == Takes::Query
+            && ["query", "search term", "keywords", "look up"]
+                .iter()
+                .any(|word| crate::cues::has_words(&text.to_lowercase(), word));
+        if !is_query && !matches!(takes(argument), Takes::Path | Takes::Url | Takes::Command) {
             return false;
         }
         let mut fitting = literals.iter().filter(|literal| {
-            let is_code = literal.kind == Kind::Code || takes(argument) != Takes::Command;
-            is_code && fill::fits(argument, literal, &wanted)
+            let is_code = matches!(literal.kind, Kind::Code | Kind::Command);
+            (is_code || takes(argument) != Takes::Command) && fill::fits(argument, literal, &wanted)
         });
         let (Some(literal), None) = (fitting.next(), fitting.next()) else {
             return false;
@@ -242,7 +354,58 @@ fn is_foreign_label(before: &str) -> bool {
     let says = ["say", "tell them", "reply", "answer", "suggest", "mention"]
         .iter()
         .any(|word| crate::cues::has_words(clause, word));
-    says || first.is_some_and(|word| FOREIGN.contains(&word)) && !mood::is_planned(clause)
+    says || !crate::cues::has_words(clause, "plan")
+        && first.is_some_and(|word| FOREIGN.contains(&word))
+        && !mood::is_planned(clause)
+}
+
+/// "Executing it.", "I'll do that.": the tool that runs what was said before.
+pub(super) fn pointed_run<'t>(
+    doc: &Doc<'t>,
+    earlier: &[Sentence],
+    lower: &str,
+) -> Option<Anchor<'t>> {
+    static RUNS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("runs it"));
+    if lower.split_whitespace().count() > POINTING_WORDS_MAX {
+        return None;
+    }
+    let (at, words) = RUNS.iter().find_map(|words| {
+        let at = lower.find(words)?;
+        let stands = !lower[..at].ends_with(char::is_alphanumeric)
+            && !lower[at + words.len()..].starts_with(char::is_alphanumeric);
+        stands.then_some((at, words))
+    })?;
+    let begins = !lower[..at].contains(char::is_alphanumeric)
+        || mood::is_planned(&lower[..at]) && mood::is_own(&lower[..at])
+        || super::lead::without_fillers(lower).len() == lower.len() - at;
+    // "I'll do that in my answer" runs nothing.
+    let tail = lower[at + words.len()..].trim_start();
+    let goes_on = |letter: char| letter.is_alphanumeric();
+    if tail.starts_with(goes_on)
+        && !lists::list("behind runs it")
+            .iter()
+            .any(|it| tail.starts_with(it))
+    {
+        return None;
+    }
+    let tool = doc.tools.find("exec")?;
+    let before = earlier.last()?.text(doc);
+    if !begins || before.len() > crate::limits::SENTENCE_BYTES_MAX || !doc.may_read(before.len()) {
+        return None;
+    }
+    let is_command = |literal: &Literal| {
+        literal.kind == Kind::Command
+            || literal.kind == Kind::Code && super::commands::is_command(&literal.text)
+    };
+    literals(doc, before)
+        .iter()
+        .any(is_command)
+        .then_some(Anchor {
+            span: [at, at + words.len()],
+            tool,
+            distinct: true,
+            marked: true,
+        })
 }
 
 /// "We'll call it with …": the one tool that the sentence before names.
@@ -284,4 +447,12 @@ pub(super) fn pointed_at<'t>(
         span: [at, at + 2],
         ..name
     })
+}
+
+/// Whether a sentence can point at something to be run: a cheap look.
+pub(super) fn may_point(lower: &str) -> bool {
+    lower.len() < 80
+        && lists::list("runs it")
+            .iter()
+            .any(|words| lower.contains(words))
 }

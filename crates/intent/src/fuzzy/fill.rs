@@ -260,6 +260,7 @@ pub(super) fn fits(argument: &str, literal: &Literal, wanted: &[&str]) -> bool {
     match (takes(argument), &literal.kind) {
         (Takes::Path, Kind::Path)
         | (Takes::Url, Kind::Url)
+        | (Takes::Command, Kind::Command)
         | (Takes::Query | Takes::Command, Kind::Code | Kind::Quoted)
         | (Takes::Other, Kind::Quoted) => true,
         (Takes::Path, Kind::Code | Kind::Quoted) => names_file(&literal.text),

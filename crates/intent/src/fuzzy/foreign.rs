@@ -18,9 +18,13 @@ const VERBS: &[(&str, &str, Takes)] = &[
     ("verbs of fetching", "web_fetch", Takes::Url),
     ("verbs of running", "exec", Takes::Command),
     ("verbs of writing", "write", Takes::Path),
+    ("verbs of storing", "memory_store", Takes::Text),
+    ("verbs of sending", "message", Takes::Recipient),
 ];
 /// How far what a verb is given may stand from it.
 const GAP_BYTES_MAX: usize = 60;
+/// The same for a verb behind it.
+const BEHIND_BYTES_MAX: usize = 40;
 
 static BY_WORD: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| {
     let words = |(place, (name, ..)): (usize, &(&str, &str, Takes))| {
@@ -36,23 +40,48 @@ static UNSPACED: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
 });
 
 /// The verbs of a sentence that are given what their tool takes, as if they named it.
-pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Vec<Anchor<'t>> {
+pub(super) fn anchors<'t>(
+    doc: &Doc<'t>,
+    text: &str,
+    lower: &str,
+    literals: &[Literal],
+) -> Vec<Anchor<'t>> {
     let mut found = Vec::new();
     let given = literals.iter().filter(|literal| !literal.is_json());
     for literal in given {
         let end = literal.span[0];
         let from = crate::doc::floor(text, end.saturating_sub(GAP_BYTES_MAX));
         let before = &text[from..end];
-        let Some(([start, stop], place)) = last_verb(before) else {
-            continue;
+        let ([start, stop], place) = match last_verb(before) {
+            Some(([start, stop], place)) => ([from + start, from + stop], place),
+            // "die Datei a.txt lesen", "a.txt 파일을 읽어야겠다": the verb closes the clause.
+            None => match verb_behind(text, literal.span[1], literals) {
+                Some(found) => found,
+                None => continue,
+            },
         };
         let (_, name, takes) = VERBS[place];
+        let remembers = REMEMBERED.is_in(lower);
+        let (name, takes) = match (name, takes) {
+            ("web_search", _) if remembers => ("memory_search", takes),
+            ("write", _) if remembers && literal.kind == Kind::Quoted => {
+                ("memory_store", Takes::Text)
+            }
+            ("memory_store", _) if !remembers => continue,
+            known => known,
+        };
         // Whatever reads a file opens an address as well.
         let name = match (&literal.kind, takes) {
             (Kind::Url, Takes::Path | Takes::Url | Takes::Query) if name != "write" => "web_fetch",
             (Kind::Path, Takes::Path)
-            | (Kind::Quoted, Takes::Query)
+            | (Kind::Quoted, Takes::Query | Takes::Text | Takes::Recipient)
+            | (Kind::Command, Takes::Command)
             | (Kind::Code, Takes::Command | Takes::Query) => name,
+            (Kind::Code | Kind::Command, Takes::Path)
+                if name == "read" && super::commands::is_command(&literal.text) =>
+            {
+                "exec"
+            }
             (Kind::Code | Kind::Quoted, Takes::Path)
                 if super::literals::names_file(&literal.text) =>
             {
@@ -60,56 +89,153 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
             }
             _ => continue,
         };
-        let span = [from + start, from + stop];
-        let is_known = found.iter().any(|anchor: &Anchor<'_>| anchor.span == span);
-        if let Some(tool) = doc.tools.find(name).filter(|_| !is_known) {
-            found.push(Anchor {
-                span,
-                tool,
-                distinct: false,
-                marked: false,
-            });
-        }
+        add(doc, [start, stop], name, &mut found);
+    }
+    if found.is_empty()
+        && let Some(([start, end], tool)) = labelled(text, literals, REMEMBERED.is_in(lower))
+    {
+        add(doc, [start, end], tool, &mut found);
     }
     found
 }
 
+fn add<'t>(doc: &Doc<'t>, span: [usize; 2], name: &str, found: &mut Vec<Anchor<'t>>) {
+    let is_known = found.iter().any(|anchor| anchor.span == span);
+    if let Some(tool) = doc.tools.find(name).filter(|_| !is_known) {
+        found.push(Anchor {
+            span,
+            tool,
+            distinct: false,
+            marked: false,
+        });
+    }
+}
+
+/// "wyszukać w internecie: kurs euro": a search, up to the colon before what is searched.
+fn labelled(
+    text: &str,
+    literals: &[Literal],
+    remembers: bool,
+) -> Option<([usize; 2], &'static str)> {
+    if remembers && let Some(span) = recalled(&text.to_ascii_lowercase()) {
+        return Some((span, "memory_search"));
+    }
+    let colon = text.find([':', '：'])?;
+    let from = crate::doc::floor(text, colon.saturating_sub(GAP_BYTES_MAX));
+    let ([start, stop], place) = last_verb(&text[from..colon])?;
+    let behind = &text[colon..];
+    let is_bare = literals.iter().all(|literal| literal.span[1] <= colon);
+    let has_words = behind.len() > 3 && !behind.contains('\n');
+    let (_, name, takes) = VERBS[place];
+    let name = if remembers && takes == Takes::Query {
+        "memory_search"
+    } else {
+        name
+    };
+    let end = if takes == Takes::Recipient {
+        from + stop
+    } else {
+        colon
+    };
+    (matches!(takes, Takes::Query | Takes::Recipient) && is_bare && has_words)
+        .then_some(([from + start, end], name))
+}
+
+/// "look in memory for a name": from the verb up to what is looked for.
+fn recalled(text: &str) -> Option<[usize; 2]> {
+    let at = [
+        " memory for ",
+        " memory about ",
+        " memory: ",
+        " memories for ",
+        " memories about ",
+    ]
+    .iter()
+    .find_map(|words| {
+        let at = text.find(words)?;
+        Some([at, at + words[1..].find([' ', ':'])? + 1])
+    })?;
+    let from = crate::doc::floor(text, at[0].saturating_sub(GAP_BYTES_MAX / 2));
+    let verb = [
+        "look", "check", "search", "consult", "query", "recall", "dig", "go",
+    ]
+    .iter()
+    .filter_map(|verb| text[from..at[0]].rfind(verb))
+    .max()?;
+    Some([from + verb, at[1]])
+}
+
+/// The verb that follows what it is given.
+fn verb_behind(text: &str, end: usize, literals: &[Literal]) -> Option<([usize; 2], usize)> {
+    let next = literals.iter().map(|literal| literal.span[0]);
+    let stop = next.filter(|at| *at >= end).min().unwrap_or(text.len());
+    let stop = crate::doc::floor(text, stop.min(end + BEHIND_BYTES_MAX));
+    let behind = text.get(end..stop)?;
+    let behind = &behind[..behind
+        .find([',', ';', ':', '.', '。', '，'])
+        .unwrap_or(behind.len())];
+    let ([from, to], place) = last_verb(behind)?;
+    Some(([end + from, end + to], place))
+}
+
+/// Words for what one remembers.
+static REMEMBERED: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("memory"));
+
 /// The last verb of a text, and which it is.
 fn last_verb(text: &str) -> Option<([usize; 2], usize)> {
-    let mut last = None;
+    verbs(text).max()
+}
+
+fn verbs(text: &str) -> impl Iterator<Item = ([usize; 2], usize)> + '_ {
     let mut at = 0;
-    for word in text.split_inclusive(|letter: char| !letter.is_alphabetic()) {
-        let bare = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
-        if let Some(place) = BY_WORD.get(bare.to_lowercase().as_str()) {
-            last = Some(([at, at + bare.len()], *place));
-        }
-        at += word.len();
-    }
+    let spaced = text
+        .split_inclusive(|letter: char| !letter.is_alphabetic())
+        .filter_map(move |word| {
+            let bare = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
+            let span = [at, at + bare.len()];
+            at += word.len();
+            let place = BY_WORD.get(bare.to_lowercase().as_str())?;
+            Some((span, *place))
+        });
     let unspaced = UNSPACED
         .iter()
-        .filter_map(|(word, place)| text.rfind(word).map(|at| ([at, at + word.len()], *place)))
-        .max();
-    last.max(unspaced)
+        .filter_map(|(word, place)| text.rfind(word).map(|at| ([at, at + word.len()], *place)));
+    spaced.chain(unspaced)
 }
 
-static FILES: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("files"));
+/// Whether a verb is English, where orders and statements look alike.
+pub(super) fn is_english(verb: &str) -> bool {
+    lists::list("english verbs").contains(&verb.to_lowercase().as_str())
+}
 
-/// Whether a sentence speaks of a file in another language.
+/// What a plan names without saying which, and what its verb takes.
+static NOUNS: LazyLock<[(Takes, WordSet); 3]> = LazyLock::new(|| {
+    [
+        (Takes::Path, lists::word_set("files")),
+        (Takes::Command, lists::word_set("commands")),
+        (Takes::Recipient, lists::word_set("messages")),
+    ]
+});
+
+/// Whether a sentence speaks of a file, a command or a message.
 pub(super) fn may_ask(lower: &str) -> bool {
-    FILES.is_in(lower)
+    NOUNS.iter().any(|(_, nouns)| nouns.is_in(lower))
 }
 
-/// The tool of a sentence that plans to read a file and does not say which.
+/// The tool of a sentence that plans to read a file, to run a command or to send a message, and
+/// does not say which.
 pub(super) fn asks<'t>(doc: &Doc<'t>, masked: &str) -> Option<&'t ToolSpec> {
-    if masked.contains('"') || !FILES.is_in(masked) {
+    if masked.contains('"') || !may_ask(masked) {
         return None;
     }
     let lower = masked.to_lowercase();
-    let ([start, _], place) = last_verb(&lower)?;
+    let ([start, _], place) = verbs(&lower).find(|(_, place)| {
+        let takes = VERBS[*place].2;
+        NOUNS
+            .iter()
+            .any(|(kind, nouns)| *kind == takes && nouns.is_in(&lower))
+    })?;
     let clause = &lower[super::mood::clause_start(&lower[..start])..];
     let plans = super::mood::is_planned(clause) && super::mood::is_free_of_doubt(clause, &lower);
-    let (_, name, takes) = VERBS[place];
-    (takes == Takes::Path && plans)
-        .then(|| doc.tools.find(name))
-        .flatten()
+    plans.then(|| doc.tools.find(VERBS[place].1)).flatten()
 }

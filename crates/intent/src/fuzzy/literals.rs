@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Quoted,
     Url,
     Path,
+    /// A command line without marks.
+    Command,
 }
 
 /// One literal: where it stands in its sentence, marks and all, and its text without them.
@@ -80,6 +82,10 @@ pub(super) fn literals(doc: &Doc<'_>, text: &str) -> Vec<Literal> {
             continue;
         }
         let end = word_end(text, at);
+        if let Some(stop) = super::commands::command_end(text, at) {
+            at = found_command(text, [at, stop], &mut found);
+            continue;
+        }
         match word(doc, text, at, end) {
             Some(literal) => {
                 at = literal.span[1];
@@ -89,6 +95,16 @@ pub(super) fn literals(doc: &Doc<'_>, text: &str) -> Vec<Literal> {
         }
     }
     found
+}
+
+/// Takes a command line; where it ends.
+fn found_command(text: &str, span: [usize; 2], found: &mut Vec<Literal>) -> usize {
+    found.push(Literal {
+        span,
+        kind: Kind::Command,
+        text: text[span[0]..span[1]].to_owned(),
+    });
+    span[1]
 }
 
 /// Behind a word, or in it where marks open.
@@ -172,6 +188,15 @@ fn quotation(text: &str, at: usize, letter: char) -> Option<Literal> {
         return None;
     }
     let inner = at + open.len_utf8();
+    // „…" and „…”: many type another mark at the end.
+    let close = match letter {
+        '„' => text[inner..]
+            .chars()
+            .find(|letter| matches!(letter, '“' | '”' | '"'))
+            .map_or('“', |letter| letter),
+        _ => *close,
+    };
+    let close = &close;
     let mut from = inner;
     loop {
         let end = from + text[from..].find(*close)?;
@@ -252,7 +277,7 @@ fn word(doc: &Doc<'_>, text: &str, at: usize, end: usize) -> Option<Literal> {
     if is_folder && let Some(spaced) = spaced_path(text, start, end) {
         return Some(spaced);
     }
-    if is_path(bare) && doc.tools.find(bare).is_none() {
+    if is_path(bare) && super::anchors::tool_of(doc, bare).is_none() {
         return Some(path([start, start + bare.len()], bare));
     }
     spaced_path(text, start, end)
@@ -276,7 +301,9 @@ pub(super) fn bare_word(word: &str) -> &str {
 fn spaced_path(text: &str, start: usize, end: usize) -> Option<Literal> {
     let first = &text[start..end];
     let slash = first.find(['/', '\\'])?;
-    let folder = &first[..slash];
+    // "/home/anna/My Documents/a.txt": a folder's name goes on with a capital or a number.
+    let is_rooted = slash == 0 && first.len() > 1;
+    let folder = if is_rooted { first } else { &first[..slash] };
     let plain = |letter: char| letter.is_alphanumeric() || "_-.~/\\:".contains(letter);
     if folder.is_empty()
         || !first.chars().all(plain)
@@ -292,7 +319,13 @@ fn spaced_path(text: &str, start: usize, end: usize) -> Option<Literal> {
         }
         let stop = word_end(text, from + 1);
         let word = bare_word(&text[from + 1..stop]);
-        if matches!(word, "and" | "or" | "to" | "with" | "for") || word.contains("://") {
+        let goes_on = |letter: char| letter.is_uppercase() || letter.is_ascii_digit();
+        if matches!(
+            word,
+            "and" | "or" | "to" | "with" | "for" | "then" | "now" | "in" | "from" | "plus" | "is"
+        ) || word.contains("://")
+            || is_rooted && !word.starts_with(goes_on)
+        {
             return None;
         }
         if has_ending(word) {

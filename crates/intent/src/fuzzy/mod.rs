@@ -8,7 +8,9 @@
 
 mod anchors;
 mod announce;
+mod blocks;
 mod clause;
+mod commands;
 mod context;
 mod fill;
 mod foreign;
@@ -125,6 +127,12 @@ impl Wished {
         if let Some(replaced) = replaced.filter(|_| !second_thoughts::adds(lower)) {
             self.take_back(replaced);
         }
+        // "web search time. query: x": the second sentence gave the first one what it needs.
+        let last = self.calls.last().filter(|(last, _)| last + 1 == number);
+        let is_said = |call: &RawCall| {
+            last.is_some_and(|(_, last)| last.name == call.name && last.args == call.args)
+        };
+        let calls: Vec<_> = calls.into_iter().filter(|call| !is_said(call)).collect();
         self.calls
             .extend(calls.into_iter().map(|call| (number, call)));
     }
@@ -194,6 +202,16 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         calls.retain(|call| {
             !words::introduces_example(&lower[..call.span[0].saturating_sub(start)])
         });
+        if calls.is_empty() && blocks::may_look(&lower) && !advice.given(doc, before) {
+            match blocks::led_up_to(doc, sentence, &lower) {
+                Some(call) => calls.push(call),
+                None => calls.extend(
+                    blocks::looked_at(doc, sentence, before, &lower)
+                        .into_iter()
+                        .flatten(),
+                ),
+            }
+        }
         wished.add(number, &lower, calls);
     }
     let mut calls: Vec<RawCall> = wished
@@ -201,6 +219,7 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         .into_iter()
         .map(|(_, call)| call)
         .chain(labelled)
+        .chain(blocks::rows(doc))
         .collect();
     calls.sort_by_key(|call| call.span[0]);
     let speaks_to_reader = |sentence: &sentence::Sentence| {
@@ -329,7 +348,8 @@ impl Spoken<'_> {
             .args
             .last()
             .and_then(|(_, value)| text.find(value.as_str()).map(|at| at + value.len()));
-        if lead.order
+        // "I'll see what a.txt says" asks.
+        if (lead.order || !lower.contains("what "))
             && told.is_some_and(|at| {
                 mood::tells_outcome(lower[at..].trim_start_matches(['`', '"', '\'', ')']))
             })

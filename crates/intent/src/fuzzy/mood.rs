@@ -355,3 +355,20 @@ pub(super) fn is_free_of_doubt(clause: &str, sentence: &str) -> bool {
 pub(super) fn is_planned(text: &str) -> bool {
     PLANNED.is_in(text) || OWN.is_in(text)
 }
+
+/// Whether words between a name and what it is given tell that it is done.
+pub(super) fn is_told(between: &str) -> bool {
+    [
+        " was ",
+        " were ",
+        " has been ",
+        " have been ",
+        " got ",
+        " wurde ",
+        " a été ",
+        " fue ",
+        " ble ",
+    ]
+    .iter()
+    .any(|words| between.contains(words))
+}

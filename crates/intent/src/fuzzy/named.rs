@@ -8,21 +8,23 @@ use super::sentence::Sentence;
 use super::stand::{self, Stand};
 use super::{context, foreign, lines, words};
 use crate::doc::{Doc, floor};
-use crate::forms::call_object::{Reading, calls_of};
 use crate::forms::pythonic;
-use crate::json::{self, Ending};
+use crate::json::Ending;
 use crate::limits::CONTEXT_BYTES_MAX;
 use crate::model::{FinishReason, Strategy};
 use crate::raw::{Args, Given, RawCall, Unknown};
 use crate::tools::ToolSpec;
 
 /// How sure a wish is whose name can be nothing but a tool's, and any other.
-const DISTINCT: f64 = 0.65;
+pub(super) const DISTINCT: f64 = 0.65;
 
 const EVERYDAY: f64 = 0.6;
 
 /// Words between a name and what it is given, at most.
 const GAP_WORDS_MAX: usize = 6;
+
+/// How the name of what one remembers ends.
+const MEMORY: [&str; 2] = ["memory", "memories"];
 
 /// What one sentence wants of the tools that it names.
 #[derive(Default)]
@@ -57,7 +59,7 @@ pub(super) fn wishes(
 ) -> Named {
     let text = sentence.text(doc);
     let mut named = Named::default();
-    if !anchors::are_possible(doc, text) && !may_be_foreign(text) {
+    if !anchors::are_possible(doc, text) && !may_be_foreign(text) && !context::may_point(lower) {
         return named;
     }
     doc.may_read(text.len());
@@ -65,8 +67,9 @@ pub(super) fn wishes(
     let mut found = anchors::anchors(doc, text, &literals);
     if found.is_empty() {
         found.extend(context::pointed_at(doc, earlier, text, lower));
+        found.extend(context::pointed_run(doc, earlier, lower).filter(|_| found.is_empty()));
     }
-    let verbs = foreign::anchors(doc, text, &literals);
+    let verbs = foreign::anchors(doc, text, lower, &literals);
     let has_object = literals.iter().any(Literal::is_json);
     if found.is_empty() && verbs.is_empty() && !has_object && !foreign::may_ask(lower) {
         return named;
@@ -146,6 +149,10 @@ impl Said<'_, '_> {
         // The beginning of a window is no sentence's.
         let cut = if window > 0 { "x " } else { "" };
         let before = format!("{cut}{}", self.masked[window..from].to_lowercase());
+        let is_handed = anchor.distinct && before.trim_end().ends_with("\" to");
+        if is_handed || Self::runs(anchor.tool) && stand::is_place(&before) {
+            return Stand::Called;
+        }
         stand::stand(&before, &self.masked[to..])
     }
 
@@ -218,12 +225,7 @@ impl Said<'_, '_> {
         let mut filled = called.unwrap_or_else(|| {
             fill::right(anchor.tool, &self.place([behind_name, stop]), may_be_free)
         });
-        let near = filled.start.is_none_or(|at| {
-            self.masked[behind_name.min(at)..at]
-                .split_whitespace()
-                .count()
-                <= GAP_WORDS_MAX
-        });
+        let near = self.is_given_near(behind_name, &filled);
         if filled.start.is_none() && stand > Stand::Word {
             self.take_beside(anchor, &mut filled);
         }
@@ -232,11 +234,8 @@ impl Said<'_, '_> {
             return None;
         }
         let strong = is_called || filled.keyed && filled.is_whole(anchor.tool);
-        let (stand, written) = if strong {
-            (Stand::Called, stand)
-        } else {
-            (stand, stand)
-        };
+        let written = stand;
+        let stand = if strong { Stand::Called } else { stand };
         // What stands further off says nothing of the name.
         let window = floor(&self.masked, start.saturating_sub(CONTEXT_BYTES_MAX));
         let before = self.masked[window..start].to_lowercase();
@@ -269,10 +268,21 @@ impl Said<'_, '_> {
         {
             return None;
         }
+        let told = stand <= Stand::Order && self.is_told(behind_name, filled.end, stop);
+        if !is_called && told || self.lacks_recipient(anchor, &filled) {
+            return None;
+        }
+        // "send to Bob the text: …" names an argument, and speaks of no text.
+        let is_keyed = filled.keyed && filled.lacks_only_a_text(anchor.tool) && !anchor.distinct;
+        let said_from = if is_keyed {
+            filled.end.min(stop)
+        } else {
+            behind_name
+        };
         let around = Around {
             clause,
             before: &before,
-            after: &self.masked[behind_name..stop].to_lowercase(),
+            after: &self.masked[said_from..stop].to_lowercase(),
             gap: &self.masked
                 [behind_name..filled.start.unwrap_or(behind_name).clamp(behind_name, stop)]
                 .to_lowercase(),
@@ -310,8 +320,33 @@ impl Said<'_, '_> {
         Some(end)
     }
 
+    /// Whether few words stand between a name and what it is given.
+    fn is_given_near(&self, behind_name: usize, filled: &Filled) -> bool {
+        filled.start.is_none_or(|at| {
+            let gap = &self.masked[behind_name.min(at)..at];
+            gap.split_whitespace().count() <= GAP_WORDS_MAX
+        })
+    }
+
+    /// "Message to Karin was sent: …".
+    fn is_told(&self, from: usize, end: usize, stop: usize) -> bool {
+        mood::is_told(&self.masked[from..end.clamp(from, stop)])
+    }
+
+    /// "I send x": a verb of a tool that takes a recipient, and none is there.
+    fn lacks_recipient(&self, anchor: &Anchor<'_>, filled: &Filled) -> bool {
+        let is_whom = |name: &&str| takes(name) == Takes::Recipient;
+        let [from, to] = anchor.span;
+        wanted(anchor.tool)
+            .into_iter()
+            .find(is_whom)
+            .is_some_and(|name| !filled.has(name))
+            && filled.start.is_some()
+            && self.doc.tools.find(&self.text[from..to]).is_none()
+    }
+
     /// Whether a tool runs commands.
-    fn runs(tool: &ToolSpec) -> bool {
+    pub(super) fn runs(tool: &ToolSpec) -> bool {
         wanted(tool)
             .iter()
             .any(|name| takes(name) == Takes::Command)
@@ -401,10 +436,21 @@ impl Said<'_, '_> {
             let stop = verbs
                 .get(number + 1)
                 .map_or(self.text.len(), |next| next.span[0]);
+            // What is given stands behind the verb, right before it, or behind its colon.
+            let behind = &self.text[verb.span[1]..];
+            let spoken = &self.text[verb.span[0]..verb.span[1]];
+            let is_labelled =
+                behind.starts_with([':', '：']) || MEMORY.iter().any(|word| spoken.ends_with(word));
+            let may_stand_alone = wanted(verb.tool)
+                .iter()
+                .any(|name| takes(name) == Takes::Recipient);
+            let english = foreign::is_english(spoken.split(' ').next().unwrap_or_default());
+            let before = self.literals.iter().rev();
             let first = self
                 .literals
                 .iter()
-                .find(|literal| literal.span[0] >= verb.span[1]);
+                .find(|literal| literal.span[0] >= verb.span[1])
+                .or_else(|| before.into_iter().find(|it| it.span[1] <= verb.span[0]));
             let is_given = |at: usize| {
                 named
                     .used
@@ -413,13 +459,24 @@ impl Said<'_, '_> {
             };
             let at = offset + verb.span[0];
             if is_given(verb.span[0])
-                || first.is_none_or(|literal| is_given(literal.span[0]))
+                || first.map_or(!is_labelled && !may_stand_alone, |literal| {
+                    is_given(literal.span[0])
+                })
                 || self.doc.is_hidden(at, 0)
                 || self.doc.is_shown(at)
             {
                 continue;
             }
-            self.read(verb, Stand::Planned, [0, stop], named);
+            let stands = self.stand(verb);
+            if english && (stands == Stand::Word || self.for_reader) {
+                continue;
+            }
+            let stand = if is_labelled {
+                Stand::Called
+            } else {
+                Stand::Planned
+            };
+            self.read(verb, stand, [0, stop], named);
         }
         if named.calls.is_empty()
             && named.asked.is_empty()
@@ -428,54 +485,6 @@ impl Said<'_, '_> {
             named
                 .asked
                 .push(self.call(tool, Args::default(), [0, self.text.len()], EVERYDAY));
-        }
-    }
-
-    /// Calls that are written as JSON behind words that plan them.
-    fn objects(&self, named: &mut Named) {
-        let offset = self.sentence.span[0];
-        for literal in self.literals.iter().filter(|literal| literal.is_json()) {
-            let [from, to] = literal.span;
-            let is_read = named
-                .calls
-                .iter()
-                .any(|call| call.span[0] < offset + to && call.span[1] > offset + from);
-            let before = &self.masked[..from];
-            if is_read || !mood::is_planned(before) || self.doc.in_quoted(offset + from) {
-                continue;
-            }
-            let around = Around {
-                clause: &before[mood::clause_start(before.trim_end().trim_end_matches(':'))..],
-                before,
-                after: &self.masked[to..],
-                behind: &self.masked[to..],
-                gap: "",
-                distinct: true,
-            };
-            if mood::against(&around).is_some() {
-                continue;
-            }
-            let Some(read) = json::read_at(self.doc.text, offset + from, offset + to) else {
-                continue;
-            };
-            let reading = Reading {
-                text: self.doc.text,
-                tools: self.doc.tools,
-                span: [offset + from, offset + to],
-                tagged: false,
-                strategy: Strategy::Fuzzy,
-            };
-            let calls = calls_of(read, reading).calls;
-            named.calls.extend(
-                calls
-                    .into_iter()
-                    .filter(|call| self.doc.tools.find(&call.name).is_some())
-                    .map(|call| {
-                        let mut call = call.confidence(DISTINCT);
-                        call.unknown = Unknown::Nothing;
-                        call
-                    }),
-            );
         }
     }
 }

@@ -135,10 +135,12 @@ fn value_start(text: &str, mut at: usize, stop: usize) -> (usize, bool) {
         let lead = rest.len() - rest.trim_start_matches([' ', '*']).len();
         let rest = &rest[lead..];
         let copula = COPULAS.iter().find(|word| {
-            rest.strip_prefix(**word).is_some_and(|tail| {
-                !word.ends_with(|letter: char| letter.is_ascii_alphabetic())
-                    || tail.starts_with([' ', '"', '`'])
-            })
+            // "text: the build is green": what follows a sign is the value.
+            !(sign && word.ends_with(char::is_alphabetic))
+                && rest.strip_prefix(**word).is_some_and(|tail| {
+                    !word.ends_with(|letter: char| letter.is_ascii_alphabetic())
+                        || tail.starts_with([' ', '"', '`'])
+                })
         });
         match copula {
             Some(word) => {

@@ -206,6 +206,7 @@ fn find_out(rest: &str, low: &str) -> Option<Wish> {
         "how far", "how long", "how big",
     ];
     let asked = strip_word(low, "out")?;
+    let asked = strip_word(asked, "online").unwrap_or(asked);
     QUESTIONS.iter().find_map(|word| strip_word(asked, word))?;
     let query = trim_object(&rest[rest.len() - asked.len()..]);
     let plain = |word: &str| {
@@ -299,10 +300,18 @@ pub(super) fn search(rest: &str, low: &str, find: bool, order: bool) -> Option<W
     if let Some(given) = stated_query(query, low) {
         return Some(Wish::new("web_search").arg("query", given).bonus(0.05));
     }
-    if let Some(given) = quoted(query).filter(|given| query.find(given).is_some_and(|at| at <= 24))
+    let near = if find { 10 } else { 24 };
+    if let Some(given) =
+        quoted(query).filter(|given| query.find(given).is_some_and(|at| at <= near))
     {
         return Some(Wish::new("web_search").arg("query", given).bonus(0.05));
     }
+    // "find a better word: \"x\"": what is in marks is found already.
+    if find && query.contains(['"', '“', '`']) {
+        return None;
+    }
+    let query = query.trim_start_matches([':', ' ']);
+    let low = &low[low.len() - query.len()..];
     let end = QUERY_ENDS
         .iter()
         .filter_map(|end| low.find(end))

@@ -28,7 +28,7 @@ const SHORT_WORDS_MAX: usize = 16;
 pub(super) fn turn(lower: &str) -> Turn {
     let mut rest = lower.trim_start_matches(|letter: char| !letter.is_alphanumeric());
     let short = lower.split_whitespace().count() <= SHORT_WORDS_MAX;
-    if short && GIVES_UP.iter().any(|words| lower.contains(words)) {
+    if short && GIVES_UP.iter().any(|words| gives_up(lower, words)) {
         return Turn::TakesBack;
     }
     let mut hesitates = false;
@@ -72,6 +72,14 @@ pub(super) fn turn(lower: &str) -> Turn {
         return Turn::Hesitates;
     }
     Turn::None
+}
+
+/// "мне нужно" has no "не нужно".
+fn gives_up(lower: &str, words: &str) -> bool {
+    let goes_on = |letter: char| letter.is_alphabetic() && !super::anchors::is_unspaced(letter);
+    lower
+        .match_indices(words)
+        .any(|(at, _)| !lower[..at].ends_with(goes_on))
 }
 
 /// Whether a sentence sets its wish in the place of another.

@@ -43,36 +43,14 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     });
     let bare = said
         .trim_end_matches([
-            ',', ':', '-', '–', '—', '.', '>', '→', '!', '，', '：', '；',
+            ',', ':', '-', '–', '—', '.', '>', '→', '!', '，', '：', '；', ')',
         ])
         .trim_end();
     let behind = after.trim_start_matches(['*', '`', '"', ' ', '-']);
     if CALLED_BEHIND.iter().any(|word| behind.starts_with(word)) {
         return Stand::Called;
     }
-    let without_article = [
-        "the",
-        "a",
-        "our",
-        "my",
-        "le",
-        "la",
-        "l'outil",
-        "el",
-        "den",
-        "das",
-        "die",
-        "o",
-        "tool",
-        "outil",
-        "verktøyet",
-    ]
-    .iter()
-    .find_map(|article| {
-        said.strip_suffix(article)
-            .filter(|head| head.ends_with(' '))
-    })
-    .map_or(said, str::trim_end);
+    let without_article = without_article(said);
     let last = |text: &'_ str| {
         text.rsplit(|letter: char| letter.is_whitespace() || letter == '(')
             .next()
@@ -93,6 +71,9 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     if CALLS.contains(&word.as_str()) || CALLS_UNSPACED.iter().any(|word| said.ends_with(word)) {
         return Stand::Called;
     }
+    if is_passed(without_article) {
+        return Stand::Called;
+    }
     let ends_with = |text: &str, words: &&str| {
         text.strip_suffix(*words).is_some_and(|head| {
             head.is_empty() || !head.ends_with(|letter: char| letter.is_ascii_alphanumeric())
@@ -104,9 +85,10 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     .iter()
     .find_map(|adverb| bare.strip_suffix(adverb))
     .map_or(bare, str::trim_end);
-    if PLANS
-        .iter()
-        .any(|plan| ends_with(bare, plan) || ends_with(adverb, plan))
+    if !is_of_a_thing(adverb)
+        && PLANS
+            .iter()
+            .any(|plan| ends_with(bare, plan) || ends_with(adverb, plan))
     {
         return Stand::Planned;
     }
@@ -127,6 +109,7 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
     if bare.is_empty()
         || unspaced
         || number.is_empty()
+        || number.len() < bare.len() && number.ends_with([':', ',', ';'])
         || closed
         || DECIDES.contains(&last(bare).as_str())
         || last(bare) == "tool"
@@ -135,6 +118,90 @@ pub(super) fn stand(before: &str, after: &str) -> Stand {
         return Stand::Order;
     }
     Stand::Word
+}
+
+fn without_article(said: &str) -> &str {
+    const ARTICLES: &[&str] = &[
+        "the",
+        "a",
+        "our",
+        "my",
+        "le",
+        "la",
+        "l'outil",
+        "el",
+        "den",
+        "das",
+        "die",
+        "o",
+        "tool",
+        "outil",
+        "verktøyet",
+    ];
+    let head = ARTICLES.iter().find_map(|article| {
+        said.strip_suffix(article)
+            .filter(|head| head.ends_with(' '))
+    });
+    head.map_or(said, str::trim_end)
+}
+
+/// "the target should run …": what a thing should do is no plan.
+fn is_of_a_thing(before: &str) -> bool {
+    let Some(head) = ["should", "must"]
+        .iter()
+        .find_map(|word| before.strip_suffix(word).filter(|head| head.ends_with(' ')))
+    else {
+        return false;
+    };
+    let subject = head.trim_end().rsplit(' ').next().unwrap_or_default();
+    let owns = [
+        "i",
+        "we",
+        "so",
+        "and",
+        "then",
+        "also",
+        "probably",
+        "now",
+        "first",
+        "but",
+        "thus",
+        "therefore",
+        "still",
+        "just",
+        "maybe",
+        "perhaps",
+        "hence",
+        "really",
+        "definitely",
+        "next",
+    ];
+    subject.ends_with(|letter: char| letter.is_ascii_alphabetic()) && !owns.contains(&subject)
+}
+
+/// "x goes to search".
+fn is_passed(before: &str) -> bool {
+    static PASSED: LazyLock<&[&str]> = LazyLock::new(|| lists::list("passed to"));
+    let is_arrow = ["->", "→"].iter().any(|sign| before.ends_with(sign));
+    is_arrow
+        || PASSED.iter().any(|words| {
+            before
+                .strip_suffix(*words)
+                .is_some_and(|head| head.is_empty() || head.ends_with([' ', '"', '`']))
+        })
+}
+
+/// "in the shell": where commands are run.
+pub(super) fn is_place(before: &str) -> bool {
+    let said = before.trim_end();
+    [
+        "in the", "in a", "in", "on the", "in der", "dans le", "en la", "på",
+    ]
+    .iter()
+    .any(|words| {
+        said.strip_suffix(words)
+            .is_some_and(|head| head.ends_with(' '))
+    })
 }
 
 /// Whether a sentence is labelled as somebody else's words: "Tool result: …".
@@ -164,7 +231,9 @@ pub(super) fn points_at(after: &str, takes: Takes) -> bool {
         Takes::Url => &[
             "url", "page", "link", "site", "website", "article", "it", "them",
         ],
-        Takes::Command => &["command", "script"],
+        Takes::Command => &[
+            "command", "commands", "script", "tests", "test", "build", "suite", "linter",
+        ],
         Takes::Recipient => &[],
         _ => return false,
     };

@@ -9,6 +9,9 @@ use super::pairs::{bare_end, without_linker};
 use super::table::PROGRAMS;
 use crate::tools::ToolSpec;
 
+/// Who sends, between the verb and its recipient: "schicke ich Anna".
+static SUBJECTS: LazyLock<&[&str]> = LazyLock::new(|| lists::list("pronouns"));
+
 /// "to Anna", "an Anna", "til Anna".
 pub(super) fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
     static TO: LazyLock<&[&str]> = LazyLock::new(|| lists::list("before recipient"));
@@ -21,9 +24,18 @@ pub(super) fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled)
     };
     let [start, end] = place.span;
     let mut before = "";
+    let mut is_head = true;
     let mut at = start;
-    for word in place.text[start..end].split_inclusive(' ') {
+    while at < end {
+        let quoted = place.literals().find(|literal| literal.span[0] == at);
+        if let Some(literal) = quoted.filter(|literal| literal.text.contains(' ')) {
+            at = literal.span[1];
+            before = "\"";
+            continue;
+        }
         let from = at;
+        let rest = &place.text[from..end];
+        let word = &rest[..rest.find(' ').map_or(rest.len(), |blank| blank + 1)];
         at += word.len();
         let bare = word
             .trim()
@@ -34,10 +46,16 @@ pub(super) fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled)
             || bare.contains('@');
         // "message Tom": nothing stands between.
         let is_next = from == start && word.trim().is_empty();
-        before = if is_next { "to" } else { before };
+        if matches!(before, "" | "to") && is_head && SUBJECTS.contains(&bare) {
+            continue;
+        }
+        let is_first =
+            start > 0 && before.is_empty() && !word.trim().starts_with(['"', '“', '„', '«', '`']);
+        before = if is_next || is_first { "to" } else { before };
         if is_next {
             continue;
         }
+        is_head = false;
         let is_sign = bare.starts_with(['@', '#']) && bare.len() > 2;
         if (TO.contains(&before) || is_sign) && is_name && bare.len() > 1 {
             let mut name = bare.to_owned();
@@ -52,9 +70,8 @@ pub(super) fn recipient(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled)
             filled.give(argument, &name, [from, from + word.trim_end().len()]);
             return;
         }
-        before = word.trim();
-        if before.starts_with(['"', '“', '`']) {
-            return;
+        if !word.trim().is_empty() {
+            before = word.trim();
         }
     }
 }
@@ -69,7 +86,9 @@ pub(super) fn action(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
         return;
     };
     let [start, end] = place.span;
-    let rest = place.text[start..end].trim_start_matches([':', ' ', '-']);
+    let rest = place.text[start..end].trim_start_matches([':', ' ', '-', '`']);
+    let rest = rest.strip_prefix("tool ").unwrap_or(rest);
+    let rest = rest.strip_prefix("to ").unwrap_or(rest);
     let word = bare_word(rest.split_whitespace().next().unwrap_or_default());
     let is_verb =
         (3..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -110,6 +129,13 @@ pub(super) fn command(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
         return;
     }
     let program = tail.split_whitespace().next().unwrap_or_default();
+    let known = place
+        .literals()
+        .find(|literal| literal.kind == Kind::Command && literal.span[0] == tail_at);
+    let tail = match known.filter(|_| said.is_none()) {
+        Some(literal) => literal.text.as_str(),
+        None => tail,
+    };
     let tail = [" and then ", ", then ", "。", " — ", "，"]
         .iter()
         .filter_map(|end| tail.find(end))
@@ -125,7 +151,7 @@ pub(super) fn command(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
         || tail.contains(" | ")
         || tail.contains(['$', '>', '&'])
         || tail.contains('/');
-    let is_program = PROGRAMS.contains(&program)
+    let is_program = (PROGRAMS.contains(&program) || known.is_some())
         && !matches!(
             second,
             "is" | "and" | "would" | "should" | "can" | "has" | "was"
@@ -192,10 +218,12 @@ pub(super) fn free(tool: &ToolSpec, place: &Place<'_>, filled: &mut Filled) {
     let [argument] = wanted.as_slice() else {
         return;
     };
-    if takes(argument) != Takes::Query || filled.has(argument) {
+    let [start, end] = place.span;
+    let labels = place.text[start..end].starts_with([':', '：']);
+    let is_text = takes(argument) == Takes::Text && labels;
+    if takes(argument) != Takes::Query && !is_text || filled.has(argument) {
         return;
     }
-    let [start, end] = place.span;
     let mut rest = &place.text[start..end];
     if rest.trim_start().starts_with([',', '.', 'の', 'は', '的'])
         || super::mood::tells_outcome(&rest.to_lowercase())

@@ -354,11 +354,36 @@ pub(super) fn is_path(word: &str) -> bool {
             && ending.bytes().any(|byte| byte.is_ascii_alphabetic())
     });
     BARE.contains(&word)
+        || is_dotfile(word)
         || has_ending
             && !is_host(&word.to_ascii_lowercase())
             && !matches!(word, "e.g" | "i.e" | "etc.")
         || word.contains('/') && has_ending
         || word.matches('/').count() >= 2
+}
+
+/// ".nvmrc", ".env.local", ".python-version"; not the ending ".rs".
+fn is_dotfile(word: &str) -> bool {
+    const ENDS: &[&str] = &[
+        "rc",
+        "ignore",
+        "env",
+        "config",
+        "profile",
+        "attributes",
+        "modules",
+        "history",
+        "access",
+        "version",
+        "versions",
+        "keep",
+    ];
+    word.strip_prefix('.').is_some_and(|name| {
+        name.len() > 2
+            && name.starts_with(|letter: char| letter.is_ascii_lowercase())
+            && !name.contains(['/', ':', '\\'])
+            && (ENDS.iter().any(|end| name.ends_with(end)) || name.contains(['.', '-', '_']))
+    })
 }
 
 /// Verbs that make a gerund before them their subject: "reading it takes time".
