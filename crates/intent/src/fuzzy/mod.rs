@@ -239,6 +239,26 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
     calls
 }
 
+/// Takes away what is no value but the rest of the sentence: "search the web to be sure". The call is then
+/// asked back. What stands in marks was meant.
+fn drop_filler(call: &mut RawCall, text: &str) {
+    let is_marked = |value: &str| {
+        let before = text.find(value).map(|at| &text[..at]);
+        before.is_some_and(|before| before.ends_with(['"', '\'', '`', '\u{201c}', '\u{ab}', '*']))
+    };
+    call.args.named.retain_mut(|(name, value)| {
+        let Given::Text(value) = value else {
+            return true;
+        };
+        if name != "query" || is_marked(value) {
+            return true;
+        }
+        let bare = value.trim_start_matches([':', '-', ' ']).to_owned();
+        *value = bare;
+        !words::goes_on(value)
+    });
+}
+
 /// Of two readings of a sentence the one that gives more of its calls something.
 fn better(doc: &Doc<'_>, named: Vec<RawCall>, spoken: Vec<RawCall>) -> Vec<RawCall> {
     let is_whole = |call: &&RawCall| {

@@ -233,6 +233,37 @@ pub(super) fn address(text: &str) -> Option<String> {
     None
 }
 
+/// Words that go on with a sentence about a search instead of saying what is searched.
+const GOES_ON: &[&str] = &[
+    "and then",
+    "as soon as",
+    "as the user",
+    "because",
+    "before answering",
+    "before i",
+    "before we",
+    "in order to",
+    "so that",
+    "then",
+    "to answer",
+    "to be sure",
+    "to check",
+    "to confirm",
+    "to find out",
+    "to make sure",
+    "to see",
+    "to verify",
+    "verify",
+];
+
+/// Whether a text only goes on with the sentence before it: "because my knowledge is old".
+pub(super) fn goes_on(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let rest = |words: &str| lower.strip_prefix(words).map(str::to_owned);
+    let mut rests = GOES_ON.iter().filter_map(|words| rest(words));
+    rests.any(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
 /// Whether what follows these words is an example: "say what you do, for example: I will search …".
 pub(super) fn introduces_example(before: &str) -> bool {
     [
