@@ -37,11 +37,11 @@ static UNSPACED: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
 
 /// The verbs of a sentence that are given what their tool takes, as if they named it.
 pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Vec<Anchor<'t>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Anchor<'t>> = Vec::new();
     let given = literals.iter().filter(|literal| !literal.is_json());
     for literal in given {
         let end = literal.span[0];
-        let from = crate::doc::floor(text, end.saturating_sub(GAP_BYTES_MAX));
+        let from = look_from(text, end);
         let before = &text[from..end];
         let Some(([start, stop], place)) = last_verb(before) else {
             continue;
@@ -61,7 +61,8 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
             _ => continue,
         };
         let span = [from + start, from + stop];
-        let is_known = found.iter().any(|anchor: &Anchor<'_>| anchor.span == span);
+        // A verb counts once, whatever part of it a later look sees.
+        let is_known = found.last().is_some_and(|last| last.span[1] > span[0]);
         if let Some(tool) = doc.tools.find(name).filter(|_| !is_known) {
             found.push(Anchor {
                 span,
@@ -72,6 +73,16 @@ pub(super) fn anchors<'t>(doc: &Doc<'t>, text: &str, literals: &[Literal]) -> Ve
         }
     }
     found
+}
+
+/// Where the look for a verb begins: not within a word, whose tail can be another verb.
+fn look_from(text: &str, end: usize) -> usize {
+    let from = crate::doc::floor(text, end.saturating_sub(GAP_BYTES_MAX));
+    let of_word = |letter: char| letter.is_alphabetic() && !is_unspaced(letter);
+    if !text[..from].ends_with(of_word) {
+        return from;
+    }
+    end - text[from..end].trim_start_matches(of_word).len()
 }
 
 /// The last verb of a text, and which it is.
