@@ -1,6 +1,7 @@
 //! What a text does to a parser that is longer, or has more of something, than anybody means.
 
-use holdfast_intent::{FinishReason, Parser};
+use holdfast_intent::limits::ARGUMENTS_MAX;
+use holdfast_intent::{FinishReason, Parser, Problem};
 
 fn parse(text: &str) -> holdfast_intent::Parsed {
     Parser::default().parse(text, FinishReason::Stop)
@@ -46,5 +47,39 @@ fn the_tail_of_a_word_is_no_verb() {
             "Je vais xxcherche {padding} \"abc def\" maintenant."
         ));
         assert_eq!(parsed.intents, [], "{padding}");
+    }
+}
+
+#[test]
+fn an_argument_that_is_repeated_is_a_list_of_all() {
+    let items = "<tag>1</tag>".repeat(3 * ARGUMENTS_MAX);
+    let parsed = parse(&format!(
+        "<invoke name=\"write\"><path>a</path>{items}</invoke>"
+    ));
+    let tags = parsed.intents[0].arguments["tag"].as_array().map(Vec::len);
+    assert_eq!(tags, Some(3 * ARGUMENTS_MAX));
+}
+
+#[test]
+fn a_call_with_too_many_arguments_is_not_run() {
+    let arguments =
+        |count: usize, piece: &dyn Fn(usize) -> String| (0..count).map(piece).collect::<String>();
+    let many = 2 * ARGUMENTS_MAX;
+    let elements = arguments(many, &|number| format!("<a{number}>1</a{number}>"));
+    let members = arguments(many, &|number| format!(", \"a{number}\": 1"));
+    let python = arguments(many, &|number| format!(", a{number}=1"));
+    for text in [
+        format!("<invoke name=\"read\"><path>a</path>{elements}</invoke>"),
+        format!("{{\"name\": \"read\", \"arguments\": {{\"path\": \"a\"{members}}}}}"),
+        format!("[read(path=\"a\"{python})]"),
+    ] {
+        let parsed = parse(&text);
+        let call = &parsed.intents[0];
+        assert!(
+            call.problems.contains(&Problem::UnreadableArguments),
+            "{text}"
+        );
+        assert!(!call.is_runnable());
+        assert!(call.arguments.len() <= ARGUMENTS_MAX);
     }
 }
