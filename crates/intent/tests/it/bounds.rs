@@ -1,6 +1,8 @@
 //! What a text does to a parser that is longer, or has more of something, than anybody means.
 
-use holdfast_intent::limits::ARGUMENTS_MAX;
+use std::fmt::Write as _;
+
+use holdfast_intent::limits::{ARGUMENTS_MAX, INTENTS_MAX};
 use holdfast_intent::{FinishReason, Parser, Problem};
 
 fn parse(text: &str) -> holdfast_intent::Parsed {
@@ -48,6 +50,46 @@ fn the_tail_of_a_word_is_no_verb() {
         ));
         assert_eq!(parsed.intents, [], "{padding}");
     }
+}
+
+#[test]
+fn examples_at_the_end_are_as_many_as_other_calls() {
+    let mut text = "For example: ".to_owned();
+    for number in 0..2 * INTENTS_MAX {
+        write!(text, "[TOOL_CALLS]read{{\"path\":\"a{number}\"}}").unwrap();
+    }
+    let parsed = parse(&text);
+    assert_eq!(parsed.intents.len(), INTENTS_MAX);
+    assert_eq!(parsed.intents[7].arguments["path"], "a7");
+    assert!(parsed.problems.contains(&Problem::TooManyIntents));
+    // Words behind them say that they are examples, however many.
+    let parsed = parse(&format!("{text}\nThat is how a call is written."));
+    assert_eq!(parsed.intents, []);
+    assert!(!parsed.problems.contains(&Problem::TooManyIntents));
+}
+
+#[test]
+fn unknown_tools_are_said_so_often() {
+    let mut text = "For example: ".to_owned();
+    for number in 0..2 * INTENTS_MAX {
+        write!(text, "[TOOL_CALLS]f{number}{{\"a\":1}}").unwrap();
+    }
+    let parsed = parse(&text);
+    assert!(parsed.problems.len() <= INTENTS_MAX + 3);
+    assert!(parsed.problems.contains(&Problem::TooManyIntents));
+}
+
+#[test]
+fn a_servers_calls_are_counted_too() {
+    let call = |number: usize| {
+        let arguments = format!("{{\"path\": \"a{number}\"}}");
+        serde_json::json!({"function": {"name": "read", "arguments": arguments}})
+    };
+    let calls: Vec<_> = (0..2 * INTENTS_MAX).map(call).collect();
+    let reply = serde_json::json!({"role": "assistant", "tool_calls": calls});
+    let parsed = Parser::default().parse_reply(&reply, FinishReason::Stop);
+    assert_eq!(parsed.intents.len(), INTENTS_MAX);
+    assert!(parsed.problems.contains(&Problem::TooManyIntents));
 }
 
 #[test]
