@@ -125,3 +125,28 @@ fn a_call_with_too_many_arguments_is_not_run() {
         assert!(call.arguments.len() <= ARGUMENTS_MAX);
     }
 }
+
+#[test]
+fn a_call_of_no_tool_takes_nothing_from_those_before_it() {
+    let paths = |text: &str| {
+        let parsed = parse(text);
+        let path = |intent: &holdfast_intent::Intent| intent.arguments["path"].clone();
+        let paths: Vec<_> = parsed.intents.iter().map(path).collect();
+        (
+            paths,
+            parsed.problems.contains(&Problem::LooksLikeFailedCall),
+        )
+    };
+    for text in [
+        "read(path=\"a\"), read(path=\"b\"), nosuch(x=1)",
+        "read(path=\"a\"), nosuch(x=1), read(path=\"b\")",
+        "read(path=\"a\"), nosuch(x=1), read(path=\"b\"), other(y=2)",
+    ] {
+        let (read, lost) = paths(text);
+        assert_eq!(read, ["a", "b"], "{text}");
+        assert!(lost, "{text}");
+    }
+    let (read, lost) = paths("read(path=\"a\"), read(path=\"b\")");
+    assert_eq!(read, ["a", "b"]);
+    assert!(!lost);
+}
