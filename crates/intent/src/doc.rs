@@ -60,6 +60,8 @@ pub(crate) struct Doc<'a> {
     pub(crate) open_thought: Option<usize>,
     /// Bytes that may still be read again.
     rereads_left: std::cell::Cell<usize>,
+    /// Whether sentences were left out since nothing more might be read.
+    pub(crate) gave_up: std::cell::Cell<bool>,
     /// Where the call before ended.
     pub(crate) call_end: std::cell::Cell<usize>,
 }
@@ -103,6 +105,7 @@ impl<'a> Doc<'a> {
             shown: std::cell::RefCell::default(),
             open_thought: thoughts::open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
+            gave_up: std::cell::Cell::new(false),
             call_end: std::cell::Cell::new(0),
         };
         doc.find_regions();

@@ -316,6 +316,9 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         && !signs::look_like_a_call(doc)
     {
         reply.calls = fuzzy::read(doc);
+        if doc.gave_up.get() {
+            reply.stopped.get_or_insert(Problem::ReadingGivenUp);
+        }
     }
     reply
 }

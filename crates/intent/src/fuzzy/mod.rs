@@ -423,3 +423,22 @@ fn take_block(
     wish.open.retain(|(name, _)| name != argument);
     *end = fence.end.min(doc.text.len());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Doc, read};
+    use crate::model::FinishReason;
+    use crate::tools::ToolSet;
+
+    #[test]
+    fn wishes_are_read_as_long_as_anything_may_be_read() {
+        let tools = ToolSet::default();
+        let text = "Je vais rechercher \"abc def\" maintenant.";
+        let doc = Doc::new(text, &tools, FinishReason::Stop);
+        assert_eq!(read(&doc).len(), 1);
+        assert!(!doc.gave_up.get());
+        doc.may_read(1 << 30);
+        assert!(read(&doc).is_empty());
+        assert!(doc.gave_up.get());
+    }
+}

@@ -60,7 +60,10 @@ pub(super) fn wishes(
     if !anchors::are_possible(doc, text) && !may_be_foreign(text) {
         return named;
     }
-    doc.may_read(text.len());
+    if !doc.may_read(text.len()) {
+        doc.gave_up.set(true);
+        return named;
+    }
     let literals = literals(doc, text);
     let mut found = anchors::anchors(doc, text, &literals);
     if found.is_empty() {
