@@ -4,6 +4,7 @@
 //! Times are times of one thread on one core, as the kernel accounts them, on both sides.
 
 #[path = "../../../crates/intent/tests/it/adversary/mod.rs"]
+#[expect(dead_code, reason = "tests have texts of their own")]
 mod adversary;
 mod broken;
 mod clock;

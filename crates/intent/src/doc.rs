@@ -60,6 +60,8 @@ pub(crate) struct Doc<'a> {
     pub(crate) open_thought: Option<usize>,
     /// Bytes that may still be read again.
     rereads_left: std::cell::Cell<usize>,
+    /// Whether sentences were left out since nothing more might be read.
+    pub(crate) gave_up: std::cell::Cell<bool>,
     /// Where the call before ended.
     pub(crate) call_end: std::cell::Cell<usize>,
 }
@@ -103,6 +105,7 @@ impl<'a> Doc<'a> {
             shown: std::cell::RefCell::default(),
             open_thought: thoughts::open_thought(text),
             rereads_left: std::cell::Cell::new(text.len() * REREAD_FACTOR_MAX + 65_536),
+            gave_up: std::cell::Cell::new(false),
             call_end: std::cell::Cell::new(0),
         };
         doc.find_regions();
@@ -262,9 +265,9 @@ impl<'a> Doc<'a> {
 
     fn shows_example(&self, at: usize, since: usize, after: &str) -> bool {
         let lead = self.lead(at, since);
-        let is_thought = is_thought(lead.line);
+        let is_thought = cues::is_thought(lead.line);
         // A thought says why, in whatever words. Only one that introduces something can show it.
-        if (!is_thought || introduces(lead.line)) && cues::shows_example(lead, after) {
+        if (!is_thought || cues::introduces(lead.line)) && cues::shows_example(lead, after) {
             return true;
         }
         if !is_thought {
@@ -273,7 +276,7 @@ impl<'a> Doc<'a> {
         // A thought belongs to the action behind it: what introduces it introduces both.
         let said = self.text[..at].trim_end().len();
         let lead = self.lead(said - lead.line.len(), since);
-        introduces(lead.line) && cues::shows_example(lead, "")
+        cues::introduces(lead.line) && cues::shows_example(lead, "")
     }
 
     /// Whether this place is in a comment or struck out. What opens inside of an earlier call, before
@@ -335,7 +338,10 @@ impl<'a> Doc<'a> {
         }
         let at = self.fence_at(at).map_or(at, |fence| fence.start);
         let lead = self.lead(at, since);
-        if is_thought(lead.line) && !introduces(lead.line) && !lead.line.trim_end().ends_with('?') {
+        if cues::is_thought(lead.line)
+            && !cues::introduces(lead.line)
+            && !lead.line.trim_end().ends_with('?')
+        {
             return cues::Standing::Meant;
         }
         cues::standing(lead)
@@ -488,13 +494,4 @@ pub(crate) fn first_of(bytes: &[u8], words: &[&str]) -> Option<(usize, usize)> {
             _ => window = window.saturating_mul(4),
         }
     }
-}
-/// `Thought: …`, the line before an action.
-fn is_thought(line: &str) -> bool {
-    let head = line.trim_start().get(..8).unwrap_or_default();
-    head.eq_ignore_ascii_case("thought:")
-}
-
-fn introduces(line: &str) -> bool {
-    line.trim_end().ends_with(':')
 }

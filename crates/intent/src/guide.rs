@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::coerce::{self, Coerced};
 use crate::json::Ending;
+use crate::limits::ARGUMENTS_MAX;
 use crate::model::{FinishReason, Intent, Strategy};
 use crate::problem::Problem;
 use crate::raw::{Args, Given, RawCall, Shape, Unknown};
@@ -122,7 +123,7 @@ pub(crate) fn intent_of(
         say_ambiguous(&mut intent);
     }
     if call.lost {
-        intent.problems.push(Problem::UnreadableArguments);
+        say_unreadable(&mut intent);
     }
     match found {
         None => intent.problems.push(unknown_tool(&call.name, tools)),
@@ -172,6 +173,11 @@ fn unknown_tool(written: &str, tools: &ToolSet) -> Problem {
 
 fn fill(intent: &mut Intent, call: RawCall, tool: Option<&ToolSpec>) {
     let mut args = spread(call.args, tool);
+    if args.named.len() + args.positional.len() > ARGUMENTS_MAX {
+        args.named.truncate(ARGUMENTS_MAX);
+        args.positional.truncate(ARGUMENTS_MAX - args.named.len());
+        say_unreadable(intent);
+    }
     for given in args.positional.drain(..) {
         let free = tool.and_then(|tool| {
             tool.required()
@@ -265,6 +271,13 @@ fn say_repaired(intent: &mut Intent) {
     if !intent.problems.contains(&Problem::Repaired) {
         intent.confidence -= REPAIR_COST;
         intent.problems.push(Problem::Repaired);
+    }
+}
+
+/// Something that was given is not there.
+fn say_unreadable(intent: &mut Intent) {
+    if !intent.problems.contains(&Problem::UnreadableArguments) {
+        intent.problems.push(Problem::UnreadableArguments);
     }
 }
 

@@ -75,7 +75,9 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
             closes[kind] = false;
         }
     }
-    quotations(text, &mut found);
+    let quoted = quotations(text, &found);
+    found.extend(quoted);
+    found.sort_unstable();
     found
 }
 
@@ -83,8 +85,14 @@ pub(crate) fn regions(text: &str) -> Vec<[usize; 2]> {
 const QUOTED_LINES_MAX: usize = 12;
 
 /// Quotations of several lines, each from a mark that begins a line below words that introduce it to a mark that
-/// ends a line.
-fn quotations(text: &str, found: &mut Vec<[usize; 2]>) {
+/// ends a line. `found` are the places, sorted and apart, that are hidden already: no quotation reaches
+/// into one of them.
+fn quotations(text: &str, found: &[[usize; 2]]) -> Vec<[usize; 2]> {
+    let is_apart = |start: usize, end: usize| {
+        let next = found.partition_point(|[_, to]| *to <= start);
+        found.get(next).is_none_or(|[from, _]| *from >= end)
+    };
+    let mut quoted = Vec::new();
     let mut from = 0;
     while let Some(next) = memmem::find(&text.as_bytes()[from..], b":\n\"") {
         let start = from + next + 2;
@@ -102,8 +110,8 @@ fn quotations(text: &str, found: &mut Vec<[usize; 2]>) {
                 break;
             }
             let closed = line.trim_end().ends_with('"');
-            if closed && number > 0 && !found.iter().any(|[a, b]| *a < end && *b > start) {
-                found.push([start, end]);
+            if closed && number > 0 && is_apart(start, end) {
+                quoted.push([start, end]);
                 from = end;
             }
             if closed {
@@ -111,7 +119,7 @@ fn quotations(text: &str, found: &mut Vec<[usize; 2]>) {
             }
         }
     }
-    found.sort_unstable();
+    quoted
 }
 
 /// The end of `~~…~~` on one line that opens at `at`; three of them are a block.

@@ -8,6 +8,8 @@ pub const NESTING_MAX: usize = 96;
 pub const LOOKAHEAD_BYTES_MAX: usize = 160;
 /// Intents of one reply.
 pub const INTENTS_MAX: usize = 256;
+/// Arguments of one call. A call with more of them is not run.
+pub const ARGUMENTS_MAX: usize = 256;
 /// Length of a tool's or an argument's name.
 pub const NAME_BYTES_MAX: usize = 128;
 /// How often text may be read again after a reading that led nowhere, as a multiple of its length.
@@ -43,6 +45,11 @@ pub const LIMITS: &[Limit] = &[
         "INTENTS_MAX",
         INTENTS_MAX,
         "intents of one reply; the rest is dropped and said so",
+    ),
+    limit(
+        "ARGUMENTS_MAX",
+        ARGUMENTS_MAX,
+        "arguments of one call; a call with more of them is not run",
     ),
     limit(
         "NAME_BYTES_MAX",

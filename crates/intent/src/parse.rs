@@ -316,6 +316,9 @@ fn read(doc: &Doc<'_>, strategy: Strategy) -> Reply {
         && !signs::look_like_a_call(doc)
     {
         reply.calls = fuzzy::read(doc);
+        if doc.gave_up.get() {
+            reply.stopped.get_or_insert(Problem::ReadingGivenUp);
+        }
     }
     reply
 }
@@ -360,13 +363,17 @@ fn is_recounted(doc: &Doc<'_>, reply: &Reply) -> bool {
 fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {
     let mut parsed = Parsed::default();
     let mut failed = reply.failed;
-    for call in reply.calls {
+    for call in std::mem::take(&mut reply.calls) {
         let mut intent = match guide::intent_of(call, doc.tools, doc.finish, doc.text.len()) {
             Ok(intent) => intent,
             Err(mistake) => {
                 failed |= mistake.is_some();
                 let new = mistake.filter(|problem| !parsed.problems.contains(problem));
-                parsed.problems.extend(new);
+                if parsed.problems.len() < INTENTS_MAX {
+                    parsed.problems.extend(new);
+                } else if new.is_some() {
+                    reply.stopped.get_or_insert(Problem::TooManyIntents);
+                }
                 continue;
             }
         };
@@ -393,7 +400,9 @@ fn settle(doc: &Doc<'_>, mut reply: Reply) -> Parsed {
             }
             Some(known) => say_repeated(&mut parsed.intents[known]),
             None if parsed.intents.len() < INTENTS_MAX => parsed.intents.push(intent),
-            None => {}
+            None => {
+                reply.stopped.get_or_insert(Problem::TooManyIntents);
+            }
         }
     }
     failed |= reply.stopped.is_some() && parsed.intents.is_empty();

@@ -116,6 +116,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_text_begins_with_makes_the_rest_cost_no_more() {
+        let parser = Parser::default();
+        let mut steep = Vec::new();
+        for (name, begin, piece) in adversary::BEGUN {
+            let cost = |bytes: usize| {
+                let rest = adversary::repeated(piece, bytes);
+                steps_per_byte(&parser, &format!("{begin}{rest}"))
+            };
+            let costs = [10_000, 100_000].map(cost);
+            if costs[1] > costs[0].max(FLAT_MIN) * GROWTH_MAX || costs[0] > STEPS_PER_BYTE_MAX {
+                steep.push(format!("{name}: {costs:.1?}"));
+            }
+        }
+        assert!(steep.is_empty(), "{}", steep.join("\n"));
+    }
+
+    #[test]
     fn a_quadratic_walk_would_be_seen() {
         let per_byte = |bytes: usize| {
             STEPS.with(|steps| steps.set(0));

@@ -140,8 +140,8 @@ pub struct ToolSet {
     tools: Vec<ToolSpec>,
     /// Folded names and aliases, sorted, with the tool's place.
     index: Vec<(String, usize)>,
-    /// The first bytes of those names.
-    firsts: [bool; 256],
+    /// How those names begin: a bit for each three letters.
+    beginnings: Vec<u64>,
     /// The length of the longest.
     longest: usize,
 }
@@ -169,17 +169,19 @@ impl ToolSet {
             }
         }
         index.sort();
-        let mut firsts = [false; 256];
+        let mut beginnings = vec![0; BEGINNINGS.div_ceil(64)];
         for (name, _) in &index {
-            if let Some(first) = name.bytes().next() {
-                firsts[usize::from(first)] = true;
+            // A name can be written as several words, so a part of its beginning counts as well.
+            for letters in 1..=3 {
+                let place = beginning(name.bytes().take(letters));
+                beginnings[place / 64] |= 1 << (place % 64);
             }
         }
         let longest = index.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         Self {
             tools,
             index,
-            firsts,
+            beginnings,
             longest,
         }
     }
@@ -214,13 +216,14 @@ impl ToolSet {
 
     /// Whether a word can be a tool's name: a cheap look before the real one.
     pub(crate) fn may_name(&self, word: &str) -> bool {
-        let tail = clean_name(word);
-        let fits = |name: &str| {
-            let first = name.bytes().next().map(|byte| byte.to_ascii_lowercase());
-            (2..=self.longest * 2).contains(&name.len())
-                && first.is_some_and(|byte| self.firsts[usize::from(byte)])
-        };
-        fits(word) || fits(tail)
+        if !(2..=self.longest * 2).contains(&word.len()) {
+            return false;
+        }
+        let letters = word
+            .bytes()
+            .filter(|byte| !matches!(byte, b'_' | b'-' | b'.'));
+        let place = beginning(letters.take(3));
+        self.beginnings[place / 64] & 1 << (place % 64) != 0
     }
 
     fn find_folded(&self, folded: &str) -> Option<&ToolSpec> {
@@ -331,6 +334,19 @@ fn words_of(name: &str) -> Vec<String> {
     }
     words.retain(|word| word.len() >= WORD_BYTES_MIN);
     words
+}
+
+/// How many beginnings of three letters there are, one sign standing for all that are none.
+const BEGINNINGS: usize = 27 * 27 * 27;
+
+/// Which of them the first letters of a name make.
+fn beginning(letters: impl Iterator<Item = u8>) -> usize {
+    let number = |byte: u8| match byte.to_ascii_lowercase() {
+        letter @ b'a'..=b'z' => usize::from(letter - b'a') + 1,
+        _ => 0,
+    };
+    let mut letters = letters.map(number).chain(std::iter::repeat(0));
+    (0..3).fold(0, |place, _| place * 27 + letters.next().unwrap_or(0))
 }
 
 /// The name without what formats put around it: `functions.`, `:0`, quotation marks, parentheses.

@@ -239,6 +239,16 @@ pub(crate) fn standing(lead: Lead<'_>) -> Standing {
     reported::standing(last_sentence(&line), lead.same_line)
 }
 
+/// `Thought: …`, the line before an action.
+pub(crate) fn is_thought(line: &str) -> bool {
+    let head = line.trim_start().get(..8).unwrap_or_default();
+    head.eq_ignore_ascii_case("thought:")
+}
+
+pub(crate) fn introduces(line: &str) -> bool {
+    line.trim_end().ends_with(':')
+}
+
 /// "Reading a.txt:".
 fn starts_with_gerund(sentence: &str) -> bool {
     let first = sentence

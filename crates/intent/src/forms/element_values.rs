@@ -1,5 +1,7 @@
 //! What elements that can nest give as values, by the tool's schema.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::xml::without_cdata;
@@ -72,7 +74,7 @@ pub(super) fn built(children: Vec<(String, Value)>, schema: Option<&Value>) -> V
         return Value::Array(children.into_iter().map(|(_, value)| value).collect());
     }
     let mut members: Map<String, Value> = Map::new();
-    let mut lists: Vec<String> = Vec::new();
+    let mut lists: HashSet<String> = HashSet::new();
     for (key, value) in children {
         match members.get_mut(&key) {
             None => {
@@ -81,23 +83,27 @@ pub(super) fn built(children: Vec<(String, Value)>, schema: Option<&Value>) -> V
             Some(Value::Array(items)) if lists.contains(&key) => items.push(value),
             Some(known) => {
                 *known = Value::Array(vec![known.take(), value]);
-                lists.push(key);
+                lists.insert(key);
             }
         }
     }
     Value::Object(members)
 }
 
-/// A list of what an element has given, and of what another one of its name gives.
-pub(super) fn joined(before: &Given, given: &Given) -> Given {
-    let items = |given: &Given| match given {
-        Given::Json(Value::Array(items)) => items.clone(),
-        Given::Json(value) => vec![value.clone()],
-        Given::Text(text) => vec![Value::String(text.clone())],
+/// Makes what an element has given a list, and adds what another one of its name gives.
+pub(super) fn add(before: &mut Given, given: Given) {
+    let items = |given: Given| match given {
+        Given::Json(Value::Array(items)) => items,
+        Given::Json(value) => vec![value],
+        Given::Text(text) => vec![Value::String(text)],
     };
-    let mut all = items(before);
+    if let Given::Json(Value::Array(all)) = before {
+        all.extend(items(given));
+        return;
+    }
+    let mut all = items(std::mem::replace(before, Given::Json(Value::Null)));
     all.extend(items(given));
-    Given::Json(Value::Array(all))
+    *before = Given::Json(Value::Array(all));
 }
 
 /// A text without the escapes of XML, when it is well-formed XML.

@@ -9,9 +9,10 @@ use super::{Found, sure};
 use crate::coerce::{self, Coerced};
 use crate::doc::Doc;
 use crate::json::Ending;
-use crate::limits::NESTING_MAX;
+use crate::limits::{ARGUMENTS_MAX, NESTING_MAX};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, read_args};
+use crate::steps::visit;
 
 /// Elements that have an argument's name as an attribute.
 const ARGUMENT_TAGS: &[&str] = &["argument", "arg", "parameter", "param"];
@@ -373,10 +374,12 @@ impl<'a, 'd> Walk<'a, 'd> {
         let types = schema.map(coerce::types_of).unwrap_or_default();
         let can_be_list = types.is_empty() || types.contains(&"array");
         let named = &mut self.inside.args.named;
-        let known = named.iter_mut().find(|known| known.0 == key);
+        visit(named.len());
+        let known = named.iter().position(|known| known.0 == key);
         match known.filter(|_| can_be_list) {
-            Some((_, before)) => *before = element_values::joined(before, &given),
-            None => named.push((key, given)),
+            Some(place) => element_values::add(&mut named[place].1, given),
+            None if named.len() < ARGUMENTS_MAX => named.push((key, given)),
+            None => self.inside.lost = true,
         }
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Found {
     pub(crate) cut: bool,
     /// Data that was mended: text behind it may have been taken for a part of it.
     pub(crate) mended: bool,
+    /// A call beside those that are there is of no tool, and is left out.
+    pub(crate) lost: bool,
 }
 
 impl Found {
@@ -69,7 +71,8 @@ pub(crate) struct Scan {
     pub(crate) answer: Option<String>,
     /// Something wanted to be a call but could not be read.
     pub(crate) failed: bool,
-    /// The same, in control tokens that stand in a row with calls, or at the end of the text.
+    /// The same beside calls: a call of no tool, or one in control tokens that stand in a row with calls
+    /// or at the end of the text.
     pub(crate) lost: bool,
     /// The text was cut off in something that no call is left of.
     pub(crate) cut: bool,

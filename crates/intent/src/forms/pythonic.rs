@@ -170,34 +170,37 @@ pub(crate) fn line(doc: &Doc<'_>, at: usize) -> Option<Found> {
         return mistakes(doc, name_from, vec![call], end);
     }
     let (call, end) = one(doc, name_from, doc.text.len())?;
-    let (calls, end) = with_more(doc, call, end);
+    let (calls, end, lost) = with_more(doc, call, end);
     let tail = crate::doc::line_rest(doc.text, end).trim();
     if !matches!(tail, "" | ")" | ";" | "." | "`" | "```" | "<bot_end>") {
         return None;
     }
     let sure = |call: RawCall| call.confidence(sure::PYTHON - 0.02);
-    calls
-        .iter()
-        .all(gives)
-        .then(|| Found::calls(calls.into_iter().map(sure).collect(), end))
+    calls.iter().all(gives).then(|| Found {
+        lost,
+        ..Found::calls(calls.into_iter().map(sure).collect(), end)
+    })
 }
 
-/// A call and those that follow it behind commas: `f(a=1), g(b=2)`. Where one of them is of no tool
-/// that there is, none of them follows.
-fn with_more(doc: &Doc<'_>, first: RawCall, end: usize) -> (Vec<RawCall>, usize) {
-    let mut calls = vec![first.clone()];
+/// A call and those that follow it behind commas: `f(a=1), g(b=2)`; where they end, and whether one of
+/// them is of no tool that there is, so that it is left out.
+fn with_more(doc: &Doc<'_>, first: RawCall, end: usize) -> (Vec<RawCall>, usize, bool) {
+    let mut calls = vec![first];
     let mut at = end;
+    let mut lost = false;
     while let Some(rest) = doc.text[at..].trim_start().strip_prefix(',') {
         let from = doc.text.len() - rest.trim_start().len();
-        let next =
-            one(doc, from, doc.text.len()).filter(|(call, _)| doc.tools.find(&call.name).is_some());
-        let Some((call, next)) = next else {
-            return (vec![first], end);
+        let Some((call, next)) = one(doc, from, doc.text.len()) else {
+            break;
         };
-        calls.push(call);
+        if doc.tools.find(&call.name).is_some() {
+            calls.push(call);
+        } else {
+            lost = true;
+        }
         at = next;
     }
-    (calls, at)
+    (calls, at, lost)
 }
 
 /// Whether a call gives its arguments. `read(path)` in prose and signatures only names them.

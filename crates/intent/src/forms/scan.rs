@@ -369,6 +369,7 @@ impl<'d, 'a> Walk<'d, 'a> {
             self.said = self.said.or(Some(start));
         }
         self.scan.failed |= found.failed;
+        self.scan.lost |= found.lost;
         self.scan.cut |= found.cut;
         self.scan.done |= found.done;
         if found.answer.is_some() {

@@ -3,8 +3,9 @@
 
 use crate::doc::Doc;
 use crate::json::Ending;
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{INTENTS_MAX, NAME_BYTES_MAX};
 use crate::model::FinishReason;
+use crate::problem::Problem;
 use crate::raw::RawCall;
 use crate::steps::visit;
 
@@ -83,6 +84,10 @@ pub(super) struct Tail {
     entries: Vec<Entry>,
     start: usize,
     end: usize,
+    /// How many calls it keeps that would else be dropped.
+    held: usize,
+    /// Whether there were more of them than a reply may hold.
+    is_full: bool,
 }
 
 impl Tail {
@@ -99,20 +104,25 @@ impl Tail {
         if self.entries.is_empty() {
             self.start = start;
         }
-        self.entries.push(Entry { place, taken, held });
         self.end = end;
+        self.is_full |= self.held + held.len() > INTENTS_MAX;
+        if self.is_full && !held.is_empty() {
+            return;
+        }
+        self.held += held.len();
+        self.entries.push(Entry { place, taken, held });
     }
 
     /// Forgets the run when something else stands between it and `start`.
     pub(super) fn go_on(&mut self, doc: &Doc<'_>, start: usize) {
         if !self.entries.is_empty() && frame_end(doc.text, self.end) < start {
-            self.entries.clear();
+            *self = Self::default();
         }
     }
 
     /// Has the calls of the run be meant when nothing follows them. `said` is where the model said
     /// that it is done, if it did so before.
-    pub(super) fn settle(self, doc: &Doc<'_>, scan: &mut Scan, said: Option<usize>) {
+    pub(super) fn settle(mut self, doc: &Doc<'_>, scan: &mut Scan, said: Option<usize>) {
         // Of a reply that was cut off nobody knows what would have followed.
         if self.entries.is_empty()
             || doc.finish == FinishReason::Length
@@ -120,14 +130,33 @@ impl Tail {
         {
             return;
         }
-        for entry in self.entries.into_iter().rev() {
-            let place = entry.place.min(scan.calls.len());
-            let until = (place + entry.taken).min(scan.calls.len());
-            for call in &mut scan.calls[place..until] {
-                call.doubtful = false;
-            }
-            scan.calls.splice(place..place, entry.held);
+        // Calls that were taken back since then are at none of these places.
+        let mut next = scan.calls.len();
+        for entry in self.entries.iter_mut().rev() {
+            entry.place = entry.place.min(next);
+            entry.taken = entry.taken.min(next - entry.place);
+            next = entry.place;
         }
+        let mut calls = Vec::with_capacity(scan.calls.len() + self.held);
+        let mut taken = std::mem::take(&mut scan.calls).into_iter();
+        let mut passed = 0;
+        for entry in self.entries {
+            calls.extend(taken.by_ref().take(entry.place - passed));
+            calls.extend(entry.held);
+            let own = taken.by_ref().take(entry.taken);
+            calls.extend(own.map(|call| RawCall {
+                doubtful: false,
+                ..call
+            }));
+            passed = entry.place + entry.taken;
+        }
+        visit(calls.len());
+        calls.extend(taken);
+        if self.is_full || calls.len() > INTENTS_MAX {
+            calls.truncate(INTENTS_MAX);
+            scan.stopped = Some(Problem::TooManyIntents);
+        }
+        scan.calls = calls;
         if said.is_some_and(|said| said < self.start) {
             scan.done = false;
             scan.answer = None;

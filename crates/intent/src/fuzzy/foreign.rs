@@ -50,7 +50,7 @@ pub(super) fn anchors<'t>(
     let given = literals.iter().filter(|literal| !literal.is_json());
     for literal in given {
         let end = literal.span[0];
-        let from = crate::doc::floor(text, end.saturating_sub(GAP_BYTES_MAX));
+        let from = look_from(text, end);
         let before = &text[from..end];
         let ([start, stop], place) = match last_verb(before) {
             Some(([start, stop], place)) => ([from + start, from + stop], place),
@@ -100,7 +100,9 @@ pub(super) fn anchors<'t>(
 }
 
 fn add<'t>(doc: &Doc<'t>, span: [usize; 2], name: &str, found: &mut Vec<Anchor<'t>>) {
-    let is_known = found.iter().any(|anchor| anchor.span == span);
+    // A verb counts once, whatever part of it a later look sees.
+    let overlaps = |anchor: &Anchor<'t>| anchor.span[0] < span[1] && span[0] < anchor.span[1];
+    let is_known = found.iter().any(overlaps);
     if let Some(tool) = doc.tools.find(name).filter(|_| !is_known) {
         found.push(Anchor {
             span,
@@ -180,6 +182,16 @@ fn verb_behind(text: &str, end: usize, literals: &[Literal]) -> Option<([usize; 
 
 /// Words for what one remembers.
 static REMEMBERED: LazyLock<WordSet> = LazyLock::new(|| lists::word_set("memory"));
+
+/// Where the look for a verb begins: not within a word, whose tail can be another verb.
+fn look_from(text: &str, end: usize) -> usize {
+    let from = crate::doc::floor(text, end.saturating_sub(GAP_BYTES_MAX));
+    let of_word = |letter: char| letter.is_alphabetic() && !is_unspaced(letter);
+    if !text[..from].ends_with(of_word) {
+        return from;
+    }
+    end - text[from..end].trim_start_matches(of_word).len()
+}
 
 /// The last verb of a text, and which it is.
 fn last_verb(text: &str) -> Option<([usize; 2], usize)> {

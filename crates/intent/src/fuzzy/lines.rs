@@ -9,7 +9,7 @@ use super::sentence::Sentence;
 use crate::doc::Doc;
 use crate::guide::same_argument;
 use crate::json;
-use crate::limits::INTENTS_MAX;
+use crate::limits::{INTENTS_MAX, SENTENCE_BYTES_MAX};
 use crate::model::Strategy;
 use crate::raw::{Args, Given, RawCall, Unknown, args_of_value};
 use crate::tools::ToolSpec;
@@ -154,7 +154,7 @@ pub(super) fn list(doc: &Doc<'_>, end: usize, tool: &ToolSpec, filled: &mut Fill
     at += 1;
     while at < doc.text.len() && filled.more.len() < INTENTS_MAX {
         let stop = line_end(doc.text, at);
-        if !doc.may_read(stop - at) {
+        if stop - at > SENTENCE_BYTES_MAX || !doc.may_read(stop - at) {
             return;
         }
         let line = doc.text[at..stop].trim();

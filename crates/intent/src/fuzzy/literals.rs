@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::words::{address, is_path};
 use crate::doc::Doc;
 use crate::json;
+use crate::steps::visit;
 
 /// Objects of one sentence that are tried as JSON.
 const OBJECTS_MAX: usize = 8;
@@ -131,13 +132,17 @@ fn code(text: &str, at: usize) -> Option<Literal> {
     let count = text[at..].bytes().take_while(|byte| *byte == b'`').count();
     let marks = &text[at..at + count];
     let inner = at + count;
-    let close = inner + text[inner..].find(marks)?;
+    let found = text[inner..].find(marks);
+    visit(found.unwrap_or(text.len() - inner));
+    let close = inner + found?;
     marked(text, [at, close + count], [inner, close], Kind::Code)
 }
 
 fn bold(text: &str, at: usize) -> Option<Literal> {
     let inner = at + 2;
-    let close = inner + text[inner..].find("**")?;
+    let found = text[inner..].find("**");
+    visit(found.unwrap_or(text.len() - inner));
+    let close = inner + found?;
     let body = text[inner..close].trim_matches('`');
     if body.ends_with(':') || body.starts_with(char::is_whitespace) {
         return None;
@@ -199,7 +204,9 @@ fn quotation(text: &str, at: usize, letter: char) -> Option<Literal> {
     let close = &close;
     let mut from = inner;
     loop {
-        let end = from + text[from..].find(*close)?;
+        let found = text[from..].find(*close);
+        visit(found.unwrap_or(text.len() - from));
+        let end = from + found?;
         let after = end + close.len_utf8();
         let next = text[after..].chars().next();
         let ends = !(matches!(close, '\'' | '’') && next.is_some_and(is_word));

@@ -199,6 +199,9 @@ pub(crate) fn read(doc: &Doc<'_>) -> Vec<RawCall> {
         }
         wished.asked.extend(named.asked);
         let mut calls = better(doc, named.calls, calls);
+        for call in &mut calls {
+            drop_filler(call, text);
+        }
         calls.retain(|call| {
             !words::introduces_example(&lower[..call.span[0].saturating_sub(start)])
         });
@@ -462,4 +465,23 @@ fn take_block(
     wish.args.push((argument.to_owned(), body.to_owned()));
     wish.open.retain(|(name, _)| name != argument);
     *end = fence.end.min(doc.text.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Doc, read};
+    use crate::model::FinishReason;
+    use crate::tools::ToolSet;
+
+    #[test]
+    fn wishes_are_read_as_long_as_anything_may_be_read() {
+        let tools = ToolSet::default();
+        let text = "Je vais rechercher \"abc def\" maintenant.";
+        let doc = Doc::new(text, &tools, FinishReason::Stop);
+        assert_eq!(read(&doc).len(), 1);
+        assert!(!doc.gave_up.get());
+        doc.may_read(1 << 30);
+        assert!(read(&doc).is_empty());
+        assert!(doc.gave_up.get());
+    }
 }

@@ -59,10 +59,17 @@ pub(super) fn wishes(
 ) -> Named {
     let text = sentence.text(doc);
     let mut named = Named::default();
-    if !anchors::are_possible(doc, text) && !may_be_foreign(text) && !context::may_point(lower) {
+    if !anchors::are_possible(doc, text)
+        && !may_be_foreign(text)
+        && !context::may_point(lower)
+        && !foreign::may_ask(lower)
+    {
         return named;
     }
-    doc.may_read(text.len());
+    if !doc.may_read(text.len()) {
+        doc.gave_up.set(true);
+        return named;
+    }
     let literals = literals(doc, text);
     let mut found = anchors::anchors(doc, text, &literals);
     if found.is_empty() {

@@ -8,6 +8,7 @@
 )]
 
 mod bfcl;
+mod bounds;
 mod budget;
 mod cases;
 mod control;

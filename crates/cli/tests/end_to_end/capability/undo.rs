@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::common::House;
 
 fn removes_everything(house: &House) -> Value {
-    let wreck =
-        "echo new > made; rm src/main.rs; rmdir src; ln -s made link";
+    let wreck = "echo new > made; rm src/main.rs; rmdir src; ln -s made link";
     let args = serde_json::json!({ "command": wreck }).to_string();
     house
         .run(&["call", "exec", "--json", "--args", &args])

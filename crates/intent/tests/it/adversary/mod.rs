@@ -262,6 +262,37 @@ pub(crate) const REPEATED: &[(&str, &str)] = &[
     ("closers of control tokens", "</tool_call>"),
     ("answers", "Final Answer: x\n"),
     ("answers begin", "[BEGIN FINAL RESPONSE]\n"),
+    ("quotations", ":\n\"a\nb\"\n"),
+    ("lists of open marks", "- \u{201c}\n"),
+];
+
+/// A name, what the text begins with, and the piece that is repeated behind it.
+pub(crate) const BEGUN: &[(&str, &str, &str)] = &[
+    (
+        "one argument again and again",
+        "<invoke name=\"x\">",
+        "<a>1</a>",
+    ),
+    (
+        "one element again and again",
+        "<invoke name=\"x\"><b>",
+        "<a>1</a>",
+    ),
+    (
+        "a list of open curly marks",
+        "Call web_search for:\n- ",
+        "\u{201c}",
+    ),
+    (
+        "a list of open marks of many kinds",
+        "Call web_search for:\n- ",
+        "\u{201c}«„`**",
+    ),
+    (
+        "examples of calls",
+        "For example: ",
+        "[TOOL_CALLS]f{\"a\":1}",
+    ),
 ];
 
 /// The piece repeated up to this many bytes, whole pieces only.
