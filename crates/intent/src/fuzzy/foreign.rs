@@ -39,6 +39,13 @@ static UNSPACED: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
     verbs.map(|(word, place)| (*word, *place)).collect()
 });
 
+/// Whether a sentence can give a verb of another language something to the letter: a cheap look.
+pub(super) fn may_be(text: &str) -> bool {
+    let inner = |pair: &[u8]| pair[0] == b'.' && pair[1].is_ascii_alphanumeric();
+    let is_mark = |byte: u8| matches!(byte, b'`' | b'"' | b'/') || byte >= 0xc2;
+    text.bytes().any(is_mark) || text.as_bytes().windows(2).any(inner)
+}
+
 /// The verbs of a sentence that are given what their tool takes, as if they named it.
 pub(super) fn anchors<'t>(
     doc: &Doc<'t>,

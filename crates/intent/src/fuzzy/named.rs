@@ -6,7 +6,7 @@ use super::literals::{Literal, literals};
 use super::mood::{self, Around};
 use super::sentence::Sentence;
 use super::stand::{self, Stand};
-use super::{context, foreign, lines, words};
+use super::{context, foreign, lead, lines, words};
 use crate::doc::{Doc, floor};
 use crate::forms::pythonic;
 use crate::json::Ending;
@@ -60,9 +60,17 @@ pub(super) fn wishes(
     let text = sentence.text(doc);
     let mut named = Named::default();
     if !anchors::are_possible(doc, text)
-        && !may_be_foreign(text)
+        && !foreign::may_be(text)
         && !context::may_point(lower)
         && !foreign::may_ask(lower)
+    {
+        return named;
+    }
+    // An everyday word with nothing to the letter is a name only where somebody plans.
+    if !foreign::may_be(text)
+        && !text.contains(['=', ':', '[', '(', '>', '{', '_', '*'])
+        && words::is_english(lower)
+        && !lead::is_possible(lower)
     {
         return named;
     }
@@ -127,13 +135,6 @@ pub(super) fn wishes(
     said.verbs(&verbs, &mut named);
     said.objects(&mut named);
     named
-}
-
-/// Whether a sentence can give a verb of another language something to the letter: a cheap look.
-fn may_be_foreign(text: &str) -> bool {
-    let inner = |pair: &[u8]| pair[0] == b'.' && pair[1].is_ascii_alphanumeric();
-    let is_mark = |byte: u8| matches!(byte, b'`' | b'"' | b'/') || byte >= 0xc2;
-    text.bytes().any(is_mark) || text.as_bytes().windows(2).any(inner)
 }
 
 /// The sentence with what is in marks blotted out, but for names.

@@ -87,7 +87,7 @@ fn keys<'t>(tool: &'t ToolSpec, place: &Place<'_>) -> Vec<(&'t str, [usize; 2])>
                 *name == lower
                     || fold_is(name, &lower)
                     || signed && same_argument(name, &lower)
-                    || same_argument(name, &lower) && lower.contains('_')
+                    || lower.contains('_') && same_argument(name, &lower)
             });
         if let Some(key) = key.filter(|key| signed || is_key_here(key, text, [at, at + size], end))
         {

@@ -233,6 +233,13 @@ pub(super) fn address(text: &str) -> Option<String> {
     None
 }
 
+/// Whether a sentence in lower case is English: no other language has these words.
+pub(super) fn is_english(lower: &str) -> bool {
+    [" the ", " is ", " are ", " was ", " of ", " with ", " and "]
+        .iter()
+        .any(|word| lower.contains(word))
+}
+
 /// Words that go on with a sentence about a search instead of saying what is searched.
 const GOES_ON: &[&str] = &[
     "and then",
