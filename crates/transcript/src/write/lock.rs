@@ -148,12 +148,24 @@ pub(crate) fn user_of(file: &fs::Metadata, how: Use) -> Option<u64> {
             let is_it = fs::metadata(fd.path())
                 .is_ok_and(|meta| meta.dev() == file.dev() && meta.ino() == file.ino());
             let counts = || how == Use::Any || is_writable(pid, &fd.file_name().to_string_lossy());
-            if is_it && counts() {
+            if is_it && counts() && !is_about_to_begin(pid, own) {
                 return Some(pid);
             }
         }
     }
     None
+}
+
+/// Whether a process is a copy of ours that another thread has just made to start a program. It has all our
+/// files open until the program begins, and uses none of them.
+fn is_about_to_begin(pid: u64, own: u64) -> bool {
+    let program = |pid: u64| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind its name stand its state and its parent.
+    let parent = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u64>().ok());
+    parent == Some(own) && program(pid) == program(own)
 }
 
 fn is_writable(pid: u64, fd: &str) -> bool {
