@@ -178,6 +178,7 @@ fn holdfast(dir: &Path, kind: &str) -> Result<Arc<Server>, Failed> {
         trouble,
         workspace_id: None,
         workspace: dir.to_owned(),
+        undo: None,
         executor: None,
     }))
 }

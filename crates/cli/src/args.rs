@@ -118,6 +118,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Bring back what calls have changed in a workspace.
     Undo(undo::UndoArgs),
+    /// Say whether a command would be asked about, and why. Nothing is run.
+    Judge(JudgeArgs),
     /// Say why a call was answered as it was.
     Explain(ExplainArgs),
     /// Show and check the configuration.
@@ -305,6 +307,22 @@ pub(crate) enum SchemaFormat {
     Mcp,
     /// Text for a prompt.
     Prompt,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    holdfast judge 'git push --force'\n  \
+    holdfast judge --json 'rm -rf build && npm publish'\n\n\
+    Exit codes: 0 judged, 2 bad usage.")]
+pub(crate) struct JudgeArgs {
+    /// The command, as `exec` would get it.
+    pub(crate) command: String,
+    /// What the command would get on its standard input.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) stdin: Option<String>,
+    /// The directory the tools work in.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) workspace: PathBuf,
 }
 
 #[derive(Debug, Args)]

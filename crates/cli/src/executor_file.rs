@@ -22,7 +22,6 @@ use holdfast_contract::names::at_home;
 use holdfast_reliability::observe::log::{LineSink, WriterSink};
 use holdfast_reliability::observe::queued::QueuedSink;
 use holdfast_server::{Served, ServerConfig};
-use holdfast_toolbox::tools::CommandRules;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -155,12 +154,10 @@ fn tools(config: &mut Config, file: &ExecutorConfig) {
         let others = ours.iter().filter(|tool| !is_enabled(tool));
         config.permissions.denied_tools.extend(others.cloned());
     }
-    let rules = CommandRules {
-        allowed: file.tools.allowed_commands.clone(),
-        blocked: file.tools.blocked_commands.clone(),
-    };
-    if rules != CommandRules::default() {
-        config.permissions.commands = rules;
+    let (allowed, blocked) = (&file.tools.allowed_commands, &file.tools.blocked_commands);
+    if !allowed.is_empty() || !blocked.is_empty() {
+        config.permissions.commands.allowed.clone_from(allowed);
+        config.permissions.commands.blocked.clone_from(blocked);
     }
     for tool in &ours {
         let own = file.tools.timeouts_ms.get(at_home(tool)).copied();

@@ -94,6 +94,8 @@ pub struct TierVerdict {
     pub reasons: Vec<Reason>,
     /// Why it is higher, where an answer covers later calls with the very same arguments only.
     pub exact: Vec<Reason>,
+    /// Why it is higher where the workspace's state is not kept, so that nothing can be undone.
+    pub unless_undone: Vec<Reason>,
     /// Paths the call needs besides the workspace, to be granted with the approval.
     pub grants: Vec<PathGrant>,
     /// What nobody can approve: the call reaches for what guards the calls.
@@ -107,6 +109,7 @@ impl TierVerdict {
             tier,
             reasons: Vec::new(),
             exact: Vec::new(),
+            unless_undone: Vec::new(),
             grants: Vec::new(),
             forbidden: None,
         }

@@ -34,7 +34,7 @@ mod word;
 mod wrap;
 
 pub use listed::{Refusal, Why, allowed, blocked};
-pub use read::read;
+pub use read::{read, read_with_input};
 pub use reading::{CouldBe, Reading, Simple, Unread};
 pub use rules::{Rule, RuleError, RuleSet, When};
 pub use verdict::{Context, RULES, Reason, Verdict, built_in_rules, judge, judge_reading};

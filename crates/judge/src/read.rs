@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::check::GRAMMAR;
-use crate::limits::{COMMANDS_MAX, VALUES_MAX, WRAPPED_MAX};
+use crate::limits::{COMMANDS_MAX, TEXT_BYTES_MAX, VALUES_MAX, WRAPPED_MAX};
 use crate::loose;
 use crate::reading::{CouldBe, Reading, Simple, Unread};
 use crate::tree;
@@ -30,8 +30,62 @@ pub fn read(text: &str) -> Reading {
     reader.reading
 }
 
+/// The same for a text whose commands are given an input: a shell among them runs it.
+///
+/// ```
+/// let reading = holdfast_judge::read_with_input("bash -s", "git push --force");
+/// let programs: Vec<_> = reading.commands.iter().filter_map(|it| it.program()).collect();
+/// assert_eq!(programs, ["bash", "git"]);
+/// ```
+pub fn read_with_input(text: &str, input: &str) -> Reading {
+    let end = input.floor_char_boundary(TEXT_BYTES_MAX);
+    let mut reader = Reader {
+        input: Some(input[..end].to_owned()),
+        ..Reader::default()
+    };
+    if end < input.len() {
+        reader.anything("the rest of the input", &(0..text.len()));
+    }
+    reader.text(text, &(0..text.len()), 0);
+    reader.settle();
+    reader.reading
+}
+
+/// Words behind which a text is read by a shell once more.
+const READ_AGAIN: &[&str] = &[
+    "eval", "trap", "source", "sh", "bash", "dash", "zsh", "ksh", "ash", "ssh", "su", "docker",
+    "podman",
+];
+
+/// The text with signs in the place of every `\$` behind its first here-document's line: the grammar
+/// takes some of them for expansions. None where such a text may be read again, and would expand then.
+fn without_escaped_dollars(text: &str) -> Option<String> {
+    let mut words = text.split(|sign: char| !sign.is_alphanumeric());
+    let (before, _) = text.split_once("<<")?;
+    if text.contains('`') || words.any(|it| READ_AGAIN.contains(&it)) {
+        return None;
+    }
+    let body = before.len() + text.get(before.len()..)?.find('\n')?;
+    let (before, body) = text.split_at_checked(body)?;
+    let mut plain = before.to_owned();
+    let mut signs = body.chars();
+    while let Some(sign) = signs.next() {
+        let next = if sign == '\\' { signs.next() } else { None };
+        match next {
+            Some('$') => plain.push_str("__"),
+            next => {
+                plain.push(sign);
+                plain.extend(next);
+            }
+        }
+    }
+    (plain != text).then_some(plain)
+}
+
 #[derive(Default)]
 struct Reader {
+    /// What the text's commands may read.
+    input: Option<String>,
     reading: Reading,
     variables: Variables,
     functions: HashSet<String>,
@@ -46,7 +100,11 @@ impl Reader {
         if level > WRAPPED_MAX {
             return self.anything(text, place);
         }
-        match tree::walk(text) {
+        let walked = tree::walk(text).or_else(|unsure| {
+            let plain = without_escaped_dollars(text).ok_or(unsure)?;
+            tree::walk(&plain)
+        });
+        match walked {
             Err(tree::Unsure) => self.loosely(text, place, level),
             Ok(found) => {
                 self.variables.merge(found.variables);
@@ -55,6 +113,10 @@ impl Reader {
                     simple.level = level;
                     if level > 0 {
                         simple.place = place.clone();
+                    }
+                    // What a command says of its own input goes before what the text is given.
+                    if simple.fed.is_empty() {
+                        simple.fed.extend(self.input.clone());
                     }
                     self.queue.push_back(simple);
                 }

@@ -1,5 +1,7 @@
 //! Rules as data, as they stand in `rules.yaml` and in a user's configuration.
 
+use std::borrow::Cow;
+
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,7 +110,8 @@ pub enum RuleError {
 }
 
 /// Rules that were checked.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Rule>", into = "Vec<Rule>")]
 pub struct RuleSet {
     pub(crate) rules: Vec<Checked>,
 }
@@ -139,9 +142,46 @@ impl RuleSet {
         checked.map(|rules| Self { rules })
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// The rules, as they were given.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|it| &it.rule)
+    }
+}
+
+impl TryFrom<Vec<Rule>> for RuleSet {
+    type Error = RuleError;
+
+    fn try_from(rules: Vec<Rule>) -> Result<Self, RuleError> {
+        Self::new(rules)
+    }
+}
+
+impl From<RuleSet> for Vec<Rule> {
+    fn from(set: RuleSet) -> Self {
+        set.rules.into_iter().map(|it| it.rule).collect()
+    }
+}
+
+impl PartialEq for RuleSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for RuleSet {}
+
+impl JsonSchema for RuleSet {
+    fn schema_name() -> Cow<'static, str> {
+        "RuleSet".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<Rule>::json_schema(generator)
     }
 }
 

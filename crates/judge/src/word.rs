@@ -87,7 +87,7 @@ impl Word {
     }
 
     /// The name behind the last `/`, where that much is certain.
-    pub(crate) fn basename(&self) -> Option<&str> {
+    pub fn basename(&self) -> Option<&str> {
         let Some(Piece::Text(tail)) = self.pieces.last() else {
             return None;
         };

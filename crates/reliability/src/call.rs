@@ -140,9 +140,10 @@ pub struct Call {
     pub input_trust: Trust,
     /// The hosts its tool may reach, where a manifest names them.
     pub hosts: Option<HostRule>,
-    /// Why a person is to be asked whatever the policy says: found before the permission layer,
-    /// and by it made part of what the call needs.
+    /// Why a person is to be asked whatever the policy says, from before the permission layer.
     pub concerns: Vec<Reason>,
+    /// Whether its workspace is kept, as far as is known before it starts.
+    pub keeps_undo: bool,
     /// What it needs before it may start, found by the permission layer.
     pub need: Option<Box<Need>>,
     /// The approval that it waits for.
@@ -206,6 +207,7 @@ impl Call {
             retries: Vec::new(),
             breaker_state: None,
             redelivered: false,
+            keeps_undo: false,
             only_from_record: false,
             observed_attempt: None,
             why: Vec::new(),

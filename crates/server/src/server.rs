@@ -17,6 +17,7 @@ use holdfast_toolbox::approval::Approvals;
 use holdfast_toolbox::audit::AuditLog;
 use holdfast_toolbox::stack::{Stores, ToolStack};
 use holdfast_toolbox::tools::peer::{self, Peer as Origin};
+use holdfast_undo::UndoStore;
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue, ORIGIN};
 use parking_lot::{Mutex, RwLock};
@@ -58,6 +59,8 @@ pub struct Parts {
     pub workspace_id: Option<String>,
     /// Where tools work, by its real name.
     pub workspace: PathBuf,
+    /// What the workspace was before calls, where that is kept.
+    pub undo: Option<Arc<UndoStore>>,
     /// The model and its runs, where one was configured.
     pub executor: Option<ExecutorParts>,
 }
@@ -87,6 +90,7 @@ pub struct Server {
     pub(crate) health: Health,
     pub(crate) audit: Arc<AuditLog>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) undo: Option<Arc<UndoStore>>,
     pub(crate) executor: Option<Arc<Executor>>,
     pub(crate) started_at_ms: u64,
     pub(crate) stage: watch::Sender<Stage>,
@@ -136,6 +140,7 @@ impl Server {
             metrics: parts.metrics,
             audit: parts.audit,
             approvals: parts.approvals,
+            undo: parts.undo,
             executor: parts.executor.map(Executor::new).map(Arc::new),
             workspace_id: parts.workspace_id,
             workspace: parts.workspace,

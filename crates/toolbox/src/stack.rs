@@ -198,7 +198,7 @@ fn assemble(
         // What is forbidden is not even looked at.
         .push(|inner| {
             let (permissions, tree) = (parts.permissions.clone(), parts.tree.clone());
-            Permit::new(inner, permissions, tree, runtime())
+            Permit::new(inner, permissions, tree, parts.undo.clone(), runtime())
         })
         // Whose words they are may ask for a person, so before Permit; and what comes back is looked
         // at also when it comes from a record.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdfast_reliability::call::{Call, Reply};
+use holdfast_contract::ErrorCode;
+use holdfast_reliability::call::{Call, Failure, Judged, Reply};
 use holdfast_reliability::service::Service;
 use holdfast_undo::{Coverage, OpenPoint, UndoResult, UndoStore, Where};
 use serde_json::{Value, json};
@@ -64,6 +65,32 @@ fn told(open: &OpenPoint) -> Value {
     told
 }
 
+/// The same for `holdfast explain`.
+fn explained(undo: &Value) -> String {
+    let text = |name: &str| undo[name].as_str().unwrap_or_default();
+    match text("point") {
+        "" => format!("can not be undone: {}", text("why")),
+        id => {
+            let left_out = undo["leftOut"].as_array().map_or(0, Vec::len);
+            let but = match left_out {
+                0 => String::new(),
+                count => format!(", but for {count} paths that are not kept"),
+            };
+            format!("`holdfast undo {id}` takes back what it changed in the workspace{but}")
+        }
+    }
+}
+
+/// What a call throws away, where nobody was asked since its workspace seemed to be kept.
+fn would_be_lost(call: &Call) -> Option<String> {
+    if !call.keeps_undo {
+        return None;
+    }
+    let tool = call.tool.as_ref()?;
+    let verdict = tool.tier_for(&call.envelope.payload.params, &call.session);
+    verdict.unless_undone.into_iter().next().map(|it| it.text)
+}
+
 impl<S: Service> Service for KeepUndo<S> {
     async fn call(&self, call: &mut Call) -> Reply {
         let (Some(store), Some(writes)) = (&self.store, writes(call)) else {
@@ -82,7 +109,18 @@ impl<S: Service> Service for KeepUndo<S> {
             // What can not be undone runs all the same, and says so.
             Err(why) => (None, json!({"covers": Coverage::None, "why": why})),
         };
-        call.why.push(format!("undo: {undo}"));
+        call.why.push(explained(&undo));
+        if undo["covers"] == json!(Coverage::None)
+            && let Some(lost) = would_be_lost(call)
+        {
+            let why = undo["why"].as_str().unwrap_or_default();
+            let message = format!(
+                "{lost}, and this workspace can not be kept for an undo ({why}). Nothing ran. Call it \
+                 again, and a person is asked first"
+            );
+            let code = ErrorCode::PermissionDenied;
+            return Failure::before_start(code, message, Judged::Neutral).into();
+        }
         let mut reply = self.inner.call(call).await;
         if let Some(open) = open {
             let store = store.clone();

@@ -112,6 +112,16 @@ impl UndoStore {
         })
     }
 
+    /// Whether a workspace is kept, as far as is known: only its first walk shows that it is too large.
+    pub fn keeps(&self, workspace: &Path) -> bool {
+        let Ok(path) = workspace.canonicalize() else {
+            return false;
+        };
+        let known = Workspace::new(&self.dir, path.clone());
+        let over = known.over(&self.settings, self.clock.now_ms());
+        !self.is_home(&path) && over.is_none()
+    }
+
     /// Takes the state of a workspace before a call. Calls that overlap share one point.
     pub fn before(&self, workspace: &Path, call_id: &str, writes: &Where) -> UndoResult<OpenPoint> {
         let path = workspace.canonicalize().at("can not find", workspace)?;

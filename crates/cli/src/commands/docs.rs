@@ -137,6 +137,7 @@ fn limits() -> String {
         holdfast_agent::limits::LIMITS,
         holdfast_confine::limits::LIMITS,
         holdfast_intent::limits::LIMITS,
+        holdfast_judge::limits::LIMITS,
         holdfast_reliability::limits::LIMITS,
         holdfast_toolbox::limits::LIMITS,
         holdfast_undo::limits::LIMITS,

@@ -11,6 +11,7 @@ mod demo;
 mod docs;
 mod doctor;
 mod explain;
+mod judge;
 mod memory;
 mod openclaw;
 mod operator;
@@ -80,6 +81,7 @@ pub(crate) fn run(cli: Cli) -> Outcome<ExitCode> {
         Command::Watch(args) => watch::run(&cli.global, &args, json),
         Command::Session(command) => session::run(&command, json),
         Command::Sessions(command) => sessions::run(&App::new(&cli.global)?, &command, json),
+        Command::Judge(args) => judge::run(&App::new(&cli.global)?, &args, json),
         Command::Undo(args) => undo::run(&App::new(&cli.global)?, &args, json),
         Command::Audit(args) => audit::run(&App::new(&cli.global)?, &args, json),
         Command::OpenClaw(command) => Ok(openclaw::run(&App::new(&cli.global)?, &command, json)),

@@ -195,6 +195,7 @@ fn server(
         workspace_id: workspace_id(&args.workspace),
         // The stack above could not have been made without it.
         workspace: workspace.unwrap_or_default(),
+        undo: app.undo_for_calls(),
         executor: executor(app, args, &running)?,
     });
     Ok((server, running))

@@ -9,7 +9,7 @@ use crate::limits::{
     ADMIN_WORDS_BYTES_MAX, LISTED_RECORDS_MAX, PAGE_RECORDS_MAX, PAGE_RUNS_MAX, RUN_KEY_BYTES_MAX,
 };
 use crate::routes::{
-    CALL, Declared, INVOKE, admin, approvals, chat, messages, models, openapi, probe, runs,
+    CALL, Declared, INVOKE, admin, approvals, chat, messages, models, openapi, probe, runs, undo,
 };
 use crate::shape::asked::ChatRequest;
 use crate::shape::model::{Completion, ModelList, ModelShown, RunList, RunShown, RunStatus};
@@ -375,6 +375,28 @@ fn for_people() -> Vec<Operation> {
             .may_take(of::<approvals::No>)
             .gives(ONE)
             .fails(refused, &[404, 409]),
+        get(
+            undo::PATH,
+            "listUndoPoints",
+            "What calls have changed in the workspace, newest first.",
+        )
+        .gives(ONE)
+        .fails(refused, &[404]),
+        get(
+            undo::ONE,
+            "showUndoPoint",
+            "What one point's calls changed.",
+        )
+        .gives(ONE)
+        .fails(refused, &[404, 409]),
+        post(
+            undo::ONE,
+            "undo",
+            "Brings the workspace back to where it was before a point.",
+        )
+        .may_take(of::<undo::Wanted>)
+        .gives(ONE)
+        .fails(refused, &[404, 409]),
     ];
     all.into_iter().map(|it| it.tag("approvals")).collect()
 }

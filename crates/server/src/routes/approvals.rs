@@ -190,7 +190,10 @@ async fn words(
 }
 
 /// A body of this type; without one, what a body without fields says.
-fn read<T: DeserializeOwned + Default>(server: &Server, body: Option<&[u8]>) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned + Default>(
+    server: &Server,
+    body: Option<&[u8]>,
+) -> Result<T, Refusal> {
     let Some(body) = body else {
         return Ok(T::default());
     };

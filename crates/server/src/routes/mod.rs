@@ -11,6 +11,7 @@ pub mod models;
 pub mod openapi;
 pub mod probe;
 pub mod runs;
+pub mod undo;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ const PATHS: &[&str] = &[
     admin::RECORDS,
     admin::AUDIT,
     approvals::PATH,
+    undo::PATH,
     messages::PATH,
 ];
 
@@ -99,6 +101,9 @@ fn routes() -> Routes {
         .get(approvals::ONE, Approver, approvals::show)
         .post(approvals::APPROVE, Approver, approvals::approve)
         .post(approvals::DENY, Approver, approvals::deny)
+        .get(undo::PATH, Approver, undo::list)
+        .get(undo::ONE, Approver, undo::show)
+        .post(undo::ONE, Approver, undo::undo)
 }
 
 /// The path as metrics name it: from a short list, whatever clients ask for.
@@ -109,7 +114,7 @@ pub(crate) fn label(path: &str) -> &'static str {
     if path.starts_with(admin::RECORDS) {
         return admin::RECORDS;
     }
-    for family in [approvals::PATH, models::PATH, runs::PATH] {
+    for family in [approvals::PATH, models::PATH, runs::PATH, undo::PATH] {
         if path.starts_with(family) {
             return family;
         }

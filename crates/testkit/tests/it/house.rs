@@ -27,6 +27,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &[
             "holdfast-confine",
             "holdfast-contract",
+            "holdfast-judge",
             "holdfast-reliability",
             "holdfast-trust",
             "holdfast-undo",
@@ -73,6 +74,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-intent",
             "holdfast-reliability",
             "holdfast-toolbox",
+            "holdfast-undo",
         ],
     ),
     (
@@ -83,6 +85,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "holdfast-confine",
             "holdfast-contract",
             "holdfast-intent",
+            "holdfast-judge",
             "holdfast-memory",
             "holdfast-reliability",
             "holdfast-server",

@@ -66,9 +66,9 @@ pub fn decide(config: &PermissionConfig, asked: &Asked<'_>) -> Decision {
         let exact = asked.verdict.exact.iter();
         reasons.extend(exact.map(|reason| reason.clone().bound_to(digest.clone())));
     }
-    if gate.waits() && reasons.iter().any(exec::lets_out) {
-        // The words of such a command do not say all it does once it is let out: what it runs from
-        // the workspace may be another thing the next time. So one answer is good for one call.
+    if gate.waits() && reasons.iter().any(exec::is_for_once) {
+        // The words of such a command do not say all it does: what it sends, or runs once it is let
+        // out, may be another thing the next time. So one answer is good for one call.
         gate = Gate::Strict;
     }
     reasons.extend_from_slice(asked.concerns);

@@ -13,6 +13,7 @@ use holdfast_reliability::observe::Event;
 use holdfast_reliability::policy::Mode;
 use holdfast_reliability::runtime::Runtime;
 use holdfast_reliability::service::Service;
+use holdfast_undo::UndoStore;
 use serde_json::Value;
 
 use crate::session::SessionTree;
@@ -34,23 +35,33 @@ pub struct Permit<S> {
     inner: S,
     config: Arc<Permissions>,
     tree: Option<Arc<SessionTree>>,
+    undo: Option<Arc<UndoStore>>,
     runtime: Arc<Runtime>,
 }
 
 impl<S: Service> Permit<S> {
-    /// Wraps everything that acts. Without a tree nobody cancels sessions.
+    /// Wraps everything that acts. Without a tree nobody cancels sessions; without a store nothing can
+    /// be undone.
     pub fn new(
         inner: S,
         config: Arc<Permissions>,
         tree: Option<Arc<SessionTree>>,
+        undo: Option<Arc<UndoStore>>,
         runtime: Arc<Runtime>,
     ) -> Self {
         Self {
             inner,
             config,
             tree,
+            undo,
             runtime,
         }
+    }
+
+    fn keeps_undo(&self, call: &Call) -> bool {
+        let changes = |tool: &Arc<dyn Tool>| tool.may_change_workspace();
+        call.tool.as_ref().is_some_and(changes)
+            && (self.undo.as_ref()).is_some_and(|it| it.keeps(&call.session.workspace_root))
     }
 
     /// Why nothing runs in the call's session, if a person has ended it. A store that is away
@@ -86,6 +97,11 @@ pub(crate) fn decision(config: &PermissionConfig, call: &Call) -> Decision {
     let mut verdict = tool.tier_for(params, &call.session);
     let handed = tool.hands_on(params);
     handed_on(&handed, &call.session, &config.commands, &mut verdict);
+    if !call.keeps_undo {
+        for reason in std::mem::take(&mut verdict.unless_undone) {
+            verdict.raise_exact(reason);
+        }
+    }
     let route = call.session.approval.as_ref();
     decide(
         config,
@@ -154,6 +170,7 @@ impl<S: Service> Service for Permit<S> {
         {
             return deny(call, &self.runtime, why);
         }
+        call.keeps_undo = self.keeps_undo(call);
         match decision(&self.config.now(), call) {
             Decision::Allow => {}
             Decision::Deny(rule) => return deny(call, &self.runtime, rule),

@@ -191,9 +191,9 @@ pub const LIMITS: &[Limit] = &[
         setting: None,
     },
     Limit {
-        name: "SHELL_DEPTH_MAX",
-        value: exec::SHELL_DEPTH_MAX as u64,
-        meaning: "commands inside commands that are read before one runs; a deeper one needs approval",
+        name: "EXEC_GRANTS_MAX",
+        value: exec::GRANTS_MAX as u64,
+        meaning: "paths outside the workspace that one command may name; further ones are refused as invalid",
         setting: None,
     },
     Limit {

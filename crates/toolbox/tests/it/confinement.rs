@@ -349,11 +349,11 @@ async fn what_commands_are_for_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_person_approved_reaches_out_and_nothing_else_does() {
     for (approved, reaches) in [
-        (&["destructive_command"][..], true),
+        (&["unconfined"][..], true),
         (&["other_rights", "gate"], true),
         (&["gate"], false),
-        (&["runs_download"], false),
-        (&["unreadable_command"], false),
+        (&["irreversible_command"], false),
+        (&["destructive_command"], false),
         (&[], false),
     ] {
         let scene = Scene::new();

@@ -42,7 +42,7 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_works_outside_the_workspace() {
-    for approved in ["destructive_command", "irreversible_command"] {
+    for approved in ["unconfined"] {
         let scene = Scene::new();
         let command = "echo x > ../others/new && mkdir ../others/dir && rm -r ../others/dir && \
                        mv ../others/new ../others/other && cat ~/.bashrc /etc/hosts > ../others/all; \
@@ -69,14 +69,14 @@ async fn what_was_held_and_failed_is_told_why() {
         ("none", "echo 'Permission denied' >&2", None),
         ("none", "false", None),
         (
-            "destructive_command",
+            "unconfined",
             "touch ../beside-the-state",
             Some("HOLDFAST_STATE"),
         ),
-        ("destructive_command", "false", None),
+        ("unconfined", "false", None),
         ("other_rights", forbidden, None),
         ("none", docker, sockets),
-        ("destructive_command", docker, sockets),
+        ("unconfined", docker, sockets),
         ("other_rights", docker, None),
     ] {
         let output = scene.run(approved, command).await;
@@ -108,7 +108,7 @@ async fn it_does_not_reach_the_state() {
         "python3 -c 'import os; fd = os.open(\"..\", 0); print(os.read(os.open(\"own/state/approver-token\", 0, dir_fd=fd), 99))'",
     ] {
         let scene = Scene::new();
-        let output = scene.run("destructive_command", attack).await;
+        let output = scene.run("unconfined", attack).await;
         let told = format!("{}{}", output["stdout"], output["stderr"]);
         assert!(!told.contains(SECRET), "{attack}: {output}");
         let token = fs::read_to_string(scene.state.join("approver-token"));
@@ -126,7 +126,7 @@ async fn what_it_starts_from_the_workspace_does_not_either() {
     let output = scene.run("gate", prepare).await;
     assert_eq!(output["exit_code"], 0, "{output}");
     let push = "git push -q --force there HEAD:refs/heads/main";
-    let output = scene.run("irreversible_command", push).await;
+    let output = scene.run("unconfined", push).await;
     assert_eq!(output["exit_code"], 0, "{output}");
     assert_eq!(scene.workspace.get("hook"), "ran\n");
     assert!(!scene.workspace.path("got").exists());
@@ -141,7 +141,7 @@ async fn the_calls_that_no_command_needs_stay_refused() {
          python3 -c 'import socket; socket.socket(socket.AF_UNIX)'; true",
         other.0.id()
     );
-    let output = scene.run("destructive_command", &attack).await;
+    let output = scene.run("unconfined", &attack).await;
     let said = output["stderr"].as_str().expect("text");
     assert_eq!(said.matches("PermissionError").count(), 2, "{output}");
     assert!(other.0.try_wait().expect("asks").is_none());
@@ -163,7 +163,7 @@ async fn who_may_look_into_the_state_stays_as_it_was() {
             "chmod 755 ../own/state; chmod 644 ../own/state/approver-token",
         ),
         ("gate", "chmod 000 ../own/state/approver-token ../own/state"),
-        ("destructive_command", "chmod -R a+rwx ../own"),
+        ("unconfined", "chmod -R a+rwx ../own"),
     ] {
         scene.run(approved, attack).await;
         assert_eq!(mode(&scene.state), 0o700, "{attack}");
@@ -181,7 +181,7 @@ async fn who_may_look_into_the_state_stays_as_it_was() {
     let attack = "chmod -R 777 ../own/state; chown -R 65534:65534 ../own/state; \
                   chmod 777 ../own/state/*/* ../own/state/audit.log ../own/state/locks/one; true";
     scene.run("gate", attack).await;
-    scene.run("destructive_command", attack).await;
+    scene.run("unconfined", attack).await;
     for (path, kept) in inside.iter().zip([0o640, 0o750, 0o600]) {
         assert_eq!(mode(path), kept, "{}", path.display());
     }
@@ -201,7 +201,7 @@ async fn of_roots_powers_only_those_are_left_that_builds_need() {
     // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE.
     const LEFT: u64 = 0b100_1111_1011;
     let scene = Scene::new();
-    for approved in ["gate", "destructive_command"] {
+    for approved in ["gate", "unconfined"] {
         let output = scene
             .run(approved, "grep -E '^Cap(Eff|Prm|Bnd)' /proc/self/status")
             .await;

@@ -100,11 +100,12 @@ pub(super) fn outcome(narrate: bool, run: Run, counts: &Counts) {
     line(
         narrate,
         &format!(
-            "  {who}: {}, {}, {} of them duplicates, {} wasted, {}",
+            "  {who}: {}, {}, {} of them duplicates, {} wasted, {}, {}",
             output::counted(counts.calls.into(), "call"),
             output::counted(counts.effects.into(), "effect"),
             counts.duplicates,
             counts.wasted,
+            format_args!("{} lost", output::counted(counts.lost.into(), "file")),
             output::duration(counts.elapsed_ms)
         ),
     );
@@ -122,6 +123,7 @@ pub(super) fn print(results: &[SceneResult]) {
             pair(|counts| u64::from(counts.effects), result),
             pair(|counts| u64::from(counts.duplicates), result),
             pair(|counts| u64::from(counts.wasted), result),
+            pair(|counts| u64::from(counts.lost), result),
             format!(
                 "{} → {}",
                 output::duration(result.without.elapsed_ms),
@@ -133,6 +135,14 @@ pub(super) fn print(results: &[SceneResult]) {
     output::line(&output::bold(
         "What really happened, without Holdfast → with it",
     ));
-    let header = ["scene", "calls", "effects", "duplicates", "wasted", "time"];
+    let header = [
+        "scene",
+        "calls",
+        "effects",
+        "duplicates",
+        "wasted",
+        "lost",
+        "time",
+    ];
     output::line(&output::table(&header, rows));
 }

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_contract::clock::new_request_id;
-use holdfast_contract::{SystemClock, SystemEntropy, Tool, ToolCallEnvelope, ToolResultEnvelope};
+use holdfast_contract::{
+    Gate, SystemClock, SystemEntropy, Tool, ToolCallEnvelope, ToolResultEnvelope,
+};
 use holdfast_toolbox::stack::ToolStack;
+use holdfast_undo::Options;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -18,6 +21,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::environment;
 use crate::fail::{Failure, Outcome};
+use crate::output;
 use crate::running::Running;
 
 /// How often the looping model would call before its own budget ends it.
@@ -51,6 +55,8 @@ pub(super) struct Counts {
     pub(super) duplicates: u32,
     /// Executions and requests that brought nothing.
     pub(super) wasted: u32,
+    /// Files that were there before and are gone at the end.
+    pub(super) lost: u32,
     /// Wall time.
     pub(super) elapsed_ms: u64,
 }
@@ -65,9 +71,9 @@ pub(super) struct SceneResult {
 }
 
 impl SceneResult {
-    /// With Holdfast nothing happened twice.
+    /// With Holdfast nothing happened twice, and nothing was lost.
     pub(super) fn promise_kept(&self) -> bool {
-        self.with.duplicates == 0
+        self.with.duplicates == 0 && self.with.lost == 0
     }
 }
 
@@ -102,15 +108,17 @@ enum Scene {
     Flapping,
     Outage,
     Crash,
+    Removal,
 }
 
 impl Scene {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::EmptyArguments,
         Self::PaymentTimeout,
         Self::Flapping,
         Self::Outage,
         Self::Crash,
+        Self::Removal,
     ];
 
     fn title(self) -> &'static str {
@@ -120,6 +128,7 @@ impl Scene {
             Self::Flapping => "a flapping service",
             Self::Outage => "an outage",
             Self::Crash => "a crash in mid-call",
+            Self::Removal => "a project removed",
         }
     }
 
@@ -140,6 +149,9 @@ impl Scene {
                 "The process that runs `echo paid >> ledger` is killed with -9 before it can say \
                  so. The host restarts and delivers the call again."
             }
+            Self::Removal => {
+                "The model runs `rm -rf .git src`. Then a person runs `holdfast undo`."
+            }
         }
     }
 
@@ -150,6 +162,7 @@ impl Scene {
             Self::Flapping => flapping(stage).await,
             Self::Outage => outage(stage).await,
             Self::Crash => crash(stage).await,
+            Self::Removal => removal(stage).await,
         }
     }
 }
@@ -206,6 +219,11 @@ impl Stage {
         config.guard.log_path = self.dir.join("tool-guard.log").display().to_string();
         let temporary = self.dir.join("tmp").display().to_string();
         config.confinement.temporary = Some(temporary);
+        if self.run == Run::Without {
+            // Nothing is kept, and nobody is asked about it.
+            config.undo.points_max = 0;
+            config.permissions.gate = Gate::None;
+        }
         let mut tools = config.tools();
         let app = App::for_demo(config, self.state());
         if let Some(pay) = pay {
@@ -361,6 +379,50 @@ async fn crash(stage: &Stage) -> Outcome<Counts> {
     counts.duplicates = counts.effects.saturating_sub(1);
     counts.wasted = counts.duplicates;
     Ok(counts)
+}
+
+async fn removal(stage: &Stage) -> Outcome<Counts> {
+    const COMMAND: &str = "rm -rf .git src";
+    let workspace = stage.workspace();
+    let files = [
+        ".git/HEAD",
+        ".git/refs/heads/main",
+        "src/main.rs",
+        "src/lib.rs",
+        "README.md",
+    ]
+    .map(|name| workspace.join(name));
+    for file in &files {
+        let made = std::fs::create_dir_all(file.parent().unwrap_or(&workspace))
+            .and_then(|()| std::fs::write(file, file.display().to_string()));
+        made.map_err(|error| Failure::failed(format!("{}: {error}", file.display())))?;
+    }
+    let running = stage.stack(None)?;
+    let asked = envelope("exec", &json!({ "command": COMMAND }), "turn-1");
+    let result = call(&running.stack, asked).await;
+    stage.tell(&result, "exec(rm -rf .git src)");
+    if stage.run == Run::With {
+        let undone = undo(stage, &result)?;
+        stage.narrator.line(&format!(
+            "holdfast undo: {} brought back",
+            output::counted(undone, "path")
+        ));
+    }
+    let lost = files.iter().filter(|file| !file.exists()).count();
+    Ok(Counts {
+        calls: 1,
+        effects: 1,
+        lost: u32::try_from(lost).unwrap_or(u32::MAX),
+        ..Counts::default()
+    })
+}
+
+/// What `holdfast undo` does; how many paths came back.
+fn undo(stage: &Stage, result: &ToolResultEnvelope) -> Outcome<u64> {
+    let store = App::for_demo(Config::default(), stage.state()).undo_store();
+    let undone = store.and_then(|store| store.undo(&result.request_id, &Options::default()));
+    let undone = undone.map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(undone.restored.len() as u64)
 }
 
 /// `holdfast call` in a process of its own.

@@ -223,7 +223,7 @@ fn of_many_answers_at_once_one_counts() {
     for round in 0..3 {
         let key = format!("round-{round}");
         // Another call each time: a "no" is remembered.
-        let command = format!("rm -f ../victim-{round}; echo ran >> effect-{round}");
+        let command = format!("git push --force victim-{round}; echo ran >> effect-{round}");
         let call = house.start_exec(&key, &command, &[]);
         let id = id_of(&pending(&house));
         let answers: Vec<Process> = (0..8)

@@ -28,14 +28,14 @@ fn typed(house: &House, arguments: &str, lines: &[&str]) -> (Ran, String) {
 #[test]
 fn a_person_at_the_terminal_is_asked_in_place() {
     let house = House::new();
-    let arguments = command_json("rm -f ../victim; echo ran >> effect");
+    let arguments = command_json("git push --force victim; echo ran >> effect");
     // A slip is no answer: the question comes again.
     let (ran, shown) = typed(&house, &arguments, &["yep", "y"]);
     ran.success();
     assert_eq!(house.lines("effect"), 1);
     for said in [
         "exec (Elevated) asks for approval",
-        "reaches outside the workspace",
+        "overwrites commits",
         // It lets the command out, so it is for this call only.
         "Run it? [y]es, [n]o: ",
     ] {
@@ -43,7 +43,7 @@ fn a_person_at_the_terminal_is_asked_in_place() {
     }
     let (ran, _) = typed(
         &house,
-        &command_json("rm -f ../other; echo ran >> effect"),
+        &command_json("git push --force other; echo ran >> effect"),
         &["n"],
     );
     ran.error("permission_denied");
@@ -55,7 +55,7 @@ fn a_person_at_the_terminal_is_asked_in_place() {
 #[test]
 fn what_was_typed_before_the_question_is_no_answer() {
     let house = House::new();
-    let arguments = command_json("rm -f ../victim; echo ran >> effect");
+    let arguments = command_json("git push --force victim; echo ran >> effect");
     let args = ["call", "exec", "--json", "--args", &arguments];
     let (child, mut master) = at_a_terminal(&house, &args);
     // Meant for whatever ran before, and one more that is not ended yet.
@@ -100,10 +100,10 @@ fn a_duplicate_at_the_terminal_says_what_it_waits_for() {
 
 /// Commands whose worst part looks like a secret, or like nothing at all.
 const ATTACKS: &[&str] = &[
-    "rm -f ../old # -----BEGIN PRIVATE KEY-----\necho pwned >> effect",
-    "CACHE_TOKEN=\"$(echo pwned >> effect)\" rm -f ../old",
-    "rm -f ../old; mail ann@example.org --password \"$(echo pwned >> effect)\"",
-    "rm -f ../old; echo \u{202e}dewp\u{202c} \u{200b}pwned >> effect\u{9b}2K",
+    "git push --force old # -----BEGIN PRIVATE KEY-----\necho pwned >> effect",
+    "CACHE_TOKEN=\"$(echo pwned >> effect)\" git push --force old || true",
+    "git push --force old; mail ann@example.org --password \"$(echo pwned >> effect)\"",
+    "git push --force old; echo \u{202e}dewp\u{202c} \u{200b}pwned >> effect\u{9b}2K",
 ];
 
 #[test]

@@ -6,6 +6,7 @@ mod approvals_terminal;
 mod audit;
 mod breaker;
 mod cancel;
+mod commands;
 mod config_check;
 mod dedupe;
 mod doctor;

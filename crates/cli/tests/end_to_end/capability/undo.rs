@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::common::House;
+use crate::harness::envelope;
 
 fn removes_everything(house: &House) -> Value {
     let wreck = "echo new > made; rm src/main.rs; rmdir src; ln -s made link";
@@ -82,4 +83,49 @@ fn what_a_person_changed_since_is_kept_and_later_calls_are_named() {
         nothing.stderr.contains("holdfast undo list"),
         "{nothing:#?}"
     );
+}
+
+#[test]
+fn undo_over_http_is_for_who_may_approve() {
+    let house = House::new();
+    let server = house.serve(&[]);
+    let file = house.workspace().join("a.txt");
+    std::fs::write(&file, "kept").expect("written");
+    let body = envelope(
+        "r1",
+        "exec",
+        &serde_json::json!({"command": "rm a.txt"}),
+        None,
+    );
+    let called = server.call(&body).json();
+    let point = called["output"]["metadata"]["undo"]["point"].clone();
+    let approver = Some(server.approver_token.as_str());
+    let listed = server.get("/v1/undo", approver).json();
+    assert_eq!(listed["points"][0]["id"], point, "{listed}");
+    let path = format!("/v1/undo/{}", point.as_str().expect("an id"));
+    let shown = server.get(&path, approver).json();
+    assert_eq!(shown["changes"][0]["path"], "a.txt", "{shown}");
+    for token in [&server.token, &server.admin_token] {
+        let refused = server.post(&path, token, &serde_json::json!({}));
+        assert_eq!(refused.status, 401);
+    }
+    assert!(!file.exists());
+    let dry = server.post(
+        &path,
+        &server.approver_token,
+        &serde_json::json!({"dryRun": true}),
+    );
+    assert_eq!(dry.json()["restored"][0]["path"], "a.txt");
+    assert!(!file.exists());
+    let undone = server.post(&path, &server.approver_token, &serde_json::json!({}));
+    assert_eq!(undone.status, 200);
+    assert_eq!(std::fs::read_to_string(&file).expect("is back"), "kept");
+    let unknown = server.post(
+        "/v1/undo/999",
+        &server.approver_token,
+        &serde_json::json!({}),
+    );
+    assert_eq!(unknown.status, 404);
+    let explained = house.run(&["explain", "r1"]).stdout;
+    assert!(explained.contains("holdfast undo"), "{explained}");
 }

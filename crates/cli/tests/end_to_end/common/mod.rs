@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 pub(crate) use holdfast_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A command that leaves a line in `effect`, and runs until there is a file `go`.
 pub(crate) const HELD: &str = "echo x >> effect; until [ -e go ]; do sleep 0.01; done; echo done";
@@ -150,7 +150,16 @@ impl House {
 
 /// Arguments of the tool `exec`.
 pub(crate) fn command_json(command: &str) -> String {
-    serde_json::json!({ "command": command }).to_string()
+    command_params(command).to_string()
+}
+
+/// What `exec` is called with. What lies beside the workspace is named, so that a person is asked.
+pub(crate) fn command_params(command: &str) -> Value {
+    let mut params = json!({ "command": command });
+    if command.contains("../aside") {
+        params["writes"] = json!(["../aside"]);
+    }
+    params
 }
 
 fn exec_args<'a>(key: &'a str, arguments: &'a str) -> [&'a str; 7] {

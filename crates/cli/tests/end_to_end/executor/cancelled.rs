@@ -10,7 +10,7 @@ use crate::executor::task;
 use crate::harness::Serving;
 
 /// Reaches outside the workspace, so it needs a person.
-const EFFECT: &str = "rm -f ../elsewhere; echo ran >> effects";
+const EFFECT: &str = "git push --force elsewhere; echo ran >> effects";
 
 fn model() -> ModelServer {
     let script = vec![

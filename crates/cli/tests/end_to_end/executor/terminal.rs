@@ -162,7 +162,7 @@ fn a_person_at_the_terminal_is_asked_in_the_middle_of_a_run() {
     let model = ModelServer::says(vec![
         Say::calls(
             "exec",
-            &json!({"command": "rm -f ../victim; echo ran >> log"}),
+            &json!({"command": "git push --force victim; echo ran >> log"}),
         ),
         Say::says("Final Answer: It is gone."),
     ]);

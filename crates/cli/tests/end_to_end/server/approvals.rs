@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{House, eventually, eventually_lines};
+use crate::common::{House, command_params, eventually, eventually_lines};
 use crate::harness::{Serving, envelope};
 
 #[cfg(feature = "redis")]
@@ -49,7 +49,7 @@ impl Serving {
 }
 
 fn call(command: &str) -> Value {
-    envelope("r1", "exec", &json!({ "command": command }), Some(KEY))
+    envelope("r1", "exec", &command_params(command), Some(KEY))
 }
 
 /// A server whose call waits for a person, killed with -9 while it does, and the request's id.
@@ -77,10 +77,7 @@ fn killed_while_waiting_for(house: &House, more: &[&str], command: &str) -> Stri
         request
     });
     assert_eq!(waiting["state"], "pending");
-    assert_eq!(
-        waiting["arguments"],
-        json!({ "command": command }).to_string()
-    );
+    assert_eq!(waiting["arguments"], command_params(command).to_string());
     assert_eq!(house.lines("effect"), 0);
     waiting["id"].as_str().expect("an id").to_owned()
 }
@@ -303,8 +300,7 @@ fn of_many_answers_at_once_one_counts() {
 fn an_answer_can_cover_the_session_or_become_a_policy() {
     for (scope, session) in [("session", json!("cli")), ("policy", Value::Null)] {
         let house = House::new();
-        // It is asked about because of its words, and is not let out by an answer.
-        let id = killed_while_waiting_for(&house, &[], "$(echo true); echo ran >> effect");
+        let id = killed_while_waiting(&house, &[]);
         let server = house.serve(&[]);
         let (status, answered) = server.answer(&id, "approve", &json!({"scope": scope}));
         assert_eq!((status, &answered["detail"]["scope"]), (200, &json!(scope)));
@@ -393,7 +389,8 @@ fn a_command_that_has_found_the_token_can_not_answer_with_it() {
     let server = house.serve(&[]);
     std::fs::write(house.path("thief.py"), THIEF).expect("written");
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| server.call(&call("rm -f ../victim; echo ran >> effect")));
+        let waiting =
+            scope.spawn(|| server.call(&call("git push --force victim; echo ran >> effect")));
         let id = server.pending()["id"].as_str().expect("an id").to_owned();
         let (address, port) = (server.address.ip(), server.address.port());
         for (token, path) in [

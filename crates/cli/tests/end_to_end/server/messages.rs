@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::common::{House, eventually};
 use crate::harness::{Serving, envelope};
 
-const COMMAND: &str = "rm -f ../victim; echo ran >> effect";
+const COMMAND: &str = "git push --force victim; echo ran >> effect";
 
 /// A chat service: it takes what is posted to its webhook.
 struct Chat {
@@ -245,7 +245,7 @@ fn a_prompt_that_hides_a_secret_is_answered_elsewhere() {
         command.env("HOLDFAST_WEBHOOK_URL", &chat.url);
         command.env("DEPLOY_TOKEN", "open-sesame-1234");
     });
-    let command = "rm -f ../victim --x open-sesame-1234; echo ran >> effect";
+    let command = "git push --force victim --x open-sesame-1234; echo ran >> effect";
     let call = envelope("r1", "exec", &json!({ "command": command }), Some("k"));
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| server.call(&call).json());

@@ -132,6 +132,7 @@ impl Harness {
             trouble,
             workspace_id: Some("here".to_owned()),
             workspace: dir.path().to_owned(),
+            undo: None,
             executor: None,
         });
         Self {

@@ -10,15 +10,14 @@ use holdfast_contract::{Reason, SessionContext, ToolError, ToolResult};
 use holdfast_reliability::canonical::Digest;
 use rustix::fs::{Mode as RawMode, OFlags};
 
-use super::danger::Temporary;
+use super::grants::Grants;
 
-/// Reasons that say a command reaches out of the workspace, or needs what lies there: other rights,
-/// keys, credentials. Who approves it has let it out. What is only hard to read, or was downloaded,
-/// stays in.
-pub(super) const LETS_OUT: &[&str] = &["destructive_command", "irreversible_command", OTHER_RIGHTS];
-/// The one of them that means `sudo` and its like, which the kernel gives no rights under any
-/// confinement.
-const OTHER_RIGHTS: &str = "other_rights";
+/// `sudo` and its like, which the kernel gives no rights under any confinement.
+pub(super) const OTHER_RIGHTS: &str = "other_rights";
+/// A command that a person lets out of the confinement.
+pub(super) const UNCONFINED: &str = "unconfined";
+/// A command that does outside of this machine what can not be taken back.
+pub(super) const IRREVERSIBLE: &str = "irreversible_command";
 /// What a command prints to whom the kernel said no.
 const FORBIDDEN: &[&str] = &[
     "Permission denied",
@@ -26,9 +25,10 @@ const FORBIDDEN: &[&str] = &[
     "EACCES",
     "EROFS",
 ];
-const HINT: &str = "The kernel holds this command to its workspace. If what it was denied lies outside of \
-                    it, a person can allow commands to write there with confinement.write in the \
-                    configuration, or to read there with confinement.read.";
+const HINT: &str = "The kernel holds this command to its workspace. If it needs a path outside, call exec again and \
+                    name that path in `writes` (or in `reads`): a person is asked, and the command gets that path. A \
+                    person can also allow it for all commands with confinement.write or confinement.read in the \
+                    configuration. Temporary files go to $TMPDIR.";
 const HINT_LET_OUT: &str = "This command was let out of its workspace, and even so it makes, removes and renames \
                             nothing directly in a directory that leads to Holdfast's state, and gets nothing of the \
                             state. Name something deeper, or have the state kept elsewhere (HOLDFAST_STATE).";
@@ -51,6 +51,8 @@ pub(super) struct Rules {
     /// What no command may enter.
     reserved: Vec<PathBuf>,
     reach: Reach,
+    /// What was asked for besides, and approved.
+    grants: Grants,
 }
 
 /// How far the approval of a command goes.
@@ -69,7 +71,7 @@ impl Reach {
         let has = |code: &str| approved.iter().any(|reason| reason.code == code);
         if has(OTHER_RIGHTS) {
             Self::OtherRights
-        } else if approved.iter().any(lets_out) {
+        } else if has(UNCONFINED) {
             Self::AllFiles
         } else {
             Self::Workspace
@@ -83,15 +85,18 @@ impl Rules {
         kernel: Kernel,
         session: &SessionContext,
         mark: Mark,
+        grants: Grants,
     ) -> Self {
         let approved = session.exec.as_ref().map(|exec| exec.approved.as_slice());
+        let approved = approved.unwrap_or_default();
         Self {
             config: config.clone(),
             kernel,
             mark,
             workspace: session.workspace_root.clone(),
             reserved: session.reserved.clone(),
-            reach: Reach::of(approved.unwrap_or_default()),
+            reach: Reach::of(approved),
+            grants: grants.approved(approved),
         }
     }
 
@@ -143,6 +148,8 @@ impl Rules {
         plan.read.extend(expanded(&self.config.read));
         plan.write.extend(expanded(&self.config.write));
         plan.write.push(self.workspace.clone());
+        plan.read.extend_from_slice(&self.grants.reads);
+        plan.write.extend_from_slice(&self.grants.writes);
         if self.kernel.confines_files()
             && let Some(dir) =
                 temporary(&self.workspace, expanded(self.config.temporary.as_slice()))
@@ -219,23 +226,15 @@ fn speaks_of_sockets(line: &str) -> bool {
     has(OF_SOCKETS) && has(REFUSED)
 }
 
-/// Whether its approval lets a command out.
-pub(crate) fn lets_out(reason: &Reason) -> bool {
-    LETS_OUT.contains(&reason.code.as_str())
+/// Whether its approval is good for one call only: it lets a command out, or what it does can not be
+/// taken back.
+pub(crate) fn is_for_once(reason: &Reason) -> bool {
+    [OTHER_RIGHTS, UNCONFINED, IRREVERSIBLE].contains(&&*reason.code)
 }
 
 fn value<'e>(environment: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
     let found = environment.iter().find(|(known, _)| known == name)?;
     Some(&found.1)
-}
-
-/// What `$TMPDIR` is to a command that nobody lets out.
-pub(super) fn temporary_of(config: &ConfinementConfig, kernel: Kernel) -> Temporary {
-    if config.mode == Mode::Off || !kernel.confines_files() {
-        Temporary::Anywhere
-    } else {
-        Temporary::Own
-    }
 }
 
 /// A directory of this user and workspace alone for temporary files: what others keep in the common
@@ -320,26 +319,25 @@ mod tests {
                 landlock_abi: 0,
                 seccomp,
             };
-            let rules = Rules::new(&config, kernel, &session, Mark::new(1));
+            let rules = Rules::new(&config, kernel, &session, Mark::new(1), Grants::default());
             assert_eq!(rules.hold().sockets.is_some(), expected, "{seccomp:?}");
         }
     }
 
     #[test]
-    fn only_what_reaches_out_is_let_out() {
+    fn only_what_says_so_is_let_out() {
         let reason = |code: &str| Reason::new(code, "x", "x");
-        for code in LETS_OUT {
-            assert!(lets_out(&reason(code)), "{code}");
+        for code in [OTHER_RIGHTS, UNCONFINED] {
+            assert!(is_for_once(&reason(code)), "{code}");
             assert_ne!(Reach::of(&[reason(code)]), Reach::Workspace, "{code}");
         }
+        assert!(is_for_once(&reason(IRREVERSIBLE)));
         for code in [
             "gate",
-            "runs_download",
-            "unreadable_command",
-            "fork_bomb",
-            "computed_command",
+            IRREVERSIBLE,
+            "destructive_command",
+            "writes_outside",
         ] {
-            assert!(!lets_out(&reason(code)), "{code}");
             assert_eq!(Reach::of(&[reason(code)]), Reach::Workspace, "{code}");
         }
     }

@@ -5,12 +5,41 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use holdfast_contract::{HandsOn, Reason, SessionContext, TierVerdict};
+use holdfast_judge::{Context, CouldBe, Unread, judge_reading};
 
-use super::danger::{self, Judged, Temporary, normal};
+use super::confined::{IRREVERSIBLE, OTHER_RIGHTS};
+use super::people::answers_for_people;
+use super::reach::{self, normal};
 use super::rules::CommandRules;
-use super::{COMMAND_BYTES_MAX, STDIN_BYTES_MAX, reach};
+use super::{COMMAND_BYTES_MAX, STDIN_BYTES_MAX};
 use crate::tools::place;
 use crate::tools::text::one_line;
+
+/// The built-in rule for commands that no confinement survives.
+const OTHER_RIGHTS_RULE: &str = "other-rights";
+
+/// What other shells read otherwise than bash, whose grammar ours is.
+const BASH_ONLY: &[&str] = &[
+    "&>",
+    "|&",
+    "<<<",
+    "<(",
+    ">(",
+    "$'",
+    "$\"",
+    "$[",
+    "[[",
+    "((",
+    "=(",
+    "function ",
+];
+
+/// A command that is judged.
+pub(super) struct Asked<'a> {
+    pub(super) command: &'a str,
+    pub(super) stdin: Option<&'a str>,
+    pub(super) working_dir: Option<&'a str>,
+}
 
 /// What `~` and the like mean to this user.
 static HOME: LazyLock<Vec<(OsString, OsString)>> = LazyLock::new(|| {
@@ -19,32 +48,65 @@ static HOME: LazyLock<Vec<(OsString, OsString)>> = LazyLock::new(|| {
     known.into_iter().flatten().collect()
 });
 
-/// Holds a command against the rules and the tables of what a person has to see.
+/// Holds a command against the rules, and raises what a person has to see first.
 pub(super) fn command(
-    judged: &Judged<'_>,
+    asked: &Asked<'_>,
     session: &SessionContext,
     environment: &[(OsString, OsString)],
     rules: &CommandRules,
     verdict: &mut TierVerdict,
 ) {
+    let mut reading = asked.stdin.map_or_else(
+        || holdfast_judge::read(asked.command),
+        |input| holdfast_judge::read_with_input(asked.command, input),
+    );
+    if super::order::bash().is_none() && BASH_ONLY.iter().any(|it| asked.command.contains(it)) {
+        reading.unreadable.push(Unread {
+            place: 0..asked.command.len(),
+            text: asked.command.to_owned(),
+            could_be: CouldBe::Anything,
+        });
+    }
+    if let Some(reason) = answers_for_people(&reading) {
+        verdict.forbidden = Some(reason);
+    }
+    let start = asked.working_dir.unwrap_or_default();
+    let start = session.workspace_root.join(start);
     // Whatever the command does with its input, these have no business in there.
-    for text in [Some(judged.command), judged.stdin].into_iter().flatten() {
-        if let Some(it) = danger::answers_for_people(text) {
-            let what = format!("holdfast {}", it.part);
-            verdict.forbidden = Some(Reason::new("answers_for_people", what, it.why));
-        }
-        let start = session
-            .workspace_root
-            .join(judged.working_dir.unwrap_or_default());
+    for text in [Some(asked.command), asked.stdin].into_iter().flatten() {
         if let Some(path) = reach::named(text, &session.reserved, &start, environment) {
             verdict.forbidden = Some(place::reserved(path));
         }
     }
-    if let Some(reason) = rules.forbid(judged) {
+    if let Some(reason) = rules.forbid(&reading) {
         verdict.forbidden = Some(reason);
     }
-    for reason in danger::reasons(judged) {
-        verdict.raise(reason);
+    let found = |undoable| {
+        let context = Context {
+            undoable,
+            user_rules: Some(&rules.ask),
+        };
+        judge_reading(&reading, &context).reasons
+    };
+    let always = found(true);
+    for it in found(false) {
+        let code = match &*it.rule {
+            OTHER_RIGHTS_RULE => OTHER_RIGHTS,
+            _ if always.contains(&it) => IRREVERSIBLE,
+            _ => "destructive_command",
+        };
+        let aside = if code == OTHER_RIGHTS {
+            ", and outside of the confinement"
+        } else {
+            ""
+        };
+        let text = format!("`{}` {}{aside} (rule {})", it.command, it.text, it.rule);
+        let reason = Reason::new(code, it.command.clone(), text);
+        if always.contains(&it) {
+            verdict.raise_exact(reason);
+        } else {
+            verdict.unless_undone.push(reason);
+        }
     }
 }
 
@@ -93,14 +155,12 @@ pub(crate) fn handed_on(
             verdict.forbidden = Some(Reason::new("unreadable_command", subject, why));
             continue;
         }
-        let judged = Judged {
+        let asked = Asked {
             command: &it.command,
             stdin,
-            workspace: &session.workspace_root,
             working_dir,
-            temporary: Temporary::Anywhere,
         };
-        command(&judged, session, &HOME, rules, verdict);
+        command(&asked, session, &HOME, rules, verdict);
     }
     for path in &handed.paths {
         if let Some(dir) = session
@@ -220,13 +280,13 @@ mod tests {
         let session = SessionContext::main("s", "a", "/home/u/space".into());
         let rest = "x".repeat(COMMAND_BYTES_MAX);
         for (params, tier) in [
-            (json!({"command": "rm -rf /"}), PermissionTier::Elevated),
+            (json!({"command": "npm publish"}), PermissionTier::Elevated),
             (
-                json!({"command": format!("rm -rf / {rest}")}),
+                json!({"command": format!("npm publish {rest}")}),
                 PermissionTier::System,
             ),
             (
-                json!({"command": "rm -rf /", "stdin": "x".repeat(STDIN_BYTES_MAX + 1)}),
+                json!({"command": "npm publish", "stdin": "x".repeat(STDIN_BYTES_MAX + 1)}),
                 PermissionTier::System,
             ),
         ] {

@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | `order` | one call's arguments, and the process that they become |
 //! | `environment` | which variables a command gets to see |
 //! | `confined` | which files and system calls the kernel leaves it |
 //! | `child` | what the new process does between fork and exec; the only unsafe code |
@@ -10,9 +11,11 @@
 //! | `supervise` | watches one command: output, end, time limit, caller gone |
 //! | `family` | finds and kills everything a command started |
 //! | `left` | what a command left in the background, until its time is up |
-//! | `shell`, `danger` | reads a command, and says whether a person has to see it first |
+//! | `judge`, `rules`, `people` | what a person has to see first, and what may not run |
+//! | `grants` | paths outside the workspace that a call names, and a person grants |
 //! | `reach` | says whether a command names what no tool may reach |
 //! | `modes` | puts back who may look into what is reserved |
+//! | `answer` | what a caller is told of a command |
 //! | `capture` | keeps the beginning and the end of an output |
 //!
 //! Each command is watched by a thread of its own that waits in one `poll` for its output, its
@@ -23,54 +26,51 @@
 //! Linux only: process descriptors, parent-death signals and `/proc` have no portable equal.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Seek, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_confine::{ConfinementConfig, Kernel, Mode};
 use holdfast_contract::{
-    Effect, Lifeline, PermissionTier, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
+    Effect, PermissionTier, Reason, SessionContext, TierVerdict, Tool, ToolContext, ToolError,
     ToolResult,
 };
-use rustix::fs::MemfdFlags;
 use serde_json::{Value, json};
 
 use super::args;
-use super::beneath::Beneath;
 use super::place::Place;
 use super::text::one_line;
 use crate::permit::Permissions;
-use capture::Capture;
-use danger::Judged;
-use family::{Gone, Tag};
+use answer::{printed, result};
+use family::Tag;
+use grants::Grants;
 pub(crate) use judge::handed_on;
 use modes::Modes;
+use order::{Order, Outfit};
 pub use rules::CommandRules;
-use supervise::{Ended, Finished};
+use supervise::Ended;
 
+mod answer;
 mod capture;
 mod child;
 mod confined;
-mod danger;
 mod environment;
 mod family;
+mod grants;
 mod guardian;
 mod judge;
 mod left;
 mod modes;
+mod order;
+mod people;
 mod reach;
 mod rules;
-mod shell;
 mod spawner;
 mod supervise;
 
-pub(crate) use confined::lets_out;
+pub(crate) use confined::is_for_once;
+pub(super) use grants::GRANTS_MAX;
 pub(super) use modes::KEPT_FILES_MAX;
-pub(super) use shell::SHELL_DEPTH_MAX;
 
 /// Length of a command: the kernel's limit for one argument, less the final NUL.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
@@ -97,23 +97,22 @@ pub const SWEEP_PROCESSES_MAX: usize = 256;
 /// Of a process's environment that is searched.
 pub const ENVIRON_BYTES_MAX: usize = 1024 * 1024;
 
-const DESCRIPTION: &str = "Runs a shell command (`sh -c`) in the workspace and returns its exit \
+const DESCRIPTION: &str = "Runs a shell command (bash) in the workspace and returns its exit code and \
+    output. Long output is cut in the middle. A command left in the background should redirect its \
+    output to a file, and is ended when the time limit is reached.";
+const DESCRIPTION_CONFINED: &str = "Runs a shell command (bash) in the workspace and returns its exit \
     code and output. Long output is cut in the middle. A command left in the background should \
-    redirect its output to a file, and is ended when the time limit is reached.";
-const DESCRIPTION_CONFINED: &str = "Runs a shell command (`sh -c`) in the workspace and returns its \
-    exit code and output. Long output is cut in the middle. A command left in the background should \
-    redirect its output to a file, and is ended when the time limit is reached. Files outside the workspace can not be changed, and most of the \
-    home directory not be read, without a person's approval; temporary files go to $TMPDIR.";
+    redirect its output to a file, and is ended when the time limit is reached. Files outside the \
+    workspace can not be changed, and most of the home directory not be read, unless they are named \
+    in `writes` or `reads` and a person agrees; temporary files go to $TMPDIR.";
 /// When to come back after [`EXEC_CONCURRENT_MAX`] was reached.
 const BUSY_RETRY_AFTER_MS: u64 = 1000;
 /// Characters of a command that are shown to people.
 const DISPLAY_COMMAND_CHARS: usize = 80;
-/// What a shell reports for a command that died of signal 0; signals are added to it.
-const SIGNAL_EXIT_BASE: i32 = 128;
 
 /// Runs a shell command.
 ///
-/// The command runs as `sh -c` in a process group of its own, sees a short list of environment
+/// The command runs under bash, or `sh` where there is none, in a process group of its own, sees a short list of environment
 /// variables and nothing that looks like a token. The kernel, where it can, keeps it to the
 /// workspace's files and the system's, and from system calls that no command needs: see
 /// [`holdfast_confine`]. It and everything in its group die with this process, however that ends.
@@ -206,6 +205,20 @@ impl ExecTool {
     }
 }
 
+impl ExecTool {
+    /// What a call names besides the workspace.
+    fn grants(&self, params: &Value, order: &Order, session: &SessionContext) -> Grants {
+        let working_dir = order.working_dir.as_deref();
+        Grants::named(
+            params,
+            session,
+            working_dir,
+            &self.confinement,
+            &self.environment,
+        )
+    }
+}
+
 #[async_trait]
 impl Tool for ExecTool {
     fn name(&self) -> &str {
@@ -251,6 +264,22 @@ impl Tool for ExecTool {
                 "stdin": {
                     "type": "string",
                     "description": "Text for the command's standard input; empty unless given."
+                },
+                "writes": {
+                    "type": "array",
+                    "maxItems": GRANTS_MAX,
+                    "items": {"type": "string", "minLength": 1},
+                    "description": "Paths outside the workspace that the command has to change. A person is asked."
+                },
+                "reads": {
+                    "type": "array",
+                    "maxItems": GRANTS_MAX,
+                    "items": {"type": "string", "minLength": 1},
+                    "description": "Paths outside the workspace that the command has to read and may not. A person is asked."
+                },
+                "unconfined": {
+                    "type": "boolean",
+                    "description": "Run without the confinement, where nothing else helps. A person is asked."
                 }
             }
         })
@@ -266,20 +295,28 @@ impl Tool for ExecTool {
         let Ok(order) = Order::new(params) else {
             return verdict;
         };
-        let judged = Judged {
+        let asked = judge::Asked {
             command: &order.command,
             stdin: order.stdin.as_deref(),
-            workspace: &session.workspace_root,
             working_dir: order.working_dir.as_deref(),
-            temporary: confined::temporary_of(&self.confinement, self.kernel),
         };
         judge::command(
-            &judged,
+            &asked,
             session,
             &self.environment,
             &self.permissions.now().commands,
             &mut verdict,
         );
+        self.grants(params, &order, session)
+            .raise(session, &mut verdict);
+        if params["unconfined"] == true {
+            let text = "runs OUTSIDE OF THE CONFINEMENT: it may read and change every file that this user may";
+            verdict.raise_exact(Reason::new(
+                confined::UNCONFINED,
+                one_line(&order.command, DISPLAY_COMMAND_CHARS),
+                text,
+            ));
+        }
         verdict
     }
 
@@ -315,7 +352,13 @@ impl Tool for ExecTool {
         let display = one_line(&order.command, DISPLAY_COMMAND_CHARS);
         let lifeline = ctx.call.lifeline.clone();
         let tag = Tag::new();
-        let rules = confined::Rules::new(&self.confinement, self.kernel, &ctx.session, tag.mark());
+        let rules = confined::Rules::new(
+            &self.confinement,
+            self.kernel,
+            &ctx.session,
+            tag.mark(),
+            self.grants(params, &order, &ctx.session),
+        );
         let hold = rules.hold();
         let outfit = Outfit {
             environment: self.environment.clone(),
@@ -360,139 +403,4 @@ pub fn wait_until_idle(limit: Duration) -> bool {
 /// wants to, so this is a second line: the first is that tools can not reach the approver's token.
 pub fn is_inside_a_tool() -> bool {
     family::is_marked()
-}
-
-/// What a command is given, and what it is kept from.
-struct Outfit {
-    environment: Vec<(OsString, OsString)>,
-    variable: (&'static str, String),
-    rules: confined::Rules,
-}
-
-/// The arguments of one call, checked.
-struct Order {
-    command: String,
-    working_dir: Option<String>,
-    stdin: Option<String>,
-}
-
-impl Order {
-    fn new(params: &Value) -> Result<Self, ToolError> {
-        let command = args::text(params, "command")?;
-        let stdin = args::optional_text(params, "stdin")?;
-        let refuse = |field: &str, reason: String| {
-            Err(ToolError::invalid(Some(&format!("/{field}")), reason))
-        };
-        if command.trim().is_empty() {
-            return refuse("command", "`command` must not be empty".into());
-        }
-        if command.contains('\0') {
-            return refuse(
-                "command",
-                "`command` must not contain a NUL character".into(),
-            );
-        }
-        let working_dir = args::optional_text(params, "working_dir")?;
-        if let Some((field, reason)) = judge::too_long(command, stdin, working_dir) {
-            return refuse(field, reason);
-        }
-        Ok(Self {
-            command: command.to_owned(),
-            working_dir: working_dir.map(str::to_owned),
-            stdin: stdin.map(str::to_owned),
-        })
-    }
-
-    /// Touches files, so it is called on the command's own thread.
-    fn into_command(
-        self,
-        place: &Place,
-        outfit: Outfit,
-        lifeline: Option<Lifeline>,
-    ) -> Result<spawner::Order, ToolError> {
-        let Outfit {
-            mut environment,
-            variable,
-            rules,
-        } = outfit;
-        let confinement = rules.apply(&mut environment)?;
-        let asked = self.working_dir.as_deref().unwrap_or(".");
-        let directory = Beneath::new(place, "working_dir", asked)?.open_dir()?;
-        let stdin = match &self.stdin {
-            None => Stdio::null(),
-            Some(text) => stdin_from(text).map_err(|error| not_startable(&error))?,
-        };
-        let mut command = Command::new("sh");
-        command
-            .arg("-c")
-            .arg(&self.command)
-            .env_clear()
-            .envs(environment)
-            .env(variable.0, variable.1)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let setup = child::Setup::new(directory.into_std_file(), lifeline, confinement)
-            .map_err(|error| not_startable(&error))?;
-        Ok(spawner::Order { command, setup })
-    }
-}
-
-/// The text as a file in memory. A pipe would have to be fed while the command runs, and would
-/// raise SIGPIPE in a host that does not ignore it.
-fn stdin_from(text: &str) -> std::io::Result<Stdio> {
-    let memory = rustix::fs::memfd_create("holdfast-stdin", MemfdFlags::CLOEXEC)?;
-    let mut file = File::from(memory);
-    file.write_all(text.as_bytes())?;
-    file.rewind()?;
-    Ok(file.into())
-}
-
-fn not_startable(error: &std::io::Error) -> ToolError {
-    ToolError::coded(
-        "not_startable",
-        format!("the command could not be started: {error}"),
-    )
-}
-
-/// What a command had printed when its time was up, and whether something of it is still there.
-fn printed(stdout: Capture, stderr: Capture, gone: Gone) -> Value {
-    let (stdout, stdout_cut) = stdout.into_text();
-    let (stderr, stderr_cut) = stderr.into_text();
-    let truncated = stdout_cut || stderr_cut;
-    let mut told = json!({"stdout": stdout, "stderr": stderr, "truncated": truncated});
-    if gone == Gone::NotAll {
-        told["still_running"] = true.into();
-    }
-    told
-}
-
-fn result(display: &str, finished: Finished) -> ToolResult {
-    let signal = finished.status.signal();
-    let exit_code = match (finished.status.code(), signal) {
-        (Some(code), _) => code,
-        (None, Some(signal)) => SIGNAL_EXIT_BASE + signal,
-        (None, None) => SIGNAL_EXIT_BASE,
-    };
-    let (stdout, stdout_cut) = finished.stdout.into_text();
-    let (stderr, stderr_cut) = finished.stderr.into_text();
-    let mut output = json!({
-        "exit_code": exit_code,
-        "stdout": stdout,
-        "stderr": stderr,
-        "truncated": stdout_cut || stderr_cut,
-    });
-    if let Some(signal) = signal {
-        output["signal"] = signal.into();
-    }
-    if finished.still_running {
-        output["still_running"] = true.into();
-    }
-    let how = match signal {
-        Some(signal) => format!("died of signal {signal}"),
-        None => format!("exited with {exit_code}"),
-    };
-    let mut result = ToolResult::new(output, format!("`{display}` {how}"));
-    result.exit_code = (exit_code != 0).then_some(exit_code);
-    result
 }

@@ -1,10 +1,7 @@
 //! Whether a command names what no tool may reach.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
-use super::danger::normal;
-use super::shell;
+use std::path::{Component, Path, PathBuf};
 
 /// Directories that shells know by a variable, and where they are beneath the home directory.
 const KNOWN: &[(&str, &str)] = &[
@@ -12,9 +9,12 @@ const KNOWN: &[(&str, &str)] = &[
     ("XDG_STATE_HOME", ".local/state"),
     ("XDG_CONFIG_HOME", ".config"),
 ];
+/// Signs at which a word of a command ends, or a path in it begins.
+const ENDS: &[char] = &['=', ':', '<', '>', '|', '&', ';', '(', ')', '`', ','];
 
 /// The first of `reserved` that the text spells out: in full, through `~` or a variable that is
-/// known, or relative to where it runs. What a script or a pattern makes of it is not seen.
+/// known, or relative to where it runs. What a script or a pattern makes of it is not seen: the
+/// kernel keeps that out. This is so that whoever asks learns why.
 pub(super) fn named<'r>(
     text: &str,
     reserved: &'r [PathBuf],
@@ -29,12 +29,9 @@ pub(super) fn named<'r>(
         .filter(|sign| !matches!(sign, '\'' | '"' | '\\'))
         .collect();
     let spelt = expanded(&bare, environment);
-    let commands = shell::read(&spelt).commands;
-    let words = commands
-        .iter()
-        .flat_map(|simple| simple.words.iter().chain(&simple.writes));
-    let paths: Vec<PathBuf> = words
-        .flat_map(|word| word.text.split(['=', ':', '<']))
+    let ends = |sign: char| sign.is_whitespace() || ENDS.contains(&sign);
+    let paths: Vec<PathBuf> = spelt
+        .split(ends)
         .map(|path| normal(&start.join(path)))
         .collect();
     reserved.iter().find(|dir| {
@@ -43,6 +40,21 @@ pub(super) fn named<'r>(
             || spelt.contains(&*written)
             || paths.iter().any(|path| path.starts_with(dir))
     })
+}
+
+/// A path without `.` and `..`, by name alone.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            part => normal.push(part),
+        }
+    }
+    normal
 }
 
 /// The text with `~` and the known variables replaced.

@@ -19,7 +19,7 @@ use super::family::{self, Gone, Since, Tag};
 use super::guardian::Guardian;
 use super::spawner::{Order, Started};
 use super::{
-    BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, left, not_startable, spawner,
+    BUSY_RETRY_AFTER_MS, DRAIN_GRACE_MS, EXEC_CONCURRENT_MAX, left, order::not_startable, spawner,
 };
 
 /// Read from a pipe at once: what a pipe holds.

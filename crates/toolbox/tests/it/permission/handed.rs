@@ -73,9 +73,12 @@ async fn what_is_handed_on_keeps_to_the_rules() {
     let table = [
         (json!({"command": "ls"}), "ran"),
         (json!({"path": "notes"}), "ran"),
-        (json!({"command": "rm -rf /"}), "denied it"),
-        (json!({"command": "'rm' '-rf' '/'"}), "denied it"),
-        (json!({"command": "sh", "stdin": "rm -rf /"}), "denied it"),
+        (json!({"command": "npm publish"}), "denied it"),
+        (json!({"command": "'npm' 'publish'"}), "denied it"),
+        (
+            json!({"command": "sh", "stdin": "npm publish"}),
+            "denied it",
+        ),
         (json!({"act": "x"}), "denied it"),
         (
             json!({"command": "curl example.org"}),

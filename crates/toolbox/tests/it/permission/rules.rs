@@ -35,37 +35,27 @@ async fn asked_about(bench: &Bench, channel: &Recorded, calls: &[Value]) -> Vec<
 }
 
 #[tokio::test]
-async fn a_yes_covers_the_same_command_in_the_same_place() {
+async fn a_yes_covers_the_same_grant_again_and_no_other() {
     let house = tempfile::tempdir().unwrap();
-    let root = house.path().canonicalize().unwrap().join("a/space");
-    std::fs::create_dir_all(root.join("sub/deep")).unwrap();
-    let long = "x".repeat(300);
-    let run = |command: &str| json!({"command": command});
+    let base = house.path().canonicalize().unwrap();
+    let root = base.join("space");
+    for dir in ["space/sub", "beside", "other"] {
+        std::fs::create_dir_all(base.join(dir)).unwrap();
+    }
+    let writes = |command: &str, paths: &[&str]| json!({"command": command, "writes": paths});
     let table = [
-        (run("$(echo echo) old"), true),
-        (run("$(echo echo) old"), false),
-        // What runs depends on all of it.
-        (run("echo first; $(echo echo) old"), true),
-        (run("$(echo echo) older"), true),
-        // Elsewhere it is another thing.
-        (run("cd .. && $(echo echo) old"), true),
-        (run("cd sub/deep && $(echo echo) old"), true),
+        (writes("touch ../beside/a", &["../beside"]), true),
+        (writes("touch ../beside/a", &["../beside"]), false),
+        // The yes was to the directory, not to a text.
+        (writes("touch ../beside/b", &["../beside"]), false),
         (
-            json!({"command": "$(echo echo) old", "working_dir": "sub"}),
-            true,
-        ),
-        (
-            json!({"command": "$(echo echo) old", "working_dir": "sub"}),
+            json!({"command": "true", "working_dir": "sub", "writes": ["../../beside"]}),
             false,
         ),
-        // The end of a long command counts.
-        (run(&format!("$(echo echo) {long}a")), true),
-        (run(&format!("$(echo echo) {long}b")), true),
-        (run(&format!("$(echo echo) {long}a")), false),
-        // So does what it is given.
-        (json!({"command": "sh", "stdin": "$(echo echo) a"}), true),
-        (json!({"command": "sh", "stdin": "$(echo echo) b"}), true),
-        (json!({"command": "sh", "stdin": "$(echo echo) a"}), false),
+        (writes("true", &["../beside", "../other"]), true),
+        (writes("true", &["../other"]), false),
+        (json!({"command": "true", "reads": ["../other"]}), true),
+        (writes("true", &["../beside/a"]), true),
     ];
     let calls: Vec<Value> = table.iter().map(|(params, _)| params.clone()).collect();
     for scope in [Scope::Session, Scope::Policy] {
@@ -82,7 +72,7 @@ async fn a_command_that_is_let_out_is_asked_about_each_time() {
     let house = tempfile::tempdir().unwrap();
     let root = house.path().canonicalize().unwrap().join("space");
     std::fs::create_dir(&root).unwrap();
-    let commands = ["rm -f ../old", "git push --force", "sudo -n true"];
+    let commands = ["git push --force", "sudo -n true"];
     let once = Answer::Approve { scope: Scope::Once };
     let (bench, channel) = exec_bench(&root, Build::default(), once).await;
     for command in commands {
