@@ -300,10 +300,17 @@ fn write_metrics(running: &Running, args: &CallArgs) -> Outcome<()> {
 
 /// A readable summary.
 pub(super) fn print(result: &ToolResultEnvelope) {
-    let mark = if result.is_success() {
-        output::green("✓")
-    } else {
-        output::red("✗")
+    let exit_code = result
+        .output
+        .as_ref()
+        .and_then(|it| it.content["exit_code"].as_i64());
+    let (mark, outcome) = match exit_code.filter(|code| *code != 0) {
+        // The call worked, and what it ran did not.
+        Some(code) if result.is_success() => {
+            (output::yellow("!"), format!("ran, and ended with {code}"))
+        }
+        _ if result.is_success() => (output::green("✓"), result.status.as_str().to_owned()),
+        _ => (output::red("✗"), result.status.as_str().to_owned()),
     };
     let attempts = match result.attempts {
         0 => "no attempt".to_owned(),
@@ -329,7 +336,7 @@ pub(super) fn print(result: &ToolResultEnvelope) {
     output::line(&format!(
         "{mark} {} {} {}",
         output::bold(tool),
-        result.status.as_str(),
+        outcome,
         output::dim(&format!(
             "({attempts}, {}{cached}{request})",
             output::duration(result.duration_ms),

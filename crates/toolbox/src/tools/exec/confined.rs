@@ -38,6 +38,8 @@ const REFUSED: &[&str] = &["permission denied", "operation not permitted"];
 const HINT_SOCKETS: &str = "Commands here talk to no service behind a Unix socket (Docker, an ssh-agent, the session bus): \
                             such a service does for whoever asks what the kernel keeps from the command itself. A person \
                             can allow it with confinement.unixSockets: allow in the configuration.";
+/// Bytes of a path in a hint.
+const PATH_SHOWN_BYTES_MAX: usize = 512;
 /// Names of the directory for temporary files of one workspace.
 const TEMPORARY: &str = "TMPDIR";
 const TEMPORARY_DIGITS: usize = 16;
@@ -213,10 +215,22 @@ impl Hold {
             .filter(|_| errors.lines().any(speaks_of_sockets))
             .or(self.files.filter(|_| is_forbidden));
         if let Some(hint) = hint.filter(|_| result.exit_code.is_some()) {
-            result.output["hint"] = hint.into();
+            let denied = denied(errors).map(|path| format!("It was denied {path}. "));
+            result.output["hint"] = format!("{}{hint}", denied.unwrap_or_default()).into();
         }
         result
     }
+}
+
+/// The path in the first line of errors that says something was forbidden: in quotes, or before the colon.
+fn denied(errors: &str) -> Option<&str> {
+    let is_forbidden = |line: &&str| FORBIDDEN.iter().any(|words| line.contains(words));
+    let line = errors.lines().find(is_forbidden)?;
+    let quoted = line.split(['\'', '"', '‘', '’', '`']).nth(1);
+    let before = line.split(": ").filter(|part| part.contains('/')).last();
+    let found = quoted.filter(|it| it.contains('/')).or(before)?;
+    let path = found.split_whitespace().last()?;
+    (path.starts_with(['/', '~', '.']) && path.len() <= PATH_SHOWN_BYTES_MAX).then_some(path)
 }
 
 /// Whether a line says that a service behind a Unix socket could not be talked to.
@@ -304,6 +318,36 @@ mod tests {
         let writable = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(&made, writable).expect("set");
         assert_eq!(ours(made, owner), None);
+    }
+
+    #[test]
+    fn the_path_that_was_denied_is_named() {
+        for (errors, expected) in [
+            (
+                "/bin/bash: line 1: /root/zz: Permission denied",
+                Some("/root/zz"),
+            ),
+            (
+                "cp: cannot create regular file '../b/c': Permission denied",
+                Some("../b/c"),
+            ),
+            (
+                "x\ncat: /home/u/.ssh/id: Permission denied\n",
+                Some("/home/u/.ssh/id"),
+            ),
+            (
+                "PermissionError: [Errno 13] Permission denied: '/srv/x'",
+                Some("/srv/x"),
+            ),
+            (
+                "Error: EACCES: permission denied, open '/srv/y'",
+                Some("/srv/y"),
+            ),
+            ("Permission denied", None),
+            ("all is well", None),
+        ] {
+            assert_eq!(denied(errors), expected, "{errors}");
+        }
     }
 
     /// What nothing filters was not denied.
